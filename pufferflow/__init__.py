@@ -1,0 +1,56 @@
+"""pufferflow: publish statistics of correlated data with a promise that holds although rows depend on each other.
+
+`import pufferflow as pf` gives the names listed here and nothing else. They load when first used, so that importing the
+library costs no more than a glance.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pufferflow.errors import InternalError as InternalError
+    from pufferflow.errors import LedgerFault as LedgerFault
+    from pufferflow.errors import LimitReached as LimitReached
+    from pufferflow.errors import Misuse as Misuse
+    from pufferflow.errors import PufferflowError as PufferflowError
+    from pufferflow.errors import Refused as Refused
+    from pufferflow.errors import SourceFailed as SourceFailed
+    from pufferflow.guarantees import Approx as Approx
+    from pufferflow.guarantees import ApproxRenyi as ApproxRenyi
+    from pufferflow.guarantees import Guarantee as Guarantee
+    from pufferflow.guarantees import Pure as Pure
+    from pufferflow.guarantees import Renyi as Renyi
+    from pufferflow.guarantees import RenyiCurve as RenyiCurve
+    from pufferflow.law import GaussianLaw as GaussianLaw
+    from pufferflow.law import Law as Law
+    from pufferflow.transport import AffineCoupling as AffineCoupling
+    from pufferflow.transport import Certainty as Certainty
+    from pufferflow.transport import Coupling as Coupling
+    from pufferflow.transport import Distance as Distance
+    from pufferflow.transport import near as near
+    from pufferflow.transport import wasserstein as wasserstein
+    from pufferflow.transport import winf as winf
+
+_ROOMS = {
+    "errors": ("PufferflowError", "Misuse", "Refused", "LimitReached", "SourceFailed", "LedgerFault", "InternalError"),
+    "guarantees": ("Guarantee", "Pure", "Approx", "Renyi", "RenyiCurve", "ApproxRenyi"),
+    "law": ("Law", "GaussianLaw"),
+    "transport": ("winf", "wasserstein", "near", "Distance", "Certainty", "Coupling", "AffineCoupling"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = list(_ROOM_OF)  # pyright: ignore[reportUnsupportedDunderAll] - one list of names, kept above
+
+
+def __getattr__(name: str) -> object:
+    """Load a name from its room when it is first asked for (PEP 562)."""
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'pufferflow' has no attribute {name!r}")
+    value = getattr(import_module(f"pufferflow.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the names at the door."""
+    return sorted(__all__)

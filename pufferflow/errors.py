@@ -1,0 +1,60 @@
+"""The errors this library raises: few kinds, one base.
+
+Every message says what was given, what is allowed and what to try, in at most five lines, and never contains a value
+that came from private data.
+"""
+
+
+class PufferflowError(Exception):
+    """Base of every error raised on purpose.
+
+    `problem` says what was given and why it cannot be used, `allowed` what would be accepted, `instead` what to try.
+
+    >>> print(PufferflowError("epsilon is -1.", allowed="a finite number >= 0", instead="epsilon=1.0"))
+    epsilon is -1.
+      allowed: a finite number >= 0
+      try: epsilon=1.0
+    """
+
+    def __init__(self, problem: str, *, allowed: str = "", instead: str = "") -> None:
+        self.problem = problem
+        self.allowed = allowed
+        self.instead = instead
+        lines = [problem]
+        if allowed:
+            lines.append(f"  allowed: {allowed}")
+        if instead:
+            lines.append(f"  try: {instead}")
+        super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle all three parts; keyword arguments would be lost by the default."""
+        return _restore, (type(self), self.problem, self.allowed, self.instead)
+
+
+def _restore(kind: type[PufferflowError], problem: str, allowed: str, instead: str) -> PufferflowError:
+    return kind(problem, allowed=allowed, instead=instead)
+
+
+class Misuse(PufferflowError, ValueError):
+    """An argument is not of the kind that is asked for."""
+
+
+class Refused(PufferflowError):
+    """The request is well formed, but mathematics gives no such promise."""
+
+
+class LimitReached(PufferflowError):
+    """The release would pass the limit of its account."""
+
+
+class SourceFailed(PufferflowError):
+    """Data could not be read; nothing was released."""
+
+
+class LedgerFault(PufferflowError):
+    """The ledger could not be read, written or verified."""
+
+
+class InternalError(PufferflowError):
+    """A promise the library makes to itself did not hold: our bug, not the caller's."""

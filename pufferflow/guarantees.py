@@ -1,0 +1,310 @@
+"""What a release promises: pure, approximate, Rényi and approximate Rényi Pufferfish privacy.
+
+Each bounds a divergence between the laws of the output under the two secrets of any pair, in both orders. Conversions
+are M29 and the tight two-point bounds behind it; every converted number is rounded up.
+"""
+
+import abc
+import math
+from collections.abc import Callable, Iterable
+from typing import Self, final
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from pufferflow.errors import Misuse, Refused
+from pufferflow.reading import finite_number, probability_below_one
+from pufferflow.rounding import UNIT
+
+DEFAULT_ORDERS: tuple[float, ...] = (
+    *(1.0 + n / 64 for n in range(1, 64)),
+    *(2.0 + n / 4 for n in range(32)),
+    *(float(n) for n in range(10, 64)),
+    *(64.0 * 2 ** (n / 4) for n in range(25)),
+)
+"""The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday promises convert best."""
+
+
+class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
+    """The metaclass of structs that have abstract methods."""
+
+
+class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):
+    """Base of the promises: convert one with `to_approx`, compare two with `implies`, store one with `to_json`."""
+
+    @abc.abstractmethod
+    def approx_epsilon(self, delta: float) -> float:
+        """Return an ε for which (ε, delta)-privacy follows, the least one known; infinite where none follows."""
+
+    @abc.abstractmethod
+    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+        """Return an ε for which (alpha, ε, delta)-approximate Rényi privacy follows; infinite where none follows."""
+
+    @abc.abstractmethod
+    def follows_from(self, other: "Guarantee") -> bool:
+        """Say whether `other` is strong enough for this promise."""
+
+    def to_approx(self, delta: float) -> "Approx":
+        """Return the (ε, delta) promise that follows from this one, with the least ε known (M29).
+
+        `delta` is that of the result, so it is at least the promise's own; a promise of one or more finite Rényi
+        orders gives no ε for delta 0.
+
+        >>> Renyi(alpha=8, epsilon=1).to_approx(1e-3)
+        Approx(epsilon=1.556227712704..., delta=0.001)
+        """
+        delta = probability_below_one(delta, "delta")
+        epsilon = self.approx_epsilon(delta)
+        if epsilon == math.inf:
+            raise Refused(
+                f"{self!r} gives no finite epsilon at delta={delta:g}.",
+                allowed="a delta above 0, and not below the promise's own",
+                instead=f"to_approx({max(2 * getattr(self, 'delta', 0.0), 1e-6):g})",
+            )
+        return Approx(epsilon, delta)
+
+    def implies(self, other: "Guarantee") -> bool:
+        """Say whether everything that keeps this promise provably keeps the other, by the conversions known here.
+
+        >>> Pure(1).implies(Renyi(alpha=2, epsilon=1)), Renyi(alpha=2, epsilon=1).implies(Pure(1))
+        (True, False)
+        """
+        return self == other or other.follows_from(self)
+
+    def to_json(self) -> str:
+        """Return the promise as JSON text, which `from_json` reads back unchanged."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the promise that `to_json` wrote; called on one kind, it takes only that kind.
+
+        >>> Guarantee.from_json(Pure(1).to_json())
+        Pure(epsilon=1.0)
+        """
+        try:
+            guarantee = msgspec.json.decode(text, type=Pure | Approx | Renyi | RenyiCurve | ApproxRenyi)
+        except msgspec.DecodeError as error:
+            raise Misuse(
+                f"The text is no stored promise: {str(error).splitlines()[0]}",
+                allowed="what to_json wrote",
+                instead="pf.Pure(1.0).to_json()",
+            ) from error
+        if not isinstance(guarantee, cls):
+            raise Misuse(
+                f"The text stores a promise of kind {type(guarantee).__name__}.",
+                allowed=f"a stored {cls.__name__}",
+                instead="pf.Guarantee.from_json, which takes every kind",
+            )
+        return guarantee
+
+
+@final
+class Pure(Guarantee, frozen=True):
+    """ε-Pufferfish privacy: no event is more than e^ε times as likely under one secret as under the other.
+
+    >>> Pure(1.0)
+    Pure(epsilon=1.0)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "epsilon", _epsilon(self.epsilon))
+
+    def approx_epsilon(self, delta: float) -> float:
+        """Return log(e^ε − δ(1+e^ε)), the loss of randomised response, which no ε-private pair exceeds."""
+        return _two_point_epsilon(self.epsilon, delta)
+
+    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+        """Return the Rényi divergence of randomised response, below min(ε, αε²/2) (M29); δ is not needed."""
+        del delta
+        return _two_point_renyi(self.epsilon, alpha)
+
+    def follows_from(self, other: Guarantee) -> bool:
+        """Say whether `other` is strong enough, by its best conversion to this kind."""
+        return other.approx_epsilon(0.0) <= self.epsilon
+
+
+@final
+class Approx(Guarantee, frozen=True):
+    """(ε, δ)-Pufferfish privacy: P(S) ≤ e^ε·Q(S) + δ for every event S, in both orders.
+
+    >>> Approx(1.0, 1e-6)
+    Approx(epsilon=1.0, delta=1e-06)
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "epsilon", _epsilon(self.epsilon))
+        force_setattr(self, "delta", probability_below_one(self.delta, "delta"))
+
+    def approx_epsilon(self, delta: float) -> float:
+        """Spend what `delta` exceeds the promise's own on a smaller ε, by the dominating pair of (ε, δ)."""
+        spare = _spare_delta(delta, self.delta)
+        return math.inf if spare is None else _two_point_epsilon(self.epsilon, spare)
+
+    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+        """Return the divergence left after cutting off δ: an (ε, δ) pair is a mixture of an ε pair and the rest."""
+        return _two_point_renyi(self.epsilon, alpha) if delta >= self.delta else math.inf
+
+    def follows_from(self, other: Guarantee) -> bool:
+        """Say whether `other` is strong enough, by its best conversion to this kind."""
+        return other.approx_epsilon(self.delta) <= self.epsilon
+
+
+@final
+class Renyi(Guarantee, frozen=True):
+    """(α, ε)-Rényi Pufferfish privacy: the Rényi divergence of order α is at most ε, in both orders.
+
+    >>> Renyi(alpha=4, epsilon=0.5)
+    Renyi(alpha=4.0, epsilon=0.5)
+    """
+
+    alpha: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "alpha", _order(self.alpha))
+        force_setattr(self, "epsilon", _epsilon(self.epsilon))
+
+    def approx_epsilon(self, delta: float) -> float:
+        """Return ε + log((α−1)/α) − (log δ + log α)/(α−1), clipped at 0 (M29)."""
+        return _renyi_to_approx(self.alpha, self.epsilon, delta)
+
+    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+        """Return ε for every order up to α, where the divergence can only be smaller."""
+        del delta
+        return self.epsilon if alpha <= self.alpha else math.inf
+
+    def follows_from(self, other: Guarantee) -> bool:
+        """Say whether `other` is strong enough, by its best conversion to this kind."""
+        return other.renyi_epsilon(self.alpha) <= self.epsilon
+
+
+@final
+class RenyiCurve(Guarantee, frozen=True):
+    """Rényi Pufferfish privacy of several orders at once; `to_approx` uses the order that converts best.
+
+    >>> RenyiCurve.of(lambda alpha: alpha / 8).to_approx(1e-6)
+    Approx(epsilon=2.4..., delta=1e-06)
+    """
+
+    alphas: tuple[float, ...]
+    epsilons: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.alphas or len(self.alphas) != len(self.epsilons):
+            raise Misuse(
+                f"{len(self.alphas)} orders and {len(self.epsilons)} epsilons.",
+                allowed="as many epsilons as orders, at least one",
+                instead="RenyiCurve([2, 4], [0.5, 1.0])",
+            )
+        pairs = sorted(zip(map(_order, self.alphas), map(_epsilon, self.epsilons), strict=True))
+        force_setattr(self, "alphas", tuple(alpha for alpha, _ in pairs))
+        force_setattr(self, "epsilons", tuple(epsilon for _, epsilon in pairs))
+
+    @classmethod
+    def of(cls, loss: Callable[[float], float], alphas: Iterable[float] = DEFAULT_ORDERS) -> "RenyiCurve":
+        """Return the curve of a loss function, ε = loss(α), at the given orders."""
+        orders = tuple(alphas)
+        return cls(orders, tuple(loss(alpha) for alpha in orders))
+
+    def approx_epsilon(self, delta: float) -> float:
+        """Return the least ε over the orders (M29)."""
+        return min(_renyi_to_approx(alpha, epsilon, delta) for alpha, epsilon in self._orders())
+
+    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+        """Return the least ε among the orders not below alpha."""
+        del delta
+        return min((epsilon for order, epsilon in self._orders() if alpha <= order), default=math.inf)
+
+    def follows_from(self, other: Guarantee) -> bool:
+        """Say whether `other` is strong enough, by its best conversion to this kind."""
+        return all(other.renyi_epsilon(alpha) <= epsilon for alpha, epsilon in self._orders())
+
+    def _orders(self) -> Iterable[tuple[float, float]]:
+        return zip(self.alphas, self.epsilons, strict=True)
+
+
+@final
+class ApproxRenyi(Guarantee, frozen=True):
+    """(α, ε, δ)-approximate Rényi privacy: outside an event of probability δ under each secret, (α, ε)-Rényi privacy.
+
+    >>> ApproxRenyi(alpha=10, epsilon=0.5, delta=1e-3).to_approx(2e-3)
+    Approx(epsilon=0.90...e+00, delta=0.002)
+    """
+
+    alpha: float
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "alpha", _order(self.alpha))
+        force_setattr(self, "epsilon", _epsilon(self.epsilon))
+        force_setattr(self, "delta", probability_below_one(self.delta, "delta"))
+
+    def approx_epsilon(self, delta: float) -> float:
+        """Return ε'(δ') for the δ' with δ + (1−δ)δ' = delta (M29)."""
+        spare = _spare_delta(delta, self.delta)
+        return math.inf if spare is None else _renyi_to_approx(self.alpha, self.epsilon, spare)
+
+    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+        """Return ε for every order up to α, if as much may be cut off as the promise cuts off."""
+        return self.epsilon if alpha <= self.alpha and delta >= self.delta else math.inf
+
+    def follows_from(self, other: Guarantee) -> bool:
+        """Say whether `other` is strong enough, by its best conversion to this kind."""
+        return other.renyi_epsilon(self.alpha, self.delta) <= self.epsilon
+
+
+def _epsilon(value: object) -> float:
+    allowed, instead = "a finite number >= 0", "epsilon=1.0"
+    epsilon = finite_number(value, "epsilon", allowed=allowed, instead=instead)
+    if epsilon < 0:
+        raise Misuse(f"epsilon is {epsilon}.", allowed=allowed, instead=instead)
+    return epsilon
+
+
+def _order(value: object) -> float:
+    allowed, instead = "a finite order above 1", "alpha=2, or pf.Pure(epsilon) for the infinite order"
+    alpha = finite_number(value, "alpha", allowed=allowed, instead=instead)
+    if alpha <= 1:
+        raise Misuse(f"alpha is {alpha}.", allowed=allowed, instead=instead)
+    return alpha
+
+
+def _spare_delta(delta: float, own: float) -> float | None:
+    """Return δ' with own + (1−own)·δ' ≤ delta, rounded down; None if delta is below own."""
+    if delta < own:
+        return None
+    return max(0.0, (delta - own) / (1 - own) * (1 - 2 * UNIT)) if own else delta
+
+
+def _rounded_up(terms: tuple[float, ...]) -> float:
+    """Return the sum of terms that each err by a few units in the last place, not below the exact sum nor below 0."""
+    return max(0.0, math.fsum(terms) + 4 * UNIT * sum(map(abs, terms)))
+
+
+def _two_point_epsilon(epsilon: float, delta: float) -> float:
+    """Return the ε' at which randomised response of loss ε has hockey-stick divergence δ: log(e^ε − δ(1+e^ε))."""
+    kept = 1 - delta * (1 + math.exp(-epsilon))
+    if delta == 0 or kept <= 0:
+        return epsilon if delta == 0 else 0.0
+    return min(epsilon, _rounded_up((epsilon, math.log1p(-delta * (1 + math.exp(-epsilon))))))
+
+
+def _two_point_renyi(epsilon: float, alpha: float) -> float:
+    """Return D_α of randomised response, log((e^{αε}+e^{(1−α)ε})/(1+e^ε))/(α−1), if rounding leaves it below M29's."""
+    head, tail = math.log1p(math.exp((1 - 2 * alpha) * epsilon)), math.log1p(math.exp(-epsilon))
+    tight = _rounded_up((epsilon, head / (alpha - 1), -tail / (alpha - 1)))
+    return min(epsilon, alpha * epsilon**2 / 2 * (1 + 2 * UNIT), tight)
+
+
+def _renyi_to_approx(alpha: float, epsilon: float, delta: float) -> float:
+    if delta == 0:
+        return math.inf
+    reciprocal = 1 / (alpha - 1)
+    return _rounded_up((epsilon, math.log1p(-1 / alpha), -math.log(delta) * reciprocal, -math.log(alpha) * reciprocal))

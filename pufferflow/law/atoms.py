@@ -1,0 +1,181 @@
+"""Reading the atoms and weights of a finite law, and putting them in order: validated once, merged, rational or float.
+
+Weights are kept as `masses` over a `total`: whole numbers over a common denominator where the weights are rational, so
+that sums and comparisons are exact at any length; floats over 1.0 otherwise.
+"""
+
+import math
+import numbers
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.errors import Misuse
+from pufferflow.rounding import UNIT
+
+Array = npt.NDArray[Any]
+LARGEST_FLOAT_INTEGER = 2**53
+LARGEST_MACHINE_TOTAL = 2**62
+SMALLEST_MASS = 5e-324
+_SLACK = 1e-12
+
+_VALUES_ALLOWED = "finite numbers, of shape (n,) or (n, d), at least one"
+_VALUES_INSTEAD = "pf.Law([0, 1], [0.5, 0.5])"
+_WEIGHTS_ALLOWED = "one number >= 0 per value, with sum 1 (floats: within 1e-12; Fractions: exactly)"
+_WEIGHTS_INSTEAD = "dividing by the sum first, or pf.Law.empirical(column) for data"
+
+
+def read_values(values: object) -> Array:
+    """Return the atoms as float64, or as Fractions where a float could not hold them all exactly."""
+    try:
+        raw = np.asarray(values)
+    except ValueError as error:
+        raise _bad_values("The values have rows of different lengths.") from error
+    if raw.dtype == object:
+        raw = _exact_values(raw)
+    elif raw.dtype.kind in "iu":
+        raw = _whole_values(raw)
+    elif raw.dtype.kind in "bf":
+        raw = raw.astype(np.float64)
+    else:
+        raise _bad_values(f"The values have dtype {raw.dtype}.")
+    if raw.ndim not in (1, 2) or raw.size == 0:
+        raise _bad_values(f"The values have shape {raw.shape}.")
+    if raw.dtype != object:
+        if not np.isfinite(raw).all():
+            raise _bad_values("Some value is NaN or infinite.")
+        raw = raw + 0.0  # −0.0 and 0.0 are one atom
+    return raw[:, 0] if raw.ndim == 2 and raw.shape[1] == 1 else raw
+
+
+def read_masses(weights: object, count: int) -> tuple[Array, int]:
+    """Return the weights as (masses, total): whole numbers over their sum, or floats over 1."""
+    try:
+        raw = np.asarray(weights)
+    except ValueError as error:
+        raise _bad_weights("The weights have rows of different lengths.") from error
+    if raw.shape != (count,):
+        raise _bad_weights(f"The weights have shape {raw.shape} for {count} values.")
+    if raw.dtype.kind in "iu" or (raw.dtype == object and all(isinstance(w, numbers.Rational) for w in raw)):
+        return _rational_masses([Fraction(int(w)) if raw.dtype.kind in "iu" else Fraction(w) for w in raw])
+    if raw.dtype.kind not in "fO" or (raw.dtype == object and not all(_is_number(w) for w in raw)):
+        raise _bad_weights(f"The weights have dtype {raw.dtype}.")
+    return _float_masses(raw.astype(np.float64)), 1
+
+
+def merge(values: Array, masses: Array, total: int) -> tuple[Array, Array, int]:
+    """Return atoms sorted and distinct, without atoms of mass 0, with the masses of equal atoms added."""
+    kept = masses > 0
+    if not kept.all():
+        values, masses = values[kept], masses[kept]
+    ordered = values.ndim == 1 and bool((values[1:] > values[:-1]).all())
+    if not ordered:
+        order = _sorting(values)
+        values, masses = values[order], masses[order]
+        differs = values[1:] != values[:-1]
+        first = np.concatenate([[True], differs if values.ndim == 1 else differs.any(axis=1)])
+        if not first.all():
+            values, masses = values[first], np.add.reduceat(masses, np.flatnonzero(first))
+    if masses.dtype != np.float64:
+        masses, total = _reduced(masses, total)
+    values, masses = np.ascontiguousarray(values), np.ascontiguousarray(masses)
+    values.flags.writeable = masses.flags.writeable = False
+    return values, masses, total
+
+
+def whole(masses: Sequence[int] | Array, total: int) -> Array:
+    """Return whole masses as machine integers where their total allows, as Python's otherwise."""
+    return np.asarray(masses, dtype=np.int64 if total < LARGEST_MACHINE_TOTAL else object)
+
+
+def normalised(masses: Array) -> Array:
+    """Return float masses with sum 1; those that miss it by no more than rounding explains are left as they are."""
+    total = float(masses.sum())
+    if abs(total - 1) <= len(masses) * UNIT:
+        return masses
+    return np.where(masses > 0, above_zero(masses / total), 0.0)
+
+
+def above_zero(masses: Array) -> Array:
+    """Return float masses with underflow undone: an atom that can occur keeps the smallest mass there is."""
+    return np.maximum(masses, SMALLEST_MASS)
+
+
+def _sorting(values: Array) -> Array:
+    if values.ndim == 1:
+        return np.argsort(values, kind="stable")
+    if values.dtype == object:
+        return np.array(sorted(range(len(values)), key=lambda i: tuple(values[i])), dtype=np.intp)
+    return np.lexsort(values.T[::-1])
+
+
+def _reduced(masses: Array, total: int) -> tuple[Array, int]:
+    """Cancel the common divisor, and use machine integers where that makes them fit."""
+    divisor = math.gcd(int(np.gcd.reduce(masses)), total)
+    return whole(masses // divisor, total // divisor), total // divisor
+
+
+def _exact_values(raw: Array) -> Array:
+    if not all(_is_number(value) for value in raw.flat):
+        raise _bad_values("Some value is not a number.")
+    if all(_fits_float(value) for value in raw.flat):
+        return raw.astype(np.float64)
+    try:
+        exact = [Fraction(value) for value in raw.flat]
+    except (ValueError, OverflowError) as error:
+        raise _bad_values("Some value is NaN or infinite.") from error
+    result = np.empty(raw.size, dtype=object)
+    result[:] = exact
+    return result.reshape(raw.shape)
+
+
+def _whole_values(raw: Array) -> Array:
+    if raw.size and max(abs(int(raw.min())), abs(int(raw.max()))) > LARGEST_FLOAT_INTEGER:
+        return _exact_values(raw.astype(object))
+    return raw.astype(np.float64)
+
+
+def _rational_masses(weights: list[Fraction]) -> tuple[Array, int]:
+    if any(weight < 0 for weight in weights):
+        raise _bad_weights("Some weight is negative.")
+    total = sum(weights, Fraction(0))
+    if total != 1:
+        raise _bad_weights(f"The weights have sum {float(total):.17g}, as rational numbers.")
+    denominator = math.lcm(*(weight.denominator for weight in weights))
+    return whole(
+        [weight.numerator * (denominator // weight.denominator) for weight in weights], denominator
+    ), denominator
+
+
+def _float_masses(weights: Array) -> Array:
+    if not np.isfinite(weights).all():
+        raise _bad_weights("Some weight is NaN or infinite.")
+    if (weights < 0).any():
+        raise _bad_weights("Some weight is negative.")
+    total = float(weights.sum())
+    if not abs(total - 1) <= _SLACK:
+        raise _bad_weights(f"The weights have sum {total:.17g}.")
+    return normalised(weights)
+
+
+def _fits_float(value: Any) -> bool:
+    try:
+        return isinstance(value, float) or value == float(value)
+    except OverflowError:
+        return False
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real | Decimal)
+
+
+def _bad_values(problem: str) -> Misuse:
+    return Misuse(problem, allowed=_VALUES_ALLOWED, instead=_VALUES_INSTEAD)
+
+
+def _bad_weights(problem: str) -> Misuse:
+    return Misuse(problem, allowed=_WEIGHTS_ALLOWED, instead=_WEIGHTS_INSTEAD)

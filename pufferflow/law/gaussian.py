@@ -1,0 +1,134 @@
+"""A Gaussian law of answers on R or R^d, as a frozen value."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.errors import Misuse
+
+_PSD_SLACK = 1e-12
+
+
+@final
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class GaussianLaw:
+    """N(mean, covariance): two numbers on R; on R^d a vector and a matrix (one number c means c·I).
+
+    The covariance may be singular; it is symmetric and has no eigenvalue below −1e−12 times its largest.
+
+    >>> GaussianLaw(0, 4)
+    GaussianLaw(0.0, 4.0)
+    """
+
+    mean: npt.NDArray[np.float64]
+    covariance: npt.NDArray[np.float64]
+
+    def __init__(self, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
+        centre = np.atleast_1d(_numbers(mean, "mean", "a finite number, or d of them"))
+        spread = _numbers(covariance, "covariance", "a finite number >= 0, or a symmetric d × d matrix")
+        if centre.ndim != 1 or centre.size == 0:
+            raise Misuse(
+                f"The mean has shape {centre.shape}.", allowed="a number, or a vector", instead="GaussianLaw([0, 0], 1)"
+            )
+        if spread.ndim == 0:
+            spread = spread * np.eye(len(centre))
+        if spread.shape != (len(centre), len(centre)):
+            raise Misuse(
+                f"A covariance of shape {spread.shape} for a mean of {len(centre)} numbers.",
+                allowed="a number, or a symmetric d × d matrix",
+                instead="GaussianLaw([0, 0], [[1, 0.5], [0.5, 1]])",
+            )
+        if not np.allclose(spread, spread.T, rtol=_PSD_SLACK, atol=_PSD_SLACK * abs(spread).max()):
+            raise Misuse("The covariance is not symmetric.", allowed="a symmetric matrix", instead="(C + C.T) / 2")
+        spread = (spread + spread.T) / 2
+        eigenvalues = np.linalg.eigvalsh(spread)
+        if eigenvalues[0] < -_PSD_SLACK * max(eigenvalues[-1], 0.0) or eigenvalues[-1] < 0:
+            raise Misuse(
+                f"The covariance has the negative eigenvalue {eigenvalues[0]:.6g}.",
+                allowed="a positive semidefinite matrix",
+                instead="checking that every correlation matrix in use is one",
+            )
+        centre.flags.writeable = spread.flags.writeable = False
+        object.__setattr__(self, "mean", centre)
+        object.__setattr__(self, "covariance", spread)
+
+    @property
+    def dimension(self) -> int:
+        """The d of R^d."""
+        return len(self.mean)
+
+    def shift(self, by: npt.ArrayLike) -> "GaussianLaw":
+        """Return the law of X + by.
+
+        >>> GaussianLaw(0, 1).shift(3)
+        GaussianLaw(3.0, 1.0)
+        """
+        offset = np.atleast_1d(_numbers(by, "shift", "one finite number per coordinate"))
+        if offset.shape != self.mean.shape:
+            raise _other_dimension(len(offset), self.dimension)
+        return GaussianLaw(self.mean + offset, self.covariance)
+
+    def map(self, matrix: npt.ArrayLike) -> "GaussianLaw":
+        """Return the law of matrix · X; a number scales, a vector gives the law of one weighted sum.
+
+        >>> GaussianLaw([1, 2], [[1, 0.5], [0.5, 1]]).map([1, 1])
+        GaussianLaw(3.0, 3.0)
+        """
+        factor = _numbers(matrix, "matrix", "a finite number, or rows of d finite numbers")
+        factor = factor * np.eye(self.dimension) if factor.ndim == 0 else np.atleast_2d(factor)
+        if factor.ndim != 2 or factor.shape[1] != self.dimension:
+            raise _other_dimension(factor.shape[-1], self.dimension)
+        return GaussianLaw(factor @ self.mean, factor @ self.covariance @ factor.T)
+
+    def convolve(self, other: "GaussianLaw") -> "GaussianLaw":
+        """Return the law of X + Y for independent X and Y.
+
+        >>> GaussianLaw(0, 1).convolve(GaussianLaw(1, 2))
+        GaussianLaw(1.0, 3.0)
+        """
+        if other.dimension != self.dimension:
+            raise _other_dimension(other.dimension, self.dimension)
+        return GaussianLaw(self.mean + other.mean, self.covariance + other.covariance)
+
+    def product(self, other: "GaussianLaw") -> "GaussianLaw":
+        """Return the joint law of independent X and Y, on R^(d₁+d₂).
+
+        >>> GaussianLaw(0, 1).product(GaussianLaw(5, 2))
+        GaussianLaw([0.0, 5.0], [[1.0, 0.0], [0.0, 2.0]])
+        """
+        corner = np.zeros((self.dimension, other.dimension))
+        covariance = np.block([[self.covariance, corner], [corner.T, other.covariance]])
+        return GaussianLaw(np.concatenate([self.mean, other.mean]), covariance)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare mean and covariance, number by number."""
+        if not isinstance(other, GaussianLaw):
+            return NotImplemented
+        return np.array_equal(self.mean, other.mean) and np.array_equal(self.covariance, other.covariance)
+
+    def __hash__(self) -> int:
+        """Hash by the numbers themselves."""
+        return hash((tuple(self.mean.tolist()), tuple(self.covariance.ravel().tolist())))
+
+    def __repr__(self) -> str:
+        """Show the law as it could be typed."""
+        if self.dimension == 1:
+            return f"GaussianLaw({self.mean[0]}, {self.covariance[0, 0]})"
+        return f"GaussianLaw({self.mean.tolist()}, {self.covariance.tolist()})"
+
+
+def _numbers(given: Any, name: str, allowed: str) -> npt.NDArray[np.float64]:
+    instead = "GaussianLaw(mean=0.0, covariance=1.0)"
+    try:
+        array = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Misuse(f"The {name} is not made of numbers.", allowed=allowed, instead=instead) from error
+    if not np.isfinite(array).all():
+        raise Misuse(f"The {name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
+    return array
+
+
+def _other_dimension(given: int, expected: int) -> Misuse:
+    return Misuse(f"Dimension {given} given.", allowed=f"dimension {expected}", instead="law.map(matrix) to change it")

@@ -1,0 +1,39 @@
+"""Reading single numbers that people give: what they mean, and whether they may be used."""
+
+import math
+import numbers
+from decimal import Decimal
+from fractions import Fraction
+
+from pufferflow.errors import Misuse
+
+
+def finite_number(value: object, name: str, *, allowed: str, instead: str) -> float:
+    """Return `value` as a finite float, or say what was given; booleans and texts are no numbers here."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
+        raise Misuse(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+    return number
+
+
+def probability_below_one(value: object, name: str) -> float:
+    """Return a δ: a number in [0, 1)."""
+    allowed, instead = "a number with 0 <= delta < 1", f"{name}=1e-6"
+    number = finite_number(value, name, allowed=allowed, instead=instead)
+    if not 0 <= number < 1:
+        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+    return number
+
+
+def decimal_reading(number: float | Fraction) -> Fraction:
+    """Return the rational number a person means by a float: the shortest decimal that reads as it.
+
+    >>> decimal_reading(0.3)
+    Fraction(3, 10)
+    """
+    return number if isinstance(number, Fraction) else Fraction(repr(float(number)))

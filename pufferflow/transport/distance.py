@@ -1,0 +1,122 @@
+"""What a distance says: a number, how sure it is, and (when asked) the coupling that attains it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.errors import InternalError
+from pufferflow.law import GaussianLaw, Law
+
+WITHIN_ROUNDING = "holds for weights equal to those given up to rounding; Fractions give it exactly"
+
+
+class Certainty(StrEnum):
+    """How a number relates to the truth it stands for.
+
+    `EXACT`: the truth, rounded up to a float. `UPPER_BOUND`: never below the truth. `ESTIMATE`: neither is proven.
+    """
+
+    EXACT = "exact"
+    UPPER_BOUND = "upper_bound"
+    ESTIMATE = "estimate"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """A joint law of X ~ left and Y ~ right: mass `masses[k]` on the pair of atoms (rows[k], columns[k])."""
+
+    left: Law
+    right: Law
+    rows: npt.NDArray[np.intp]
+    columns: npt.NDArray[np.intp]
+    masses: npt.NDArray[np.float64]
+
+    def marginals(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the weights that the coupling gives to the atoms of both laws."""
+        left, right = np.zeros(len(self.left)), np.zeros(len(self.right))
+        np.add.at(left, self.rows, self.masses)
+        np.add.at(right, self.columns, self.masses)
+        return left, right
+
+    def differences(self) -> npt.NDArray[Any]:
+        """Return X − Y for every pair that has mass."""
+        return self.left.values[self.rows] - self.right.values[self.columns]
+
+
+def completed(left: Law, right: Law, triples: Iterable[tuple[int, int, float]]) -> Coupling:
+    """Return a coupling that contains the given masses; what they leave free is matched first to first."""
+    taken = list(triples)
+    rest = left.probabilities.copy(), right.probabilities.copy()
+    for i, j, mass in taken:
+        rest[0][i] -= mass
+        rest[1][j] -= mass
+    open_left, open_right = (np.flatnonzero(side > 0).tolist() for side in rest)
+    while open_left and open_right:
+        i, j = open_left[-1], open_right[-1]
+        mass = min(rest[0][i], rest[1][j])
+        taken.append((i, j, float(mass)))
+        for side, waiting, at in ((rest[0], open_left, i), (rest[1], open_right, j)):
+            side[at] -= mass
+            if side[at] <= 0:
+                waiting.pop()
+    rows, columns, masses = zip(*taken, strict=True)
+    return Coupling(left, right, np.array(rows, np.intp), np.array(columns, np.intp), np.array(masses, np.float64))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AffineCoupling:
+    """The joint law of X ~ left and Y = matrix · (X − left.mean) + right.mean, two Gaussians."""
+
+    left: GaussianLaw
+    right: GaussianLaw
+    matrix: npt.NDArray[np.float64]
+
+
+@final
+class Distance(float):
+    """A distance: a float that also says how sure it is.
+
+    `certainty` is exact or upper_bound. `rounding` is the relative (for `near`: absolute) width within which sums of
+    float weights were taken as equal, 0.0 where weights were rational and nothing was. A result from float weights is
+    called exact only if it is the same for all weights within that width; otherwise it is an upper bound for some
+    weights within it. `note` says in words what a reader should know, `coupling` is there if it was asked for.
+
+    >>> distance = Distance(2.0, Certainty.EXACT)
+    >>> distance, distance.certainty.value
+    (2.0, 'exact')
+    """
+
+    certainty: Certainty
+    rounding: float
+    note: str
+    coupling: Coupling | AffineCoupling | None
+
+    def __new__(
+        cls,
+        value: float,
+        certainty: Certainty,
+        *,
+        rounding: float = 0.0,
+        note: str = "",
+        coupling: Coupling | AffineCoupling | None = None,
+    ) -> Self:
+        """Make a distance; NaN or a negative number would be a fault of this library."""
+        if not value >= 0:
+            raise InternalError(f"A distance came out as {value}.", instead="reporting the two laws to the maintainers")
+        self = super().__new__(cls, value)
+        self.certainty, self.rounding, self.note, self.coupling = certainty, rounding, note, coupling
+        return self
+
+    def __getnewargs_ex__(self) -> tuple[tuple[float, Certainty], dict[str, Any]]:
+        """Pickle and copy with all fields."""
+        return (float(self), self.certainty), {
+            "rounding": self.rounding,
+            "note": self.note,
+            "coupling": self.coupling,
+        }

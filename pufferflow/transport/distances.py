@@ -1,0 +1,126 @@
+"""How far one law of answers is from another: W_∞, W_p and (z, δ)-nearness, never below the truth (M3, M4, M8)."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from pufferflow.errors import Misuse
+from pufferflow.law import GaussianLaw, Law
+from pufferflow.reading import finite_number, probability_below_one
+from pufferflow.transport import gathering, gaussian, line, line_near, space
+from pufferflow.transport.distance import Distance
+
+
+def winf(mu: Law | GaussianLaw, nu: Law | GaussianLaw, norm: float = 2, *, coupling: bool = False) -> Distance:
+    """Return W_∞(mu, nu), the least distance within which all mass of one law can be moved onto the other.
+
+    `norm` is 1, 2 or inf, for laws on R^d. `coupling=True` also returns the coupling found.
+
+    >>> from pufferflow.law import Law
+    >>> winf(Law([0, 1], [0.5, 0.5]), Law([0, 1, 50], [0.4, 0.597, 0.003]))
+    49.0
+    """
+    norm = _norm(norm)
+    if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
+        return gaussian.winf(*_gaussians(mu, nu), norm, coupling=coupling)
+    if _on_a_line(mu, nu):
+        return line.winf(mu, nu, coupling=coupling)
+    if gathering.needed(mu, nu):
+        return gathering.bound(mu, nu, norm, lambda a, b: space.winf(a, b, norm), coupling=coupling)
+    return space.winf(mu, nu, norm, coupling=coupling)
+
+
+def wasserstein(
+    mu: Law | GaussianLaw, nu: Law | GaussianLaw, p: float = 2, norm: float = 2, *, coupling: bool = False
+) -> Distance:
+    """Return W_p(mu, nu) itself, not its p-th power; p=inf is W_∞.
+
+    >>> from pufferflow.law import Law
+    >>> round(wasserstein(Law([0, 1], [0.5, 0.5]), Law([0, 1], [0.25, 0.75]), p=2), 12)
+    0.5
+    """
+    if p == math.inf:
+        return winf(mu, nu, norm, coupling=coupling)
+    norm, p = _norm(norm), _exponent(p)
+    if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
+        return gaussian.wasserstein(*_gaussians(mu, nu), p, norm, coupling=coupling)
+    if _on_a_line(mu, nu):
+        return line.wasserstein(mu, nu, p, coupling=coupling)
+    from pufferflow.transport import emd  # POT takes longer to load than everything else here together
+
+    if gathering.needed(mu, nu):
+        return gathering.bound(mu, nu, norm, lambda a, b: emd.wasserstein(a, b, p, norm), coupling=coupling)
+    return emd.wasserstein(mu, nu, p, norm, coupling=coupling)
+
+
+def near(
+    mu: Law | GaussianLaw, nu: Law | GaussianLaw, delta: float | Fraction, norm: float = 2, *, coupling: bool = False
+) -> Distance:
+    """Return the smallest z for which some coupling of the laws has P(‖X − Y‖ > z) ≤ delta.
+
+    >>> from pufferflow.law import Law
+    >>> near(Law([0, 1], [0.5, 0.5]), Law([0, 1, 50], [0.4, 0.597, 0.003]), delta=0.003)
+    1.0
+    """
+    norm = _norm(norm)
+    probability_below_one(delta, "delta")
+    if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
+        if coupling:
+            raise Misuse(
+                "A coupling asked for the nearness of Gaussians.",
+                allowed="coupling=True for finite laws, or for winf and wasserstein",
+                instead="near(mu, nu, delta) without it",
+            )
+        return gaussian.near(*_gaussians(mu, nu), float(delta), norm)
+    if _on_a_line(mu, nu):
+        return line_near.near(mu, nu, delta, coupling=coupling)
+    if gathering.needed(mu, nu):
+        return gathering.bound(mu, nu, norm, lambda a, b: space.near(a, b, delta, norm), coupling=coupling)
+    return space.near(mu, nu, delta, norm, coupling=coupling)
+
+
+def _norm(norm: Any) -> float:
+    if isinstance(norm, bool) or norm not in (1, 2, math.inf):
+        raise Misuse(f"norm is {norm!r}.", allowed="1, 2 or math.inf", instead="norm=2")
+    return float(norm)
+
+
+def _exponent(p: object) -> float:
+    allowed, instead = "a number >= 1, or math.inf", "p=2"
+    number = finite_number(p, "p", allowed=allowed, instead=instead)
+    if number < 1:
+        raise Misuse(f"p is {number}.", allowed=allowed, instead=instead)
+    return number
+
+
+def _on_a_line(mu: Any, nu: Any) -> bool:
+    for law in (mu, nu):
+        if not isinstance(law, Law):
+            raise Misuse(
+                f"A law is of type {type(law).__name__}.",
+                allowed="two pf.Law, or two pf.GaussianLaw",
+                instead="pf.Law(values, weights), or pf.Law.empirical(column)",
+            )
+    if mu.dimension != nu.dimension:
+        raise _dimensions(mu.dimension, nu.dimension)
+    return mu.dimension == 1
+
+
+def _gaussians(mu: object, nu: object) -> tuple[GaussianLaw, GaussianLaw]:
+    if not (isinstance(mu, GaussianLaw) and isinstance(nu, GaussianLaw)):
+        raise Misuse(
+            f"Laws of types {type(mu).__name__} and {type(nu).__name__}.",
+            allowed="two pf.Law, or two pf.GaussianLaw",
+            instead="the same kind on both sides; a finite law is infinitely far from a Gaussian one",
+        )
+    if mu.dimension != nu.dimension:
+        raise _dimensions(mu.dimension, nu.dimension)
+    return mu, nu
+
+
+def _dimensions(left: int, right: int) -> Misuse:
+    return Misuse(
+        f"Laws of dimension {left} and {right}.",
+        allowed="two laws of one dimension",
+        instead="law.map(...) on one of them",
+    )

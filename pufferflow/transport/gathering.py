@@ -1,0 +1,55 @@
+"""Laws on R^d with too many atoms for a matrix of distances: gather atoms in cells, and count the way they were moved.
+
+Moving every atom by at most r changes W_∞, W_p and nearness by at most r (triangle inequality), so the distance of the
+gathered laws plus both ways is an upper bound.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pufferflow.errors import Refused
+from pufferflow.law import Law
+from pufferflow.rounding import UNIT, upwards
+from pufferflow.transport.distance import Certainty, Distance
+
+MOST_PAIRS = 16_000_000
+_MOST_ATOMS = 2_000
+
+
+def needed(mu: Law, nu: Law) -> bool:
+    """Say whether the distances between all pairs of atoms are too many to be listed."""
+    return len(mu) * len(nu) > MOST_PAIRS
+
+
+def bound(mu: Law, nu: Law, norm: float, distance: Callable[[Law, Law], Distance], *, coupling: bool) -> Distance:
+    """Return an upper bound of a distance of two large laws."""
+    if coupling:
+        raise Refused(
+            f"{len(mu)} × {len(nu)} pairs of atoms are too many for a coupling on R^{mu.dimension}.",
+            allowed=f"at most {MOST_PAIRS} pairs",
+            instead="law.map(...) to gather atoms first, or leaving coupling out",
+        )
+    (left, left_way), (right, right_way) = _gathered(mu, norm), _gathered(nu, norm)
+    between = distance(left, right)
+    return Distance(
+        upwards(upwards(float(between) + left_way) + right_way),
+        Certainty.UPPER_BOUND,
+        rounding=between.rounding,
+        note=f"atoms were gathered in cells, which adds up to {left_way + right_way:.3g}; fewer atoms make it exact",
+    )
+
+
+def _gathered(law: Law, norm: float) -> tuple[Law, float]:
+    """Return the law with its atoms moved to the centres of cells, few enough of them, and the longest move."""
+    values = law.values.astype(np.float64)
+    origin = values.min(axis=0)
+    width = float((values.max(axis=0) - origin).max()) / _MOST_ATOMS ** (1 / law.dimension)
+    while True:
+        centres = origin + (np.floor((values - origin) / width) + 0.5) * width
+        gathered = law.map(lambda _, centres=centres: centres)
+        if len(gathered) <= _MOST_ATOMS:
+            break
+        width *= 1.25
+    longest = float(np.linalg.norm(values - centres, norm, axis=1).max())
+    return gathered, upwards(longest, 8 * law.dimension * UNIT) + 4 * law.dimension * UNIT * float(np.abs(values).max())

@@ -1,0 +1,98 @@
+"""The weights of two laws as whole numbers of one size, which add and compare without rounding.
+
+Rational weights are whole numbers over a common denominator. Float weights are binary fractions, hence whole numbers
+too; but they stand for weights known only to about n·2⁻⁵², and a comparison that rounding could turn must not decide.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.law import Law
+from pufferflow.reading import decimal_reading
+from pufferflow.rounding import UNIT
+
+Array = npt.NDArray[Any]
+LARGEST_TOTAL = 2**59
+"""Sums of a few totals up to this fit machine integers."""
+_FLOAT_TOTAL = 2**58
+_SHORT = 2**40
+_LARGEST_SHARE_FORGIVEN = 2.0**-20
+_MANTISSA = 53
+
+
+def rational(mu: Law, nu: Law) -> tuple[Array, Array, int] | None:
+    """Return both laws' masses over one common total, if their weights are rational."""
+    first, second = _rational(mu), _rational(nu)
+    if first is None or second is None:
+        return None
+    total = math.lcm(first[1], second[1])
+    kind = np.int64 if total < LARGEST_TOTAL else object
+    return first[0].astype(kind) * (total // first[1]), second[0].astype(kind) * (total // second[1]), total
+
+
+def _rational(law: Law) -> tuple[Array, int] | None:
+    """Return weights as whole numbers over a total: those of exact laws, and floats that are short binary fractions."""
+    if law.exact:
+        return law.masses, law.total
+    scaled = law.masses * float(_SHORT)
+    if (scaled == np.floor(scaled)).all() and scaled.sum() == _SHORT:
+        return scaled.astype(np.int64), _SHORT
+    return None
+
+
+def binary(mu: Law, nu: Law) -> tuple[Array, Array, int]:
+    """Return float weights as the whole numbers they are, over the power of two that makes them whole, and its log."""
+    parts = [np.frexp(law.probabilities) for law in (mu, nu)]
+    shift = _MANTISSA - min(int(exponents.min()) for _, exponents in parts)
+    whole = [
+        np.array(
+            [
+                int(m) << int(e)
+                for m, e in zip(np.ldexp(mantissas, _MANTISSA), exponents + (shift - _MANTISSA), strict=True)
+            ],
+            dtype=object,
+        )
+        for mantissas, exponents in parts
+    ]
+    return whole[0], whole[1], shift
+
+
+@dataclass(frozen=True, eq=False)
+class Allowance:
+    """Masses as whole numbers of a common total, and how much of them may stay unmatched."""
+
+    left: Array
+    right: Array
+    total: int
+    strict: int
+    """What may stay unmatched, δ read literally."""
+    forgiving: int
+    """The same, plus what rounding of float weights explains."""
+    rounding: float
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether δ is finer than the whole numbers, so that no distance will do and W_∞ has to serve."""
+        return self.total - min(int(self.left.sum()), int(self.right.sum())) > self.forgiving
+
+
+def allowance(mu: Law, nu: Law, delta: float | Fraction) -> Allowance:
+    """Return the masses to match and what may stay unmatched of them.
+
+    A float δ is read as the decimal it prints as. For float weights, which are rounded down, n·2⁻⁵² is forgiven, so
+    that .003 typed as a weight and .003 typed as δ are the same; but never more than δ/2²⁰: δ holds to six digits.
+    """
+    share = decimal_reading(delta)
+    whole = rational(mu, nu)
+    if whole is not None:
+        left, right, total = whole
+        return Allowance(left, right, total, math.floor(share * total), math.floor(share * total), 0.0)
+    rounding = min((len(mu) + len(nu)) * UNIT, float(delta) * _LARGEST_SHARE_FORGIVEN)
+    left, right = (np.floor(law.probabilities * float(_FLOAT_TOTAL)).astype(np.int64) for law in (mu, nu))
+    forgiving = math.floor((share + Fraction(rounding)) * _FLOAT_TOTAL)
+    return Allowance(left, right, _FLOAT_TOTAL, math.floor(share * _FLOAT_TOTAL), forgiving, rounding)

@@ -1,0 +1,201 @@
+"""Two finite laws on R^d: W_∞ and nearness, by searching the distances that occur for one that lets all mass through.
+
+Whether all mass (or all but δ) can move within distance z is a flow problem in whole numbers. Cheap flows, with masses
+rounded so that they can only allow too much, rule out most distances; the exact flow then confirms the first one left.
+The value is the exact length of the longest step of the flow found, rounded up: an upper bound whatever went before.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+
+from pufferflow.errors import InternalError
+from pufferflow.law import Law
+from pufferflow.rounding import UNIT, float_above, upwards
+from pufferflow.transport import masses
+from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance, completed
+from pufferflow.transport.flow import Flow, Pairs, greatest_flow
+
+Array = npt.NDArray[Any]
+Costs = npt.NDArray[np.float64]
+_METRICS: dict[float, Literal["cityblock", "euclidean", "chebyshev"]] = {
+    1.0: "cityblock",
+    2.0: "euclidean",
+    math.inf: "chebyshev",
+}
+_COARSE_TOTAL = 2**29
+_MOST_EXACT_STEPS = 4096
+_FIRST_STRIDES = 1024
+_ROOT_BITS = 128
+
+
+def costs(mu: Law, nu: Law, norm: float) -> Costs:
+    """Return the matrix of distances ‖x − y‖, each within a few units in the last place."""
+    left, right = (law.values.reshape(len(law), -1).astype(np.float64) for law in (mu, nu))
+    _, exponent = math.frexp(max(np.abs(left).max(), np.abs(right).max()))  # squares must not over- or underflow
+    with np.errstate(over="ignore"):
+        steps = cdist(np.ldexp(left, -exponent), np.ldexp(right, -exponent), metric=_METRICS[norm])
+        return np.ldexp(steps, exponent)
+
+
+def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance:
+    """Return W_∞ on R^d (M3): exact for rational weights."""
+    matrix = costs(mu, nu, norm)
+    reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to go somewhere
+    tolerance = 0 if masses.rational(mu, nu) is not None else len(mu) + len(nu)
+    least, most = _at_most(mu), _at_least(nu, tolerance)
+
+    def ruled_out(pairs: Pairs) -> bool:
+        return greatest_flow(pairs, least, most).value < int(least.sum())
+
+    flow, total = _least(matrix, reachable, ruled_out, lambda pairs: _saturating(mu, nu, pairs, tolerance))
+    return Distance(
+        _longest(mu, nu, flow, norm, matrix),
+        Certainty.UPPER_BOUND if tolerance else Certainty.EXACT,
+        rounding=tolerance * UNIT,
+        note=WITHIN_ROUNDING if tolerance else "",
+        coupling=_coupling(mu, nu, flow, total) if coupling else None,
+    )
+
+
+def near(mu: Law, nu: Law, delta: float | Fraction, norm: float, *, coupling: bool = False) -> Distance:
+    """Return the smallest z for which some coupling has P(‖X − Y‖ > z) ≤ δ (M4)."""
+    allowed = masses.allowance(mu, nu, delta)
+    if delta == 0 or allowed.hopeless:
+        return winf(mu, nu, norm, coupling=coupling)
+    matrix = costs(mu, nu, norm)
+    needed = allowed.total - allowed.forgiving
+    left, right = _at_least(mu, 0), _at_least(nu, 0)
+
+    def ruled_out(pairs: Pairs) -> bool:
+        return greatest_flow(pairs, left, right).value * allowed.total < needed * _COARSE_TOTAL
+
+    def matching(pairs: Pairs) -> tuple[Flow, int] | None:
+        flow = greatest_flow(pairs, allowed.left, allowed.right)
+        return (flow, allowed.total) if flow.value >= needed else None
+
+    flow, total = _least(matrix, 0.0, ruled_out, matching)
+    certain = flow.value >= allowed.total - allowed.strict
+    return Distance(
+        _longest(mu, nu, flow, norm, matrix),
+        Certainty.EXACT if certain else Certainty.UPPER_BOUND,
+        rounding=allowed.rounding,
+        note="" if certain else WITHIN_ROUNDING,
+        coupling=_coupling(mu, nu, flow, total) if coupling else None,
+    )
+
+
+def _least(
+    matrix: Costs,
+    lowest: float,
+    ruled_out: Callable[[Pairs], bool],
+    proven: Callable[[Pairs], tuple[Flow, int] | None],
+) -> tuple[Flow, int]:
+    """Return the flow at the smallest distance that occurs, is not below `lowest`, and is proven to do.
+
+    `ruled_out` is cheap and never wrong when it says yes; `proven` is exact. Both are monotone in the distance.
+    """
+    distances = np.unique(matrix[matrix >= lowest])
+
+    def pairs(at: int) -> Pairs:
+        return Pairs.where(matrix <= distances[at])
+
+    first = _first(lambda at: not ruled_out(pairs(at)), 0, len(distances) - 1, len(distances) // _FIRST_STRIDES + 1)
+    found: dict[int, tuple[Flow, int]] = {}
+
+    def does(at: int) -> bool:
+        result = proven(pairs(at))
+        if result is not None:
+            found[at] = result
+        return result is not None
+
+    at = _first(does, first, len(distances) - 1, 1)
+    if at not in found and not does(at):
+        raise InternalError("No distance lets all mass through.", instead="reporting the two laws to the maintainers")
+    return found[at]
+
+
+def _first(holds: Callable[[int], bool], start: int, end: int, stride: int) -> int:
+    """Return the first index in [start, end] where a monotone statement holds; `end` is not tried, it has to."""
+    low, high = start, start
+    while high < end and not holds(high):
+        low, high, stride = high + 1, min(end, high + stride), 2 * stride
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return high
+
+
+def _saturating(mu: Law, nu: Law, pairs: Pairs, tolerance: int) -> tuple[Flow, int] | None:
+    """Return a flow of all mass, if there is one, and the total it is counted in.
+
+    Float weights may be exceeded by `tolerance`·2⁻⁵², relatively, first on one side, then on the other. An atom without
+    a partner is refused however light it is.
+    """
+    whole = masses.rational(mu, nu)
+    if whole is not None:
+        left, right, total = whole
+        flow = greatest_flow(pairs, left, right)
+        return (flow, total) if flow.value == total else None
+    left, right, bits = masses.binary(mu, nu)
+    flow = greatest_flow(pairs, left, _exceeded(right, tolerance))
+    if flow.value < left.sum() or greatest_flow(pairs, _exceeded(left, tolerance), right).value < right.sum():
+        return None
+    return flow, 1 << bits
+
+
+def _exceeded(whole: Array, tolerance: int) -> Array:
+    return whole - ((-whole * tolerance) >> 52)
+
+
+def _at_most(law: Law) -> Array:
+    """Return masses in coarse units, surely rounded down."""
+    return np.floor(law.probabilities * (_COARSE_TOTAL * (1 - 4 * UNIT))).astype(np.int64)
+
+
+def _at_least(law: Law, tolerance: int) -> Array:
+    """Return masses in coarse units, surely rounded up."""
+    return np.ceil(law.probabilities * (_COARSE_TOTAL * (1 + (tolerance + 4) * UNIT))).astype(np.int64)
+
+
+def _longest(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Costs) -> float:
+    """Return the length of the longest step of a flow, rounded up: in rationals, unless the ties are too many."""
+    rounded = matrix[flow.rows, flow.columns]
+    at = np.flatnonzero(rounded >= rounded.max() * (1 - 16 * mu.dimension * UNIT))
+    steps = [tuple(step) for step in np.abs(_difference(mu.values[flow.rows[at]], nu.values[flow.columns[at]]))]
+    distinct = set(steps)
+    if len(distinct) > _MOST_EXACT_STEPS:
+        return upwards(float(rounded.max()), 16 * mu.dimension * UNIT)
+    return max(_length_above([Fraction(x) for x in step], norm) for step in distinct)
+
+
+def _difference(left: Array, right: Array) -> Array:
+    """Return exact differences, as Fractions wherever a float would round."""
+    if object not in (left.dtype, right.dtype):
+        step = left - right
+        if ((left == np.rint(left)) & (right == np.rint(right)) & (np.abs(step) < 2.0**52)).all():
+            return step
+    rational = np.vectorize(Fraction, otypes=[object])
+    return rational(left) - rational(right)
+
+
+def _length_above(step: list[Fraction], norm: float) -> float:
+    """Return the smallest float not below the norm of an exact vector."""
+    if norm == 1:
+        return float_above(sum(step, Fraction(0)))
+    if norm == math.inf:
+        return float_above(max(step))
+    square = sum((x * x for x in step), Fraction(0))
+    radicand = square.numerator * square.denominator << 2 * _ROOT_BITS  # √(n/d) = √(nd)/d, with bits to spare
+    root = math.isqrt(radicand)
+    return float_above(Fraction(root + (root * root < radicand), square.denominator << _ROOT_BITS))
+
+
+def _coupling(mu: Law, nu: Law, flow: Flow, total: int) -> Coupling:
+    amounts = (amount / total for amount in flow.amounts.tolist())
+    return completed(mu, nu, zip(flow.rows.tolist(), flow.columns.tolist(), amounts, strict=True))
