@@ -234,7 +234,7 @@ class ApproxRenyi(Guarantee, frozen=True):
     """(α, ε, δ)-approximate Rényi privacy: outside an event of probability δ under each secret, (α, ε)-Rényi privacy.
 
     >>> ApproxRenyi(alpha=10, epsilon=0.5, delta=1e-3).to_approx(2e-3)
-    Approx(epsilon=0.90...e+00, delta=0.002)
+    Approx(epsilon=0.9062..., delta=0.002)
     """
 
     alpha: float

@@ -67,6 +67,19 @@ def read_masses(weights: object, count: int) -> tuple[Array, int]:
     return _float_masses(raw.astype(np.float64)), 1
 
 
+def read_counts(counts: object, length: int) -> Array:
+    """Return how often each value occurred, as whole numbers."""
+    raw = np.asarray(counts)
+    if raw.shape != (length,) or raw.dtype.kind not in "iu" or (raw < 0).any() or not raw.any():
+        raise Misuse(
+            f"The counts have shape {raw.shape} and dtype {raw.dtype} for {length} values.",
+            allowed="one whole number >= 0 per value, not all of them 0",
+            instead="pf.Law(values, weights) for weights that are no counts",
+        )
+    exact: list[int] = raw.tolist()
+    return whole(exact, sum(exact))
+
+
 def merge(values: Array, masses: Array, total: int) -> tuple[Array, Array, int]:
     """Return atoms sorted and distinct, without atoms of mass 0, with the masses of equal atoms added."""
     kept = masses > 0
@@ -140,8 +153,8 @@ def _whole_values(raw: Array) -> Array:
 
 
 def _rational_masses(weights: list[Fraction]) -> tuple[Array, int]:
-    if any(weight < 0 for weight in weights):
-        raise _bad_weights("Some weight is negative.")
+    if min(weights) < 0:
+        raise _bad_weights(f"Some weight is negative: {float(min(weights)):.3g}.")
     total = sum(weights, Fraction(0))
     if total != 1:
         raise _bad_weights(f"The weights have sum {float(total):.17g}, as rational numbers.")
@@ -154,8 +167,8 @@ def _rational_masses(weights: list[Fraction]) -> tuple[Array, int]:
 def _float_masses(weights: Array) -> Array:
     if not np.isfinite(weights).all():
         raise _bad_weights("Some weight is NaN or infinite.")
-    if (weights < 0).any():
-        raise _bad_weights("Some weight is negative.")
+    if weights.min() < 0:
+        raise _bad_weights(f"Some weight is negative: {weights.min():.3g}.")
     total = float(weights.sum())
     if not abs(total - 1) <= _SLACK:
         raise _bad_weights(f"The weights have sum {total:.17g}.")

@@ -67,16 +67,22 @@ class Law:
         return cls([value], [1])
 
     @classmethod
-    def empirical(cls, column: npt.ArrayLike | Sequence[Any]) -> "Law":
+    def empirical(
+        cls, column: npt.ArrayLike | Sequence[Any], counts: npt.ArrayLike | Sequence[int] | None = None
+    ) -> "Law":
         """Return the exact law of one row drawn at random from a column of numbers (or rows of an (n, d) array).
 
-        Use it on public references only: the law of private rows is itself private.
+        `counts` says how often each value stands in the column, if it was counted before. Use it on public references
+        only: the law of private rows is itself private.
 
         >>> Law.empirical([1, 1, 2])
         Law([1, 2], [Fraction(2, 3), Fraction(1, 3)])
+        >>> Law.empirical([1, 2], counts=[20, 10]) == Law.empirical([1, 1, 2])
+        True
         """
         values = atoms.read_values(column)
-        return cls._made(values, np.ones(len(values), dtype=np.int64), len(values))
+        masses = np.ones(len(values), dtype=np.int64) if counts is None else atoms.read_counts(counts, len(values))
+        return cls._made(values, masses, sum(masses.tolist()))
 
     @classmethod
     def mixture(cls, laws: "Sequence[Law]", weights: npt.ArrayLike | Sequence[Any]) -> "Law":

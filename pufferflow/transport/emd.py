@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import ot  # pyright: ignore[reportMissingTypeStubs]
 
-from pufferflow.errors import InternalError, Refused
+from pufferflow.errors import InternalError
 from pufferflow.law import Law
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.transport import space
@@ -29,9 +29,7 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
     matrix = space.costs(mu, nu, norm)
     farthest = float(matrix.max())
     if not np.isfinite(farthest):
-        raise Refused(
-            "The atoms are too far apart for floats.", allowed="distances below 1e308", instead="smaller units"
-        )
+        return Distance(np.inf, Certainty.UPPER_BOUND, note="some step is too long for a float")
     if farthest == 0:
         return Distance(0.0, Certainty.EXACT, coupling=completed(mu, nu, ()) if coupling else None)
     found, least = _solved(mu, nu, p, matrix, farthest)
@@ -42,7 +40,7 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
         candidates = [found, clipped, bottleneck.coupling]
         found = min((c for c in candidates if isinstance(c, Coupling)), key=lambda c: _price(c, matrix, p))
         value, least = _price(found, matrix, p), max(least, at_least)
-    gap = 1 - least / value
+    gap = 1 - least / value if value else 0.0
     return Distance(
         value,
         Certainty.UPPER_BOUND,

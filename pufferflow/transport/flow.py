@@ -77,14 +77,15 @@ def _improved(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow
     rows = np.searchsorted(change.indptr, moved, "right") - 1
     columns = change.indices[moved].astype(np.intp) - n
     inner = (rows < n) & (columns >= 0) & (columns < m)
-    return _sum(flow, rows[inner], columns[inner], _unbounded(change.data[moved][inner]), m)
+    return together(flow, Flow(rows[inner], columns[inner], _unbounded(change.data[moved][inner]), 0), m)
 
 
-def _sum(flow: Flow, rows: Indices, columns: Indices, amounts: Array, width: int) -> Flow:
-    pairs = np.concatenate([flow.rows * width + flow.columns, rows.astype(np.intp) * width + columns])
+def together(first: Flow, second: Flow, width: int) -> Flow:
+    """Return the sum of two flows to `width` demands."""
+    pairs = np.concatenate([flow.rows * width + flow.columns for flow in (first, second)])
     distinct, at = np.unique(pairs, return_inverse=True)
     total = np.zeros(len(distinct), dtype=object)
-    np.add.at(total, at, np.concatenate([flow.amounts, amounts]))
+    np.add.at(total, at, np.concatenate([first.amounts, second.amounts]))
     used = total > 0
     distinct, total = distinct[used], total[used]
     return Flow(distinct // width, distinct % width, total, int(total.sum()))

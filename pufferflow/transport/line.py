@@ -89,7 +89,7 @@ def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distan
     trivial = farthest == 0 or value == farthest == steps.min()
     return Distance(
         value,
-        Certainty.EXACT if trivial and not path.ties else Certainty.UPPER_BOUND,
+        Certainty.EXACT if trivial and not path.ties and value < np.inf else Certainty.UPPER_BOUND,
         rounding=path.ties * UNIT,
         note="" if trivial else "the true distance up to float rounding, rounded up",
         coupling=Coupling(mu, nu, path.rows, path.columns, weights) if coupling else None,

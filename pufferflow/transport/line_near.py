@@ -36,10 +36,14 @@ def near(mu: Law, nu: Law, delta: float | Fraction, *, coupling: bool = False) -
     masses = allowance(mu, nu, delta)
     if masses.hopeless:
         return line.winf(mu, nu, coupling=coupling)
+    if float(line.longest(*_ends(mu, nu))) == math.inf:
+        return line.winf(mu, nu, coupling=coupling)  # some step is too long for a float
     steps = Steps(mu.values, nu.values)
     z, unmatched = _least(steps, masses, _start(steps, masses))
     certain = unmatched <= masses.strict
     value = steps.above(z)
+    if value > z:  # rounded up for a pair that the coupling may not need; W_∞ is never exceeded
+        value = min(value, float(line.winf(mu, nu)))
     return Distance(
         value,
         Certainty.EXACT if certain and value < math.inf else Certainty.UPPER_BOUND,
@@ -47,6 +51,11 @@ def near(mu: Law, nu: Law, delta: float | Fraction, *, coupling: bool = False) -
         note="" if certain else WITHIN_ROUNDING,
         coupling=_greedy(mu, nu, z) if coupling else None,
     )
+
+
+def _ends(mu: Law, nu: Law) -> tuple[Array, Array]:
+    """Return the two pairs of atoms that are farthest apart."""
+    return mu.values[[0, -1]], nu.values[[-1, 0]]
 
 
 class Steps:
@@ -64,7 +73,8 @@ class Steps:
         def before(j: Array) -> Flags:
             return self._gap(x, j) < -z
 
-        return self._corrected(np.searchsorted(self.right, x - z, "left"), before)
+        bounds: Array = x - z
+        return self._corrected(np.searchsorted(self.right, bounds, "left"), before)
 
     def last(self, x: Array, z: Any) -> Array:
         """Return for each x the first right atom above x + z, as floats subtract."""
@@ -72,7 +82,8 @@ class Steps:
         def before(j: Array) -> Flags:
             return self._gap(x, j) <= z
 
-        return self._corrected(np.searchsorted(self.right, x + z, "right"), before)
+        bounds: Array = x + z
+        return self._corrected(np.searchsorted(self.right, bounds, "right"), before)
 
     def smallest_beyond(self, starts: Array, first: Array, ends: Array, last: Array) -> Any:
         """Return the smallest distance that takes a further atom into a range, ∞ if there is none."""
@@ -137,7 +148,7 @@ def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
     """
     left = np.concatenate([[0], np.cumsum(masses.left)])
     right = np.concatenate([[0], np.cumsum(masses.right)])
-    lost = masses.total - int(left[-1])
+    lost = masses.all - int(left[-1])
     low, high, left_at_high = start, None, 0
     guess, before, bold = start, None, False
     spread = max(steps.left[-1], steps.right[-1]) - min(steps.left[0], steps.right[0])

@@ -19,7 +19,7 @@ from pufferflow.rounding import UNIT
 Array = npt.NDArray[Any]
 LARGEST_TOTAL = 2**59
 """Sums of a few totals up to this fit machine integers."""
-_FLOAT_TOTAL = 2**58
+_FLOAT_UNIT = 2**58
 _SHORT = 2**40
 _LARGEST_SHARE_FORGIVEN = 2.0**-20
 _MANTISSA = 53
@@ -45,8 +45,8 @@ def _rational(law: Law) -> tuple[Array, int] | None:
     return None
 
 
-def binary(mu: Law, nu: Law) -> tuple[Array, Array, int]:
-    """Return float weights as the whole numbers they are, over the power of two that makes them whole, and its log."""
+def binary(mu: Law, nu: Law) -> tuple[Array, Array]:
+    """Return float weights as the whole numbers they are, times the power of two that makes them whole."""
     parts = [np.frexp(law.probabilities) for law in (mu, nu)]
     shift = _MANTISSA - min(int(exponents.min()) for _, exponents in parts)
     whole = [
@@ -59,16 +59,19 @@ def binary(mu: Law, nu: Law) -> tuple[Array, Array, int]:
         )
         for mantissas, exponents in parts
     ]
-    return whole[0], whole[1], shift
+    return whole[0], whole[1]
 
 
 @dataclass(frozen=True, eq=False)
 class Allowance:
-    """Masses as whole numbers of a common total, and how much of them may stay unmatched."""
+    """Masses as whole numbers of one unit, and how much of them may stay unmatched."""
 
     left: Array
     right: Array
-    total: int
+    unit: int
+    """How many make a mass of 1."""
+    all: int
+    """The mass to match: what the heavier law has before rounding down."""
     strict: int
     """What may stay unmatched, δ read literally."""
     forgiving: int
@@ -78,21 +81,24 @@ class Allowance:
     @property
     def hopeless(self) -> bool:
         """Whether δ is finer than the whole numbers, so that no distance will do and W_∞ has to serve."""
-        return self.total - min(int(self.left.sum()), int(self.right.sum())) > self.forgiving
+        return self.all - min(int(self.left.sum()), int(self.right.sum())) > self.forgiving
 
 
 def allowance(mu: Law, nu: Law, delta: float | Fraction) -> Allowance:
     """Return the masses to match and what may stay unmatched of them.
 
-    A float δ is read as the decimal it prints as. For float weights, which are rounded down, n·2⁻⁵² is forgiven, so
-    that .003 typed as a weight and .003 typed as δ are the same; but never more than δ/2²⁰: δ holds to six digits.
+    A float δ is read as the decimal it prints as. Float weights are rounded down, and what that takes from them counts
+    as unmatched. n·2⁻⁵² is forgiven, so that .003 typed as a weight and .003 typed as δ are the same; but never more
+    than δ/2²⁰: δ holds to six digits.
     """
     share = decimal_reading(delta)
     whole = rational(mu, nu)
     if whole is not None:
         left, right, total = whole
-        return Allowance(left, right, total, math.floor(share * total), math.floor(share * total), 0.0)
+        return Allowance(left, right, total, total, math.floor(share * total), math.floor(share * total), 0.0)
     rounding = min((len(mu) + len(nu)) * UNIT, float(delta) * _LARGEST_SHARE_FORGIVEN)
-    left, right = (np.floor(law.probabilities * float(_FLOAT_TOTAL)).astype(np.int64) for law in (mu, nu))
-    forgiving = math.floor((share + Fraction(rounding)) * _FLOAT_TOTAL)
-    return Allowance(left, right, _FLOAT_TOTAL, math.floor(share * _FLOAT_TOTAL), forgiving, rounding)
+    scaled = [law.probabilities * float(_FLOAT_UNIT) for law in (mu, nu)]
+    left, right = (np.floor(weights).astype(np.int64) for weights in scaled)
+    heavier = max(_FLOAT_UNIT, *(int(np.ceil(weights).astype(np.int64).sum()) for weights in scaled))
+    forgiving = math.floor((share + Fraction(rounding)) * _FLOAT_UNIT)
+    return Allowance(left, right, _FLOAT_UNIT, heavier, math.floor(share * _FLOAT_UNIT), forgiving, rounding)

@@ -19,7 +19,7 @@ from pufferflow.law import Law
 from pufferflow.rounding import UNIT, float_above, upwards
 from pufferflow.transport import masses
 from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance, completed
-from pufferflow.transport.flow import Flow, Pairs, greatest_flow
+from pufferflow.transport.flow import Flow, Pairs, greatest_flow, together
 
 Array = npt.NDArray[Any]
 Costs = npt.NDArray[np.float64]
@@ -53,13 +53,13 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance:
     def ruled_out(pairs: Pairs) -> bool:
         return greatest_flow(pairs, least, most).value < int(least.sum())
 
-    flow, total = _least(matrix, reachable, ruled_out, lambda pairs: _saturating(mu, nu, pairs, tolerance))
+    flow = _least(matrix, reachable, ruled_out, lambda pairs: _saturating(mu, nu, pairs, tolerance))
     return Distance(
         _longest(mu, nu, flow, norm, matrix),
         Certainty.UPPER_BOUND if tolerance else Certainty.EXACT,
         rounding=tolerance * UNIT,
         note=WITHIN_ROUNDING if tolerance else "",
-        coupling=_coupling(mu, nu, flow, total) if coupling else None,
+        coupling=Coupling(mu, nu, flow.rows, flow.columns, _shares(flow, flow.value)) if coupling else None,
     )
 
 
@@ -69,24 +69,24 @@ def near(mu: Law, nu: Law, delta: float | Fraction, norm: float, *, coupling: bo
     if delta == 0 or allowed.hopeless:
         return winf(mu, nu, norm, coupling=coupling)
     matrix = costs(mu, nu, norm)
-    needed = allowed.total - allowed.forgiving
+    needed = allowed.all - allowed.forgiving
     left, right = _at_least(mu, 0), _at_least(nu, 0)
 
     def ruled_out(pairs: Pairs) -> bool:
-        return greatest_flow(pairs, left, right).value * allowed.total < needed * _COARSE_TOTAL
+        return greatest_flow(pairs, left, right).value * allowed.unit < needed * _COARSE_TOTAL
 
-    def matching(pairs: Pairs) -> tuple[Flow, int] | None:
+    def matching(pairs: Pairs) -> Flow | None:
         flow = greatest_flow(pairs, allowed.left, allowed.right)
-        return (flow, allowed.total) if flow.value >= needed else None
+        return flow if flow.value >= needed else None
 
-    flow, total = _least(matrix, 0.0, ruled_out, matching)
-    certain = flow.value >= allowed.total - allowed.strict
+    flow = _least(matrix, 0.0, ruled_out, matching)
+    certain = flow.value >= allowed.all - allowed.strict
     return Distance(
         _longest(mu, nu, flow, norm, matrix),
         Certainty.EXACT if certain else Certainty.UPPER_BOUND,
         rounding=allowed.rounding,
         note="" if certain else WITHIN_ROUNDING,
-        coupling=_coupling(mu, nu, flow, total) if coupling else None,
+        coupling=_with_the_rest(mu, nu, flow, allowed.unit) if coupling else None,
     )
 
 
@@ -94,8 +94,8 @@ def _least(
     matrix: Costs,
     lowest: float,
     ruled_out: Callable[[Pairs], bool],
-    proven: Callable[[Pairs], tuple[Flow, int] | None],
-) -> tuple[Flow, int]:
+    proven: Callable[[Pairs], Flow | None],
+) -> Flow:
     """Return the flow at the smallest distance that occurs, is not below `lowest`, and is proven to do.
 
     `ruled_out` is cheap and never wrong when it says yes; `proven` is exact. Both are monotone in the distance.
@@ -106,7 +106,7 @@ def _least(
         return Pairs.where(matrix <= distances[at])
 
     first = _first(lambda at: not ruled_out(pairs(at)), 0, len(distances) - 1, len(distances) // _FIRST_STRIDES + 1)
-    found: dict[int, tuple[Flow, int]] = {}
+    found: dict[int, Flow] = {}
 
     def does(at: int) -> bool:
         result = proven(pairs(at))
@@ -131,22 +131,24 @@ def _first(holds: Callable[[int], bool], start: int, end: int, stride: int) -> i
     return high
 
 
-def _saturating(mu: Law, nu: Law, pairs: Pairs, tolerance: int) -> tuple[Flow, int] | None:
-    """Return a flow of all mass, if there is one, and the total it is counted in.
+def _saturating(mu: Law, nu: Law, pairs: Pairs, tolerance: int) -> Flow | None:
+    """Return a flow of all mass, if there is one.
 
-    Float weights may be exceeded by `tolerance`·2⁻⁵², relatively, first on one side, then on the other. An atom without
-    a partner is refused however light it is.
+    Float weights may be exceeded by `tolerance`·2⁻⁵², relatively: on the right while all of the left flows, then the
+    other way round. So an atom without a partner is refused however light it is. The sum of the two flows, which has
+    every atom in it, is what is returned.
     """
     whole = masses.rational(mu, nu)
     if whole is not None:
         left, right, total = whole
         flow = greatest_flow(pairs, left, right)
-        return (flow, total) if flow.value == total else None
-    left, right, bits = masses.binary(mu, nu)
-    flow = greatest_flow(pairs, left, _exceeded(right, tolerance))
-    if flow.value < left.sum() or greatest_flow(pairs, _exceeded(left, tolerance), right).value < right.sum():
+        return flow if flow.value == total else None
+    left, right = masses.binary(mu, nu)
+    forth = greatest_flow(pairs, left, _exceeded(right, tolerance))
+    if forth.value < left.sum():
         return None
-    return flow, 1 << bits
+    back = greatest_flow(pairs, _exceeded(left, tolerance), right)
+    return together(forth, back, len(nu)) if back.value == right.sum() else None
 
 
 def _exceeded(whole: Array, tolerance: int) -> Array:
@@ -196,6 +198,10 @@ def _length_above(step: list[Fraction], norm: float) -> float:
     return float_above(Fraction(root + (root * root < radicand), square.denominator << _ROOT_BITS))
 
 
-def _coupling(mu: Law, nu: Law, flow: Flow, total: int) -> Coupling:
-    amounts = (amount / total for amount in flow.amounts.tolist())
-    return completed(mu, nu, zip(flow.rows.tolist(), flow.columns.tolist(), amounts, strict=True))
+def _shares(flow: Flow, total: int) -> Costs:
+    return np.array([amount / total for amount in flow.amounts.tolist()])
+
+
+def _with_the_rest(mu: Law, nu: Law, flow: Flow, unit: int) -> Coupling:
+    """Return the coupling that contains a partial flow."""
+    return completed(mu, nu, zip(flow.rows.tolist(), flow.columns.tolist(), _shares(flow, unit).tolist(), strict=True))

@@ -1,0 +1,178 @@
+"""The walls of the house: which room may import which, and what stays inside one room.
+
+Run as `python .ci/walls.py [ROOT]`; prints every breach and exits with 1 if there is one. Imports are read from the
+source, those inside functions and under TYPE_CHECKING too. The order of the rooms is the architecture; a new room is
+added to ROOMS at its floor.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOMS = [
+    *("errors", "reading", "rounding", "guarantees", "law", "transport", "noise", "messages", "bounds", "calibration"),
+    *("secrets", "priors", "queries", "scenario", "inference", "composition", "ledger", "report"),
+    *("plan", "release", "frame", "robustness", "learning", "confounding", "local", "audit", "jobs", "cli"),
+]
+"""Ground floor first: a room imports only rooms that stand before it."""
+
+ONLY_IN = {
+    "ot": {"transport"},
+    "sqlalchemy": {"ledger"},
+    "matplotlib": {"report"},
+    "plotly": {"report"},
+}
+"""Packages that live in one room."""
+
+NUMBERS_ONLY = {
+    *("errors", "reading", "rounding", "guarantees", "transport", "noise", "messages", "bounds", "calibration"),
+    *("composition", "ledger"),
+}
+"""Rooms that never see a dataframe."""
+
+COLLECTS = {
+    *("collect", "collect_async", "collect_batches", "fetch"),
+    *("sink_parquet", "sink_csv", "sink_ipc", "sink_ndjson"),
+}
+"""The methods that make a lazy frame read its rows."""
+MAY_COLLECT = {"release"}
+LONGEST_FILE = 400
+PRODUCT, CONNECTORS = "pufferflow", "pufferflow_connectors"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A source file: its dotted name, what it imports, and the calls it makes by attribute."""
+
+    path: Path
+    name: str
+    tree: ast.Module
+
+    @property
+    def room(self) -> str:
+        """The room of the file; the door (`pufferflow/__init__.py`) is a room of its own."""
+        parts = self.name.split(".")
+        return parts[1] if len(parts) > 1 else ""
+
+    def imports(self) -> Iterator[tuple[str, int]]:
+        """Yield the dotted names that the file imports, with their lines."""
+        package = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((alias.name, node.lineno) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                up = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                base = ".".join([*up, *([node.module] if node.module else [])])
+                yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
+            elif isinstance(node, ast.Call) and _called(node) in {"import_module", "__import__"}:
+                first = node.args[0] if node.args else None
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    yield first.value, node.lineno
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def modules(root: Path, package: str) -> list[Module]:
+    """Read the source files of a package below `root`."""
+    found: list[Module] = []
+    for path in sorted((root / package).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found.append(Module(path, name, ast.parse(path.read_text(encoding="utf-8"))))
+    return found
+
+
+def breaches(root: Path) -> list[str]:
+    """Return what is wrong with the tree, a line each."""
+    product = modules(root, PRODUCT)
+    connectors = modules(root / "connectors", CONNECTORS)
+    names = {module.name for module in product}
+    found = [line for module in product for line in _in_product(module, names)]
+    found += [line for module in connectors for line in _in_connectors(module, names)]
+    found += _circles(product, names)
+    for module in product + connectors:
+        lines = len(module.path.read_text(encoding="utf-8").splitlines())
+        if lines > LONGEST_FILE:
+            found.append(f"{module.path}: {lines} lines; past {LONGEST_FILE} a file is asking to be two rooms")
+    return found
+
+
+def _in_product(module: Module, names: set[str]) -> Iterator[str]:
+    if module.room and module.room not in ROOMS:
+        yield f"{module.path}: the room '{module.room}' stands on no floor; add it to ROOMS in .ci/walls.py"
+        return
+    for name, line in module.imports():
+        at, package = f"{module.path}:{line}", name.partition(".")[0]
+        if package == CONNECTORS:
+            yield f"{at}: {PRODUCT} never imports {CONNECTORS}"
+        if package in ONLY_IN and module.room not in ONLY_IN[package]:
+            yield f"{at}: {package} may be imported only in {', '.join(sorted(ONLY_IN[package]))}"
+        if package == "polars" and module.room in NUMBERS_ONLY:
+            yield f"{at}: {module.room} knows numbers only, not polars"
+        if package == PRODUCT and module.room:
+            yield from _upwards(at, module.room, _resolved(name, names))
+    if module.room not in MAY_COLLECT:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in COLLECTS:
+                yield f"{module.path}:{node.lineno}: .{node.func.attr}() only in {', '.join(sorted(MAY_COLLECT))}"
+
+
+def _upwards(at: str, room: str, target: str) -> Iterator[str]:
+    other = target.split(".")[1] if "." in target else ""
+    if not other:
+        yield f"{at}: {room} imports the door; import the room that has the name"
+    elif other in ROOMS and ROOMS.index(other) > ROOMS.index(room):
+        yield f"{at}: {room} imports {other}, which stands above it"
+
+
+def _in_connectors(module: Module, names: set[str]) -> Iterator[str]:
+    for name, line in module.imports():
+        if name.partition(".")[0] == PRODUCT and _resolved(name, names) != PRODUCT:
+            yield f"{module.path}:{line}: connectors use the public door only, not {name}"
+
+
+def _resolved(name: str, names: set[str]) -> str:
+    """Return the module that an imported name is, or is in."""
+    while name not in names and "." in name:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def _circles(product: list[Module], names: set[str]) -> list[str]:
+    """Return the circles among single files; a package's `__init__` hands names on and closes none by itself."""
+    edges = {
+        module.name: {_resolved(name, names) for name, _ in module.imports() if name.partition(".")[0] == PRODUCT}
+        - {module.name}
+        for module in product
+        if module.room
+    }
+    done: set[str] = set()
+    found: list[str] = []
+
+    def visit(name: str, trail: list[str]) -> None:
+        if name in trail:
+            found.append(f"circle: {' -> '.join([*trail[trail.index(name) :], name])}")
+        elif name not in done:
+            for target in sorted(edges.get(name, ())):
+                visit(target, [*trail, name])
+            done.add(name)
+
+    for name in sorted(edges):
+        visit(name, [])
+    return found
+
+
+def main() -> int:
+    """Print the breaches of the tree given on the command line, or of this one."""
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
+    found = breaches(root)
+    print("\n".join(found) if found else f"walls: {len(modules(root, PRODUCT))} files, all in their rooms")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

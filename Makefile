@@ -1,0 +1,60 @@
+# Every target starts from a bare machine: it makes a virtual environment, installs what it needs, and runs.
+# PYTHON picks the interpreter (3.11 or newer), VENV the place of the environment.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test slow check format lint types walls bench docs system constraints clean
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "pufferflow needs Python 3.11 or newer; try: make PYTHON=/path/to/python3.12 ..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "No virtual environment could be made; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/python examples/household_power.py
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -q
+
+slow: $(STAMP)
+	$(BIN)/python -m pytest -q -m slow
+
+check: format lint types walls test
+
+format: $(STAMP)
+	$(BIN)/ruff format --check .
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+walls: $(STAMP)
+	$(BIN)/python .ci/walls.py
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py
+
+docs: $(STAMP)
+	$(BIN)/mkdocs build --strict --quiet
+
+# System packages that tests need beside Python; none so far.
+system:
+	@echo "nothing to install"
+
+# Pins every package to what is installed now; run it in a fresh environment after changing pyproject.toml.
+constraints:
+	rm -rf $(VENV)/pins && $(PYTHON) -m venv $(VENV)/pins
+	$(VENV)/pins/bin/python -m pip install --quiet --upgrade -e '.[all,dev]'
+	{ echo "# The versions that are tested together; made by 'make constraints'."; \
+	  $(VENV)/pins/bin/python -m pip freeze --exclude-editable; } > constraints.txt
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis benchmarks/results

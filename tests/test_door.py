@@ -1,0 +1,64 @@
+"""The door: every promised name is there, documented with an example that runs, and nothing loads before it is used."""
+
+import doctest
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import pufferflow as pf
+
+HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib", "msgspec", "polars"]
+
+
+def test_the_door_lists_what_it_gives():
+    """`dir` and `__all__` are the same names, each of which can be had; anything else is refused by name."""
+    assert sorted(pf.__all__) == dir(pf)
+    for name in pf.__all__:
+        assert getattr(pf, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'epsilon'"):
+        _ = pf.epsilon
+
+
+def test_type_checkers_see_the_same_door():
+    """The names listed for type checkers are those given at run time."""
+    source = Path(pf.__file__).read_text(encoding="utf-8")
+    listed = {line.rpartition(" as ")[2] for line in source.splitlines() if line.startswith("    from pufferflow")}
+    assert listed == set(pf.__all__)
+
+
+def exempt(name):
+    """Errors and plain result fields explain themselves."""
+    value = getattr(pf, name)
+    return (isinstance(value, type) and issubclass(value, pf.PufferflowError)) or name in {
+        "Certainty",
+        "Coupling",
+        "AffineCoupling",
+        "Guarantee",
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in pf.__all__ if not exempt(name)])
+def test_every_public_name_has_an_example(name):
+    """Each public function and class shows a short example in its docstring (which the test run executes)."""
+    value = getattr(pf, name)
+    examples = doctest.DocTestFinder().find(value, name, module=types.ModuleType("none"), globs={})
+    own = [example for test in examples if test.name == name for example in test.examples]
+    assert own or ">>>" in (value.__doc__ or "")
+
+
+def test_import_loads_nothing_heavy():
+    """`import pufferflow` loads neither NumPy nor any other library; they load when first used."""
+    code = f"import sys, pufferflow; print([m for m in {HEAVY} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_line_distances_do_not_load_pot():
+    """Laws on the line do without POT, which takes the longest to load."""
+    use = "a = pf.Law.point(0); pf.winf(a, a); pf.wasserstein(a, a)"
+    code = f"import sys, pufferflow as pf; {use}; print('ot' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"

@@ -1,0 +1,31 @@
+"""The errors: one base, told apart by kind, whole after pickling."""
+
+import pickle
+
+import pytest
+
+import pufferflow as pf
+
+KINDS = [pf.Misuse, pf.Refused, pf.LimitReached, pf.SourceFailed, pf.LedgerFault, pf.InternalError]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_a_pufferflow_error(kind):
+    """A caller can catch everything of ours by one name, and each kind by its own."""
+    with pytest.raises(pf.PufferflowError) as caught:
+        raise kind("this was given", allowed="that", instead="those")
+    assert type(caught.value) is kind
+    assert str(caught.value) == "this was given\n  allowed: that\n  try: those"
+
+
+def test_misuse_is_a_value_error():
+    """Code that guards against bad values in general also catches ours; refusals are no such thing."""
+    assert issubclass(pf.Misuse, ValueError)
+    assert not issubclass(pf.Refused, ValueError)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_survive_pickling(kind):
+    """An error from a worker process arrives with its three parts."""
+    error = pickle.loads(pickle.dumps(kind("a", allowed="b", instead="c")))  # noqa: S301 - our own bytes
+    assert (type(error), error.problem, error.allowed, error.instead) == (kind, "a", "b", "c")

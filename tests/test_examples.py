@@ -1,0 +1,19 @@
+"""The examples run as they are, as scripts, without a warning."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(script, tmp_path):
+    """Each example ends well in an empty folder and prints something."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", script], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.strip()

@@ -1,0 +1,176 @@
+"""The promises: conversions hold for the divergences of random laws, are tight where they claim it, and round up."""
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+import pufferflow as pf
+
+CONVERSIONS = [  # (promise, total delta, epsilon): M29, computed independently
+    (pf.Renyi(2, 1.0), 1e-5, 11.126631103850338),
+    (pf.Renyi(10, 0.5), 1e-5, 1.4180106367839718),
+    (pf.Renyi(32, 0.1), 1e-6, 0.4021150002391148),
+    (pf.Renyi(8, 1.0), 1e-3, 1.5562277127043775),
+    (pf.Renyi(3, 0.01), 0.5, 0.0),
+    (pf.ApproxRenyi(10, 0.5, 1e-3), 1e-3 + (1 - 1e-3) * 1e-3, 0.9063250605630726),
+]
+
+EXAMPLES = [
+    pf.Pure(0.0),
+    pf.Pure(1.0),
+    pf.Approx(1.0, 0.0),
+    pf.Approx(0.5, 1e-6),
+    pf.Renyi(2, 0.3),
+    pf.RenyiCurve([4, 2], [1.0, 0.25]),
+    pf.ApproxRenyi(4, 0.3, 1e-3),
+]
+
+
+@pytest.mark.parametrize(("promise", "delta", "epsilon"), CONVERSIONS)
+def test_conversion_equals_reference(promise, delta, epsilon):
+    """M29's values come out to 1e−12, never below, and clipped at 0."""
+    converted = promise.to_approx(delta)
+    assert converted.delta == delta
+    assert epsilon <= converted.epsilon + 1e-16
+    assert converted.epsilon == pytest.approx(epsilon, abs=1e-12)
+
+
+def renyi(p, q, alpha):
+    return float(logsumexp(alpha * np.log(p) + (1 - alpha) * np.log(q))) / (alpha - 1)
+
+
+def hockey_stick(p, q, epsilon):
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+
+
+def random_pairs(count, seed=7):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        size = int(rng.integers(2, 6))
+        p, q = rng.dirichlet(np.full(size, rng.choice([0.3, 1, 10])), 2) + 1e-12
+        yield p / p.sum(), q / q.sum()
+
+
+def test_renyi_conversion_holds_for_random_laws():
+    """The (ε, δ) that follows from a law pair's Rényi divergence is true of that pair."""
+    for p, q in random_pairs(400):
+        for alpha, delta in itertools.product((1.1, 2, 5, 40), (1e-6, 1e-2, 0.3)):
+            loss = max(renyi(p, q, alpha), renyi(q, p, alpha))
+            epsilon = pf.Renyi(alpha, max(loss, 0.0)).to_approx(delta).epsilon
+            assert max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) <= delta + 1e-12
+
+
+def test_pure_conversions_hold_for_random_laws():
+    """A pair's exact pure loss implies its Rényi divergence of every order and its hockey stick at every δ."""
+    for p, q in random_pairs(400):
+        promise = pf.Pure(float(np.abs(np.log(p / q)).max()))
+        for alpha in (1.01, 2, 7, 60):
+            assert max(renyi(p, q, alpha), renyi(q, p, alpha)) <= promise.renyi_epsilon(alpha) + 1e-9
+        for delta in (1e-6, 1e-2, 0.3):
+            epsilon = promise.to_approx(delta).epsilon
+            assert hockey_stick(p, q, epsilon) <= delta + 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0])
+def test_pure_conversions_are_tight_for_randomised_response(epsilon):
+    """Randomised response attains both conversions, so nine tenths of either would be a lie."""
+    p = np.array([math.exp(epsilon), 1]) / (1 + math.exp(epsilon))
+    q = p[::-1]
+    promise = pf.Pure(epsilon)
+    for alpha in (1.5, 2, 10):
+        assert promise.renyi_epsilon(alpha) == pytest.approx(renyi(p, q, alpha), rel=1e-9)
+        assert 0.9 * promise.renyi_epsilon(alpha) < renyi(p, q, alpha)
+    delta = hockey_stick(p, q, epsilon / 2)
+    assert promise.to_approx(delta).epsilon == pytest.approx(epsilon / 2, rel=1e-9)
+    assert hockey_stick(p, q, 0.9 * promise.to_approx(delta).epsilon) > delta
+
+
+def test_approx_spends_spare_delta():
+    """(ε, δ) with δ raised is the dominating pair's exact trade: ε falls, and a lower δ is refused."""
+    promise = pf.Approx(1.0, 0.01)
+    p = np.array([0.01, 0.99 * math.e / (1 + math.e), 0.99 / (1 + math.e), 0])
+    q = p[::-1]
+    raised = promise.to_approx(0.1)
+    assert hockey_stick(p, q, raised.epsilon) <= 0.1
+    assert hockey_stick(p, q, 0.9 * raised.epsilon) > 0.1
+    with pytest.raises(pf.Refused, match="gives no finite epsilon"):
+        promise.to_approx(0.001)
+
+
+def test_curve_uses_its_best_order():
+    """A curve converts to the least ε among its orders, each of which is a promise of its own."""
+    curve = pf.RenyiCurve.of(lambda alpha: alpha / 8)
+    single = [pf.Renyi(alpha, alpha / 8).to_approx(1e-6).epsilon for alpha in curve.alphas]
+    assert curve.to_approx(1e-6).epsilon == min(single)
+    assert all(curve.implies(pf.Renyi(alpha, alpha / 8)) for alpha in curve.alphas)
+
+
+def test_renyi_gives_no_pure_promise():
+    """A finite order bounds no single event, so δ=0 is refused."""
+    with pytest.raises(pf.Refused, match="no finite epsilon at delta=0"):
+        pf.Renyi(4, 1.0).to_approx(0)
+
+
+@given(st.floats(0, 5), st.floats(1.01, 50), st.floats(0, 0.5))
+def test_pure_implies_what_follows(epsilon, alpha, delta):
+    """Pure is the strongest kind: it implies each weaker promise it converts to, and no stronger one."""
+    pure = pf.Pure(epsilon)
+    assert pure.implies(pure.to_approx(delta))
+    assert pure.implies(pf.Renyi(alpha, pure.renyi_epsilon(alpha)))
+    assert pure.implies(pf.ApproxRenyi(alpha, pure.renyi_epsilon(alpha), delta))
+    assert not pure.implies(pf.Pure(epsilon / 2 - 1e-3)) if epsilon > 2e-3 else True
+
+
+def test_implication_is_an_order():
+    """Every promise implies itself, and implication passes on along chains of three."""
+    for a, b, c in itertools.product(EXAMPLES, repeat=3):
+        assert a.implies(a)
+        if a.implies(b) and b.implies(c):
+            assert a.implies(c)
+
+
+@pytest.mark.parametrize("promise", EXAMPLES, ids=repr)
+def test_promise_round_trips(promise):
+    """A stored promise comes back equal, through JSON, pickle and its own repr, and hashes alike."""
+    assert pf.Guarantee.from_json(promise.to_json()) == promise
+    assert type(promise).from_json(promise.to_json()) == promise
+    assert pickle.loads(pickle.dumps(promise)) == promise  # noqa: S301 - our own bytes
+    assert eval(repr(promise), vars(pf)) == promise  # noqa: S307 - our own repr
+    assert hash(pf.Guarantee.from_json(promise.to_json())) == hash(promise)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: pf.Pure(-1), "epsilon is -1.0"),
+        (lambda: pf.Pure(math.nan), "epsilon is nan"),
+        (lambda: pf.Pure(math.inf), "epsilon is inf"),
+        (lambda: pf.Pure("1"), "epsilon is of type str"),
+        (lambda: pf.Pure(True), "epsilon is of type bool"),
+        (lambda: pf.Approx(1, 1), "delta is 1.0"),
+        (lambda: pf.Approx(1, -0.1), "delta is -0.1"),
+        (lambda: pf.Renyi(1, 1), "alpha is 1.0"),
+        (lambda: pf.Renyi(math.inf, 1), "alpha is inf"),
+        (lambda: pf.RenyiCurve([2], [1, 2]), "1 orders and 2 epsilons"),
+        (lambda: pf.RenyiCurve([], []), "0 orders and 0 epsilons"),
+        (lambda: pf.ApproxRenyi(2, 1, math.nan), "delta is nan"),
+        (lambda: pf.Pure(1).to_approx(1), "delta is 1.0"),
+        (lambda: pf.Guarantee.from_json("{}"), "no stored promise"),
+        (lambda: pf.Guarantee.from_json("not json"), "no stored promise"),
+        (lambda: pf.Guarantee.from_json('{"promise":"Pure","epsilon":-3}'), "no stored promise: epsilon is -3"),
+        (lambda: pf.Approx.from_json(pf.Pure(1).to_json()), "kind Pure"),
+    ],
+)
+def test_bad_numbers_are_refused(make, says):
+    """Each wrong argument is named in an error of at most five lines that also says what to try."""
+    with pytest.raises(pf.Misuse, match=says) as caught:
+        make()
+    assert "allowed:" in str(caught.value)
+    assert "try:" in str(caught.value)
+    assert len(str(caught.value).splitlines()) <= 5

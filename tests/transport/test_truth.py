@@ -1,0 +1,82 @@
+"""Distances of thousands of small random laws against the truth, found by linear programs and rational flows."""
+
+import math
+from fractions import Fraction
+
+import brute
+import numpy as np
+import pytest
+from laws import float_law_of, law_of, random_law
+
+import pufferflow as pf
+
+DELTAS = [Fraction(0), Fraction(1, 100), Fraction(1, 10), Fraction(3, 10), Fraction(1, 2)]
+
+
+def root(value, norm, dimension):
+    return math.sqrt(value) if dimension > 1 and norm == 2 else float(value)
+
+
+def check(rng, dimension, norm):
+    mu, nu = (random_law(rng, dimension=dimension, span=9 if dimension == 1 else 4) for _ in range(2))
+    delta = DELTAS[rng.integers(len(DELTAS))]
+    true_winf, true_near = brute.winf(mu, nu, norm), brute.near(mu, nu, delta, norm)
+    exact = pf.winf(law_of(mu), law_of(nu), norm), pf.near(law_of(mu), law_of(nu), delta, norm)
+    for found, true in zip(exact, (true_winf, true_near), strict=True):
+        assert found.certainty == pf.Certainty.EXACT
+        assert found == pytest.approx(root(true, norm, dimension), rel=1e-15)
+        square = Fraction(found) ** 2 if dimension > 1 and norm == 2 else Fraction(found)
+        assert square >= true
+    floats = float_law_of(mu), float_law_of(nu)
+    assert pf.winf(*floats, norm) == exact[0]
+    assert pf.near(*floats, float(delta), norm) == exact[1]
+    return mu, nu
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_line_equals_rational_flows(part):
+    """On the line W_∞ and nearness are exact for rational weights, and the same for the floats nearest to them."""
+    rng = np.random.default_rng(part)
+    for _ in range(500):
+        check(rng, 1, 2)
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_space_equals_rational_flows(norm):
+    """In the plane and in space W_∞ and nearness are exact, in every norm."""
+    rng = np.random.default_rng(17)
+    for trial in range(60):
+        check(rng, 2 + trial % 2, norm)
+
+
+@pytest.mark.parametrize(("dimension", "norm", "count"), [(1, 2, 300), (2, 1, 40), (2, 2, 40), (3, math.inf, 40)])
+def test_wasserstein_equals_linear_programs(dimension, norm, count):
+    """W_p equals the optimum of the transport program, to the program's own precision, and is not below it."""
+    rng = np.random.default_rng(5)
+    for _ in range(count):
+        mu, nu = (random_law(rng, dimension=dimension) for _ in range(2))
+        for p in (1, 1.7, 3):
+            found = pf.wasserstein(law_of(mu), law_of(nu), p, norm)
+            assert found == pytest.approx(brute.wasserstein(mu, nu, p, norm), rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_many_lines_equal_rational_flows(part):
+    """The same for ten thousand laws more, larger ones among them."""
+    rng = np.random.default_rng(1000 + part)
+    for _ in range(1200):
+        check(rng, 1, 2)
+    for _ in range(60):
+        mu, nu = (random_law(rng, most=16, span=40) for _ in range(2))
+        assert pf.winf(law_of(mu), law_of(nu)) == brute.winf(mu, nu)
+        assert pf.near(law_of(mu), law_of(nu), Fraction(1, 20)) == brute.near(mu, nu, Fraction(1, 20))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_many_spaces_equal_rational_flows(norm):
+    """The same for many laws on R² and R³."""
+    rng = np.random.default_rng(99)
+    for trial in range(500):
+        check(rng, 2 + trial % 2, norm)
