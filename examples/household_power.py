@@ -55,8 +55,8 @@ def main() -> None:
     console = Console()
     console.print(table)
     console.print(
-        "If hours were independent, one hour would move the count by 1. With memory it moves it further, and noise made "
-        "for independent rows is too small. W_∞ is what noise has to hide for a pure promise; the whole day (group "
+        "If hours were independent, one hour would move the count by 1. With memory it moves it further: noise for "
+        "independent rows is too small. W_∞ is what noise has to hide for a pure promise; the whole day (group "
         "privacy) is what it would have to hide if nothing were known about how hours hang together."
     )
 

@@ -2,8 +2,8 @@
 
 Not the quantile coupling: on {0,1} and {1,10} it matches nothing at z=0, and half can be matched. What cannot be
 matched at a given z is, by max-flow min-cut, the largest μ(A) − ν(A^z) over sets A. On a line A is a union of
-intervals, found by deciding at every atom of μ whether to be inside or outside A: a product of 2×2 matrices in the
-(max, +) algebra, taken pairwise in vectorised rounds. The search climbs: the set A that is worst at one z rules out
+intervals, found by deciding at every atom of μ whether to be inside or outside A, with many stretches of atoms walked
+side by side. The search climbs: the set A that is worst at one z rules out
 every z up to where A itself would do, and that is a next z to try; the first that no set rules out is the answer.
 Masses are whole numbers, so nothing rounds; float weights are rounded down first, which can only leave more unmatched.
 """
@@ -21,12 +21,15 @@ from pufferflow.law import Law
 from pufferflow.rounding import float_above
 from pufferflow.transport import line
 from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance, completed
-from pufferflow.transport.masses import LARGEST_TOTAL, Allowance, allowance
+from pufferflow.transport.masses import Allowance, allowance
 
 Array = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
+Ranges = tuple[Array, Array]
 _CELLS = 2**14
-_MOST_WORK = 2**18
+_FEW_INTERVALS = 2**13
+_SUSPICIOUS = 3  # trials in a row that do: perhaps the lower end is the answer
+_TRIALS = 200  # more than any search takes; what ends early is still a lower end
 
 
 def near(mu: Law, nu: Law, delta: float | Fraction, *, coupling: bool = False) -> Distance:
@@ -84,6 +87,17 @@ class Steps:
 
         bounds: Array = x + z
         return self._corrected(np.searchsorted(self.right, bounds, "right"), before)
+
+    def ranges(self, z: Any, within: Ranges | None, beyond: Ranges | None) -> Ranges:
+        """Return the ranges of all left atoms at z, given those at a smaller and at a larger z if they are known."""
+        if within is None or beyond is None:
+            return self.first(self.left, z), self.last(self.left, z)
+        first, last = within[0].copy(), within[1].copy()
+        at = np.flatnonzero(within[0] != beyond[0])
+        first[at] = self.first(self.left[at], z)
+        at = np.flatnonzero(within[1] != beyond[1])
+        last[at] = self.last(self.left[at], z)
+        return first, last
 
     def smallest_beyond(self, starts: Array, first: Array, ends: Array, last: Array) -> Any:
         """Return the smallest distance that takes a further atom into a range, ∞ if there is none."""
@@ -143,55 +157,62 @@ def _start(steps: Steps, masses: Allowance) -> Any:
 def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
     """Return the smallest distance, not below `start`, that leaves no more than allowed unmatched, and what it leaves.
 
-    `low` is a distance below which nothing will do. It is tried in turn with a guess by the secant of the last two
-    trials, which is bolder; what the guess says is kept either way.
+    `low` is a distance below which nothing will do, `high` one that will. While the worst sets have few intervals the
+    next trial is `low` itself; else it is where a straight line between what both ends leave unmatched meets what is
+    allowed, an end that stays being discounted (the Illinois rule), which closes in from both sides.
     """
     left = np.concatenate([[0], np.cumsum(masses.left)])
     right = np.concatenate([[0], np.cumsum(masses.right)])
     lost = masses.all - int(left[-1])
-    low, high, left_at_high = start, None, 0
-    guess, before, bold = start, None, False
-    spread = max(steps.left[-1], steps.right[-1]) - min(steps.left[0], steps.right[0])
+    stride = (max(steps.left[-1], steps.right[-1]) - min(steps.left[0], steps.right[0])) / (len(left) + len(right))
+    low, high, guess = start, None, start
+    excess_low = excess_high = 0.0
+    left_at_high = side = 0
+    within: Ranges | None = None
+    beyond: Ranges | None = None
     while True:
-        first, last = steps.first(steps.left, guess), steps.last(steps.left, guess)
-        surplus, starts, ends = _worst_set(right[first] - left[:-1], left[1:] - right[last])
-        unmatched = lost + surplus
-        if unmatched <= masses.forgiving:
-            high, left_at_high = steps.largest_within(guess, steps.left, first, steps.left, last), unmatched
+        first, last = steps.ranges(guess, within, beyond)
+        surplus, starts, ends = _worst_set(right[first] - left[:-1], left[1:] - right[last], -4 * masses.all)
+        excess = lost + surplus - masses.forgiving
+        many = len(starts) > _FEW_INTERVALS
+        if excess <= 0:
+            beyond = first, last
+            high, left_at_high = steps.largest_within(guess, steps.left, first, steps.left, last), lost + surplus
+            excess_low, excess_high = excess_low / (2 if side < 0 else 1), float(excess)
+            side = min(side, 0) - 1
+            many = many and side > -_SUSPICIOUS
         else:
+            within = first, last
             needed = int((left[ends + 1] - left[starts]).sum()) + lost - masses.forgiving
             low = _reaching(steps, right, (steps.left[starts], steps.left[ends]), guess, needed)
+            excess_low, excess_high = float(excess), excess_high / (2 if side > 0 else 1)
+            side = max(side, 0) + 1
         if high is not None and low >= high:
             return high, left_at_high
-        bold = not bold
-        secant = _secant(before, (guess, unmatched), masses.forgiving) if bold else low
-        if high is None and len(starts) * 8 > len(steps.left):  # so far from the answer that no trial says much
-            secant = max(guess * 4, spread / (len(steps.left) + len(steps.right)))
-        before = guess, unmatched
-        guess = max(low, secant) if high is None else min(max(low, secant), high * 0.5 + low * 0.5)
+        if high is None:
+            guess = max(low, 4 * guess, stride) if many else low
+        else:
+            guess = low + (high - low) * _part(excess_low, excess_high, low) if many else low
 
 
-def _secant(before: tuple[Any, int] | None, now: tuple[Any, int], target: int) -> Any:
-    """Return where the line through two trials (distance, unmatched) meets the target, or the last distance."""
-    if before is None or before[0] == now[0] or before[1] == now[1]:
-        return now[0]
-    part = (now[1] - target) / (before[1] - now[1])
-    span = now[0] - before[0]
-    return now[0] + span * (Fraction(part).limit_denominator(1024) if isinstance(span, Fraction) else part)
+def _part(above: float, below: float, like: Any) -> Any:
+    """Return how far along the way from an excess above 0 to one below 0 the line between them passes 0."""
+    part = above / (above - below) if above > below else 0.5
+    return Fraction(part).limit_denominator(1024) if isinstance(like, Fraction) else part
 
 
 def _reaching(steps: Steps, right: Array, intervals: tuple[Array, Array], z: Any, needed: int) -> Any:
     """Return a distance above z below which ν of the widened intervals does not reach `needed`.
 
     It is the largest such distance unless there are so many intervals that finding it would cost more than it saves.
-    Widened intervals that overlap are counted twice, which can only make the answer smaller.
     """
     starts, ends = intervals
     low, high, low_mass, high_mass = z, None, 0, 0
     guess, width, stalled = z, z * 0, 0
-    for _ in range(1 + _MOST_WORK // len(starts)):
+    for _ in range(_TRIALS if len(starts) <= _FEW_INTERVALS else 1):
         first, last = steps.first(starts, guess), steps.last(ends, guess)
-        mass = int((right[last] - right[first]).sum())
+        fresh = np.maximum(first[1:], last[:-1])  # where widened intervals overlap, what they share counts once
+        mass = int((right[last] - right[np.concatenate([first[:1], fresh])]).sum())
         if mass >= needed:
             high, high_mass = steps.largest_within(guess, starts, first, ends, last), mass
         else:
@@ -210,33 +231,52 @@ def _reaching(steps: Steps, right: Array, intervals: tuple[Array, Array], z: Any
     return low
 
 
-def _worst_set(enter: Array, leave: Array) -> tuple[int, Array, Array]:
+def _worst_set(enter: Array, leave: Array, never: int) -> tuple[int, Array, Array]:
     """Return max over A of μ(A) − ν(A^z), and where the intervals of the best A start and end.
 
     Entering A before atom i gains ν(up to its range) − μ(before i); leaving it after i gains μ(through i) − ν(through
-    its range). States are 0 outside, 1 inside; `levels[k][a, b]` is the best gain from a to b over 2^k atoms.
+    its range). Stretches of √n atoms are walked side by side, once for each state they may start in (0 outside, 1
+    inside), then joined. `never` is a gain that no set makes up for.
     """
-    zero = np.zeros_like(enter)
-    alone = enter + leave
-    levels: list[Array] = [np.array([[np.maximum(zero, alone), enter], [leave, zero]])]
-    never = -4 * LARGEST_TOTAL
-    identity = np.array([[[0], [never]], [[never], [0]]], dtype=enter.dtype)
-    while levels[-1].shape[2] > 1:
-        if levels[-1].shape[2] % 2:
-            levels[-1] = np.concatenate([levels[-1], identity], axis=2)
-        a, b = levels[-1][:, :, 0::2], levels[-1][:, :, 1::2]
-        levels.append(np.maximum(a[:, :1] + b[:1], a[:, 1:] + b[1:]))
-    before = after = np.zeros(1, dtype=np.int8)
-    for level in reversed(levels[:-1]):
-        a, b = level[:, :, 0::2], level[:, :, 1::2]
-        count: int = a.shape[2]
-        before, after, at = before[:count], after[:count], np.arange(count)
-        middle = (a[before, 1, at] + b[1, after, at] > a[before, 0, at] + b[0, after, at]).astype(np.int8)
-        before, after = np.stack([before, middle], 1).ravel(), np.stack([middle, after], 1).ravel()
-    before, after = before[: len(enter)], after[: len(enter)]
-    inside = (before == 1) | (after == 1) | (alone > 0)
-    starts, ends = np.flatnonzero(inside & (before == 0)), np.flatnonzero(inside & (after == 0))
-    return int(levels[-1][0, 0, 0]), starts, ends
+    width = math.isqrt(len(enter) - 1) + 1
+    stretches = -(-len(enter) // width)
+    idle = np.full(width * stretches - len(enter), never, dtype=enter.dtype)
+    enter, leave = (np.concatenate([gain, idle]).reshape(stretches, width).T.copy() for gain in (enter, leave))
+    outside = np.array([[0], [never]], dtype=enter.dtype).repeat(stretches, axis=1)
+    inside = outside[::-1].copy()
+    entered, left = np.empty((2, width, 2, stretches), dtype=bool)
+    for step in range(width):
+        entering = outside + enter[step]
+        np.greater(entering, inside, out=entered[step])
+        inside = np.maximum(inside, entering)
+        leaving = inside + leave[step]
+        np.greater(leaving, outside, out=left[step])
+        outside = np.maximum(outside, leaving)
+    gain, states = _joined(outside.tolist(), inside.tolist(), never)
+    begins = states[:-1] == 1
+    entered, left = (np.where(begins, moves[:, 1], moves[:, 0]) for moves in (entered, left))
+    starts, ends = np.empty((2, width, stretches), dtype=bool)
+    after = states[1:] == 1
+    for step in reversed(range(width)):
+        within = after | left[step]  # who is outside and had better be inside before has just left
+        np.logical_and(within, ~after, out=ends[step])
+        np.logical_and(within, entered[step], out=starts[step])
+        after = within & ~entered[step]
+    return gain, np.flatnonzero(starts.T.ravel()), np.flatnonzero(ends.T.ravel())
+
+
+def _joined(outside: list[list[int]], inside: list[list[int]], never: int) -> tuple[int, npt.NDArray[np.int8]]:
+    """Join stretches: the best gain from outside to outside over all of them, and the states between them."""
+    best = [0, never]
+    came_from: list[tuple[int, int]] = []
+    for ends in zip(*outside, *inside, strict=True):  # gains of the moves out-out, in-out, out-in, in-in
+        moves = [(best[0] + ends[2 * to], best[1] + ends[2 * to + 1]) for to in (0, 1)]
+        came_from.append((int(moves[0][1] > moves[0][0]), int(moves[1][1] > moves[1][0])))
+        best = [max(moves[0]), max(moves[1])]
+    states = [0]
+    for sources in reversed(came_from):
+        states.append(sources[states[-1]])
+    return best[0], np.array(states[::-1], dtype=np.int8)
 
 
 def _greedy(mu: Law, nu: Law, z: Any) -> Coupling:
