@@ -7,13 +7,13 @@ are M29 and the tight two-point bounds behind it; every converted number is roun
 import abc
 import math
 from collections.abc import Callable, Iterable
-from typing import Self, final
+from typing import Self, cast, final
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.reading import finite_number, probability_below_one
+from pufferflow.reading import finite_number, finite_number_above, probability_below_one
 from pufferflow.rounding import UNIT
 
 DEFAULT_ORDERS: tuple[float, ...] = (
@@ -25,6 +25,9 @@ DEFAULT_ORDERS: tuple[float, ...] = (
 """The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday promises convert best."""
 
 
+_SMALLEST = 5e-324
+
+
 class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
     """The metaclass of structs that have abstract methods."""
 
@@ -32,17 +35,25 @@ class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
 class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):
     """Base of the promises: convert one with `to_approx`, compare two with `implies`, store one with `to_json`."""
 
-    @abc.abstractmethod
     def approx_epsilon(self, delta: float) -> float:
         """Return an ε for which (ε, delta)-privacy follows, the least one known; infinite where none follows."""
+        return self._approx(probability_below_one(delta, "delta"))
 
-    @abc.abstractmethod
     def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
         """Return an ε for which (alpha, ε, delta)-approximate Rényi privacy follows; infinite where none follows."""
+        return self._renyi(_order(alpha), probability_below_one(delta, "delta"))
 
     @abc.abstractmethod
     def follows_from(self, other: "Guarantee") -> bool:
         """Say whether `other` is strong enough for this promise."""
+
+    @abc.abstractmethod
+    def _approx(self, delta: float) -> float:
+        """Return `approx_epsilon` for a valid delta."""
+
+    @abc.abstractmethod
+    def _renyi(self, alpha: float, delta: float) -> float:
+        """Return `renyi_epsilon` for a valid order and delta."""
 
     def to_approx(self, delta: float) -> "Approx":
         """Return the (ε, delta) promise that follows from this one, with the least ε known (M29).
@@ -69,6 +80,10 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         >>> Pure(1).implies(Renyi(alpha=2, epsilon=1)), Renyi(alpha=2, epsilon=1).implies(Pure(1))
         (True, False)
         """
+        if not isinstance(other, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise Misuse(
+                f"A promise is compared with {type(other).__name__}.", allowed="another promise", instead="pf.Pure(1.0)"
+            )
         return self == other or other.follows_from(self)
 
     def to_json(self) -> str:
@@ -84,7 +99,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         """
         try:
             guarantee = msgspec.json.decode(text, type=Pure | Approx | Renyi | RenyiCurve | ApproxRenyi)
-        except msgspec.DecodeError as error:
+        except (ValueError, TypeError) as error:
             raise Misuse(
                 f"The text is no stored promise: {str(error).splitlines()[0]}",
                 allowed="what to_json wrote",
@@ -100,7 +115,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
 
 @final
-class Pure(Guarantee, frozen=True):
+class Pure(Guarantee, frozen=True, forbid_unknown_fields=True):
     """ε-Pufferfish privacy: no event is more than e^ε times as likely under one secret as under the other.
 
     >>> Pure(1.0)
@@ -112,11 +127,11 @@ class Pure(Guarantee, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "epsilon", _epsilon(self.epsilon))
 
-    def approx_epsilon(self, delta: float) -> float:
+    def _approx(self, delta: float) -> float:
         """Return log(e^ε − δ(1+e^ε)), the loss of randomised response, which no ε-private pair exceeds."""
         return _two_point_epsilon(self.epsilon, delta)
 
-    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+    def _renyi(self, alpha: float, delta: float) -> float:
         """Return the Rényi divergence of randomised response, below min(ε, αε²/2) (M29); δ is not needed."""
         del delta
         return _two_point_renyi(self.epsilon, alpha)
@@ -127,7 +142,7 @@ class Pure(Guarantee, frozen=True):
 
 
 @final
-class Approx(Guarantee, frozen=True):
+class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
     """(ε, δ)-Pufferfish privacy: P(S) ≤ e^ε·Q(S) + δ for every event S, in both orders.
 
     >>> Approx(1.0, 1e-6)
@@ -141,12 +156,12 @@ class Approx(Guarantee, frozen=True):
         force_setattr(self, "epsilon", _epsilon(self.epsilon))
         force_setattr(self, "delta", probability_below_one(self.delta, "delta"))
 
-    def approx_epsilon(self, delta: float) -> float:
+    def _approx(self, delta: float) -> float:
         """Spend what `delta` exceeds the promise's own on a smaller ε, by the dominating pair of (ε, δ)."""
         spare = _spare_delta(delta, self.delta)
         return math.inf if spare is None else _two_point_epsilon(self.epsilon, spare)
 
-    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+    def _renyi(self, alpha: float, delta: float) -> float:
         """Return the divergence left after cutting off δ: an (ε, δ) pair is a mixture of an ε pair and the rest."""
         return _two_point_renyi(self.epsilon, alpha) if delta >= self.delta else math.inf
 
@@ -156,7 +171,7 @@ class Approx(Guarantee, frozen=True):
 
 
 @final
-class Renyi(Guarantee, frozen=True):
+class Renyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     """(α, ε)-Rényi Pufferfish privacy: the Rényi divergence of order α is at most ε, in both orders.
 
     >>> Renyi(alpha=4, epsilon=0.5)
@@ -170,11 +185,11 @@ class Renyi(Guarantee, frozen=True):
         force_setattr(self, "alpha", _order(self.alpha))
         force_setattr(self, "epsilon", _epsilon(self.epsilon))
 
-    def approx_epsilon(self, delta: float) -> float:
+    def _approx(self, delta: float) -> float:
         """Return ε + log((α−1)/α) − (log δ + log α)/(α−1), clipped at 0 (M29)."""
         return _renyi_to_approx(self.alpha, self.epsilon, delta)
 
-    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+    def _renyi(self, alpha: float, delta: float) -> float:
         """Return ε for every order up to α, where the divergence can only be smaller."""
         del delta
         return self.epsilon if alpha <= self.alpha else math.inf
@@ -185,7 +200,7 @@ class Renyi(Guarantee, frozen=True):
 
 
 @final
-class RenyiCurve(Guarantee, frozen=True):
+class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
     """Rényi Pufferfish privacy of several orders at once; `to_approx` uses the order that converts best.
 
     >>> RenyiCurve.of(lambda alpha: alpha / 8).to_approx(1e-6)
@@ -196,13 +211,14 @@ class RenyiCurve(Guarantee, frozen=True):
     epsilons: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not self.alphas or len(self.alphas) != len(self.epsilons):
+        orders, epsilons = _members(self.alphas), _members(self.epsilons)
+        if not orders or len(orders) != len(epsilons):
             raise Misuse(
-                f"{len(self.alphas)} orders and {len(self.epsilons)} epsilons.",
+                f"{len(orders)} orders and {len(epsilons)} epsilons.",
                 allowed="as many epsilons as orders, at least one",
                 instead="RenyiCurve([2, 4], [0.5, 1.0])",
             )
-        pairs = sorted(zip(map(_order, self.alphas), map(_epsilon, self.epsilons), strict=True))
+        pairs = sorted(zip(map(_order, orders), map(_epsilon, epsilons), strict=True))
         force_setattr(self, "alphas", tuple(alpha for alpha, _ in pairs))
         force_setattr(self, "epsilons", tuple(epsilon for _, epsilon in pairs))
 
@@ -212,11 +228,11 @@ class RenyiCurve(Guarantee, frozen=True):
         orders = tuple(alphas)
         return cls(orders, tuple(loss(alpha) for alpha in orders))
 
-    def approx_epsilon(self, delta: float) -> float:
+    def _approx(self, delta: float) -> float:
         """Return the least ε over the orders (M29)."""
         return min(_renyi_to_approx(alpha, epsilon, delta) for alpha, epsilon in self._orders())
 
-    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+    def _renyi(self, alpha: float, delta: float) -> float:
         """Return the least ε among the orders not below alpha."""
         del delta
         return min((epsilon for order, epsilon in self._orders() if alpha <= order), default=math.inf)
@@ -230,7 +246,7 @@ class RenyiCurve(Guarantee, frozen=True):
 
 
 @final
-class ApproxRenyi(Guarantee, frozen=True):
+class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     """(α, ε, δ)-approximate Rényi privacy: outside an event of probability δ under each secret, (α, ε)-Rényi privacy.
 
     >>> ApproxRenyi(alpha=10, epsilon=0.5, delta=1e-3).to_approx(2e-3)
@@ -246,12 +262,12 @@ class ApproxRenyi(Guarantee, frozen=True):
         force_setattr(self, "epsilon", _epsilon(self.epsilon))
         force_setattr(self, "delta", probability_below_one(self.delta, "delta"))
 
-    def approx_epsilon(self, delta: float) -> float:
+    def _approx(self, delta: float) -> float:
         """Return ε'(δ') for the δ' with δ + (1−δ)δ' = delta (M29)."""
         spare = _spare_delta(delta, self.delta)
         return math.inf if spare is None else _renyi_to_approx(self.alpha, self.epsilon, spare)
 
-    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+    def _renyi(self, alpha: float, delta: float) -> float:
         """Return ε for every order up to α, if as much may be cut off as the promise cuts off."""
         return self.epsilon if alpha <= self.alpha and delta >= self.delta else math.inf
 
@@ -260,9 +276,13 @@ class ApproxRenyi(Guarantee, frozen=True):
         return other.renyi_epsilon(self.alpha, self.delta) <= self.epsilon
 
 
+def _members(numbers: object) -> tuple[object, ...]:
+    return tuple(cast(Iterable[object], numbers)) if isinstance(numbers, Iterable) else ()
+
+
 def _epsilon(value: object) -> float:
     allowed, instead = "a finite number >= 0", "epsilon=1.0"
-    epsilon = finite_number(value, "epsilon", allowed=allowed, instead=instead)
+    epsilon = finite_number_above(value, "epsilon", allowed=allowed, instead=instead)
     if epsilon < 0:
         raise Misuse(f"epsilon is {epsilon}.", allowed=allowed, instead=instead)
     return epsilon
@@ -290,21 +310,28 @@ def _rounded_up(terms: tuple[float, ...]) -> float:
 
 def _two_point_epsilon(epsilon: float, delta: float) -> float:
     """Return the ε' at which randomised response of loss ε has hockey-stick divergence δ: log(e^ε − δ(1+e^ε))."""
-    kept = 1 - delta * (1 + math.exp(-epsilon))
-    if delta == 0 or kept <= 0:
-        return epsilon if delta == 0 else 0.0
-    return min(epsilon, _rounded_up((epsilon, math.log1p(-delta * (1 + math.exp(-epsilon))))))
+    if delta == 0:
+        return epsilon
+    small = math.exp(-epsilon)
+    if delta < 0.5:
+        return min(epsilon, _rounded_up((epsilon, math.log1p(-delta * (1 + small)))))
+    kept = (1 - delta) - delta * small + 4 * UNIT * (1 - delta + delta * small)  # rounded up before the logarithm
+    return min(epsilon, _rounded_up((epsilon, math.log(kept)))) if kept > 0 else 0.0
 
 
 def _two_point_renyi(epsilon: float, alpha: float) -> float:
     """Return D_α of randomised response, log((e^{αε}+e^{(1−α)ε})/(1+e^ε))/(α−1), if rounding leaves it below M29's."""
+    if epsilon == 0:
+        return 0.0
     head, tail = math.log1p(math.exp((1 - 2 * alpha) * epsilon)), math.log1p(math.exp(-epsilon))
     tight = _rounded_up((epsilon, head / (alpha - 1), -tail / (alpha - 1)))
-    return min(epsilon, alpha * epsilon**2 / 2 * (1 + 2 * UNIT), tight)
+    square = alpha * epsilon * epsilon / 2 * (1 + 4 * UNIT)
+    return max(min(epsilon, square, tight), _SMALLEST)
 
 
 def _renyi_to_approx(alpha: float, epsilon: float, delta: float) -> float:
     if delta == 0:
         return math.inf
     reciprocal = 1 / (alpha - 1)
-    return _rounded_up((epsilon, math.log1p(-1 / alpha), -math.log(delta) * reciprocal, -math.log(alpha) * reciprocal))
+    shrinking = math.log(alpha - 1), -math.log(alpha)
+    return _rounded_up((epsilon, *shrinking, -math.log(delta) * reciprocal, -math.log(alpha) * reciprocal))

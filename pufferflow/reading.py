@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from pufferflow.errors import Misuse
+from pufferflow.rounding import float_above
 
 
 def finite_number(value: object, name: str, *, allowed: str, instead: str) -> float:
@@ -16,6 +17,8 @@ def finite_number(value: object, name: str, *, allowed: str, instead: str) -> fl
         number = float(value)
     except OverflowError:
         number = math.inf
+    except ValueError:  # a signalling NaN
+        number = math.nan
     if not math.isfinite(number):
         raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
     return number
@@ -24,10 +27,16 @@ def finite_number(value: object, name: str, *, allowed: str, instead: str) -> fl
 def probability_below_one(value: object, name: str) -> float:
     """Return a δ: a number in [0, 1)."""
     allowed, instead = "a number with 0 <= delta < 1", f"{name}=1e-6"
-    number = finite_number(value, name, allowed=allowed, instead=instead)
+    number = finite_number_above(value, name, allowed=allowed, instead=instead)
     if not 0 <= number < 1:
         raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
     return number
+
+
+def finite_number_above(value: object, name: str, *, allowed: str, instead: str) -> float:
+    """Return `value` as a finite float that is not below it: 1/3 becomes the float above a third."""
+    number = finite_number(value, name, allowed=allowed, instead=instead)
+    return float_above(Fraction(value)) if isinstance(value, Fraction | Decimal) else number
 
 
 def decimal_reading(number: float | Fraction) -> Fraction:

@@ -1,6 +1,5 @@
 """What a distance says: a number, how sure it is, and (when asked) the coupling that attains it."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, final
@@ -17,7 +16,8 @@ WITHIN_ROUNDING = "holds for weights equal to those given up to rounding; Fracti
 class Certainty(StrEnum):
     """How a number relates to the truth it stands for.
 
-    `EXACT`: the truth, rounded up to a float. `UPPER_BOUND`: never below the truth. `ESTIMATE`: neither is proven.
+    `EXACT`: the truth, rounded up by no more than a few units in the last place. `UPPER_BOUND`: never below the truth.
+    `ESTIMATE`: neither is proven.
     """
 
     EXACT = "exact"
@@ -46,26 +46,6 @@ class Coupling:
     def differences(self) -> npt.NDArray[Any]:
         """Return X − Y for every pair that has mass."""
         return self.left.values[self.rows] - self.right.values[self.columns]
-
-
-def completed(left: Law, right: Law, triples: Iterable[tuple[int, int, float]]) -> Coupling:
-    """Return a coupling that contains the given masses; what they leave free is matched first to first."""
-    taken = list(triples)
-    rest = left.probabilities.copy(), right.probabilities.copy()
-    for i, j, mass in taken:
-        rest[0][i] -= mass
-        rest[1][j] -= mass
-    open_left, open_right = (np.flatnonzero(side > 0).tolist() for side in rest)
-    while open_left and open_right:
-        i, j = open_left[-1], open_right[-1]
-        mass = min(rest[0][i], rest[1][j])
-        taken.append((i, j, float(mass)))
-        for side, waiting, at in ((rest[0], open_left, i), (rest[1], open_right, j)):
-            side[at] -= mass
-            if side[at] <= 0:
-                waiting.pop()
-    rows, columns, masses = zip(*taken, strict=True)
-    return Coupling(left, right, np.array(rows, np.intp), np.array(columns, np.intp), np.array(masses, np.float64))
 
 
 @final

@@ -1,6 +1,7 @@
 """How far one law of answers is from another: W_∞, W_p and (z, δ)-nearness, never below the truth (M3, M4, M8)."""
 
 import math
+import numbers
 from fractions import Fraction
 from typing import Any
 
@@ -39,9 +40,9 @@ def wasserstein(
     >>> round(wasserstein(Law([0, 1], [0.5, 0.5]), Law([0, 1], [0.25, 0.75]), p=2), 12)
     0.5
     """
+    norm, p = _norm(norm), _exponent(p)
     if p == math.inf:
         return winf(mu, nu, norm, coupling=coupling)
-    norm, p = _norm(norm), _exponent(p)
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         return gaussian.wasserstein(*_gaussians(mu, nu), p, norm, coupling=coupling)
     if _on_a_line(mu, nu):
@@ -63,7 +64,8 @@ def near(
     1.0
     """
     norm = _norm(norm)
-    probability_below_one(delta, "delta")
+    if not (isinstance(delta, Fraction) and 0 <= delta < 1):
+        probability_below_one(delta, "delta")
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         if coupling:
             raise Misuse(
@@ -80,13 +82,15 @@ def near(
 
 
 def _norm(norm: Any) -> float:
-    if isinstance(norm, bool) or norm not in (1, 2, math.inf):
+    if isinstance(norm, bool) or not isinstance(norm, numbers.Real) or norm not in (1, 2, math.inf):
         raise Misuse(f"norm is {norm!r}.", allowed="1, 2 or math.inf", instead="norm=2")
     return float(norm)
 
 
 def _exponent(p: object) -> float:
     allowed, instead = "a number >= 1, or math.inf", "p=2"
+    if isinstance(p, float) and p == math.inf:
+        return p
     number = finite_number(p, "p", allowed=allowed, instead=instead)
     if number < 1:
         raise Misuse(f"p is {number}.", allowed=allowed, instead=instead)

@@ -13,14 +13,18 @@ import ot  # pyright: ignore[reportMissingTypeStubs]
 
 from pufferflow.errors import InternalError
 from pufferflow.law import Law
+from pufferflow.law.atoms import SMALLEST_MASS
 from pufferflow.rounding import UNIT, upwards
-from pufferflow.transport import space
-from pufferflow.transport.distance import Certainty, Coupling, Distance, completed
+from pufferflow.transport import footing, space
+from pufferflow.transport.distance import Certainty, Coupling, Distance
 from pufferflow.transport.line import upper_power
+from pufferflow.transport.matching import Matching
 from pufferflow.transport.space import Costs
 
 _MOST_ITERATIONS = 50_000_000
 _WIDE = 1e-6
+_REFINEMENTS = 4
+_NEGLIGIBLE = 1e-12
 Vector = npt.NDArray[np.float64]
 
 
@@ -30,8 +34,6 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
     farthest = float(matrix.max())
     if not np.isfinite(farthest):
         return Distance(np.inf, Certainty.UPPER_BOUND, note="some step is too long for a float")
-    if farthest == 0:
-        return Distance(0.0, Certainty.EXACT, coupling=completed(mu, nu, ()) if coupling else None)
     found, least = _solved(mu, nu, p, matrix, farthest)
     value = _price(found, matrix, p)
     if least < value * (1 - _WIDE):
@@ -41,10 +43,11 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
         found = min((c for c in candidates if isinstance(c, Coupling)), key=lambda c: _price(c, matrix, p))
         value, least = _price(found, matrix, p), max(least, at_least)
     gap = 1 - least / value if value else 0.0
+    exact = footing.rational(mu, nu) is not None
     return Distance(
         value,
-        Certainty.UPPER_BOUND,
-        rounding=(len(mu) + len(nu)) * UNIT,
+        Certainty.EXACT if exact and value == 0 else Certainty.UPPER_BOUND,
+        rounding=0.0 if exact else (len(mu) + len(nu)) * UNIT,
         note=f"at most {gap:.2g} of it above the true distance"
         if gap > _WIDE
         else "the true distance up to float rounding",
@@ -53,17 +56,34 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
 
 
 def _solved(mu: Law, nu: Law, p: float, matrix: Costs, longest: float) -> tuple[Coupling, float]:
-    """Solve the transport problem with costs cut off at `longest`; return a coupling and a lower bound of W_p."""
-    powers = upper_power(np.minimum(matrix / longest, 1.0), p)
+    """Solve the transport problem with costs cut off at `longest`; return a coupling and a lower bound of W_p.
+
+    POT's plan is right to float rounding only, which for a high p can be everything. So it is taken in whole numbers,
+    and what it leaves over is a smaller problem of the same kind, until the rest is of no account.
+    """
+    powers = upper_power(np.minimum(matrix / (longest or 1.0), 1.0), p)
     left, right = mu.probabilities, nu.probabilities
-    plan, log = _pot(left, right, powers)
-    if not np.isfinite(plan).all():
-        raise InternalError("POT found no coupling.", instead="reporting the two laws to the maintainers")
-    rows, columns = np.nonzero(plan > 0)
-    found = completed(mu, nu, zip(rows.tolist(), columns.tolist(), plan[rows, columns].tolist(), strict=True))
-    slack = powers - log["u"][:, None] - log["v"][None, :]
-    least = float(left @ log["u"] + right @ log["v"]) + min(float(slack.min()), 0.0)  # the duals, made feasible
-    return found, max(least, 0.0) ** (1 / p) * longest
+    matching, least = Matching(mu, nu), 0.0
+    for refinement in range(_REFINEMENTS):
+        plan, log = _pot(left, right, powers)
+        if not np.isfinite(plan).all():
+            raise InternalError("POT found no coupling.", instead="reporting the two laws to the maintainers")
+        rows, columns = np.nonzero(plan > 0)
+        if not refinement:
+            slack = powers - log["u"][:, None] - log["v"][None, :]
+            least = max(float(left @ log["u"] + right @ log["v"]) + min(float(slack.min()), 0.0), 0.0)  # made feasible
+        rest = min(sum(matching.left), sum(matching.right))
+        shares = zip(rows.tolist(), columns.tolist(), plan[rows, columns].tolist(), strict=True)
+        matching.take_shares(shares, rest)
+        rest = min(sum(matching.left), sum(matching.right))
+        if rest <= matching.unit * least * _NEGLIGIBLE:
+            break
+        left, right = (
+            footing.ratios(np.array(side, dtype=object), sum(side)) for side in (matching.left, matching.right)
+        )
+    matching.in_order()
+    matching.to_partners(lambda i: int(matrix[i].argmin()), lambda j: int(matrix[:, j].argmin()))
+    return matching.coupling(), least ** (1 / p) * longest
 
 
 def _pot(left: Vector, right: Vector, matrix: Costs) -> tuple[Costs, dict[str, Vector]]:
@@ -78,4 +98,5 @@ def _price(coupling: Coupling, matrix: Costs, p: float) -> float:
     if longest == 0:
         return 0.0
     moment = upwards(float(coupling.masses @ upper_power(steps / longest, p)), (len(steps).bit_length() + 4) * UNIT)
+    moment += len(steps) * SMALLEST_MASS
     return upwards(min(moment, 1.0) ** (1 / p) * longest, 16 * coupling.left.dimension * UNIT)

@@ -4,6 +4,7 @@ Moving every atom by at most r changes W_∞, W_p and nearness by at most r (tri
 gathered laws plus both ways is an upper bound.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -42,14 +43,19 @@ def bound(mu: Law, nu: Law, norm: float, distance: Callable[[Law, Law], Distance
 
 def _gathered(law: Law, norm: float) -> tuple[Law, float]:
     """Return the law with its atoms moved to the centres of cells, few enough of them, and the longest move."""
+    if len(law) <= _MOST_ATOMS:
+        return law, 0.0
     values = law.values.astype(np.float64)
+    _, exponent = math.frexp(float(np.abs(values).max()))
+    values = np.ldexp(values, -exponent)  # within [-1, 1], where nothing over- or underflows
     origin = values.min(axis=0)
     width = float((values.max(axis=0) - origin).max()) / _MOST_ATOMS ** (1 / law.dimension)
     while True:
         centres = origin + (np.floor((values - origin) / width) + 0.5) * width
-        gathered = law.map(lambda _, centres=centres: centres)
+        gathered = law.map(lambda _, centres=centres: np.ldexp(centres, exponent))
         if len(gathered) <= _MOST_ATOMS:
             break
         width *= 1.25
     longest = float(np.linalg.norm(values - centres, norm, axis=1).max())
-    return gathered, upwards(longest, 8 * law.dimension * UNIT) + 4 * law.dimension * UNIT * float(np.abs(values).max())
+    rounding = 8 * law.dimension * UNIT  # of atoms to floats, of centres, and of the norm
+    return gathered, math.ldexp(upwards(longest, rounding) + rounding, exponent)

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.law import Law
+from pufferflow.law.atoms import SMALLEST_MASS
 from pufferflow.rounding import UNIT, float_above, upwards
-from pufferflow.transport import masses
+from pufferflow.transport import footing
 from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
 
 Array = npt.NDArray[Any]
@@ -64,8 +65,9 @@ def walk(mu: Law, nu: Law) -> Walk:
 def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance:
     """Return W_∞ on R: the longest step of the quantile coupling (M3)."""
     path = walk(mu, nu)
-    farthest = longest(mu.values[path.rows], nu.values[path.columns])
-    certain = not path.tangled and longest(mu.values[path.corners[0]], nu.values[path.corners[1]]) <= farthest
+    left, right = footing.values(mu, nu)
+    farthest = longest(left[path.rows], right[path.columns])
+    certain = not path.tangled and longest(left[path.corners[0]], right[path.corners[1]]) <= farthest
     return Distance(
         farthest,
         Certainty.EXACT if certain and farthest < np.inf else Certainty.UPPER_BOUND,
@@ -78,20 +80,21 @@ def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance:
 def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distance:
     """Return W_p on R: the p-th moment of the quantile coupling, rounded up."""
     path = walk(mu, nu)
+    left, right = footing.values(mu, nu)
     weights = _masses(mu, nu, path)
-    steps = _absolute_differences(mu.values[path.rows], nu.values[path.columns]).astype(np.float64)
-    farthest = longest(mu.values[path.rows], nu.values[path.columns])
+    farthest = longest(left[path.rows], right[path.columns])
+    steps = footing.floats_above(_absolute_differences(left[path.rows], right[path.columns]))
     value = farthest
     if 0 < farthest < np.inf:
-        powers = upper_power(steps / farthest, p)
-        moment = _moment_above(mu, nu, path, weights, powers)
+        moment = _moment_above(mu, nu, path, weights, upper_power(steps / farthest, p))
         value = min(farthest, upwards(farthest * moment ** (1 / p), 4 * UNIT))
-    trivial = farthest == 0 or value == farthest == steps.min()
+    tied = path.tangled or len(path.corners[0]) > 0
+    trivial = not tied and (farthest == 0 or value == farthest == steps.min())
     return Distance(
         value,
-        Certainty.EXACT if trivial and not path.ties and value < np.inf else Certainty.UPPER_BOUND,
+        Certainty.EXACT if trivial and value < np.inf else Certainty.UPPER_BOUND,
         rounding=path.ties * UNIT,
-        note="" if trivial else "the true distance up to float rounding, rounded up",
+        note=WITHIN_ROUNDING if tied else "" if trivial else "the true distance up to float rounding, rounded up",
         coupling=Coupling(mu, nu, path.rows, path.columns, weights) if coupling else None,
     )
 
@@ -122,13 +125,13 @@ def difference_above(left: Array, right: Array, rounded: float) -> float:
 def upper_power(fractions: Array, p: float) -> Array:
     """Return fractions in [0, 1] to the power p, each not below its exact value (0 stays 0)."""
     with np.errstate(under="ignore"):
-        powers = (fractions * (1 + UNIT)) ** p * (1 + 2 * UNIT)
-    return np.where(fractions > 0, np.maximum(powers, 5e-324), 0.0)
+        powers = np.minimum(fractions * (1 + UNIT), 1.0) ** p * (1 + 2 * UNIT)
+    return np.where(fractions > 0, np.maximum(powers, SMALLEST_MASS), 0.0)
 
 
 def _levels(mu: Law, nu: Law) -> tuple[Array, Array, int]:
     """Return the levels between consecutive atoms of both laws, strictly increasing, and the width of a tie."""
-    whole = masses.rational(mu, nu)
+    whole = footing.rational(mu, nu)
     if whole is not None:
         return np.cumsum(whole[0])[:-1], np.cumsum(whole[1])[:-1], 0
     return _float_levels(mu.probabilities), _float_levels(nu.probabilities), len(mu) + len(nu)
@@ -166,8 +169,12 @@ def _coupling(mu: Law, nu: Law, path: Walk) -> Coupling:
 def _masses(mu: Law, nu: Law, path: Walk) -> npt.NDArray[np.float64]:
     """Return the mass of every step, as differences of levels in the nearer tail.
 
-    An atom that is met only once gives all it has there, so light atoms keep their mass to the last digit.
+    An atom that is met only once gives all it has there, so light atoms keep their mass to the last digit. Rational
+    levels are subtracted as the whole numbers they are.
     """
+    whole = footing.rational(mu, nu)
+    if whole is not None:
+        return _whole_masses(*whole, path)
     below, above = _step_tails(mu, nu, path)
     lower, upper = np.diff(below), -np.diff(above)
     middle = 1 - below[:-1] - above[1:]
@@ -176,6 +183,13 @@ def _masses(mu: Law, nu: Law, path: Walk) -> npt.NDArray[np.float64]:
         once = np.bincount(visits, minlength=len(law))[visits] == 1
         given = np.where(once, law.probabilities[visits], given)
     return np.maximum(given, 0.0)
+
+
+def _whole_masses(left: Array, right: Array, total: int, path: Walk) -> npt.NDArray[np.float64]:
+    """Return the masses of the steps between levels that are whole numbers."""
+    ends = np.minimum(np.cumsum(left)[path.rows], np.cumsum(right)[path.columns])
+    steps = np.diff(ends, prepend=0)
+    return footing.ratios(steps, total)
 
 
 def _step_tails(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
@@ -197,8 +211,11 @@ def _tail(law: Law, side: int) -> npt.NDArray[np.float64]:
 def _moment_above(mu: Law, nu: Law, path: Walk, weights: Array, powers: Array) -> float:
     """Return Σ weights · powers, plus what rounding may have taken from it.
 
-    A level of tail t is known within n·2⁻⁵²·t, and moves mass between the two steps that meet there.
+    A float level of tail t is known within n·2⁻⁵²·t, and moves mass between the two steps that meet there. A product
+    too small for a float counts as the smallest there is.
     """
-    below, above = _step_tails(mu, nu, path)
-    misplaced = np.minimum(below, above)[1:-1] @ np.abs(np.diff(powers)) * (len(mu) + len(nu)) * UNIT
-    return upwards(float(weights @ powers), len(weights).bit_length() * UNIT) + float(misplaced)
+    moment = upwards(float(weights @ powers), (len(weights).bit_length() + 4) * UNIT) + len(weights) * SMALLEST_MASS
+    if path.ties:
+        below, above = _step_tails(mu, nu, path)
+        moment += float(np.minimum(below, above)[1:-1] @ np.abs(np.diff(powers))) * (path.ties + 4) * UNIT
+    return min(moment, 1.0)

@@ -3,11 +3,12 @@
 Not the quantile coupling: on {0,1} and {1,10} it matches nothing at z=0, and half can be matched. What cannot be
 matched at a given z is, by max-flow min-cut, the largest μ(A) − ν(A^z) over sets A. On a line A is a union of
 intervals, found by deciding at every atom of μ whether to be inside or outside A, with many stretches of atoms walked
-side by side. The search climbs: the set A that is worst at one z rules out
-every z up to where A itself would do, and that is a next z to try; the first that no set rules out is the answer.
+side by side. The search climbs: the set A that is worst at one z rules out every z up to where A itself would do, and
+that is a next z to try; the first that no set rules out is the answer.
 Masses are whole numbers, so nothing rounds; float weights are rounded down first, which can only leave more unmatched.
 """
 
+import bisect
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,8 +21,9 @@ import numpy.typing as npt
 from pufferflow.law import Law
 from pufferflow.rounding import float_above
 from pufferflow.transport import line
-from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance, completed
-from pufferflow.transport.masses import Allowance, allowance
+from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
+from pufferflow.transport.footing import Allowance, allowance, values
+from pufferflow.transport.matching import Matching
 
 Array = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
@@ -37,13 +39,11 @@ def near(mu: Law, nu: Law, delta: float | Fraction, *, coupling: bool = False) -
     if delta == 0:
         return line.winf(mu, nu, coupling=coupling)
     masses = allowance(mu, nu, delta)
-    if masses.hopeless:
+    steps = Steps(*values(mu, nu))
+    if masses.hopeless or steps.endless:
         return line.winf(mu, nu, coupling=coupling)
-    if float(line.longest(*_ends(mu, nu))) == math.inf:
-        return line.winf(mu, nu, coupling=coupling)  # some step is too long for a float
-    steps = Steps(mu.values, nu.values)
     z, unmatched = _least(steps, masses, _start(steps, masses))
-    certain = unmatched <= masses.strict
+    certain = unmatched <= masses.strict and masses.precise
     value = steps.above(z)
     if value > z:  # rounded up for a pair that the coupling may not need; W_∞ is never exceeded
         value = min(value, float(line.winf(mu, nu)))
@@ -52,23 +52,20 @@ def near(mu: Law, nu: Law, delta: float | Fraction, *, coupling: bool = False) -
         Certainty.EXACT if certain and value < math.inf else Certainty.UPPER_BOUND,
         rounding=masses.rounding,
         note="" if certain else WITHIN_ROUNDING,
-        coupling=_greedy(mu, nu, z) if coupling else None,
+        coupling=_greedy(mu, nu, steps, z) if coupling else None,
     )
-
-
-def _ends(mu: Law, nu: Law) -> tuple[Array, Array]:
-    """Return the two pairs of atoms that are farthest apart."""
-    return mu.values[[0, -1]], nu.values[[-1, 0]]
 
 
 class Steps:
     """The distances |x − y| between the atoms of two laws on R, searched without ever listing them all."""
 
     def __init__(self, left: Array, right: Array) -> None:
-        if left.dtype != right.dtype:
-            rational = np.vectorize(Fraction, otypes=[object])
-            left, right = rational(left), rational(right)
         self.left, self.right = left, right
+
+    @property
+    def endless(self) -> bool:
+        """Whether some step is too long for a float."""
+        return line.longest(self.left[[0, -1]], self.right[[-1, 0]]) == math.inf
 
     def first(self, x: Array, z: Any) -> Array:
         """Return for each x the first right atom not below x − z, as floats subtract."""
@@ -145,8 +142,8 @@ def _start(steps: Steps, masses: Allowance) -> Any:
     if not 0 < width < math.inf:
         return zero
     gathered: list[tuple[Array, Array]] = []
-    for values, weights in ((steps.left, masses.left), (steps.right, masses.right)):
-        cells = np.floor((values - origin) / width)
+    for points, weights in ((steps.left, masses.left), (steps.right, masses.right)):
+        cells = np.floor((points - origin) / width)
         edges = np.concatenate([[0], np.flatnonzero(np.diff(cells)) + 1])
         gathered.append((cells[edges], np.add.reduceat(weights, edges)))
     coarse = replace(masses, left=gathered[0][1], right=gathered[1][1])
@@ -279,21 +276,23 @@ def _joined(outside: list[list[int]], inside: list[list[int]], never: int) -> tu
     return best[0], np.array(states[::-1], dtype=np.int8)
 
 
-def _greedy(mu: Law, nu: Law, z: Any) -> Coupling:
+def _greedy(mu: Law, nu: Law, steps: Steps, z: Any) -> Coupling:
     """Return a coupling that matches most mass within z: leftmost first, what is left over in order."""
-    left, right = mu.probabilities.tolist(), nu.probabilities.tolist()
-    x, y = mu.values.tolist(), nu.values.tolist()
-    triples: list[tuple[int, int, float]] = []
+    matching = Matching(mu, nu)
+    x: list[Any] = steps.left.tolist()
+    y: list[Any] = steps.right.tolist()
     i = j = 0
     while i < len(x) and j < len(y):
         if abs(x[i] - y[j]) <= z:
-            mass = min(left[i], right[j])
-            triples.append((i, j, mass))
-            left[i] -= mass
-            right[j] -= mass
-            i, j = i + (left[i] <= 0), j + (right[j] <= 0)
+            matching.take(i, j, matching.left[i])
+            i, j = i + (not matching.left[i]), j + (not matching.right[j])
         elif x[i] < y[j]:
             i += 1
         else:
             j += 1
-    return completed(mu, nu, triples)
+    matching.in_order()
+    matching.to_partners(
+        lambda i: min(bisect.bisect_left(y, x[i]), len(y) - 1),
+        lambda j: min(bisect.bisect_left(x, y[j]), len(x) - 1),
+    )
+    return matching.coupling()

@@ -17,9 +17,10 @@ from scipy.spatial.distance import cdist
 from pufferflow.errors import InternalError
 from pufferflow.law import Law
 from pufferflow.rounding import UNIT, float_above, upwards
-from pufferflow.transport import masses
-from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance, completed
+from pufferflow.transport import footing
+from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
 from pufferflow.transport.flow import Flow, Pairs, greatest_flow, together
+from pufferflow.transport.matching import Matching
 
 Array = npt.NDArray[Any]
 Costs = npt.NDArray[np.float64]
@@ -36,18 +37,30 @@ _ROOT_BITS = 128
 
 def costs(mu: Law, nu: Law, norm: float) -> Costs:
     """Return the matrix of distances ‖x − y‖, each within a few units in the last place."""
-    left, right = (law.values.reshape(len(law), -1).astype(np.float64) for law in (mu, nu))
+    left, right = (values.reshape(len(values), -1) for values in footing.values(mu, nu))
+    if left.dtype == object:
+        steps = [footing.floats_above(np.abs(x[:, None] - y[None, :])) for x, y in zip(left.T, right.T, strict=True)]
+        return _norms(np.stack(steps), norm)
     _, exponent = math.frexp(max(np.abs(left).max(), np.abs(right).max()))  # squares must not over- or underflow
-    with np.errstate(over="ignore"):
-        steps = cdist(np.ldexp(left, -exponent), np.ldexp(right, -exponent), metric=_METRICS[norm])
-        return np.ldexp(steps, exponent)
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = cdist(np.ldexp(left, -exponent), np.ldexp(right, -exponent), metric=_METRICS[norm])
+        return np.ldexp(scaled, exponent)
+
+
+def _norms(steps: Costs, norm: float) -> Costs:
+    """Return the norms along the first axis, free of over- and underflow."""
+    largest = steps.max(axis=0)
+    if norm == math.inf or not np.isfinite(largest).all():
+        return largest
+    scale = np.where(largest > 0, largest, 1.0)
+    return largest * np.linalg.norm(steps / scale, norm, axis=0)
 
 
 def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance:
     """Return W_∞ on R^d (M3): exact for rational weights."""
     matrix = costs(mu, nu, norm)
     reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to go somewhere
-    tolerance = 0 if masses.rational(mu, nu) is not None else len(mu) + len(nu)
+    tolerance = 0 if footing.rational(mu, nu) is not None else len(mu) + len(nu)
     least, most = _at_most(mu), _at_least(nu, tolerance)
 
     def ruled_out(pairs: Pairs) -> bool:
@@ -59,13 +72,13 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance:
         Certainty.UPPER_BOUND if tolerance else Certainty.EXACT,
         rounding=tolerance * UNIT,
         note=WITHIN_ROUNDING if tolerance else "",
-        coupling=Coupling(mu, nu, flow.rows, flow.columns, _shares(flow, flow.value)) if coupling else None,
+        coupling=_whole_coupling(mu, nu, flow, matrix) if coupling else None,
     )
 
 
 def near(mu: Law, nu: Law, delta: float | Fraction, norm: float, *, coupling: bool = False) -> Distance:
     """Return the smallest z for which some coupling has P(‖X − Y‖ > z) ≤ δ (M4)."""
-    allowed = masses.allowance(mu, nu, delta)
+    allowed = footing.allowance(mu, nu, delta)
     if delta == 0 or allowed.hopeless:
         return winf(mu, nu, norm, coupling=coupling)
     matrix = costs(mu, nu, norm)
@@ -80,13 +93,13 @@ def near(mu: Law, nu: Law, delta: float | Fraction, norm: float, *, coupling: bo
         return flow if flow.value >= needed else None
 
     flow = _least(matrix, 0.0, ruled_out, matching)
-    certain = flow.value >= allowed.all - allowed.strict
+    certain = flow.value >= allowed.all - allowed.strict and allowed.precise
     return Distance(
         _longest(mu, nu, flow, norm, matrix),
         Certainty.EXACT if certain else Certainty.UPPER_BOUND,
         rounding=allowed.rounding,
         note="" if certain else WITHIN_ROUNDING,
-        coupling=_with_the_rest(mu, nu, flow, allowed.unit) if coupling else None,
+        coupling=_partial_coupling(mu, nu, flow, allowed.unit, matrix) if coupling else None,
     )
 
 
@@ -138,12 +151,12 @@ def _saturating(mu: Law, nu: Law, pairs: Pairs, tolerance: int) -> Flow | None:
     other way round. So an atom without a partner is refused however light it is. The sum of the two flows, which has
     every atom in it, is what is returned.
     """
-    whole = masses.rational(mu, nu)
+    whole = footing.rational(mu, nu)
     if whole is not None:
         left, right, total = whole
         flow = greatest_flow(pairs, left, right)
         return flow if flow.value == total else None
-    left, right = masses.binary(mu, nu)
+    left, right, _ = footing.binary(mu, nu)
     forth = greatest_flow(pairs, left, _exceeded(right, tolerance))
     if forth.value < left.sum():
         return None
@@ -198,10 +211,26 @@ def _length_above(step: list[Fraction], norm: float) -> float:
     return float_above(Fraction(root + (root * root < radicand), square.denominator << _ROOT_BITS))
 
 
-def _shares(flow: Flow, total: int) -> Costs:
-    return np.array([amount / total for amount in flow.amounts.tolist()])
+def _whole_coupling(mu: Law, nu: Law, flow: Flow, matrix: Costs) -> Coupling:
+    """Return the coupling that uses the pairs of a flow of all mass and no others.
+
+    The flow of float laws is the sum of two: it is scaled down first, then followed as far as masses still allow.
+    """
+    matching = Matching(mu, nu)
+    allowed = np.full(matrix.shape, np.inf)
+    allowed[flow.rows, flow.columns] = matrix[flow.rows, flow.columns]
+    for scale in (flow.value, 1):
+        for i, j, amount in zip(flow.rows.tolist(), flow.columns.tolist(), flow.amounts.tolist(), strict=True):
+            matching.take(i, j, amount * matching.unit // scale)
+    matching.to_partners(lambda i: int(allowed[i].argmin()), lambda j: int(allowed[:, j].argmin()))
+    return matching.coupling()
 
 
-def _with_the_rest(mu: Law, nu: Law, flow: Flow, unit: int) -> Coupling:
-    """Return the coupling that contains a partial flow."""
-    return completed(mu, nu, zip(flow.rows.tolist(), flow.columns.tolist(), _shares(flow, unit).tolist(), strict=True))
+def _partial_coupling(mu: Law, nu: Law, flow: Flow, unit: int, matrix: Costs) -> Coupling:
+    """Return a coupling that contains a flow of most mass; the rest is matched in order."""
+    matching = Matching(mu, nu)
+    for i, j, amount in zip(flow.rows.tolist(), flow.columns.tolist(), flow.amounts.tolist(), strict=True):
+        matching.take(i, j, amount * matching.unit // unit)
+    matching.in_order()
+    matching.to_partners(lambda i: int(matrix[i].argmin()), lambda j: int(matrix[:, j].argmin()))
+    return matching.coupling()

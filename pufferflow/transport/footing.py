@@ -1,4 +1,4 @@
-"""The weights of two laws as whole numbers of one size, which add and compare without rounding.
+"""Two laws on one footing: atoms that subtract, and weights that add and compare, without rounding.
 
 Rational weights are whole numbers over a common denominator. Float weights are binary fractions, hence whole numbers
 too; but they stand for weights known only to about n·2⁻⁵², and a comparison that rounding could turn must not decide.
@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.law import Law
+from pufferflow.law.atoms import SMALLEST_MASS
 from pufferflow.reading import decimal_reading
-from pufferflow.rounding import UNIT
+from pufferflow.rounding import UNIT, float_above
 
 Array = npt.NDArray[Any]
 LARGEST_TOTAL = 2**59
@@ -23,6 +24,31 @@ _FLOAT_UNIT = 2**58
 _SHORT = 2**40
 _LARGEST_SHARE_FORGIVEN = 2.0**-20
 _MANTISSA = 53
+
+
+def values(mu: Law, nu: Law) -> tuple[Array, Array]:
+    """Return the atoms of both laws, as Fractions if either law has some that no float holds."""
+    if mu.values.dtype == nu.values.dtype:
+        return mu.values, nu.values
+    exactly = np.vectorize(Fraction, otypes=[object])
+    return exactly(mu.values), exactly(nu.values)
+
+
+def floats_above(numbers: Array) -> npt.NDArray[np.float64]:
+    """Return numbers ≥ 0 as floats that are not below them."""
+    if numbers.dtype != object:
+        return numbers
+    return np.vectorize(float_above, otypes=[np.float64])(numbers)
+
+
+def ratios(amounts: Array, total: int) -> npt.NDArray[np.float64]:
+    """Return whole amounts over a total as floats; what is above 0 stays above 0."""
+    if amounts.dtype != object:
+        return amounts / total
+    exact = [float(Fraction(amount, total)) if amount else 0.0 for amount in amounts.tolist()]
+    return np.array(
+        [max(ratio, SMALLEST_MASS) if amount else 0.0 for ratio, amount in zip(exact, amounts, strict=True)]
+    )
 
 
 def rational(mu: Law, nu: Law) -> tuple[Array, Array, int] | None:
@@ -45,21 +71,27 @@ def _rational(law: Law) -> tuple[Array, int] | None:
     return None
 
 
-def binary(mu: Law, nu: Law) -> tuple[Array, Array]:
-    """Return float weights as the whole numbers they are, times the power of two that makes them whole."""
+def binary(mu: Law, nu: Law) -> tuple[Array, Array, int]:
+    """Return float weights as the whole numbers they are, times a power of two, and its logarithm."""
     parts = [np.frexp(law.probabilities) for law in (mu, nu)]
     shift = _MANTISSA - min(int(exponents.min()) for _, exponents in parts)
-    whole = [
-        np.array(
-            [
-                int(m) << int(e)
-                for m, e in zip(np.ldexp(mantissas, _MANTISSA), exponents + (shift - _MANTISSA), strict=True)
-            ],
-            dtype=object,
-        )
+    left, right = (
+        [
+            int(digits) << int(zeros)
+            for digits, zeros in zip(np.ldexp(mantissas, _MANTISSA), exponents + (shift - _MANTISSA), strict=True)
+        ]
         for mantissas, exponents in parts
-    ]
-    return whole[0], whole[1]
+    )
+    return np.array(left, dtype=object), np.array(right, dtype=object), shift
+
+
+def whole(mu: Law, nu: Law) -> tuple[Array, Array, int]:
+    """Return the weights of any two laws as whole numbers, and how many of them make a mass of 1."""
+    exact = rational(mu, nu)
+    if exact is not None:
+        return exact
+    left, right, shift = binary(mu, nu)
+    return left, right, 1 << shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +109,11 @@ class Allowance:
     forgiving: int
     """The same, plus what rounding of float weights explains."""
     rounding: float
+
+    @property
+    def precise(self) -> bool:
+        """Whether what was forgiven covers what rounding down took, so that a larger distance is not due to it."""
+        return self.forgiving - self.strict >= self.all - min(int(self.left.sum()), int(self.right.sum()))
 
     @property
     def hopeless(self) -> bool:

@@ -1,0 +1,68 @@
+"""Building a coupling of two finite laws in whole numbers, so that no atom is lost however light it is."""
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from pufferflow.law import Law
+from pufferflow.transport import footing
+from pufferflow.transport.distance import Coupling
+
+_MANTISSA = 53
+
+
+class Matching:
+    """A coupling in the making: what both laws still have to give, and what has been matched.
+
+    Masses are the laws' own weights as whole numbers. Those of rational laws have equal sums, so the coupling becomes
+    exact; those of float laws may differ by rounding, and the last slivers are put where the caller says.
+    """
+
+    def __init__(self, mu: Law, nu: Law) -> None:
+        left, right, self.unit = footing.whole(mu, nu)
+        self.mu, self.nu = mu, nu
+        self.left: list[int] = [int(x) for x in left.tolist()]
+        self.right: list[int] = [int(x) for x in right.tolist()]
+        self._matched: dict[tuple[int, int], int] = {}
+
+    def take(self, i: int, j: int, amount: int) -> None:
+        """Match up to an amount of atom i with atom j, no more than both have left."""
+        amount = min(amount, self.left[i], self.right[j])
+        if amount > 0:
+            self.left[i] -= amount
+            self.right[j] -= amount
+            self._add(i, j, amount)
+
+    def take_shares(self, triples: Iterable[tuple[int, int, float]], whole: int) -> None:
+        """Match shares (at most 1) of a whole, rounded to whole numbers."""
+        for i, j, share in triples:
+            mantissa, exponent = math.frexp(share)
+            shift = _MANTISSA - exponent
+            self.take(i, j, (int(mantissa * 2**_MANTISSA) * whole + (1 << shift - 1)) >> shift)
+
+    def in_order(self) -> None:
+        """Match what is left first to first, until one side has nothing left."""
+        rows, columns = ([at for at, rest in enumerate(side) if rest] for side in (self.left, self.right))
+        i = j = 0
+        while i < len(rows) and j < len(columns):
+            self.take(rows[i], columns[j], self.left[rows[i]])
+            i, j = i + (not self.left[rows[i]]), j + (not self.right[columns[j]])
+
+    def to_partners(self, partner: Callable[[int], int], partner_of_right: Callable[[int], int]) -> None:
+        """Match the slivers that rounding leaves with the partners named, though these have nothing left."""
+        for i, rest in enumerate(self.left):
+            if rest:
+                self._add(i, partner(i), rest)
+        for j, rest in enumerate(self.right):
+            if rest:
+                self._add(partner_of_right(j), j, rest)
+
+    def _add(self, i: int, j: int, amount: int) -> None:
+        self._matched[i, j] = self._matched.get((i, j), 0) + amount
+
+    def coupling(self) -> Coupling:
+        """Return what has been matched."""
+        pairs = np.array(list(self._matched), dtype=np.intp).reshape(-1, 2)
+        amounts = np.array(list(self._matched.values()), dtype=object)
+        return Coupling(self.mu, self.nu, pairs[:, 0], pairs[:, 1], footing.ratios(amounts, self.unit))
