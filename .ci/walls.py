@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOMS = [
-    *("errors", "reading", "rounding", "guarantees", "law", "transport", "noise", "messages", "bounds", "calibration"),
+    *("errors", "rounding", "reading", "guarantees", "law", "transport", "noise", "messages", "bounds", "calibration"),
     *("secrets", "priors", "queries", "scenario", "inference", "composition", "ledger", "report"),
     *("plan", "release", "frame", "robustness", "learning", "confounding", "local", "audit", "jobs", "cli"),
 ]

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from pufferflow.errors import Misuse, Refused
 from pufferflow.reading import finite_number, finite_number_above, probability_below_one
-from pufferflow.rounding import UNIT
+from pufferflow.rounding import SMALLEST, UNIT
 
 DEFAULT_ORDERS: tuple[float, ...] = (
     *(1.0 + n / 64 for n in range(1, 64)),
@@ -23,9 +23,6 @@ DEFAULT_ORDERS: tuple[float, ...] = (
     *(64.0 * 2 ** (n / 4) for n in range(25)),
 )
 """The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday promises convert best."""
-
-
-_SMALLEST = 5e-324
 
 
 class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
@@ -326,7 +323,7 @@ def _two_point_renyi(epsilon: float, alpha: float) -> float:
     head, tail = math.log1p(math.exp((1 - 2 * alpha) * epsilon)), math.log1p(math.exp(-epsilon))
     tight = _rounded_up((epsilon, head / (alpha - 1), -tail / (alpha - 1)))
     square = alpha * epsilon * epsilon / 2 * (1 + 4 * UNIT)
-    return max(min(epsilon, square, tight), _SMALLEST)
+    return max(min(epsilon, square, tight), SMALLEST)
 
 
 def _renyi_to_approx(alpha: float, epsilon: float, delta: float) -> float:

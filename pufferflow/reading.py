@@ -4,6 +4,7 @@ import math
 import numbers
 from decimal import Decimal
 from fractions import Fraction
+from typing import cast
 
 from pufferflow.errors import Misuse
 from pufferflow.rounding import float_above
@@ -28,7 +29,7 @@ def probability_below_one(value: object, name: str) -> float:
     """Return a δ: a number in [0, 1)."""
     allowed, instead = "a number with 0 <= delta < 1", f"{name}=1e-6"
     number = finite_number_above(value, name, allowed=allowed, instead=instead)
-    if not 0 <= number < 1:
+    if not 0 <= number < 1 or cast(float, value) < 0:  # what rounds to 0 from below is still below
         raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
     return number
 

@@ -6,6 +6,9 @@ from fractions import Fraction
 UNIT = 2.0**-52
 """One unit in the last place of 1.0; a correctly rounded operation errs by at most half of it, relatively."""
 
+SMALLEST = 5e-324
+"""The smallest float above 0; what underflows to 0 is rounded up to it, so that nothing that can happen vanishes."""
+
 
 def upwards(value: float, error: float = UNIT) -> float:
     """Return a float not below any number within relative `error` of `value` ≥ 0; zero and infinity stay."""

@@ -3,6 +3,8 @@
 import itertools
 import math
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -174,3 +176,59 @@ def test_bad_numbers_are_refused(make, says):
     assert "allowed:" in str(caught.value)
     assert "try:" in str(caught.value)
     assert len(str(caught.value).splitlines()) <= 5
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 5.0, 36.66, 200.0])
+@pytest.mark.parametrize("short", [2**-53, 3 * 2**-53, 1e-9, 0.3])
+def test_conversion_near_delta_one_does_not_cancel(epsilon, short):
+    """For δ next to 1 the ε of a pure promise is not below the exact formula, in rational arithmetic of the inputs."""
+    delta = 1 - short
+    kept = Decimal(epsilon).exp() * (1 - Decimal(delta)) - Decimal(delta)
+    exact = max(0.0, float(kept.ln())) if kept > 0 else 0.0
+    assert pf.Pure(epsilon).approx_epsilon(delta) >= exact * (1 - 1e-15)
+
+
+def test_tiny_and_huge_promises_convert():
+    """An ε of 1e−200 implies no Rényi promise of 0, and one of 1e200 converts without overflow."""
+    assert not pf.Pure(1e-200).implies(pf.Renyi(2, 0))
+    assert pf.Pure(1e-200).renyi_epsilon(2) > 0
+    assert pf.Pure(1e200).renyi_epsilon(2) == 1e200
+    assert pf.Pure(0).renyi_epsilon(2) == 0
+
+
+def test_rational_promises_are_rounded_up():
+    """A third has no float; the promise recorded is the float above it, never a stronger one than was given."""
+    third = Fraction(1, 3)
+    assert Fraction(pf.Pure(third).epsilon) >= third
+    assert Fraction(pf.Approx(1, third).delta) >= third
+    assert pf.Pure(0.1).epsilon == 0.1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pf.Pure(1).renyi_epsilon(1),
+        lambda: pf.Pure(1).renyi_epsilon(-1),
+        lambda: pf.Pure(1).approx_epsilon(math.nan),
+        lambda: pf.Renyi(2, 1).approx_epsilon(1.5),
+        lambda: pf.Renyi(2, 1).approx_epsilon(-1),
+        lambda: pf.Pure(1).implies(None),
+        lambda: pf.Pure(Decimal("sNaN")),
+        lambda: pf.RenyiCurve(None, 3),
+        lambda: pf.Guarantee.from_json(None),
+        lambda: pf.Guarantee.from_json(b"\xff"),
+        lambda: pf.Guarantee.from_json("\ud800"),
+        lambda: pf.Guarantee.from_json('{"promise":"Pure","epsilon":1,"delta":0.1}'),
+    ],
+)
+def test_odd_calls_are_misuse(call):
+    """Orders, δ and texts that make no sense are errors of ours; an unknown field is not ignored."""
+    with pytest.raises(pf.Misuse):
+        call()
+
+
+def test_curves_take_any_sequence():
+    """Arrays and generators give the same curve as lists."""
+    expected = pf.RenyiCurve([2, 4], [0.25, 1.0])
+    assert pf.RenyiCurve(np.array([2, 4]), np.array([0.25, 1.0])) == expected
+    assert pf.RenyiCurve((a for a in (4, 2)), (e for e in (1.0, 0.25))) == expected

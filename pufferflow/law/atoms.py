@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.errors import Misuse
-from pufferflow.rounding import UNIT
+from pufferflow.rounding import SMALLEST, UNIT
 
 Array = npt.NDArray[Any]
 LARGEST_FLOAT_INTEGER = 2**53
 LARGEST_MACHINE_TOTAL = 2**62
-SMALLEST_MASS = 5e-324
 _SLACK = 1e-12
 
 _VALUES_ALLOWED = "finite numbers, of shape (n,) or (n, d), at least one"
@@ -33,8 +32,12 @@ def read_values(values: object) -> Array:
     """Return the atoms as float64, or as Fractions where a float could not hold them all exactly."""
     try:
         raw = np.asarray(values)
+        if raw.dtype.kind == "f" and isinstance(values, list | tuple) and (np.abs(raw) >= LARGEST_FLOAT_INTEGER).any():
+            raw = np.asarray(values, dtype=object)  # whole numbers among the floats may have been rounded
     except ValueError as error:
         raise _bad_values("The values have rows of different lengths.") from error
+    if isinstance(values, np.ma.MaskedArray):
+        raise _bad_values("The values are masked.")
     if raw.dtype == object:
         raw = _exact_values(raw)
     elif raw.dtype.kind in "iu":
@@ -64,7 +67,12 @@ def read_masses(weights: object, count: int) -> tuple[Array, int]:
         return _rational_masses([Fraction(int(w)) if raw.dtype.kind in "iu" else Fraction(w) for w in raw])
     if raw.dtype.kind not in "fO" or (raw.dtype == object and not all(_is_number(w) for w in raw)):
         raise _bad_weights(f"The weights have dtype {raw.dtype}.")
-    return _float_masses(raw.astype(np.float64)), 1
+    try:
+        return _float_masses(raw.astype(np.float64)), 1
+    except (OverflowError, ValueError) as error:
+        if isinstance(error, Misuse):
+            raise
+        raise _bad_weights("Some weight does not fit a float.") from error
 
 
 def read_counts(counts: object, length: int) -> Array:
@@ -115,7 +123,7 @@ def normalised(masses: Array) -> Array:
 
 def above_zero(masses: Array) -> Array:
     """Return float masses with underflow undone: an atom that can occur keeps the smallest mass there is."""
-    return np.maximum(masses, SMALLEST_MASS)
+    return np.maximum(masses, SMALLEST)
 
 
 def _sorting(values: Array) -> Array:
@@ -138,7 +146,7 @@ def _exact_values(raw: Array) -> Array:
     if all(_fits_float(value) for value in raw.flat):
         return raw.astype(np.float64)
     try:
-        exact = [Fraction(value) for value in raw.flat]
+        exact = [Fraction(*value.as_integer_ratio()) for value in raw.flat]
     except (ValueError, OverflowError) as error:
         raise _bad_values("Some value is NaN or infinite.") from error
     result = np.empty(raw.size, dtype=object)
@@ -154,10 +162,10 @@ def _whole_values(raw: Array) -> Array:
 
 def _rational_masses(weights: list[Fraction]) -> tuple[Array, int]:
     if min(weights) < 0:
-        raise _bad_weights(f"Some weight is negative: {float(min(weights)):.3g}.")
+        raise _bad_weights(f"Some weight is negative: {_readable(min(weights))}.")
     total = sum(weights, Fraction(0))
     if total != 1:
-        raise _bad_weights(f"The weights have sum {float(total):.17g}, as rational numbers.")
+        raise _bad_weights(f"The weights have sum {_readable(total)}, as rational numbers.")
     denominator = math.lcm(*(weight.denominator for weight in weights))
     return whole(
         [weight.numerator * (denominator // weight.denominator) for weight in weights], denominator
@@ -169,7 +177,8 @@ def _float_masses(weights: Array) -> Array:
         raise _bad_weights("Some weight is NaN or infinite.")
     if weights.min() < 0:
         raise _bad_weights(f"Some weight is negative: {weights.min():.3g}.")
-    total = float(weights.sum())
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
     if not abs(total - 1) <= _SLACK:
         raise _bad_weights(f"The weights have sum {total:.17g}.")
     return normalised(weights)
@@ -178,8 +187,12 @@ def _float_masses(weights: Array) -> Array:
 def _fits_float(value: Any) -> bool:
     try:
         return isinstance(value, float) or value == float(value)
-    except OverflowError:
+    except (OverflowError, ValueError):  # too large, or a signalling NaN
         return False
+
+
+def _readable(number: Fraction) -> str:
+    return f"{float(number):.17g}" if abs(number) < LARGEST_FLOAT_INTEGER else "beyond 2^53"
 
 
 def _is_number(value: object) -> bool:

@@ -4,7 +4,7 @@ Rational weights stay rational through every operation; float weights never lose
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -85,12 +85,13 @@ class Law:
         return cls._made(values, masses, sum(masses.tolist()))
 
     @classmethod
-    def mixture(cls, laws: "Sequence[Law]", weights: npt.ArrayLike | Sequence[Any]) -> "Law":
+    def mixture(cls, laws: "Iterable[Law]", weights: npt.ArrayLike | Sequence[Any]) -> "Law":
         """Return the law of a draw from `laws[k]`, where k has the given weights.
 
         >>> Law.mixture([Law.point(0), Law([0, 1], [0.5, 0.5])], [0.2, 0.8])
         Law([0, 1], [0.6, 0.4])
         """
+        laws = [_checked(law) for law in laws]
         if len({law.dimension for law in laws}) != 1:
             raise Misuse(
                 f"The laws have dimensions {sorted({law.dimension for law in laws})}.",
@@ -178,7 +179,7 @@ class Law:
         >>> Law([0, 1], [0.5, 0.5]).convolve(Law([0, 1], [0.5, 0.5]))
         Law([0, 1, 2], [0.25, 0.5, 0.25])
         """
-        self._same_dimension(other)
+        self._same_dimension(_checked(other))
         lattice = _lattice_convolution(self, other)
         if lattice is not None:
             return self._made(*lattice)
@@ -192,7 +193,7 @@ class Law:
         >>> Law([0, 1], [0.5, 0.5]).product(Law.point(7)).values
         array([[0., 7.], [1., 7.]])
         """
-        masses, total = self._outer(other)
+        masses, total = self._outer(_checked(other))
         left, right = self.values.reshape(len(self), -1), other.values.reshape(len(other), -1)
         values = np.hstack([np.repeat(left, len(other), axis=0), np.tile(right, (len(self), 1))])
         return self._made(values, masses, total)
@@ -218,6 +219,10 @@ class Law:
                 instead="law.product(other) for their joint law",
             )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy frozen, as it is."""
+        return Law._made, (self.values, self.masses, self.total)
+
     def __eq__(self, other: object) -> bool:
         """Compare atoms and weights; an exact law equals a float one only if every weight does."""
         if not isinstance(other, Law):
@@ -237,6 +242,16 @@ class Law:
             return f"Law({_shown(self.values)}, {_shown(self.weights)})"
         kind = "exact" if self.exact else "float"
         return f"<Law of {len(self)} atoms on R^{self.dimension}, {kind} weights>"
+
+
+def _checked(law: object) -> Law:
+    if not isinstance(law, Law):
+        raise Misuse(
+            f"A law is of type {type(law).__name__}.",
+            allowed="pf.Law, on both sides",
+            instead="pf.Law(values, weights)",
+        )
+    return law
 
 
 def _joined(parts: Sequence[Array]) -> Array:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from pufferflow.errors import Misuse
 
+Array = npt.NDArray[np.float64]
 _PSD_SLACK = 1e-12
 
 
@@ -22,8 +23,8 @@ class GaussianLaw:
     GaussianLaw(0.0, 4.0)
     """
 
-    mean: npt.NDArray[np.float64]
-    covariance: npt.NDArray[np.float64]
+    mean: Array
+    covariance: Array
 
     def __init__(self, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
         centre = np.atleast_1d(_numbers(mean, "mean", "a finite number, or d of them"))
@@ -40,19 +41,36 @@ class GaussianLaw:
                 allowed="a number, or a symmetric d × d matrix",
                 instead="GaussianLaw([0, 0], [[1, 0.5], [0.5, 1]])",
             )
-        if not np.allclose(spread, spread.T, rtol=_PSD_SLACK, atol=_PSD_SLACK * abs(spread).max()):
+        if (np.abs(spread / 2 - spread.T / 2) > _PSD_SLACK * np.abs(spread).max()).any():
             raise Misuse("The covariance is not symmetric.", allowed="a symmetric matrix", instead="(C + C.T) / 2")
-        spread = (spread + spread.T) / 2
-        eigenvalues = np.linalg.eigvalsh(spread)
+        spread = spread / 2 + spread.T / 2
+        scale = float(np.abs(spread).max()) or 1.0
+        eigenvalues = np.linalg.eigvalsh(spread / scale)
         if eigenvalues[0] < -_PSD_SLACK * max(eigenvalues[-1], 0.0) or eigenvalues[-1] < 0:
             raise Misuse(
-                f"The covariance has the negative eigenvalue {eigenvalues[0]:.6g}.",
+                f"The covariance has the negative eigenvalue {eigenvalues[0] * scale:.6g}.",
                 allowed="a positive semidefinite matrix",
                 instead="checking that every correlation matrix in use is one",
             )
-        centre.flags.writeable = spread.flags.writeable = False
-        object.__setattr__(self, "mean", centre)
-        object.__setattr__(self, "covariance", spread)
+        self._set(centre, spread)
+
+    def _set(self, mean: Array, covariance: Array) -> None:
+        mean.flags.writeable = covariance.flags.writeable = False
+        object.__setattr__(self, "mean", mean)
+        object.__setattr__(self, "covariance", covariance)
+
+    @classmethod
+    def _made(cls, mean: Array, covariance: Array) -> "GaussianLaw":
+        """Make a law whose covariance is one by construction; rounding may have left it a little indefinite."""
+        if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
+            raise Misuse("The result does not fit floats.", allowed="moments below 1e308", instead="smaller units")
+        law = object.__new__(cls)
+        law._set(mean + 0.0, covariance / 2 + covariance.T / 2)
+        return law
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy frozen, as it is."""
+        return GaussianLaw._made, (self.mean, self.covariance)
 
     @property
     def dimension(self) -> int:
@@ -68,7 +86,8 @@ class GaussianLaw:
         offset = np.atleast_1d(_numbers(by, "shift", "one finite number per coordinate"))
         if offset.shape != self.mean.shape:
             raise _other_dimension(len(offset), self.dimension)
-        return GaussianLaw(self.mean + offset, self.covariance)
+        with np.errstate(over="ignore"):
+            return self._made(self.mean + offset, self.covariance)
 
     def map(self, matrix: npt.ArrayLike) -> "GaussianLaw":
         """Return the law of matrix · X; a number scales, a vector gives the law of one weighted sum.
@@ -80,7 +99,8 @@ class GaussianLaw:
         factor = factor * np.eye(self.dimension) if factor.ndim == 0 else np.atleast_2d(factor)
         if factor.ndim != 2 or factor.shape[1] != self.dimension:
             raise _other_dimension(factor.shape[-1], self.dimension)
-        return GaussianLaw(factor @ self.mean, factor @ self.covariance @ factor.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._made(factor @ self.mean, factor @ self.covariance @ factor.T)
 
     def convolve(self, other: "GaussianLaw") -> "GaussianLaw":
         """Return the law of X + Y for independent X and Y.
@@ -90,7 +110,8 @@ class GaussianLaw:
         """
         if other.dimension != self.dimension:
             raise _other_dimension(other.dimension, self.dimension)
-        return GaussianLaw(self.mean + other.mean, self.covariance + other.covariance)
+        with np.errstate(over="ignore"):
+            return self._made(self.mean + other.mean, self.covariance + other.covariance)
 
     def product(self, other: "GaussianLaw") -> "GaussianLaw":
         """Return the joint law of independent X and Y, on R^(d₁+d₂).
@@ -100,7 +121,7 @@ class GaussianLaw:
         """
         corner = np.zeros((self.dimension, other.dimension))
         covariance = np.block([[self.covariance, corner], [corner.T, other.covariance]])
-        return GaussianLaw(np.concatenate([self.mean, other.mean]), covariance)
+        return self._made(np.concatenate([self.mean, other.mean]), covariance)
 
     def __eq__(self, other: object) -> bool:
         """Compare mean and covariance, number by number."""
@@ -119,12 +140,15 @@ class GaussianLaw:
         return f"GaussianLaw({self.mean.tolist()}, {self.covariance.tolist()})"
 
 
-def _numbers(given: Any, name: str, allowed: str) -> npt.NDArray[np.float64]:
+def _numbers(given: Any, name: str, allowed: str) -> Array:
     instead = "GaussianLaw(mean=0.0, covariance=1.0)"
     try:
-        array = np.array(given, dtype=np.float64)
+        raw = np.asarray(given)
+        array = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise Misuse(f"The {name} is not made of numbers.", allowed=allowed, instead=instead) from error
+    if raw.dtype.kind not in "iufO" or isinstance(given, np.ma.MaskedArray):
+        raise Misuse(f"The {name} has dtype {raw.dtype}.", allowed=allowed, instead=instead)
     if not np.isfinite(array).all():
         raise Misuse(f"The {name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
     return array

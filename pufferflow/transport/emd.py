@@ -13,8 +13,7 @@ import ot  # pyright: ignore[reportMissingTypeStubs]
 
 from pufferflow.errors import InternalError
 from pufferflow.law import Law
-from pufferflow.law.atoms import SMALLEST_MASS
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.rounding import SMALLEST, UNIT, upwards
 from pufferflow.transport import footing, space
 from pufferflow.transport.distance import Certainty, Coupling, Distance
 from pufferflow.transport.line import upper_power
@@ -98,5 +97,5 @@ def _price(coupling: Coupling, matrix: Costs, p: float) -> float:
     if longest == 0:
         return 0.0
     moment = upwards(float(coupling.masses @ upper_power(steps / longest, p)), (len(steps).bit_length() + 4) * UNIT)
-    moment += len(steps) * SMALLEST_MASS
+    moment += len(steps) * SMALLEST
     return upwards(min(moment, 1.0) ** (1 / p) * longest, 16 * coupling.left.dimension * UNIT)

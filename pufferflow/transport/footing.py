@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.law import Law
-from pufferflow.law.atoms import SMALLEST_MASS
 from pufferflow.reading import decimal_reading
-from pufferflow.rounding import UNIT, float_above
+from pufferflow.rounding import SMALLEST, UNIT, float_above
 
 Array = npt.NDArray[Any]
 LARGEST_TOTAL = 2**59
@@ -46,9 +45,7 @@ def ratios(amounts: Array, total: int) -> npt.NDArray[np.float64]:
     if amounts.dtype != object:
         return amounts / total
     exact = [float(Fraction(amount, total)) if amount else 0.0 for amount in amounts.tolist()]
-    return np.array(
-        [max(ratio, SMALLEST_MASS) if amount else 0.0 for ratio, amount in zip(exact, amounts, strict=True)]
-    )
+    return np.array([max(ratio, SMALLEST) if amount else 0.0 for ratio, amount in zip(exact, amounts, strict=True)])
 
 
 def rational(mu: Law, nu: Law) -> tuple[Array, Array, int] | None:

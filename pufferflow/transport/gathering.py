@@ -11,7 +11,7 @@ import numpy as np
 
 from pufferflow.errors import Refused
 from pufferflow.law import Law
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.rounding import SMALLEST, UNIT, upwards
 from pufferflow.transport.distance import Certainty, Distance
 
 MOST_PAIRS = 16_000_000
@@ -58,4 +58,5 @@ def _gathered(law: Law, norm: float) -> tuple[Law, float]:
         width *= 1.25
     longest = float(np.linalg.norm(values - centres, norm, axis=1).max())
     rounding = 8 * law.dimension * UNIT  # of atoms to floats, of centres, and of the norm
-    return gathered, math.ldexp(upwards(longest, rounding) + rounding, exponent)
+    way = math.ldexp(upwards(longest, rounding) + rounding, exponent)
+    return gathered, way + 8 * law.dimension * SMALLEST  # subnormal atoms round absolutely

@@ -14,6 +14,7 @@ from pufferflow.errors import Refused
 from pufferflow.law import GaussianLaw
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.transport.distance import AffineCoupling, Certainty, Distance
+from pufferflow.transport.line import difference_above
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
@@ -21,14 +22,19 @@ _ERROR = 64 * UNIT
 """Relative error of a closed form made of a few well-conditioned steps, times d."""
 _REGULAR = 1e10
 _FAR = 1e3
+_HIGH = 1e4
+_AGREEMENT = 1e-9
 _WIDEST = 300.0
+_NEARLY_SINGULAR = "a bound: a covariance is so nearly singular that rounding decides"
+_FAR_APART = "a bound by hypercontractivity; the exact moment is beyond float precision here"
 _BY_W2 = "a bound by the Euclidean W_2 coupling; only p=2 with norm=2 has a closed form for different covariances"
 
 
 def winf(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool = False) -> Distance:
     """Return ‖m₁ − m₂‖ if the covariances are equal, ∞ otherwise."""
     if not np.array_equal(mu.covariance, nu.covariance):
-        apart = float(np.abs(mu.covariance - nu.covariance).max() / np.abs([mu.covariance, nu.covariance]).max())
+        largest = float(max(np.abs(mu.covariance).max(), np.abs(nu.covariance).max()))
+        apart = float(np.abs(mu.covariance / largest - nu.covariance / largest).max())
         note = f"the covariances differ (by {apart:.1g} of the largest entry), so mass has to move arbitrarily far"
         return Distance(math.inf, Certainty.EXACT, note=note)
     return _translation(mu, nu, norm, coupling=coupling)
@@ -44,19 +50,22 @@ def wasserstein(mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float, *, coup
     found = _straightest(mu, nu) if coupling else None
     step, d = mu.mean - nu.mean, mu.dimension
     if d == 1:
-        value = _absolute_moment(abs(float(step[0])), _deviation_on_a_line(mu, nu), p)
-        return Distance(upwards(value, _ERROR * (1 + p)), Certainty.EXACT, coupling=found)
+        least, value = _absolute_moment(abs(float(step[0])), _deviation_on_a_line(mu, nu), p)
+        return _between(least, upwards(value, _ERROR), _FAR_APART, found)
     if p <= 2 and norm == 2:
-        root = _root(mu.covariance)
-        cross = float(np.sqrt(np.maximum(np.linalg.eigvalsh(root @ nu.covariance @ root), 0.0)).sum())
-        apart = float(np.trace(mu.covariance) + np.trace(nu.covariance))
-        value = math.sqrt(float(step @ step) + max(apart - 2 * cross, 0.0) + _ERROR * d * apart)
-        exact = p == 2
-        note = "" if exact else "the Euclidean W_2, which no smaller p exceeds"
-        return Distance(upwards(value, _ERROR * d), _certainty(exact=exact), note=note, coupling=found)
+        least, value = _bures(mu, nu)
+        if p == 2:
+            return _between(least, value, _NEARLY_SINGULAR, found)
+        return Distance(value, Certainty.UPPER_BOUND, note="W_2, which no smaller p exceeds", coupling=found)
     radius = math.sqrt(2) * math.exp(float(special.gammaln((d + p) / 2) - special.gammaln(d / 2)) / p)
-    value = float(np.linalg.norm(step, norm)) + _from_euclidean(d, norm) * _largest_deviation(mu, nu) * radius
-    return Distance(upwards(value, _ERROR * (d + p)), Certainty.UPPER_BOUND, note=_BY_W2, coupling=found)
+    value = length(step, norm) + _from_euclidean(d, norm) * _largest_deviation(mu, nu) * radius
+    return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=_BY_W2, coupling=found)
+
+
+def _between(least: float, most: float, note: str, coupling: AffineCoupling | None) -> Distance:
+    """Return an upper bound, as the exact value if the lower bound meets it."""
+    exact = most < math.inf and most <= least * (1 + _AGREEMENT)
+    return Distance(most, _certainty(exact=exact), note="" if exact else note, coupling=coupling)
 
 
 def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distance:
@@ -68,35 +77,69 @@ def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distanc
     """
     if delta == 0:
         return winf(mu, nu, norm)
+    step, d = mu.mean - nu.mean, mu.dimension
     if not np.array_equal(mu.covariance, nu.covariance):
-        reach = math.sqrt(float(special.chdtri(mu.dimension, delta))) * _largest_deviation(mu, nu)
-        value = float(np.linalg.norm(mu.mean - nu.mean, norm)) + _from_euclidean(mu.dimension, norm) * reach
-        return Distance(upwards(value, _ERROR * mu.dimension), Certainty.UPPER_BOUND, note=_BY_W2)
-    step, covariance = mu.mean - nu.mean, mu.covariance
+        reach = math.sqrt(float(special.chdtri(d, delta))) * _largest_deviation(mu, nu)
+        value = length(step, norm) + _from_euclidean(d, norm) * reach
+        return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=_BY_W2)
+    if not math.isfinite(length(step, norm)):
+        return winf(mu, nu, norm)
     reach = 2 * math.sqrt(2) * float(special.erfinv(delta)) * (1 - _ERROR)
+    variances, parts, doubtful = _principal(step, mu.covariance)
     if norm == 2:
-        return Distance(upwards(_shortest(step, covariance, reach), _ERROR * mu.dimension), Certainty.EXACT)
-    variances, parts = _principal(step, covariance)
-    lost = bool(parts[variances == 0].any())
-    along = math.inf if lost else math.sqrt(float((parts**2 / np.where(variances > 0, variances, 1.0)).sum()))
+        value = upwards(_shortest(variances, parts, reach), _ERROR * d)
+        return Distance(value, _certainty(exact=not doubtful), note=_NEARLY_SINGULAR if doubtful else "")
+    fixed = variances == 0
+    with np.errstate(over="ignore"):
+        along = length(parts[~fixed] / np.sqrt(variances[~fixed]), 2)
+    along = math.inf if parts[fixed].any() else along
     rest = max(0.0, 1 - reach / along) if along > 0 else 0.0
-    value = upwards(rest * float(np.linalg.norm(step, norm)), _ERROR * mu.dimension)
-    exact = mu.dimension == 1 or rest == 0
+    value = upwards(rest * length(step, norm), _ERROR * d)
+    exact = (d == 1 and not doubtful) or rest == 0
     note = "" if exact else "a bound by moving straight towards the other mean; norm=2 is exact"
     return Distance(value, _certainty(exact=exact), note=note)
 
 
+def length(step: Vector, norm: float) -> float:
+    """Return the norm of a vector without over- or underflow on the way."""
+    largest = float(np.abs(step).max(initial=0.0))
+    if largest == 0 or not math.isfinite(largest):
+        return largest
+    return largest * float(np.linalg.norm(step / largest, norm))
+
+
 def _translation(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool) -> Distance:
-    step = np.abs(mu.mean - nu.mean)
-    value = float(np.linalg.norm(step, norm))
-    rounded = (
-        value if mu.dimension == 1 and bool((step == np.rint(step)).all()) else upwards(value, _ERROR * mu.dimension)
-    )
+    with np.errstate(over="ignore"):
+        step = np.abs(mu.mean - nu.mean)
+    if mu.dimension == 1:
+        value = difference_above(mu.mean, nu.mean, float(step[0]))
+    else:
+        value = upwards(length(step, norm), _ERROR * mu.dimension)
     return Distance(
-        rounded,
-        Certainty.EXACT,
+        value,
+        _certainty(exact=value < math.inf),
         coupling=AffineCoupling(mu, nu, np.eye(mu.dimension)) if coupling else None,
     )
+
+
+def _bures(mu: GaussianLaw, nu: GaussianLaw) -> tuple[float, float]:
+    """Return bounds of the Euclidean W_2: √(‖step‖² + tr C₁ + tr C₂ − 2 tr (√C₁ C₂ √C₁)^½).
+
+    The root of an eigenvalue that is rounding is much larger than rounding, so eigenvalues are taken with their error.
+    """
+    d = mu.dimension
+    scale = max(float(np.abs(law.covariance).max()) for law in (mu, nu))
+    first, second = mu.covariance / scale, nu.covariance / scale
+    root = _root(first)
+    eigenvalues = np.maximum(np.linalg.eigvalsh(root @ second @ root), 0.0)
+    error = _ERROR * d * d
+    apart = float(np.trace(first) + np.trace(second))
+    bounds: list[float] = []
+    for sign in (1, -1):
+        cross = float(np.sqrt(np.maximum(eigenvalues + sign * error, 0.0)).sum())
+        spread = math.sqrt(max(apart - 2 * cross - sign * error * apart, 0.0)) * math.sqrt(scale)
+        bounds.append(length(np.array([length(mu.mean - nu.mean, 2), spread]), 2))
+    return bounds[0], upwards(bounds[1], error)
 
 
 def _straightest(mu: GaussianLaw, nu: GaussianLaw) -> AffineCoupling:
@@ -125,7 +168,9 @@ def _largest_deviation(mu: GaussianLaw, nu: GaussianLaw) -> float:
 
 
 def _deviation_on_a_line(mu: GaussianLaw, nu: GaussianLaw) -> float:
-    return abs(math.sqrt(mu.covariance[0, 0]) - math.sqrt(nu.covariance[0, 0]))
+    """Return |σ₁ − σ₂|, without cancellation."""
+    first, second = float(mu.covariance[0, 0]), float(nu.covariance[0, 0])
+    return abs(first - second) / (math.sqrt(first) + math.sqrt(second))
 
 
 def _root(matrix: Matrix) -> Matrix:
@@ -138,45 +183,64 @@ def _from_euclidean(dimension: int, norm: float) -> float:
     return math.sqrt(dimension) if norm == 1 else 1.0
 
 
-def _absolute_moment(mean: float, deviation: float, p: float) -> float:
-    """Return (E|N(mean, deviation²)|^p)^(1/p), by Kummer's function."""
-    central = deviation * math.sqrt(2) * math.exp((float(special.gammaln((p + 1) / 2)) - math.log(math.pi) / 2) / p)
-    if deviation == 0 or mean / deviation > _FAR:
-        return mean + central  # Minkowski's inequality: above the moment, by less than the deviation
-    kummer = float(special.hyp1f1(-p / 2, 0.5, -((mean / deviation) ** 2) / 2))
-    return central * kummer ** (1 / p)
+def _absolute_moment(mean: float, deviation: float, p: float) -> tuple[float, float]:
+    """Return bounds of (E|N(mean, deviation²)|^p)^(1/p), which meet where Kummer's function can be evaluated.
+
+    Elsewhere: below by the mean (and by p=2 for p ≥ 2), above by Minkowski and, for p ≥ 2, by hypercontractivity,
+    ‖m + sZ‖_p ≤ √(m² + (p−1)s²).
+    """
+    log_central = float(special.gammaln((p + 1) / 2)) - math.log(math.pi) / 2
+    central = deviation * math.sqrt(2) * math.exp(min(log_central / p, 700.0))
+    if 0 < mean <= _FAR * deviation and p <= _HIGH:
+        kummer = float(special.hyp1f1(-p / 2, 0.5, -((mean / deviation) ** 2) / 2))
+        if 1 <= kummer < math.inf:
+            value = central * kummer ** (1 / p)
+            return value, value * (1 + _ERROR)
+    if mean == 0:
+        return central, central * (1 + _ERROR)
+    least = math.hypot(mean, deviation) if p >= 2 else mean
+    most = math.hypot(mean, math.sqrt(max(p, 2) - 1) * deviation)
+    return least, min(mean + central, most)
 
 
-def _principal(step: Vector, covariance: Matrix) -> tuple[Vector, Vector]:
-    """Return the principal variances and the step in their directions; variances that are rounding count as 0."""
+def _principal(step: Vector, covariance: Matrix) -> tuple[Vector, Vector, bool]:
+    """Return the principal variances and the step in their directions; variances that are rounding count as 0.
+
+    The last is whether such a variance was not exactly 0 and the step has a part along it.
+    """
     values, vectors = np.linalg.eigh(covariance)
     parts: Vector = vectors.T @ step
     negligible = 4 * len(step) * UNIT
-    parts = np.where(np.abs(parts) <= negligible * np.linalg.norm(step), 0.0, parts)
-    return np.where(values <= negligible * max(float(values[-1]), 0.0), 0.0, values), parts
+    parts = np.where(np.abs(parts) <= negligible * length(step, 2), 0.0, parts)
+    zeroed = values <= negligible * max(float(values[-1]), 0.0)
+    doubtful = bool((zeroed & (values != 0) & (parts != 0)).any())
+    return np.where(zeroed, 0.0, values), parts, doubtful
 
 
-def _shortest(step: Vector, covariance: Matrix, reach: float) -> float:
+def _shortest(variances: Vector, parts: Vector, reach: float) -> float:
     """Return min ‖u‖₂ with ‖step − u‖_C ≤ reach: in principal directions u = step·κ/(λ + κ), for one multiplier κ."""
-    variances, parts = _principal(step, covariance)
     fixed = variances == 0
-    if reach == 0:
-        return float(np.linalg.norm(step))
-    if not (parts[~fixed] ** 2 / variances[~fixed]).sum() > reach**2:
-        return float(np.linalg.norm(parts[fixed]))
-    scale = float(variances[-1])
+    whole = length(parts, 2)
+    if reach == 0 or whole == 0:
+        return whole
+    with np.errstate(over="ignore"):
+        if length(parts[~fixed] / np.sqrt(variances[~fixed]), 2) <= reach:
+            return length(parts[fixed], 2)
+    scale = float(variances.max())
 
     def excess(log_kappa: float) -> float:
-        kappa = scale * math.exp(log_kappa)
-        return math.sqrt(float((parts**2 * variances / (variances + kappa) ** 2).sum())) - reach
+        shares = np.sqrt(variances / scale) / (variances / scale + math.exp(log_kappa))
+        return length(parts / math.sqrt(scale) * shares, 2) - reach
 
     low = high = 0.0
     while excess(low) < 0 and low > -_WIDEST:
         low -= 4
     while excess(high) > 0 and high < _WIDEST:
         high += 4
-    kappa = scale * math.exp(float(optimize.brentq(excess, low, high, xtol=1e-13)) + 1e-12)
-    return float(np.linalg.norm(parts * kappa / (variances + kappa)))
+    if excess(high) > 0:
+        return whole  # κ is beyond floats: u is the whole step to the last digit
+    kappa = math.exp(float(optimize.brentq(excess, low, high, xtol=1e-13)) + 1e-12)
+    return length(parts * kappa / (variances / scale + kappa), 2)
 
 
 def _certainty(*, exact: bool) -> Certainty:

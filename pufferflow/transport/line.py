@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.law import Law
-from pufferflow.law.atoms import SMALLEST_MASS
-from pufferflow.rounding import UNIT, float_above, upwards
+from pufferflow.rounding import SMALLEST, UNIT, float_above, upwards
 from pufferflow.transport import footing
 from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
 
@@ -126,7 +125,7 @@ def upper_power(fractions: Array, p: float) -> Array:
     """Return fractions in [0, 1] to the power p, each not below its exact value (0 stays 0)."""
     with np.errstate(under="ignore"):
         powers = np.minimum(fractions * (1 + UNIT), 1.0) ** p * (1 + 2 * UNIT)
-    return np.where(fractions > 0, np.maximum(powers, SMALLEST_MASS), 0.0)
+    return np.where(fractions > 0, np.maximum(powers, SMALLEST), 0.0)
 
 
 def _levels(mu: Law, nu: Law) -> tuple[Array, Array, int]:
@@ -214,7 +213,7 @@ def _moment_above(mu: Law, nu: Law, path: Walk, weights: Array, powers: Array) -
     A float level of tail t is known within n·2⁻⁵²·t, and moves mass between the two steps that meet there. A product
     too small for a float counts as the smallest there is.
     """
-    moment = upwards(float(weights @ powers), (len(weights).bit_length() + 4) * UNIT) + len(weights) * SMALLEST_MASS
+    moment = upwards(float(weights @ powers), (len(weights).bit_length() + 4) * UNIT) + len(weights) * SMALLEST
     if path.ties:
         below, above = _step_tails(mu, nu, path)
         moment += float(np.minimum(below, above)[1:-1] @ np.abs(np.diff(powers))) * (path.ties + 4) * UNIT

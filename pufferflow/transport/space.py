@@ -67,9 +67,10 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance:
         return greatest_flow(pairs, least, most).value < int(least.sum())
 
     flow = _least(matrix, reachable, ruled_out, lambda pairs: _saturating(mu, nu, pairs, tolerance))
+    value = _longest(mu, nu, flow, norm, matrix)
     return Distance(
-        _longest(mu, nu, flow, norm, matrix),
-        Certainty.UPPER_BOUND if tolerance else Certainty.EXACT,
+        value,
+        Certainty.UPPER_BOUND if tolerance or value == math.inf else Certainty.EXACT,
         rounding=tolerance * UNIT,
         note=WITHIN_ROUNDING if tolerance else "",
         coupling=_whole_coupling(mu, nu, flow, matrix) if coupling else None,
@@ -94,9 +95,10 @@ def near(mu: Law, nu: Law, delta: float | Fraction, norm: float, *, coupling: bo
 
     flow = _least(matrix, 0.0, ruled_out, matching)
     certain = flow.value >= allowed.all - allowed.strict and allowed.precise
+    value = _longest(mu, nu, flow, norm, matrix)
     return Distance(
-        _longest(mu, nu, flow, norm, matrix),
-        Certainty.EXACT if certain else Certainty.UPPER_BOUND,
+        value,
+        Certainty.EXACT if certain and value < math.inf else Certainty.UPPER_BOUND,
         rounding=allowed.rounding,
         note="" if certain else WITHIN_ROUNDING,
         coupling=_partial_coupling(mu, nu, flow, allowed.unit, matrix) if coupling else None,
