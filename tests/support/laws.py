@@ -35,7 +35,7 @@ def random_law(rng, *, dimension=1, most=6, span=8):
     shape = size if dimension == 1 else (size, dimension)
     atoms = rng.integers(0, span, shape).tolist()
     keys = [tuple(atom) if dimension > 1 else atom for atom in atoms]
-    weights = random_weights(rng, size, int(rng.choice([8, 10, 12, 30, 1000])))
+    weights = random_weights(rng, size, max(2 * size, int(rng.choice([8, 10, 12, 30, 1000]))))
     law = {}
     for key, weight in zip(keys, weights, strict=True):
         law[key] = law.get(key, Fraction(0)) + weight
