@@ -26,6 +26,22 @@ def test_a_tiny_mass_in_a_tail_counts(mass, at):
     assert pf.winf(pf.Law([[0, 0], [0, 1]], [0.5, 0.5]), far) >= 99
 
 
+@pytest.mark.parametrize("surplus", [Fraction(1, 10**9), Fraction(1, 10**12), Fraction(1, 10**40)])
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_a_tiny_surplus_has_to_move(surplus, dimension):
+    """Between exact laws that differ by 10⁻¹² on two heavy atoms, that much has to go the whole way."""
+    half = Fraction(1, 2)
+    atoms = [0, 100] if dimension == 1 else [[0, 0], [100, 0]]
+    mu, nu = pf.Law(atoms, [half, half]), pf.Law(atoms, [half + surplus, half - surplus])
+    assert pf.winf(mu, nu) == 100
+    assert pf.near(mu, nu, surplus / 2) == 100
+    assert pf.near(mu, nu, surplus) == 0
+    if surplus > Fraction(1, 10**14):
+        floats = [pf.Law(atoms, law.probabilities) for law in (mu, nu)]
+        assert pf.winf(*floats) == 100
+        assert pf.near(*floats, float(surplus) / 2) == 100
+
+
 @pytest.mark.parametrize("mass", TINY)
 def test_a_tiny_mass_in_the_middle_counts(mass):
     """A mass too small to move any partial sum still has to go somewhere."""
