@@ -6,11 +6,19 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test slow check format lint types walls bench docs system constraints clean
+.PHONY: help demo test slow check format lint types walls bench docs system constraints clean
+
+help:
+	@echo "make demo     run the example        make check   format, lint, types, walls, tests"
+	@echo "make test     run the tests          make slow    the tests that take minutes"
+	@echo "make bench    run the benchmarks     make docs    build the documentation into site/"
+	@echo "make clean    remove what was made, .venv included"
 
 $(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || \
+	  { echo "There is no interpreter '$(PYTHON)'; try: make PYTHON=/path/to/python3.12 ..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "pufferflow needs Python 3.11 or newer; try: make PYTHON=/path/to/python3.12 ..."; exit 1; }
+	  { echo "pufferflow needs Python 3.11 or newer, $(PYTHON) is older; try: make PYTHON=/path/to/python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "No virtual environment could be made; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'

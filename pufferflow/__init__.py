@@ -1,7 +1,7 @@
 """pufferflow: publish statistics of correlated data with a promise that holds although rows depend on each other.
 
-`import pufferflow as pf` gives the names listed here and nothing else. They load when first used, so that importing the
-library costs no more than a glance.
+`import pufferflow as pf` gives the names that `dir(pf)` lists and nothing else. They load when first used, so that
+importing the library costs no more than a glance. `help(pf.winf)` is a good place to start.
 """
 
 from importlib import import_module
@@ -44,6 +44,10 @@ __all__ = list(_ROOM_OF)  # pyright: ignore[reportUnsupportedDunderAll] - one li
 
 def __getattr__(name: str) -> object:
     """Load a name from its room when it is first asked for (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version  # takes longer to load than all of this file
+
+        return version("pufferflow")
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'pufferflow' has no attribute {name!r}")
     value = getattr(import_module(f"pufferflow.{_ROOM_OF[name]}"), name)

@@ -6,7 +6,7 @@ are M29 and the tight two-point bounds behind it; every converted number is roun
 
 import abc
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self, cast, final
 
 import msgspec
@@ -23,6 +23,9 @@ DEFAULT_ORDERS: tuple[float, ...] = (
     *(64.0 * 2 ** (n / 4) for n in range(25)),
 )
 """The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday promises convert best."""
+
+
+_SHOWN = 6
 
 
 class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
@@ -67,9 +70,13 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
             raise Refused(
                 f"{self!r} gives no finite epsilon at delta={delta:g}.",
                 allowed="a delta above 0, and not below the promise's own",
-                instead=f"to_approx({max(2 * getattr(self, 'delta', 0.0), 1e-6):g})",
+                instead=f"to_approx({self._enough_delta():g})",
             )
         return Approx(epsilon, delta)
+
+    def _enough_delta(self) -> float:
+        """Return a delta for which some ε follows."""
+        return 1e-6
 
     def implies(self, other: "Guarantee") -> bool:
         """Say whether everything that keeps this promise provably keeps the other, by the conversions known here.
@@ -158,6 +165,9 @@ class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
         spare = _spare_delta(delta, self.delta)
         return math.inf if spare is None else _two_point_epsilon(self.epsilon, spare)
 
+    def _enough_delta(self) -> float:
+        return self.delta
+
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return the divergence left after cutting off δ: an (ε, δ) pair is a mixture of an ε pair and the rest."""
         return _two_point_renyi(self.epsilon, alpha) if delta >= self.delta else math.inf
@@ -204,8 +214,8 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
     Approx(epsilon=2.4..., delta=1e-06)
     """
 
-    alphas: tuple[float, ...]
-    epsilons: tuple[float, ...]
+    alphas: Sequence[float]
+    epsilons: Sequence[float]
 
     def __post_init__(self) -> None:
         orders, epsilons = _members(self.alphas), _members(self.epsilons)
@@ -238,6 +248,12 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
         """Say whether `other` is strong enough, by its best conversion to this kind."""
         return all(other.renyi_epsilon(alpha) <= epsilon for alpha, epsilon in self._orders())
 
+    def __repr__(self) -> str:
+        """Show a short curve as it could be typed, a long one by its range."""
+        if len(self.alphas) <= _SHOWN:
+            return f"RenyiCurve(alphas={self.alphas!r}, epsilons={self.epsilons!r})"
+        return f"<RenyiCurve of {len(self.alphas)} orders, {self.alphas[0]:g} to {self.alphas[-1]:g}>"
+
     def _orders(self) -> Iterable[tuple[float, float]]:
         return zip(self.alphas, self.epsilons, strict=True)
 
@@ -267,6 +283,9 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return ε for every order up to α, if as much may be cut off as the promise cuts off."""
         return self.epsilon if alpha <= self.alpha and delta >= self.delta else math.inf
+
+    def _enough_delta(self) -> float:
+        return float(f"{self.delta + (1 - self.delta) / 2:.3g}")
 
     def follows_from(self, other: Guarantee) -> bool:
         """Say whether `other` is strong enough, by its best conversion to this kind."""

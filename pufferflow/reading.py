@@ -40,10 +40,10 @@ def finite_number_above(value: object, name: str, *, allowed: str, instead: str)
     return float_above(Fraction(value)) if isinstance(value, Fraction | Decimal) else number
 
 
-def decimal_reading(number: float | Fraction) -> Fraction:
+def decimal_reading(number: float | Fraction | Decimal) -> Fraction:
     """Return the rational number a person means by a float: the shortest decimal that reads as it.
 
     >>> decimal_reading(0.3)
     Fraction(3, 10)
     """
-    return number if isinstance(number, Fraction) else Fraction(repr(float(number)))
+    return Fraction(number) if isinstance(number, Fraction | Decimal) else Fraction(repr(float(number)))

@@ -24,5 +24,10 @@ def float_above(exact: Fraction | int) -> float:
     try:
         nearest = float(exact)
     except OverflowError:
-        return math.inf if exact > 0 else -math.nextafter(math.inf, 0)
+        return math.inf if exact > 0 else -math.nextafter(math.inf, 0)  # the float next above −10⁴⁰⁰
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
+def float_below(exact: Fraction | int) -> float:
+    """Return the largest float not above a rational number."""
+    return -float_above(-exact)

@@ -232,3 +232,14 @@ def test_curves_take_any_sequence():
     expected = pf.RenyiCurve([2, 4], [0.25, 1.0])
     assert pf.RenyiCurve(np.array([2, 4]), np.array([0.25, 1.0])) == expected
     assert pf.RenyiCurve((a for a in (4, 2)), (e for e in (1.0, 0.25))) == expected
+
+
+@pytest.mark.parametrize(
+    "promise", [pf.Approx(1, 0.6), pf.ApproxRenyi(2, 1, 0.6), pf.RenyiCurve.of(lambda a: a / 8)], ids=repr
+)
+def test_suggested_deltas_work(promise):
+    """The call that a refusal suggests can be typed, and the refusal is short."""
+    with pytest.raises(pf.Refused) as caught:
+        promise.to_approx(0)
+    assert len(str(caught.value)) < 300
+    assert eval(f"promise.{caught.value.instead}").epsilon >= 0  # noqa: S307 - our own words

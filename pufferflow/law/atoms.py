@@ -21,25 +21,16 @@ Array = npt.NDArray[Any]
 LARGEST_FLOAT_INTEGER = 2**53
 LARGEST_MACHINE_TOTAL = 2**62
 _SLACK = 1e-12
+_FLOAT_BYTES = 8
 
-_VALUES_ALLOWED = "finite numbers, of shape (n,) or (n, d), at least one"
-_VALUES_INSTEAD = "pf.Law([0, 1], [0.5, 0.5])"
 _WEIGHTS_ALLOWED = "one number >= 0 per value, with sum 1 (floats: within 1e-12; Fractions: exactly)"
-_WEIGHTS_INSTEAD = "dividing by the sum first, or pf.Law.empirical(column) for data"
 
 
 def read_values(values: object) -> Array:
     """Return the atoms as float64, or as Fractions where a float could not hold them all exactly."""
-    try:
-        raw = np.asarray(values)
-        if raw.dtype.kind == "f" and isinstance(values, list | tuple) and (np.abs(raw) >= LARGEST_FLOAT_INTEGER).any():
-            raw = np.asarray(values, dtype=object)  # whole numbers among the floats may have been rounded
-    except ValueError as error:
-        raise _bad_values("The values have rows of different lengths.") from error
-    if isinstance(values, np.ma.MaskedArray):
-        raise _bad_values("The values are masked.")
-    if raw.dtype == object:
-        raw = _exact_values(raw)
+    raw = _as_array(values)
+    if raw.dtype == object or (raw.dtype.kind == "f" and raw.dtype.itemsize > _FLOAT_BYTES):
+        raw = _exact_values(raw.astype(object))
     elif raw.dtype.kind in "iu":
         raw = _whole_values(raw)
     elif raw.dtype.kind in "bf":
@@ -50,9 +41,23 @@ def read_values(values: object) -> Array:
         raise _bad_values(f"The values have shape {raw.shape}.")
     if raw.dtype != object:
         if not np.isfinite(raw).all():
-            raise _bad_values("Some value is NaN or infinite.")
+            raise _bad_values("Some value is NaN or infinite (a null reads as NaN).", "column.drop_nulls() first")
         raw = raw + 0.0  # −0.0 and 0.0 are one atom
     return raw[:, 0] if raw.ndim == 2 and raw.shape[1] == 1 else raw
+
+
+def _as_array(values: object) -> Array:
+    if type(values).__name__ in {"DataFrame", "LazyFrame", "dict"}:
+        raise _bad_values(f"The values are a {type(values).__name__}.", "one column, or frame.to_numpy() for vectors")
+    if isinstance(values, np.ma.MaskedArray):
+        raise _bad_values("The values are masked.", "values.compressed()")
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind == "f" and isinstance(values, list | tuple) and (np.abs(raw) >= LARGEST_FLOAT_INTEGER).any():
+            return np.asarray(values, dtype=object)  # whole numbers among the floats may have been rounded
+    except ValueError as error:
+        raise _bad_values("The values have rows of different lengths.") from error
+    return raw
 
 
 def read_masses(weights: object, count: int) -> tuple[Array, int]:
@@ -63,8 +68,8 @@ def read_masses(weights: object, count: int) -> tuple[Array, int]:
         raise _bad_weights("The weights have rows of different lengths.") from error
     if raw.shape != (count,):
         raise _bad_weights(f"The weights have shape {raw.shape} for {count} values.")
-    if raw.dtype.kind in "iu" or (raw.dtype == object and all(isinstance(w, numbers.Rational) for w in raw)):
-        return _rational_masses([Fraction(int(w)) if raw.dtype.kind in "iu" else Fraction(w) for w in raw])
+    if raw.dtype.kind in "iu" or (raw.dtype == object and all(isinstance(w, numbers.Rational | Decimal) for w in raw)):
+        return _rational_masses(raw.tolist())
     if raw.dtype.kind not in "fO" or (raw.dtype == object and not all(_is_number(w) for w in raw)):
         raise _bad_weights(f"The weights have dtype {raw.dtype}.")
     try:
@@ -78,12 +83,13 @@ def read_masses(weights: object, count: int) -> tuple[Array, int]:
 def read_counts(counts: object, length: int) -> Array:
     """Return how often each value occurred, as whole numbers."""
     raw = np.asarray(counts)
-    if raw.shape != (length,) or raw.dtype.kind not in "iu" or (raw < 0).any() or not raw.any():
-        raise Misuse(
-            f"The counts have shape {raw.shape} and dtype {raw.dtype} for {length} values.",
-            allowed="one whole number >= 0 per value, not all of them 0",
-            instead="pf.Law(values, weights) for weights that are no counts",
-        )
+    instead = "pf.Law(values, weights) for weights that are no counts"
+    if raw.shape != (length,):
+        raise _bad_counts(f"The counts have shape {raw.shape} for {length} values.", instead)
+    if raw.dtype.kind not in "iu":
+        raise _bad_counts(f"The counts have dtype {raw.dtype}.", instead)
+    if (raw < 0).any() or not raw.any():
+        raise _bad_counts("Some count is negative, or all are 0.", "checking where the counts come from")
     exact: list[int] = raw.tolist()
     return whole(exact, sum(exact))
 
@@ -141,6 +147,8 @@ def _reduced(masses: Array, total: int) -> tuple[Array, int]:
 
 
 def _exact_values(raw: Array) -> Array:
+    if any(value is None for value in raw.flat):
+        raise _bad_values("Some value is null.", "column.drop_nulls() first")
     if not all(_is_number(value) for value in raw.flat):
         raise _bad_values("Some value is not a number.")
     if all(_fits_float(value) for value in raw.flat):
@@ -160,12 +168,16 @@ def _whole_values(raw: Array) -> Array:
     return raw.astype(np.float64)
 
 
-def _rational_masses(weights: list[Fraction]) -> tuple[Array, int]:
+def _rational_masses(given: list[Any]) -> tuple[Array, int]:
+    try:
+        weights = [Fraction(weight) for weight in given]
+    except (ValueError, OverflowError) as error:  # a Decimal may be no number, or infinite
+        raise _bad_weights("Some weight is NaN or infinite.") from error
     if min(weights) < 0:
         raise _bad_weights(f"Some weight is negative: {_readable(min(weights))}.")
     total = sum(weights, Fraction(0))
     if total != 1:
-        raise _bad_weights(f"The weights have sum {_readable(total)}, as rational numbers.")
+        raise _bad_sum(_readable(total))
     denominator = math.lcm(*(weight.denominator for weight in weights))
     return whole(
         [weight.numerator * (denominator // weight.denominator) for weight in weights], denominator
@@ -180,7 +192,7 @@ def _float_masses(weights: Array) -> Array:
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if not abs(total - 1) <= _SLACK:
-        raise _bad_weights(f"The weights have sum {total:.17g}.")
+        raise _bad_sum(f"{total:.17g}")
     return normalised(weights)
 
 
@@ -199,9 +211,19 @@ def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real | Decimal)
 
 
-def _bad_values(problem: str) -> Misuse:
-    return Misuse(problem, allowed=_VALUES_ALLOWED, instead=_VALUES_INSTEAD)
+def _bad_values(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> Misuse:
+    return Misuse(problem, allowed="finite numbers, of shape (n,) or (n, d), at least one", instead=instead)
 
 
-def _bad_weights(problem: str) -> Misuse:
-    return Misuse(problem, allowed=_WEIGHTS_ALLOWED, instead=_WEIGHTS_INSTEAD)
+def _bad_counts(problem: str, instead: str) -> Misuse:
+    return Misuse(problem, allowed="one whole number >= 0 per value, not all of them 0", instead=instead)
+
+
+def _bad_weights(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> Misuse:
+    return Misuse(problem, allowed=_WEIGHTS_ALLOWED, instead=instead)
+
+
+def _bad_sum(total: str) -> Misuse:
+    return _bad_weights(
+        f"The weights have sum {total}.", "weights / weights.sum(), or pf.Law.empirical(values, counts=...) for counts"
+    )

@@ -88,14 +88,18 @@ class Law:
     def mixture(cls, laws: "Iterable[Law]", weights: npt.ArrayLike | Sequence[Any]) -> "Law":
         """Return the law of a draw from `laws[k]`, where k has the given weights.
 
-        >>> Law.mixture([Law.point(0), Law([0, 1], [0.5, 0.5])], [0.2, 0.8])
-        Law([0, 1], [0.6, 0.4])
+        >>> Law.mixture([Law.point(0), Law([0, 1], [0.5, 0.5])], [0.25, 0.75])
+        Law([0, 1], [0.625, 0.375])
         """
+        if isinstance(laws, Law) or not isinstance(laws, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise _no_laws(f"The laws are of type {type(laws).__name__}.")
         laws = [_checked(law) for law in laws]
+        if not laws:
+            raise _no_laws("No laws were given.")
         if len({law.dimension for law in laws}) != 1:
             raise Misuse(
                 f"The laws have dimensions {sorted({law.dimension for law in laws})}.",
-                allowed="at least one law, all of one dimension",
+                allowed="laws of one dimension",
                 instead="law.map(...) to bring them to one dimension",
             )
         shares, total = atoms.read_masses(weights, len(laws))
@@ -162,13 +166,15 @@ class Law:
         >>> Law([-1, 0, 1], [0.25, 0.5, 0.25]).map(abs)
         Law([0, 1], [0.5, 0.5])
         """
-        values = atoms.read_values(function(self.values))
+        if not callable(function):
+            raise _bad_function(f"The function is of type {type(function).__name__}.")
+        try:
+            image = function(self.values)
+        except (TypeError, ValueError) as error:
+            raise _bad_function(f"The function failed on the array of all atoms: {error}".partition("\n")[0]) from error
+        values = atoms.read_values(image)
         if len(values) != len(self):
-            raise Misuse(
-                f"The function returned {len(values)} values for {len(self)} atoms.",
-                allowed="one value (a number or a row) for each atom",
-                instead="law.map(lambda x: 2 * x), or law.map(lambda x: x.sum(axis=1)) for vectors",
-            )
+            raise _bad_function(f"The function returned {len(values)} values for {len(self)} atoms.")
         return self._made(values, self.masses, self.total)
 
     def convolve(self, other: "Law") -> "Law":
@@ -244,6 +250,18 @@ class Law:
         return f"<Law of {len(self)} atoms on R^{self.dimension}, {kind} weights>"
 
 
+def _bad_function(problem: str) -> Misuse:
+    return Misuse(
+        problem,
+        allowed="a function of the array of all atoms, that returns one value (a number or a row) for each",
+        instead="law.map(lambda x: np.where(x > 0, 1, 0)), or law.map(lambda x: x.sum(axis=1)) for vectors",
+    )
+
+
+def _no_laws(problem: str) -> Misuse:
+    return Misuse(problem, allowed="a list of at least one pf.Law", instead="pf.Law.mixture([mu, nu], [0.5, 0.5])")
+
+
 def _checked(law: object) -> Law:
     if not isinstance(law, Law):
         raise Misuse(
@@ -316,4 +334,4 @@ def _shown(numbers: Array) -> str:
 
 
 def _shown_number(number: float | Fraction) -> str:
-    return repr(number) if isinstance(number, Fraction) else f"{number:.12g}"
+    return repr(number).removesuffix(".0")

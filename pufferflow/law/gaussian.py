@@ -49,8 +49,8 @@ class GaussianLaw:
         if eigenvalues[0] < -_PSD_SLACK * max(eigenvalues[-1], 0.0) or eigenvalues[-1] < 0:
             raise Misuse(
                 f"The covariance has the negative eigenvalue {eigenvalues[0] * scale:.6g}.",
-                allowed="a positive semidefinite matrix",
-                instead="checking that every correlation matrix in use is one",
+                allowed="a variance >= 0, or a positive semidefinite matrix",
+                instead="GaussianLaw(0, 4) for a standard deviation of 2; A @ A.T is always a covariance",
             )
         self._set(centre, spread)
 
@@ -65,7 +65,8 @@ class GaussianLaw:
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
             raise Misuse("The result does not fit floats.", allowed="moments below 1e308", instead="smaller units")
         law = object.__new__(cls)
-        law._set(mean + 0.0, covariance / 2 + covariance.T / 2)
+        symmetric = covariance / 2 + covariance.T / 2
+        law._set(mean + 0.0, np.maximum(symmetric, 0.0) if len(mean) == 1 else symmetric)
         return law
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -108,7 +109,7 @@ class GaussianLaw:
         >>> GaussianLaw(0, 1).convolve(GaussianLaw(1, 2))
         GaussianLaw(1.0, 3.0)
         """
-        if other.dimension != self.dimension:
+        if _checked(other).dimension != self.dimension:
             raise _other_dimension(other.dimension, self.dimension)
         with np.errstate(over="ignore"):
             return self._made(self.mean + other.mean, self.covariance + other.covariance)
@@ -119,7 +120,7 @@ class GaussianLaw:
         >>> GaussianLaw(0, 1).product(GaussianLaw(5, 2))
         GaussianLaw([0.0, 5.0], [[1.0, 0.0], [0.0, 2.0]])
         """
-        corner = np.zeros((self.dimension, other.dimension))
+        corner = np.zeros((self.dimension, _checked(other).dimension))
         covariance = np.block([[self.covariance, corner], [corner.T, other.covariance]])
         return self._made(np.concatenate([self.mean, other.mean]), covariance)
 
@@ -152,6 +153,16 @@ def _numbers(given: Any, name: str, allowed: str) -> Array:
     if not np.isfinite(array).all():
         raise Misuse(f"The {name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
     return array
+
+
+def _checked(law: object) -> GaussianLaw:
+    if not isinstance(law, GaussianLaw):
+        raise Misuse(
+            f"A law is of type {type(law).__name__}.",
+            allowed="pf.GaussianLaw, on both sides",
+            instead="pf.GaussianLaw(mean, covariance)",
+        )
+    return law
 
 
 def _other_dimension(given: int, expected: int) -> Misuse:

@@ -2,23 +2,35 @@
 
 import math
 import numbers
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 from pufferflow.errors import Misuse
 from pufferflow.law import GaussianLaw, Law
-from pufferflow.reading import finite_number, probability_below_one
+from pufferflow.reading import decimal_reading, finite_number, probability_below_one
+from pufferflow.rounding import float_below
 from pufferflow.transport import gathering, gaussian, line, line_near, space
-from pufferflow.transport.distance import Distance
+from pufferflow.transport.distance import AffineCoupling, Coupling, Distance
+
+Number = float | Fraction | Decimal
 
 
-def winf(mu: Law | GaussianLaw, nu: Law | GaussianLaw, norm: float = 2, *, coupling: bool = False) -> Distance:
+@overload
+def winf(mu: Law, nu: Law, norm: float = 2, *, coupling: bool = False) -> Distance[Coupling]: ...
+@overload
+def winf(mu: GaussianLaw, nu: GaussianLaw, norm: float = 2, *, coupling: bool = False) -> Distance[AffineCoupling]: ...
+def winf(
+    mu: Law | GaussianLaw, nu: Law | GaussianLaw, norm: float = 2, *, coupling: bool = False
+) -> Distance[Coupling] | Distance[AffineCoupling]:
     """Return W_∞(mu, nu), the least distance within which all mass of one law can be moved onto the other.
 
-    `norm` is 1, 2 or inf, for laws on R^d. `coupling=True` also returns the coupling found.
+    `norm` is 1, 2 or math.inf, for laws on R^d. `coupling=True` also returns the joint law found. The result is a float
+    whose `certainty` says whether it is exact or an upper bound; laws on R^d with more than 16 million pairs of atoms,
+    and float weights that tie, give an upper bound.
 
-    >>> from pufferflow.law import Law
-    >>> winf(Law([0, 1], [0.5, 0.5]), Law([0, 1, 50], [0.4, 0.597, 0.003]))
+    >>> import pufferflow as pf
+    >>> pf.winf(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003]))
     49.0
     """
     norm = _norm(norm)
@@ -31,20 +43,32 @@ def winf(mu: Law | GaussianLaw, nu: Law | GaussianLaw, norm: float = 2, *, coupl
     return space.winf(mu, nu, norm, coupling=coupling)
 
 
+@overload
+def wasserstein(mu: Law, nu: Law, p: Number = 2, norm: float = 2, *, coupling: bool = False) -> Distance[Coupling]: ...
+@overload
 def wasserstein(
-    mu: Law | GaussianLaw, nu: Law | GaussianLaw, p: float = 2, norm: float = 2, *, coupling: bool = False
-) -> Distance:
-    """Return W_p(mu, nu) itself, not its p-th power; p=inf is W_∞.
+    mu: GaussianLaw, nu: GaussianLaw, p: Number = 2, norm: float = 2, *, coupling: bool = False
+) -> Distance[AffineCoupling]: ...
+def wasserstein(
+    mu: Law | GaussianLaw, nu: Law | GaussianLaw, p: Number = 2, norm: float = 2, *, coupling: bool = False
+) -> Distance[Coupling] | Distance[AffineCoupling]:
+    """Return W_p(mu, nu) itself, not its p-th power; p=math.inf is W_∞.
 
-    >>> from pufferflow.law import Law
-    >>> round(wasserstein(Law([0, 1], [0.5, 0.5]), Law([0, 1], [0.25, 0.75]), p=2), 12)
-    0.5
+    `norm` and `coupling` are as for `winf`. The result is the true distance rounded up; on R^d its `note` says so, or
+    how far above the true distance it can be.
+
+    >>> import pufferflow as pf
+    >>> pf.wasserstein(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.25, 0.75]), p=2)
+    0.500000000000...
     """
     norm, p = _norm(norm), _exponent(p)
+    if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
+        left, right = _gaussians(mu, nu)
+        if p == math.inf:
+            return gaussian.winf(left, right, norm, coupling=coupling)
+        return gaussian.wasserstein(left, right, p, norm, coupling=coupling)
     if p == math.inf:
         return winf(mu, nu, norm, coupling=coupling)
-    if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
-        return gaussian.wasserstein(*_gaussians(mu, nu), p, norm, coupling=coupling)
     if _on_a_line(mu, nu):
         return line.wasserstein(mu, nu, p, coupling=coupling)
     from pufferflow.transport import emd  # POT takes longer to load than everything else here together
@@ -54,18 +78,25 @@ def wasserstein(
     return emd.wasserstein(mu, nu, p, norm, coupling=coupling)
 
 
+@overload
+def near(mu: Law, nu: Law, delta: Number, norm: float = 2, *, coupling: bool = False) -> Distance[Coupling]: ...
+@overload
 def near(
-    mu: Law | GaussianLaw, nu: Law | GaussianLaw, delta: float | Fraction, norm: float = 2, *, coupling: bool = False
-) -> Distance:
+    mu: GaussianLaw, nu: GaussianLaw, delta: Number, norm: float = 2, *, coupling: bool = False
+) -> Distance[AffineCoupling]: ...
+def near(
+    mu: Law | GaussianLaw, nu: Law | GaussianLaw, delta: Number, norm: float = 2, *, coupling: bool = False
+) -> Distance[Coupling] | Distance[AffineCoupling]:
     """Return the smallest z for which some coupling of the laws has P(‖X − Y‖ > z) ≤ delta.
 
-    >>> from pufferflow.law import Law
-    >>> near(Law([0, 1], [0.5, 0.5]), Law([0, 1, 50], [0.4, 0.597, 0.003]), delta=0.003)
+    `norm` and `coupling` are as for `winf`, which is the case delta=0. A float delta is read as the decimal it
+    prints as.
+
+    >>> import pufferflow as pf
+    >>> pf.near(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003]), delta=0.003)
     1.0
     """
-    norm = _norm(norm)
-    if not (isinstance(delta, Fraction) and 0 <= delta < 1):
-        probability_below_one(delta, "delta")
+    norm, share = _norm(norm), _share(delta)
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         if coupling:
             raise Misuse(
@@ -73,12 +104,20 @@ def near(
                 allowed="coupling=True for finite laws, or for winf and wasserstein",
                 instead="near(mu, nu, delta) without it",
             )
-        return gaussian.near(*_gaussians(mu, nu), float(delta), norm)
+        return gaussian.near(*_gaussians(mu, nu), float_below(share), norm)
     if _on_a_line(mu, nu):
-        return line_near.near(mu, nu, delta, coupling=coupling)
+        return line_near.near(mu, nu, share, coupling=coupling)
     if gathering.needed(mu, nu):
-        return gathering.bound(mu, nu, norm, lambda a, b: space.near(a, b, delta, norm), coupling=coupling)
-    return space.near(mu, nu, delta, norm, coupling=coupling)
+        return gathering.bound(mu, nu, norm, lambda a, b: space.near(a, b, share, norm), coupling=coupling)
+    return space.near(mu, nu, share, norm, coupling=coupling)
+
+
+def _share(delta: Number) -> Fraction:
+    """Return δ as the rational number it was given as, or prints as."""
+    if isinstance(delta, Fraction) and 0 <= delta < 1:
+        return delta
+    probability_below_one(delta, "delta")
+    return decimal_reading(delta)
 
 
 def _norm(norm: Any) -> float:

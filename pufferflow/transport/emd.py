@@ -5,6 +5,7 @@ optimum it can be. POT compares costs with an absolute tolerance and so loses it
 (at p=40 it came out at three times W_∞): where the gap is wide, costs are cut off at twice W_∞ and solved again.
 """
 
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +28,7 @@ _NEGLIGIBLE = 1e-12
 Vector = npt.NDArray[np.float64]
 
 
-def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = False) -> Distance:
+def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_p on R^d, rounded up, or an upper bound that says how wide it may be."""
     matrix = space.costs(mu, nu, norm)
     farthest = float(matrix.max())
@@ -38,8 +39,7 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
     if least < value * (1 - _WIDE):
         bottleneck = space.winf(mu, nu, norm, coupling=True)
         clipped, at_least = _solved(mu, nu, p, matrix, 2 * float(bottleneck))
-        candidates = [found, clipped, bottleneck.coupling]
-        found = min((c for c in candidates if isinstance(c, Coupling)), key=lambda c: _price(c, matrix, p))
+        found = min(found, clipped, bottleneck.coupling, key=lambda c: _price(c, matrix, p))
         value, least = _price(found, matrix, p), max(least, at_least)
     gap = 1 - least / value if value else 0.0
     exact = footing.rational(mu, nu) is not None
@@ -69,20 +69,26 @@ def _solved(mu: Law, nu: Law, p: float, matrix: Costs, longest: float) -> tuple[
             raise InternalError("POT found no coupling.", instead="reporting the two laws to the maintainers")
         rows, columns = np.nonzero(plan > 0)
         if not refinement:
-            slack = powers - log["u"][:, None] - log["v"][None, :]
-            least = max(float(left @ log["u"] + right @ log["v"]) + min(float(slack.min()), 0.0), 0.0)  # made feasible
+            least = _dual_value(left, right, powers, log["u"], log["v"])
         rest = min(sum(matching.left), sum(matching.right))
         shares = zip(rows.tolist(), columns.tolist(), plan[rows, columns].tolist(), strict=True)
         matching.take_shares(shares, rest)
         rest = min(sum(matching.left), sum(matching.right))
-        if rest <= matching.unit * least * _NEGLIGIBLE:
+        if rest / matching.unit <= least * _NEGLIGIBLE:
             break
         left, right = (
             footing.ratios(np.array(side, dtype=object), sum(side)) for side in (matching.left, matching.right)
         )
     matching.in_order()
-    matching.to_partners(lambda i: int(matrix[i].argmin()), lambda j: int(matrix[:, j].argmin()))
+    matching.to_partners(lambda i: matrix[i], lambda j: matrix[:, j])
     return matching.coupling(), least ** (1 / p) * longest
+
+
+def _dual_value(left: Vector, right: Vector, powers: Costs, u: Vector, v: Vector) -> float:
+    """Return a lower bound of the optimum: the duals' value, made feasible and less what rounding may have added."""
+    slack = powers - u[:, None] - v[None, :]
+    size = float(left @ np.abs(u) + right @ np.abs(v)) + float(np.abs(u).max() + np.abs(v).max())
+    return max(float(left @ u + right @ v) + min(float(slack.min()), 0.0) - 16 * UNIT * size, 0.0)
 
 
 def _pot(left: Vector, right: Vector, matrix: Costs) -> tuple[Costs, dict[str, Vector]]:
@@ -96,6 +102,6 @@ def _price(coupling: Coupling, matrix: Costs, p: float) -> float:
     longest = float(steps.max())
     if longest == 0:
         return 0.0
-    moment = upwards(float(coupling.masses @ upper_power(steps / longest, p)), (len(steps).bit_length() + 4) * UNIT)
+    moment = upwards(math.fsum(coupling.masses * upper_power(steps / longest, p)), 8 * UNIT)
     moment += len(steps) * SMALLEST
     return upwards(min(moment, 1.0) ** (1 / p) * longest, 16 * coupling.left.dimension * UNIT)

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.law import Law
-from pufferflow.reading import decimal_reading
 from pufferflow.rounding import SMALLEST, UNIT, float_above
 
 Array = npt.NDArray[Any]
@@ -23,6 +22,7 @@ _FLOAT_UNIT = 2**58
 _SHORT = 2**40
 _LARGEST_SHARE_FORGIVEN = 2.0**-20
 _MANTISSA = 53
+_ROOT_BITS = 128
 
 
 def values(mu: Law, nu: Law) -> tuple[Array, Array]:
@@ -31,6 +31,29 @@ def values(mu: Law, nu: Law) -> tuple[Array, Array]:
         return mu.values, nu.values
     exactly = np.vectorize(Fraction, otypes=[object])
     return exactly(mu.values), exactly(nu.values)
+
+
+def difference(left: Array, right: Array) -> Array:
+    """Return exact differences, as Fractions wherever a float would round."""
+    if object not in (left.dtype, right.dtype):
+        with np.errstate(over="ignore"):
+            step = left - right
+        if ((left == np.rint(left)) & (right == np.rint(right)) & (np.abs(step) < 2.0**52)).all():
+            return step
+    rational = np.vectorize(Fraction, otypes=[object])
+    return rational(left) - rational(right)
+
+
+def length_above(step: list[Fraction], norm: float) -> float:
+    """Return the smallest float not below the norm of an exact vector."""
+    if norm == 1:
+        return float_above(sum(step, Fraction(0)))
+    if norm == math.inf:
+        return float_above(max(step))
+    square = sum((x * x for x in step), Fraction(0))
+    radicand = square.numerator * square.denominator << 2 * _ROOT_BITS  # √(n/d) = √(nd)/d, with bits to spare
+    root = math.isqrt(radicand)
+    return float_above(Fraction(root + (root * root < radicand), square.denominator << _ROOT_BITS))
 
 
 def floats_above(numbers: Array) -> npt.NDArray[np.float64]:
@@ -118,19 +141,18 @@ class Allowance:
         return self.all - min(int(self.left.sum()), int(self.right.sum())) > self.forgiving
 
 
-def allowance(mu: Law, nu: Law, delta: float | Fraction) -> Allowance:
-    """Return the masses to match and what may stay unmatched of them.
+def allowance(mu: Law, nu: Law, share: Fraction) -> Allowance:
+    """Return the masses to match and what may stay unmatched of them, a share δ of all.
 
-    A float δ is read as the decimal it prints as. Float weights are rounded down, and what that takes from them counts
+    Float weights are rounded down, and what that takes from them counts
     as unmatched. n·2⁻⁵² is forgiven, so that .003 typed as a weight and .003 typed as δ are the same; but never more
     than δ/2²⁰: δ holds to six digits.
     """
-    share = decimal_reading(delta)
     whole = rational(mu, nu)
     if whole is not None:
         left, right, total = whole
         return Allowance(left, right, total, total, math.floor(share * total), math.floor(share * total), 0.0)
-    rounding = min((len(mu) + len(nu)) * UNIT, float(delta) * _LARGEST_SHARE_FORGIVEN)
+    rounding = min((len(mu) + len(nu)) * UNIT, float(share) * _LARGEST_SHARE_FORGIVEN)
     scaled = [law.probabilities * float(_FLOAT_UNIT) for law in (mu, nu)]
     left, right = (np.floor(weights).astype(np.int64) for weights in scaled)
     heavier = max(_FLOAT_UNIT, *(int(np.ceil(weights).astype(np.int64).sum()) for weights in scaled))

@@ -12,10 +12,11 @@ import numpy as np
 from pufferflow.errors import Refused
 from pufferflow.law import Law
 from pufferflow.rounding import SMALLEST, UNIT, upwards
-from pufferflow.transport.distance import Certainty, Distance
+from pufferflow.transport.distance import Certainty, Coupling, Distance
 
 MOST_PAIRS = 16_000_000
 _MOST_ATOMS = 2_000
+_INSIDE = 1 - 2.0**-53
 
 
 def needed(mu: Law, nu: Law) -> bool:
@@ -23,7 +24,9 @@ def needed(mu: Law, nu: Law) -> bool:
     return len(mu) * len(nu) > MOST_PAIRS
 
 
-def bound(mu: Law, nu: Law, norm: float, distance: Callable[[Law, Law], Distance], *, coupling: bool) -> Distance:
+def bound(
+    mu: Law, nu: Law, norm: float, distance: Callable[[Law, Law], Distance[Coupling]], *, coupling: bool
+) -> Distance[Coupling]:
     """Return an upper bound of a distance of two large laws."""
     if coupling:
         raise Refused(
@@ -45,13 +48,19 @@ def _gathered(law: Law, norm: float) -> tuple[Law, float]:
     """Return the law with its atoms moved to the centres of cells, few enough of them, and the longest move."""
     if len(law) <= _MOST_ATOMS:
         return law, 0.0
-    values = law.values.astype(np.float64)
+    if law.values.dtype == object:
+        raise Refused(
+            f"{len(law)} atoms with numbers that no float holds are too many on R^{law.dimension}.",
+            allowed=f"at most {MOST_PAIRS} pairs of such atoms",
+            instead="law.map(lambda x: x.astype(float)), if rounding the atoms is acceptable",
+        )
+    values = law.values
     _, exponent = math.frexp(float(np.abs(values).max()))
     values = np.ldexp(values, -exponent)  # within [-1, 1], where nothing over- or underflows
     origin = values.min(axis=0)
     width = float((values.max(axis=0) - origin).max()) / _MOST_ATOMS ** (1 / law.dimension)
     while True:
-        centres = origin + (np.floor((values - origin) / width) + 0.5) * width
+        centres = np.clip(origin + (np.floor((values - origin) / width) + 0.5) * width, -_INSIDE, _INSIDE)
         gathered = law.map(lambda _, centres=centres: np.ldexp(centres, exponent))
         if len(gathered) <= _MOST_ATOMS:
             break

@@ -5,6 +5,7 @@ With two, every coupling moves mass arbitrarily far: W_∞ = ∞.
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +14,15 @@ from scipy import optimize, special
 from pufferflow.errors import Refused
 from pufferflow.law import GaussianLaw
 from pufferflow.rounding import UNIT, upwards
+from pufferflow.transport import footing
 from pufferflow.transport.distance import AffineCoupling, Certainty, Distance
-from pufferflow.transport.line import difference_above
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 _ERROR = 64 * UNIT
 """Relative error of a closed form made of a few well-conditioned steps, times d."""
-_REGULAR = 1e10
+_REGULAR = 1e6
+_MAPPABLE = 1e8
 _FAR = 1e3
 _HIGH = 1e4
 _AGREEMENT = 1e-9
@@ -30,7 +32,7 @@ _FAR_APART = "a bound by hypercontractivity; the exact moment is beyond float pr
 _BY_W2 = "a bound by the Euclidean W_2 coupling; only p=2 with norm=2 has a closed form for different covariances"
 
 
-def winf(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool = False) -> Distance:
+def winf(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool = False) -> Distance[AffineCoupling]:
     """Return ‖m₁ − m₂‖ if the covariances are equal, ∞ otherwise."""
     if not np.array_equal(mu.covariance, nu.covariance):
         largest = float(max(np.abs(mu.covariance).max(), np.abs(nu.covariance).max()))
@@ -40,7 +42,9 @@ def winf(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool = Fals
     return _translation(mu, nu, norm, coupling=coupling)
 
 
-def wasserstein(mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float, *, coupling: bool = False) -> Distance:
+def wasserstein(
+    mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float, *, coupling: bool = False
+) -> Distance[AffineCoupling]:
     """Return W_p: exact for equal covariances, on R, and for p=2 with the Euclidean norm; a bound elsewhere.
 
     The bound is by the Euclidean W_2 coupling, whose step X − Y is Gaussian.
@@ -62,13 +66,13 @@ def wasserstein(mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float, *, coup
     return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=_BY_W2, coupling=found)
 
 
-def _between(least: float, most: float, note: str, coupling: AffineCoupling | None) -> Distance:
+def _between(least: float, most: float, note: str, coupling: AffineCoupling | None) -> Distance[AffineCoupling]:
     """Return an upper bound, as the exact value if the lower bound meets it."""
     exact = most < math.inf and most <= least * (1 + _AGREEMENT)
     return Distance(most, _certainty(exact=exact), note="" if exact else note, coupling=coupling)
 
 
-def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distance:
+def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distance[AffineCoupling]:
     """Return the smallest z with (z, δ)-nearness (M4).
 
     For equal covariances: move by u, ‖u‖ ≤ z, then couple maximally; N(0,C) and N(v,C) overlap in all but
@@ -81,23 +85,30 @@ def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distanc
     if not np.array_equal(mu.covariance, nu.covariance):
         reach = math.sqrt(float(special.chdtri(d, delta))) * _largest_deviation(mu, nu)
         value = length(step, norm) + _from_euclidean(d, norm) * reach
-        return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=_BY_W2)
+        note = "a bound by the Euclidean W_2 coupling; nearness has a closed form for equal covariances only"
+        return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=note)
     if not math.isfinite(length(step, norm)):
         return winf(mu, nu, norm)
     reach = 2 * math.sqrt(2) * float(special.erfinv(delta)) * (1 - _ERROR)
-    variances, parts, doubtful = _principal(step, mu.covariance)
+    bounds = [_nearness(step, mu.covariance, reach, norm, sign) for sign in (1, -1)]
+    least, value = (upwards(bound, _ERROR * d) for bound in bounds)
+    if norm != 2 and d > 1 and value > 0:
+        note = "a bound by moving straight towards the other mean; norm=2 is exact"
+        return Distance(value, Certainty.UPPER_BOUND, note=note)
+    return _between(least, value, _NEARLY_SINGULAR, None)
+
+
+def _nearness(step: Vector, covariance: Matrix, reach: float, norm: float, sign: int) -> float:
+    """Return the least move into reach, with every principal variance taken up or down by what it may err."""
+    values, vectors = np.linalg.eigh(covariance)
+    diagonal = np.array_equal(covariance, np.diag(np.diag(covariance)))
+    error = 0.0 if diagonal else _ERROR * len(step) * max(float(values[-1]), 0.0)
+    variances, parts = np.maximum(values + sign * error, 0.0), vectors.T @ step
     if norm == 2:
-        value = upwards(_shortest(variances, parts, reach), _ERROR * d)
-        return Distance(value, _certainty(exact=not doubtful), note=_NEARLY_SINGULAR if doubtful else "")
-    fixed = variances == 0
-    with np.errstate(over="ignore"):
-        along = length(parts[~fixed] / np.sqrt(variances[~fixed]), 2)
-    along = math.inf if parts[fixed].any() else along
-    rest = max(0.0, 1 - reach / along) if along > 0 else 0.0
-    value = upwards(rest * length(step, norm), _ERROR * d)
-    exact = (d == 1 and not doubtful) or rest == 0
-    note = "" if exact else "a bound by moving straight towards the other mean; norm=2 is exact"
-    return Distance(value, _certainty(exact=exact), note=note)
+        return _shortest(variances, parts, reach)
+    spread = variances > 0
+    along = math.inf if parts[~spread].any() else length(parts[spread] / np.sqrt(variances[spread]), 2)
+    return max(0.0, 1 - reach / along) * length(step, norm) if along > 0 else 0.0
 
 
 def length(step: Vector, norm: float) -> float:
@@ -108,13 +119,9 @@ def length(step: Vector, norm: float) -> float:
     return largest * float(np.linalg.norm(step / largest, norm))
 
 
-def _translation(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool) -> Distance:
-    with np.errstate(over="ignore"):
-        step = np.abs(mu.mean - nu.mean)
-    if mu.dimension == 1:
-        value = difference_above(mu.mean, nu.mean, float(step[0]))
-    else:
-        value = upwards(length(step, norm), _ERROR * mu.dimension)
+def _translation(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool) -> Distance[AffineCoupling]:
+    step = np.abs(footing.difference(mu.mean, nu.mean))
+    value = footing.length_above([Fraction(x) for x in step.tolist()], norm)
     return Distance(
         value,
         _certainty(exact=value < math.inf),
@@ -145,9 +152,9 @@ def _bures(mu: GaussianLaw, nu: GaussianLaw) -> tuple[float, float]:
 def _straightest(mu: GaussianLaw, nu: GaussianLaw) -> AffineCoupling:
     """Return the Euclidean W_2 coupling, a linear map if the first covariance is regular."""
     root = _root(mu.covariance)
-    if np.linalg.matrix_rank(root, hermitian=True) < mu.dimension:
+    if not np.linalg.cond(mu.covariance) < _MAPPABLE:
         raise Refused(
-            "The first covariance is singular, so the coupling is no map of X.",
+            "The first covariance is singular or nearly so, and the coupling no map of X that floats could hold.",
             allowed="coupling=True where the first covariance is regular",
             instead="exchanging the two laws",
         )
@@ -156,15 +163,20 @@ def _straightest(mu: GaussianLaw, nu: GaussianLaw) -> AffineCoupling:
 
 
 def _largest_deviation(mu: GaussianLaw, nu: GaussianLaw) -> float:
-    """Return the largest standard deviation of the step X − Y in any direction, for a good coupling."""
-    if mu.dimension == 1:
+    """Return a bound of the standard deviation of the step X − Y in any direction, for a good coupling."""
+    d = mu.dimension
+    if d == 1:
         return _deviation_on_a_line(mu, nu)
-    variances = [float(np.linalg.eigvalsh(mu.covariance + nu.covariance)[-1])]  # independent X and Y
+    centred = (GaussianLaw(np.zeros(d), law.covariance) for law in (mu, nu))
+    deviations = [_bures(*centred)[1]]  # no direction varies more than all together
     for first, second in ((mu, nu), (nu, mu)):
-        if np.linalg.cond(first.covariance) < _REGULAR:
-            away = np.eye(mu.dimension) - _straightest(first, second).matrix
-            variances.append(float(np.linalg.eigvalsh(away @ first.covariance @ away.T)[-1]))
-    return upwards(math.sqrt(max(min(variances), 0.0)), _ERROR * mu.dimension * _REGULAR**0.5)
+        condition = float(np.linalg.cond(first.covariance))
+        if condition < _REGULAR:
+            away = np.eye(d) - _straightest(first, second).matrix
+            largest = math.sqrt(float(np.linalg.eigvalsh(first.covariance)[-1]))
+            kept = float(np.linalg.norm(away @ _root(first.covariance), 2))
+            deviations.append(kept + _ERROR * d * condition**2 * largest)
+    return upwards(min(deviations), _ERROR * d)
 
 
 def _deviation_on_a_line(mu: GaussianLaw, nu: GaussianLaw) -> float:
@@ -201,20 +213,6 @@ def _absolute_moment(mean: float, deviation: float, p: float) -> tuple[float, fl
     least = math.hypot(mean, deviation) if p >= 2 else mean
     most = math.hypot(mean, math.sqrt(max(p, 2) - 1) * deviation)
     return least, min(mean + central, most)
-
-
-def _principal(step: Vector, covariance: Matrix) -> tuple[Vector, Vector, bool]:
-    """Return the principal variances and the step in their directions; variances that are rounding count as 0.
-
-    The last is whether such a variance was not exactly 0 and the step has a part along it.
-    """
-    values, vectors = np.linalg.eigh(covariance)
-    parts: Vector = vectors.T @ step
-    negligible = 4 * len(step) * UNIT
-    parts = np.where(np.abs(parts) <= negligible * length(step, 2), 0.0, parts)
-    zeroed = values <= negligible * max(float(values[-1]), 0.0)
-    doubtful = bool((zeroed & (values != 0) & (parts != 0)).any())
-    return np.where(zeroed, 0.0, values), parts, doubtful
 
 
 def _shortest(variances: Vector, parts: Vector, reach: float) -> float:

@@ -9,6 +9,7 @@ function, so a mass of 1e−17 in either tail is as far from 0 as any other. Flo
 same.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,6 +24,7 @@ from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, 
 
 Array = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
+_NORMAL = int(np.array(2.0**-1021).view(np.int64))
 _HALF = int(np.array(0.5).view(np.int64))
 
 
@@ -46,7 +48,10 @@ def walk(mu: Law, nu: Law) -> Walk:
     levels = np.concatenate([left, right])
     order = np.argsort(levels, kind="stable")
     levels, moves_left = levels[order], order < len(left)
-    linked = (moves_left[1:] != moves_left[:-1]) & (levels[1:] - levels[:-1] <= ties)
+    gaps = levels[1:] - levels[:-1]
+    linked = (moves_left[1:] != moves_left[:-1]) & (gaps <= ties)
+    if ties:  # sums of subnormal weights are exact: there only equal levels are ties
+        linked &= (gaps == 0) | (np.minimum(levels, 2 * _HALF - levels)[:-1] >= _NORMAL)
     paired = _every_other(linked)
     moves_right = ~moves_left
     moves_left[:-1] |= paired
@@ -61,7 +66,7 @@ def walk(mu: Law, nu: Law) -> Walk:
     return Walk(rows, columns, ties, corners, tangled=bool((linked & ~paired).any()))
 
 
-def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance:
+def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_∞ on R: the longest step of the quantile coupling (M3)."""
     path = walk(mu, nu)
     left, right = footing.values(mu, nu)
@@ -76,7 +81,7 @@ def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance:
     )
 
 
-def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distance:
+def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_p on R: the p-th moment of the quantile coupling, rounded up."""
     path = walk(mu, nu)
     left, right = footing.values(mu, nu)
@@ -213,7 +218,7 @@ def _moment_above(mu: Law, nu: Law, path: Walk, weights: Array, powers: Array) -
     A float level of tail t is known within n·2⁻⁵²·t, and moves mass between the two steps that meet there. A product
     too small for a float counts as the smallest there is.
     """
-    moment = upwards(float(weights @ powers), (len(weights).bit_length() + 4) * UNIT) + len(weights) * SMALLEST
+    moment = upwards(math.fsum(weights * powers), 8 * UNIT) + len(weights) * SMALLEST
     if path.ties:
         below, above = _step_tails(mu, nu, path)
         moment += float(np.minimum(below, above)[1:-1] @ np.abs(np.diff(powers))) * (path.ties + 4) * UNIT

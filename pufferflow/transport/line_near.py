@@ -8,7 +8,6 @@ that is a next z to try; the first that no set rules out is the answer.
 Masses are whole numbers, so nothing rounds; float weights are rounded down first, which can only leave more unmatched.
 """
 
-import bisect
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +21,7 @@ from pufferflow.law import Law
 from pufferflow.rounding import float_above
 from pufferflow.transport import line
 from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
-from pufferflow.transport.footing import Allowance, allowance, values
+from pufferflow.transport.footing import Allowance, allowance, floats_above, values
 from pufferflow.transport.matching import Matching
 
 Array = npt.NDArray[Any]
@@ -30,11 +29,12 @@ Flags = npt.NDArray[np.bool_]
 Ranges = tuple[Array, Array]
 _CELLS = 2**14
 _FEW_INTERVALS = 2**13
+_PATIENCE = 6
 _SUSPICIOUS = 3  # trials in a row that do: perhaps the lower end is the answer
 _TRIALS = 200  # more than any search takes; what ends early is still a lower end
 
 
-def near(mu: Law, nu: Law, delta: float | Fraction, *, coupling: bool = False) -> Distance:
+def near(mu: Law, nu: Law, delta: Fraction, *, coupling: bool = False) -> Distance[Coupling]:
     """Return the smallest z for which some coupling has P(|X − Y| > z) ≤ δ."""
     if delta == 0:
         return line.winf(mu, nu, coupling=coupling)
@@ -154,48 +154,88 @@ def _start(steps: Steps, masses: Allowance) -> Any:
 def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
     """Return the smallest distance, not below `start`, that leaves no more than allowed unmatched, and what it leaves.
 
-    `low` is a distance below which nothing will do, `high` one that will. While the worst sets have few intervals the
-    next trial is `low` itself; else it is where a straight line between what both ends leave unmatched meets what is
-    allowed, an end that stays being discounted (the Illinois rule), which closes in from both sides.
+    `low` is a distance below which nothing will do, `high` one that will; the search ends when they meet.
     """
     left = np.concatenate([[0], np.cumsum(masses.left)])
     right = np.concatenate([[0], np.cumsum(masses.right)])
     lost = masses.all - int(left[-1])
-    stride = (max(steps.left[-1], steps.right[-1]) - min(steps.left[0], steps.right[0])) / (len(left) + len(right))
-    low, high, guess = start, None, start
-    excess_low = excess_high = 0.0
-    left_at_high = side = 0
+    search = _Search(start, steps, masses)
     within: Ranges | None = None
     beyond: Ranges | None = None
     while True:
-        first, last = steps.ranges(guess, within, beyond)
+        first, last = steps.ranges(search.guess, within, beyond)
         surplus, starts, ends = _worst_set(right[first] - left[:-1], left[1:] - right[last], -4 * masses.all)
         excess = lost + surplus - masses.forgiving
-        many = len(starts) > _FEW_INTERVALS
         if excess <= 0:
             beyond = first, last
-            high, left_at_high = steps.largest_within(guess, steps.left, first, steps.left, last), lost + surplus
-            excess_low, excess_high = excess_low / (2 if side < 0 else 1), float(excess)
-            side = min(side, 0) - 1
-            many = many and side > -_SUSPICIOUS
+            search.does(steps.largest_within(search.guess, steps.left, first, steps.left, last), excess)
         else:
             within = first, last
             needed = int((left[ends + 1] - left[starts]).sum()) + lost - masses.forgiving
-            low = _reaching(steps, right, (steps.left[starts], steps.left[ends]), guess, needed)
-            excess_low, excess_high = float(excess), excess_high / (2 if side > 0 else 1)
-            side = max(side, 0) + 1
-        if high is not None and low >= high:
-            return high, left_at_high
-        if high is None:
-            guess = max(low, 4 * guess, stride) if many else low
+            low = _reaching(steps, right, (steps.left[starts], steps.left[ends]), search.guess, needed)
+            search.fails(low, excess, many=len(starts) > _FEW_INTERVALS)
+        if search.high is not None and search.low >= search.high:
+            return search.high, masses.forgiving + search.excess_at_high
+        search.advance()
+
+
+class _Search:
+    """The state of the search for the least distance, and which to try next.
+
+    While the worst sets have few intervals `low` itself is likely the answer and is tried; but not more than a few times
+    in a row without a bisection. With many intervals the next trial is where a straight line between what both ends
+    leave unmatched meets what is allowed, an end that stays being discounted (the Illinois rule).
+    """
+
+    def __init__(self, start: Any, steps: Steps, masses: Allowance) -> None:
+        self.low = self.guess = start
+        self.high: Any = None
+        self.excess_at_high = 0
+        self._all = masses.all
+        self._excess_low = self._excess_high = 0.0
+        self._side = self._climbs = 0
+        self._many = False
+        ends = steps.left[0], steps.left[-1], steps.right[0], steps.right[-1]
+        self._stride = (max(ends) - min(ends)) / (len(steps.left) + len(steps.right))
+
+    def does(self, high: Any, excess: int) -> None:
+        """Note that the trial does, and the largest distance that is not above it."""
+        self.high, self.excess_at_high = high, excess
+        self._excess_low /= 2 if self._side < 0 else 1
+        self._excess_high = excess / self._all
+        self._side = min(self._side, 0) - 1
+
+    def fails(self, low: Any, excess: int, *, many: bool) -> None:
+        """Note that the trial does not, and a distance below which nothing does."""
+        self.low, self._many = low, many
+        self._excess_high /= 2 if self._side > 0 else 1
+        self._excess_low = excess / self._all
+        self._side = max(self._side, 0) + 1
+        self._climbs += 1
+
+    def advance(self) -> None:
+        """Choose the next distance to try, from `low` up to below `high`."""
+        impatient = self._climbs > _PATIENCE and self._climbs % 2 == 0
+        if self.high is None:
+            self.guess = max(self.low, 4 * self.guess, self._stride) if self._many or impatient else self.low
+        elif self._many and self._side > -_SUSPICIOUS:
+            above, below = self._excess_low, self._excess_high
+            self.guess = self._at(above / (above - below) if above > below else 0.5)
+        elif impatient and self._side > -_SUSPICIOUS:
+            self.guess = self._middle()
         else:
-            guess = low + (high - low) * _part(excess_low, excess_high, low) if many else low
+            self.guess = self.low
 
+    def _at(self, part: float) -> Any:
+        width = self.high - self.low
+        guess = self.low + width * (Fraction(part).limit_denominator(1024) if isinstance(width, Fraction) else part)
+        return guess if guess < self.high else self.low
 
-def _part(above: float, below: float, like: Any) -> Any:
-    """Return how far along the way from an excess above 0 to one below 0 the line between them passes 0."""
-    part = above / (above - below) if above > below else 0.5
-    return Fraction(part).limit_denominator(1024) if isinstance(like, Fraction) else part
+    def _middle(self) -> Any:
+        """Return the middle of the range, in orders of magnitude if it spans several."""
+        if isinstance(self.high, Fraction) or not 0 < 4 * self.low < self.high:
+            return self._at(0.5)
+        return math.sqrt(self.low) * math.sqrt(self.high)
 
 
 def _reaching(steps: Steps, right: Array, intervals: tuple[Array, Array], z: Any, needed: int) -> Any:
@@ -292,7 +332,7 @@ def _greedy(mu: Law, nu: Law, steps: Steps, z: Any) -> Coupling:
             j += 1
     matching.in_order()
     matching.to_partners(
-        lambda i: min(bisect.bisect_left(y, x[i]), len(y) - 1),
-        lambda j: min(bisect.bisect_left(x, y[j]), len(x) - 1),
+        lambda i: floats_above(np.abs(steps.right - x[i])),
+        lambda j: floats_above(np.abs(steps.left - y[j])),
     )
     return matching.coupling()

@@ -4,12 +4,15 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from pufferflow.law import Law
 from pufferflow.transport import footing
 from pufferflow.transport.distance import Coupling
 
 _MANTISSA = 53
+_UNFELT = 2.0**40
+Costs = npt.NDArray[np.float64]
 
 
 class Matching:
@@ -49,14 +52,17 @@ class Matching:
             self.take(rows[i], columns[j], self.left[rows[i]])
             i, j = i + (not self.left[rows[i]]), j + (not self.right[columns[j]])
 
-    def to_partners(self, partner: Callable[[int], int], partner_of_right: Callable[[int], int]) -> None:
-        """Match the slivers that rounding leaves with the partners named, though these have nothing left."""
+    def to_partners(self, costs: Callable[[int], Costs], costs_of_right: Callable[[int], Costs]) -> None:
+        """Match the slivers that rounding leaves with atoms of the other law, though these have nothing left.
+
+        A sliver goes to the cheapest atom that is so heavy that it does not feel it, and never where the cost is ∞.
+        """
         for i, rest in enumerate(self.left):
             if rest:
-                self._add(i, partner(i), rest)
+                self._add(i, _partner(costs(i), self.nu.probabilities, rest / self.unit), rest)
         for j, rest in enumerate(self.right):
             if rest:
-                self._add(partner_of_right(j), j, rest)
+                self._add(_partner(costs_of_right(j), self.mu.probabilities, rest / self.unit), j, rest)
 
     def _add(self, i: int, j: int, amount: int) -> None:
         self._matched[i, j] = self._matched.get((i, j), 0) + amount
@@ -66,3 +72,11 @@ class Matching:
         pairs = np.array(list(self._matched), dtype=np.intp).reshape(-1, 2)
         amounts = np.array(list(self._matched.values()), dtype=object)
         return Coupling(self.mu, self.nu, pairs[:, 0], pairs[:, 1], footing.ratios(amounts, self.unit))
+
+
+def _partner(costs: Costs, weights: Costs, sliver: float) -> int:
+    possible = np.isfinite(costs)
+    heavy = possible & (weights >= sliver * _UNFELT)
+    if heavy.any():
+        return int(np.where(heavy, costs, np.inf).argmin())
+    return int(np.where(possible, weights, -1.0).argmax())

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 
 from pufferflow.errors import InternalError
 from pufferflow.law import Law
-from pufferflow.rounding import UNIT, float_above, upwards
+from pufferflow.rounding import UNIT, upwards
 from pufferflow.transport import footing
 from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
 from pufferflow.transport.flow import Flow, Pairs, greatest_flow, together
@@ -24,15 +24,11 @@ from pufferflow.transport.matching import Matching
 
 Array = npt.NDArray[Any]
 Costs = npt.NDArray[np.float64]
-_METRICS: dict[float, Literal["cityblock", "euclidean", "chebyshev"]] = {
-    1.0: "cityblock",
-    2.0: "euclidean",
-    math.inf: "chebyshev",
-}
+_METRICS: dict[float, Literal["cityblock", "chebyshev"]] = {1.0: "cityblock", math.inf: "chebyshev"}
+_SMALL = 2.0**-480
 _COARSE_TOTAL = 2**29
 _MOST_EXACT_STEPS = 4096
 _FIRST_STRIDES = 1024
-_ROOT_BITS = 128
 
 
 def costs(mu: Law, nu: Law, norm: float) -> Costs:
@@ -41,10 +37,15 @@ def costs(mu: Law, nu: Law, norm: float) -> Costs:
     if left.dtype == object:
         steps = [footing.floats_above(np.abs(x[:, None] - y[None, :])) for x, y in zip(left.T, right.T, strict=True)]
         return _norms(np.stack(steps), norm)
-    _, exponent = math.frexp(max(np.abs(left).max(), np.abs(right).max()))  # squares must not over- or underflow
     with np.errstate(over="ignore", under="ignore"):
-        scaled = cdist(np.ldexp(left, -exponent), np.ldexp(right, -exponent), metric=_METRICS[norm])
-        return np.ldexp(scaled, exponent)
+        if norm != 2:
+            return cdist(left, right, metric=_METRICS[norm])
+        _, exponent = math.frexp(max(np.abs(left).max(), np.abs(right).max()))
+        scaled = cdist(np.ldexp(left, -exponent), np.ldexp(right, -exponent), metric="euclidean")
+        rows, columns = np.nonzero(scaled < _SMALL)  # where squares may have underflowed
+        steps = np.ldexp(scaled, exponent)
+        steps[rows, columns] = _norms(np.abs(left[rows] - right[columns]).T, norm)
+        return steps
 
 
 def _norms(steps: Costs, norm: float) -> Costs:
@@ -56,11 +57,13 @@ def _norms(steps: Costs, norm: float) -> Costs:
     return largest * np.linalg.norm(steps / scale, norm, axis=0)
 
 
-def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance:
+def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_∞ on R^d (M3): exact for rational weights."""
     matrix = costs(mu, nu, norm)
     reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to go somewhere
-    tolerance = 0 if footing.rational(mu, nu) is not None else len(mu) + len(nu)
+    tolerance = (
+        0 if footing.rational(mu, nu) is not None else 2 * (len(mu) + len(nu)) + 4
+    )  # of sums, and of their totals
     least, most = _at_most(mu), _at_least(nu, tolerance)
 
     def ruled_out(pairs: Pairs) -> bool:
@@ -77,7 +80,7 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance:
     )
 
 
-def near(mu: Law, nu: Law, delta: float | Fraction, norm: float, *, coupling: bool = False) -> Distance:
+def near(mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return the smallest z for which some coupling has P(‖X − Y‖ > z) ≤ δ (M4)."""
     allowed = footing.allowance(mu, nu, delta)
     if delta == 0 or allowed.hopeless:
@@ -184,33 +187,12 @@ def _longest(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Costs) -> float:
     """Return the length of the longest step of a flow, rounded up: in rationals, unless the ties are too many."""
     rounded = matrix[flow.rows, flow.columns]
     at = np.flatnonzero(rounded >= rounded.max() * (1 - 16 * mu.dimension * UNIT))
-    steps = [tuple(step) for step in np.abs(_difference(mu.values[flow.rows[at]], nu.values[flow.columns[at]]))]
+    left, right = footing.values(mu, nu)
+    steps = [tuple(step) for step in np.abs(footing.difference(left[flow.rows[at]], right[flow.columns[at]]))]
     distinct = set(steps)
     if len(distinct) > _MOST_EXACT_STEPS:
         return upwards(float(rounded.max()), 16 * mu.dimension * UNIT)
-    return max(_length_above([Fraction(x) for x in step], norm) for step in distinct)
-
-
-def _difference(left: Array, right: Array) -> Array:
-    """Return exact differences, as Fractions wherever a float would round."""
-    if object not in (left.dtype, right.dtype):
-        step = left - right
-        if ((left == np.rint(left)) & (right == np.rint(right)) & (np.abs(step) < 2.0**52)).all():
-            return step
-    rational = np.vectorize(Fraction, otypes=[object])
-    return rational(left) - rational(right)
-
-
-def _length_above(step: list[Fraction], norm: float) -> float:
-    """Return the smallest float not below the norm of an exact vector."""
-    if norm == 1:
-        return float_above(sum(step, Fraction(0)))
-    if norm == math.inf:
-        return float_above(max(step))
-    square = sum((x * x for x in step), Fraction(0))
-    radicand = square.numerator * square.denominator << 2 * _ROOT_BITS  # √(n/d) = √(nd)/d, with bits to spare
-    root = math.isqrt(radicand)
-    return float_above(Fraction(root + (root * root < radicand), square.denominator << _ROOT_BITS))
+    return max(footing.length_above([Fraction(x) for x in step], norm) for step in distinct)
 
 
 def _whole_coupling(mu: Law, nu: Law, flow: Flow, matrix: Costs) -> Coupling:
@@ -224,7 +206,7 @@ def _whole_coupling(mu: Law, nu: Law, flow: Flow, matrix: Costs) -> Coupling:
     for scale in (flow.value, 1):
         for i, j, amount in zip(flow.rows.tolist(), flow.columns.tolist(), flow.amounts.tolist(), strict=True):
             matching.take(i, j, amount * matching.unit // scale)
-    matching.to_partners(lambda i: int(allowed[i].argmin()), lambda j: int(allowed[:, j].argmin()))
+    matching.to_partners(lambda i: allowed[i], lambda j: allowed[:, j])
     return matching.coupling()
 
 
@@ -234,5 +216,5 @@ def _partial_coupling(mu: Law, nu: Law, flow: Flow, unit: int, matrix: Costs) ->
     for i, j, amount in zip(flow.rows.tolist(), flow.columns.tolist(), flow.amounts.tolist(), strict=True):
         matching.take(i, j, amount * matching.unit // unit)
     matching.in_order()
-    matching.to_partners(lambda i: int(matrix[i].argmin()), lambda j: int(matrix[:, j].argmin()))
+    matching.to_partners(lambda i: matrix[i], lambda j: matrix[:, j])
     return matching.coupling()

@@ -78,7 +78,12 @@ def test_one_column_is_a_number():
         (3.0, [1.0], "shape"),
         ([[1, 2], [3]], [0.5, 0.5], "rows of different lengths"),
         (["a", "b"], [0.5, 0.5], "dtype"),
-        ([None, 1], [0.5, 0.5], "not a number"),
+        ([None, 1], [0.5, 0.5], "value is null"),
+        ([{}, 1], [0.5, 0.5], "not a number"),
+        (pl.Series([1, None]), [0.5, 0.5], "a null reads as NaN"),
+        (pl.DataFrame({"x": [1, 2]}), [0.5, 0.5], "are a DataFrame"),
+        ({1: 0.5, 2: 0.5}, [0.5, 0.5], "are a dict"),
+        ([0, 1], [Decimal("NaN"), Decimal(1)], "weight is NaN"),
         ([1j, 1], [0.5, 0.5], "dtype"),
         (np.array(["2020-01-01"], dtype="datetime64[D]"), [1.0], "dtype"),
         ([0, 1], [0.5, np.nan], "weight is NaN or infinite"),
@@ -232,8 +237,14 @@ def test_mismatched_operations_are_refused():
         line.convolve(plane)
     with pytest.raises(pf.Misuse, match="dimensions"):
         pf.Law.mixture([line, plane], [0.5, 0.5])
-    with pytest.raises(pf.Misuse, match="dimensions"):
+    with pytest.raises(pf.Misuse, match="No laws"):
         pf.Law.mixture([], [])
+    with pytest.raises(pf.Misuse, match="laws are of type Law"):
+        pf.Law.mixture(line, [1])
+    with pytest.raises(pf.Misuse, match="function is of type int"):
+        line.map(5)
+    with pytest.raises(pf.Misuse, match="failed on the array of all atoms"):
+        line.map(lambda x: 1 if x > 0 else 0)
     with pytest.raises(pf.Misuse, match="shift of shape"):
         plane.shift(1)
     with pytest.raises(pf.Misuse, match="1 values for 2 atoms"):
@@ -253,3 +264,15 @@ def test_vectors_shift_and_add():
     assert law.shift([1, -1]) == pf.Law([[1, -1], [2, 1]], [0.5, 0.5])
     assert law.convolve(law) == pf.Law([[0, 0], [1, 2], [2, 4]], [0.25, 0.5, 0.25])
     assert law.map(lambda x: x.sum(axis=1)) == pf.Law([0, 3], [0.5, 0.5])
+
+
+def test_decimal_weights_are_exact():
+    """Decimals are rational numbers, as weights as well as as atoms."""
+    law = pf.Law([0, 1], [Decimal("0.1"), Decimal("0.9")])
+    assert as_dict(law) == {0: Fraction(1, 10), 1: Fraction(9, 10)}
+
+
+@given(float_laws(most=6))
+def test_float_repr_can_be_typed(law):
+    """A short float law prints every digit that it takes to make it again."""
+    assert eval(repr(law), {"Law": pf.Law}) == law  # noqa: S307 - our own repr
