@@ -5,6 +5,7 @@ With two, every coupling moves mass arbitrarily far: W_∞ = ∞.
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy import optimize, special
 
 from pufferflow.errors import Refused
 from pufferflow.law import GaussianLaw
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.rounding import SMALLEST, UNIT, upwards
 from pufferflow.transport import footing
 from pufferflow.transport.distance import AffineCoupling, Certainty, Distance
 
@@ -51,25 +52,52 @@ def wasserstein(
     """
     if np.array_equal(mu.covariance, nu.covariance):
         return _translation(mu, nu, norm, coupling=coupling)
-    found = _straightest(mu, nu) if coupling else None
+    found = _in_units(mu, nu, lambda a, b: _wasserstein(a, b, p, norm))
+    if not coupling:
+        return found
+    return Distance(
+        float(found), found.certainty, note=found.note, coupling=AffineCoupling(mu, nu, _straightest(mu, nu))
+    )
+
+
+def _wasserstein(mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float) -> Distance[AffineCoupling]:
     step, d = mu.mean - nu.mean, mu.dimension
     if d == 1:
         least, value = _absolute_moment(abs(float(step[0])), _deviation_on_a_line(mu, nu), p)
-        return _between(least, upwards(value, _ERROR), _FAR_APART, found)
+        return _between(least, upwards(value, _ERROR), _FAR_APART)
     if p <= 2 and norm == 2:
         least, value = _bures(mu, nu)
         if p == 2:
-            return _between(least, value, _NEARLY_SINGULAR, found)
-        return Distance(value, Certainty.UPPER_BOUND, note="W_2, which no smaller p exceeds", coupling=found)
+            return _between(least, value, _NEARLY_SINGULAR)
+        return Distance(value, Certainty.UPPER_BOUND, note="W_2, which no smaller p exceeds")
     radius = math.sqrt(2) * math.exp(float(special.gammaln((d + p) / 2) - special.gammaln(d / 2)) / p)
     value = length(step, norm) + _from_euclidean(d, norm) * _largest_deviation(mu, nu) * radius
-    return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=_BY_W2, coupling=found)
+    return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=_BY_W2)
 
 
-def _between(least: float, most: float, note: str, coupling: AffineCoupling | None) -> Distance[AffineCoupling]:
+def _in_units(
+    mu: GaussianLaw, nu: GaussianLaw, distance: Callable[[GaussianLaw, GaussianLaw], Distance[AffineCoupling]]
+) -> Distance[AffineCoupling]:
+    """Return a distance of laws of any size, computed between laws about 0 whose numbers are about 1."""
+    with np.errstate(over="ignore", under="ignore"):
+        step = mu.mean - nu.mean
+        if not np.isfinite(step).all():
+            return Distance(math.inf, Certainty.UPPER_BOUND, note="some step is too long for a float")
+        widest = max(float(np.abs(law.covariance).max()) for law in (mu, nu))
+        _, exponent = math.frexp(max(float(np.abs(step).max()), math.sqrt(widest)))
+        scaled = [
+            GaussianLaw(np.ldexp(mean, -exponent), np.ldexp(covariance, -2 * exponent))
+            for mean, covariance in ((step, mu.covariance), (0 * step, nu.covariance))
+        ]
+        found = distance(*scaled)
+        value = float(np.ldexp(upwards(float(found)), exponent)) + (SMALLEST if found else 0.0)
+    return Distance(value, found.certainty if value < math.inf else Certainty.UPPER_BOUND, note=found.note)
+
+
+def _between(least: float, most: float, note: str) -> Distance[AffineCoupling]:
     """Return an upper bound, as the exact value if the lower bound meets it."""
     exact = most < math.inf and most <= least * (1 + _AGREEMENT)
-    return Distance(most, _certainty(exact=exact), note="" if exact else note, coupling=coupling)
+    return Distance(most, _certainty(exact=exact), note="" if exact else note)
 
 
 def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distance[AffineCoupling]:
@@ -81,21 +109,23 @@ def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distanc
     """
     if delta == 0:
         return winf(mu, nu, norm)
+    return _in_units(mu, nu, lambda a, b: _near(a, b, delta, norm))
+
+
+def _near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distance[AffineCoupling]:
     step, d = mu.mean - nu.mean, mu.dimension
     if not np.array_equal(mu.covariance, nu.covariance):
         reach = math.sqrt(float(special.chdtri(d, delta))) * _largest_deviation(mu, nu)
         value = length(step, norm) + _from_euclidean(d, norm) * reach
         note = "a bound by the Euclidean W_2 coupling; nearness has a closed form for equal covariances only"
         return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=note)
-    if not math.isfinite(length(step, norm)):
-        return winf(mu, nu, norm)
     reach = 2 * math.sqrt(2) * float(special.erfinv(delta)) * (1 - _ERROR)
     bounds = [_nearness(step, mu.covariance, reach, norm, sign) for sign in (1, -1)]
     least, value = (upwards(bound, _ERROR * d) for bound in bounds)
     if norm != 2 and d > 1 and value > 0:
         note = "a bound by moving straight towards the other mean; norm=2 is exact"
         return Distance(value, Certainty.UPPER_BOUND, note=note)
-    return _between(least, value, _NEARLY_SINGULAR, None)
+    return _between(least, value, _NEARLY_SINGULAR)
 
 
 def _nearness(step: Vector, covariance: Matrix, reach: float, norm: float, sign: int) -> float:
@@ -149,17 +179,19 @@ def _bures(mu: GaussianLaw, nu: GaussianLaw) -> tuple[float, float]:
     return bounds[0], upwards(bounds[1], error)
 
 
-def _straightest(mu: GaussianLaw, nu: GaussianLaw) -> AffineCoupling:
+def _straightest(mu: GaussianLaw, nu: GaussianLaw) -> Matrix:
     """Return the Euclidean W_2 coupling, a linear map if the first covariance is regular."""
-    root = _root(mu.covariance)
-    if not np.linalg.cond(mu.covariance) < _MAPPABLE:
+    scale = max(float(np.abs(law.covariance).max()) for law in (mu, nu))
+    first, second = mu.covariance / scale, nu.covariance / scale
+    if not np.linalg.cond(first) < _MAPPABLE:
         raise Refused(
             "The first covariance is singular or nearly so, and the coupling no map of X that floats could hold.",
             allowed="coupling=True where the first covariance is regular",
             instead="exchanging the two laws",
         )
+    root = _root(first)
     inverse = np.linalg.inv(root)
-    return AffineCoupling(mu, nu, inverse @ _root(root @ nu.covariance @ root) @ inverse)
+    return inverse @ _root(root @ second @ root) @ inverse
 
 
 def _largest_deviation(mu: GaussianLaw, nu: GaussianLaw) -> float:
@@ -172,7 +204,7 @@ def _largest_deviation(mu: GaussianLaw, nu: GaussianLaw) -> float:
     for first, second in ((mu, nu), (nu, mu)):
         condition = float(np.linalg.cond(first.covariance))
         if condition < _REGULAR:
-            away = np.eye(d) - _straightest(first, second).matrix
+            away = np.eye(d) - _straightest(first, second)
             largest = math.sqrt(float(np.linalg.eigvalsh(first.covariance)[-1]))
             kept = float(np.linalg.norm(away @ _root(first.covariance), 2))
             deviations.append(kept + _ERROR * d * condition**2 * largest)
@@ -182,7 +214,7 @@ def _largest_deviation(mu: GaussianLaw, nu: GaussianLaw) -> float:
 def _deviation_on_a_line(mu: GaussianLaw, nu: GaussianLaw) -> float:
     """Return |σ₁ − σ₂|, without cancellation."""
     first, second = float(mu.covariance[0, 0]), float(nu.covariance[0, 0])
-    return abs(first - second) / (math.sqrt(first) + math.sqrt(second))
+    return abs(first - second) / ((math.sqrt(first) + math.sqrt(second)) or 1.0)
 
 
 def _root(matrix: Matrix) -> Matrix:

@@ -182,9 +182,9 @@ def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
 class _Search:
     """The state of the search for the least distance, and which to try next.
 
-    While the worst sets have few intervals `low` itself is likely the answer and is tried; but not more than a few times
-    in a row without a bisection. With many intervals the next trial is where a straight line between what both ends
-    leave unmatched meets what is allowed, an end that stays being discounted (the Illinois rule).
+    While the worst sets have few intervals `low` itself is likely the answer and is tried, but not more than a few
+    times in a row without a bisection. With many intervals the next trial is where a straight line between what both
+    ends leave unmatched meets what is allowed, an end that stays being discounted (the Illinois rule).
     """
 
     def __init__(self, start: Any, steps: Steps, masses: Allowance) -> None:

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -246,3 +247,137 @@ def test_copies_stay_frozen(law):
             twin.values[0] = 7
     with pytest.raises(ValueError, match="read-only"):
         copy.deepcopy(pf.GaussianLaw(0, 1)).mean[0] = 7
+
+
+def test_squares_do_not_underflow():
+    """A step of 1 beside atoms of 1e200 is 1 long, in W_p and in nearness."""
+    far = [1e200, 0]
+    mu, nu = pf.Law([far, [0, 0]], [HALF, HALF]), pf.Law([far, [0, 1]], [HALF, HALF])
+    assert pf.wasserstein(mu, nu, 1) == pytest.approx(0.5)
+    for p in (1, 2, 40):
+        small = pf.wasserstein(pf.Law([[1, 0], [0, 0]], [HALF, HALF]), pf.Law([[1, 0], [1e-170, 0]], [HALF, HALF]), p)
+        assert small == pytest.approx(1e-170 * 0.5 ** (1 / p), rel=1e-9)
+    quarter, eighth = Fraction(1, 4), Fraction(1, 8)
+    mu = pf.Law([far, [0, 0], [1, 0]], [HALF, quarter, quarter])
+    nu = pf.Law([far, [-0.5, 0], [1, 0]], [HALF, eighth, 3 * eighth])
+    assert pf.near(mu, nu, eighth) == 0.5
+
+
+def test_a_fraction_next_to_one_is_not_rounded_to_one():
+    """δ = 1 − 10⁻³⁰ is not 1: Gaussians 1000 apart still have to be moved most of the way."""
+    assert pf.near(pf.GaussianLaw(0, 1), pf.GaussianLaw(1000, 1), 1 - Fraction(1, 10**30)) > 900
+    nearly = Decimal("0.29999999999999999999")
+    assert pf.near(pf.Law.point(0), pf.Law([0, 9], [Fraction(7, 10), Fraction(3, 10)]), nearly) == 9
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_a_step_without_spread_is_kept_however_small(norm):
+    """Across a direction without spread nothing overlaps, be the step 1e−16."""
+    flat = pf.GaussianLaw([0, 0], np.diag([1, 0]))
+    assert pf.near(flat, flat.shift([1, 1e-16]), 0.9, norm) >= 1e-16
+
+
+@pytest.mark.parametrize(("p", "norm"), [(3, 2), (2, 1), (2, math.inf), (7, 2)])
+def test_nearly_equal_covariances_in_other_norms(p, norm):
+    """Bounds by the W_2 coupling stay above W_2 itself where covariances differ by rounding or are nearly singular."""
+    close = pf.GaussianLaw([0, 0], 1), pf.GaussianLaw([0, 0], 1 + 2**-52)
+    assert pf.wasserstein(*close, p, norm) >= 1.5e-16
+    first = [[0.011004980699277054, 0.0069791840707207585], [0.0069791840707207585, 0.004426088703043651]]
+    second = [[0.011004980729445673, 0.006979184068876969], [0.006979184068876969, 0.0044260887110991725]]
+    assert pf.wasserstein(pf.GaussianLaw([0, 0], first), pf.GaussianLaw([0, 0], second), p, norm) >= 3.068e-7 / 1.5
+
+
+def test_sums_of_many_terms_are_bounded():
+    """A hundred thousand light atoms beside a heavy one add up exactly."""
+    n = 10**5
+    counts = np.ones(n + 1, dtype=np.int64)
+    counts[0] = 2**55 - n
+    atoms = np.concatenate([[-1], -0.9 + 1e-9 * np.arange(n)])
+    law = pf.Law.empirical(atoms, counts=counts)
+    true = sum((-Fraction(x) * int(c) for x, c in zip(atoms, counts, strict=True)), Fraction(0)) / 2**55
+    assert Fraction(pf.wasserstein(law, pf.Law.point(0), 1)) >= true
+
+
+def test_subnormal_masses_are_told_apart():
+    """A mass of 1e−323 and one of 5e−324 are different masses, so half of the larger has to move."""
+    mu, nu = pf.Law([0, 100], [1.0, 5e-324]), pf.Law([0, 100], [1.0, 1e-323])
+    assert pf.winf(mu, nu) == 100
+
+
+def test_weights_beyond_the_range_of_floats():
+    """Weights of 10⁻³²⁰, on the line and in the plane, do not overflow the search."""
+    tiny = Fraction(1, 10**320)
+    assert pf.near(pf.Law([0.0, 1.0], [1 - tiny, tiny]), pf.Law([0.0, 2.0], [Fraction(1, 3), Fraction(2, 3)]), 0.1) == 2
+    light = pf.Law([[0, 0], [1, 0]], [1.0, 5e-324]), pf.Law([[0, 0], [2, 0]], [0.3, 0.7])
+    assert pf.wasserstein(*light) == pytest.approx(2 * math.sqrt(0.7))
+
+
+def test_sums_that_round_differently():
+    """Two float laws whose weights both round to sum 1, from different sides, still have a distance."""
+    unit = 2**-52
+    mu, nu = pf.Law([[0, 0], [1, 0]], [0.75 + 2.5 * unit, 0.25]), pf.Law([[0, 0]], [1 - unit])
+    for pair in ((mu, nu), (nu, mu)):
+        assert pf.winf(*pair) == 1
+        assert pf.near(*pair, 1e-17) == 1
+
+
+@pytest.mark.parametrize("size", [400, 4000])
+def test_the_search_is_quick_on_atoms_of_all_scales(size, monkeypatch):
+    """The number of trials does not grow with the number of atoms, be they spread over sixteen orders of magnitude."""
+    from pufferflow.transport import line_near
+
+    trials, worst_set = [], line_near._worst_set
+    monkeypatch.setattr(line_near, "_worst_set", lambda *a: trials.append(1) or worst_set(*a))
+    rng = np.random.default_rng(0)
+    mu = pf.Law.empirical(10 ** rng.uniform(-8, 8, size))
+    nu = pf.Law.empirical(rng.integers(0, 20, size) + 1e-9 * rng.integers(0, 1000, size))
+    found = pf.near(mu, nu, 0.01)
+    assert len(trials) < 150
+    assert found == pf.near(nu, mu, 0.01)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e300, 1e308])
+def test_gaussians_of_any_scale_raise_nothing(scale):
+    """Means and variances at the ends of floats give bounds, possibly infinite, and no warning."""
+    pairs = [
+        (pf.GaussianLaw(-scale, 1), pf.GaussianLaw(scale, 4)),
+        (pf.GaussianLaw(-scale, 1), pf.GaussianLaw(scale, 1)),
+        (pf.GaussianLaw([0, 0], scale), pf.GaussianLaw([1, 0], scale * 0.5)),
+        (pf.GaussianLaw([0, 0], 1e-320), pf.GaussianLaw([1, 0], scale)),
+        (pf.GaussianLaw(0, 1e-300), pf.GaussianLaw(1e200, 1e-300)),
+    ]
+    for mu, nu in pairs:
+        for norm in (1, 2, math.inf):
+            assert pf.winf(mu, nu, norm) >= 0
+            for p in (1, 2, 3):
+                assert pf.wasserstein(mu, nu, p, norm) >= 0
+            assert pf.near(mu, nu, 0.1, norm) >= 0
+
+
+def test_images_of_singular_gaussians_have_distances():
+    """Variances that are rounding are 0 or above, so W_p and nearness of such images work."""
+    rng = np.random.default_rng(1)
+    for u in rng.normal(size=(100, 2)):
+        flat = pf.GaussianLaw([0, 0], np.outer(u, u)).map([-u[1], u[0]])
+        assert flat.covariance[0, 0] >= 0
+        assert pf.wasserstein(flat, pf.GaussianLaw(0, 1)) <= 1 + 1e-9
+        assert pf.near(flat, pf.GaussianLaw(0, 1), 0.1) >= 0
+
+
+def test_slivers_go_to_heavy_atoms():
+    """What rounding leaves over is put where it is not felt, not onto an atom of 1e−17."""
+    light, heavy = pf.Law.point(0.0), pf.Law([0.0, 5.0], [1e-17, 1 - 2**-52])
+    left = pf.Law([0.0], [1.0])
+    for distance in (pf.near(left, heavy, 0.1, coupling=True), pf.winf(left, heavy, coupling=True)):
+        assert distance.coupling.marginals()[1][0] == pytest.approx(1e-17, rel=1e-9)
+    assert light == left
+    planes = [law.map(lambda x: np.stack([x, 0 * x], 1)) for law in (left, heavy)]
+    for distance in (pf.winf(*planes, coupling=True), pf.wasserstein(*planes, coupling=True)):
+        assert distance.coupling.marginals()[1][0] == pytest.approx(1e-17, rel=1e-9)
+
+
+def test_nearly_singular_couplings_are_refused():
+    """A Gaussian coupling that floats could not hold is refused rather than returned with wrong marginals."""
+    thin = pf.GaussianLaw([0, 0], np.diag([1, 1e-12]))
+    with pytest.raises(pf.Refused, match="singular"):
+        pf.wasserstein(thin, pf.GaussianLaw([0, 0], 1), coupling=True)
