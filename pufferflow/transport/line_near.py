@@ -23,14 +23,14 @@ from pufferflow.transport import line
 from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
 from pufferflow.transport.footing import Allowance, allowance, floats_above, values
 from pufferflow.transport.matching import Matching
+from pufferflow.transport.search import Search
 
 Array = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
 Ranges = tuple[Array, Array]
 _CELLS = 2**14
+_LARGE = 4 * _CELLS
 _FEW_INTERVALS = 2**13
-_PATIENCE = 6
-_SUSPICIOUS = 3  # trials in a row that do: perhaps the lower end is the answer
 _TRIALS = 200  # more than any search takes; what ends early is still a lower end
 
 
@@ -135,7 +135,7 @@ class Steps:
 def _start(steps: Steps, masses: Allowance) -> Any:
     """Return a distance surely below the answer: the answer for laws gathered in cells, less the width of a cell."""
     zero = steps.left[0] * 0
-    if len(steps.left) + len(steps.right) < 4 * _CELLS or steps.left.dtype == object:
+    if len(steps.left) + len(steps.right) < _LARGE or steps.left.dtype == object:
         return zero
     origin = min(steps.left[0], steps.right[0])
     width = (max(steps.left[-1], steps.right[-1]) - origin) / _CELLS
@@ -159,7 +159,13 @@ def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
     left = np.concatenate([[0], np.cumsum(masses.left)])
     right = np.concatenate([[0], np.cumsum(masses.right)])
     lost = masses.all - int(left[-1])
-    search = _Search(start, steps, masses)
+    ends = steps.left[0], steps.left[-1], steps.right[0], steps.right[-1]
+    count = len(steps.left) + len(steps.right)
+    stride = (max(ends) - min(ends)) / count
+    search = Search(
+        start, stride, start if start or count < _LARGE else stride
+    )  # among many, 0 itself is slow and rare
+    unmatched = 0
     within: Ranges | None = None
     beyond: Ranges | None = None
     while True:
@@ -167,75 +173,16 @@ def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
         surplus, starts, ends = _worst_set(right[first] - left[:-1], left[1:] - right[last], -4 * masses.all)
         excess = lost + surplus - masses.forgiving
         if excess <= 0:
-            beyond = first, last
-            search.does(steps.largest_within(search.guess, steps.left, first, steps.left, last), excess)
+            beyond, unmatched = (first, last), lost + surplus
+            search.does(steps.largest_within(search.guess, steps.left, first, steps.left, last), excess / masses.all)
         else:
             within = first, last
             needed = int((left[ends + 1] - left[starts]).sum()) + lost - masses.forgiving
             low = _reaching(steps, right, (steps.left[starts], steps.left[ends]), search.guess, needed)
-            search.fails(low, excess, many=len(starts) > _FEW_INTERVALS)
+            search.fails(low, excess / masses.all, many=len(starts) > _FEW_INTERVALS)
         if search.high is not None and search.low >= search.high:
-            return search.high, masses.forgiving + search.excess_at_high
+            return search.high, unmatched
         search.advance()
-
-
-class _Search:
-    """The state of the search for the least distance, and which to try next.
-
-    While the worst sets have few intervals `low` itself is likely the answer and is tried, but not more than a few
-    times in a row without a bisection. With many intervals the next trial is where a straight line between what both
-    ends leave unmatched meets what is allowed, an end that stays being discounted (the Illinois rule).
-    """
-
-    def __init__(self, start: Any, steps: Steps, masses: Allowance) -> None:
-        self.low = self.guess = start
-        self.high: Any = None
-        self.excess_at_high = 0
-        self._all = masses.all
-        self._excess_low = self._excess_high = 0.0
-        self._side = self._climbs = 0
-        self._many = False
-        ends = steps.left[0], steps.left[-1], steps.right[0], steps.right[-1]
-        self._stride = (max(ends) - min(ends)) / (len(steps.left) + len(steps.right))
-
-    def does(self, high: Any, excess: int) -> None:
-        """Note that the trial does, and the largest distance that is not above it."""
-        self.high, self.excess_at_high = high, excess
-        self._excess_low /= 2 if self._side < 0 else 1
-        self._excess_high = excess / self._all
-        self._side = min(self._side, 0) - 1
-
-    def fails(self, low: Any, excess: int, *, many: bool) -> None:
-        """Note that the trial does not, and a distance below which nothing does."""
-        self.low, self._many = low, many
-        self._excess_high /= 2 if self._side > 0 else 1
-        self._excess_low = excess / self._all
-        self._side = max(self._side, 0) + 1
-        self._climbs += 1
-
-    def advance(self) -> None:
-        """Choose the next distance to try, from `low` up to below `high`."""
-        impatient = self._climbs > _PATIENCE and self._climbs % 2 == 0
-        if self.high is None:
-            self.guess = max(self.low, 4 * self.guess, self._stride) if self._many or impatient else self.low
-        elif self._many and self._side > -_SUSPICIOUS:
-            above, below = self._excess_low, self._excess_high
-            self.guess = self._at(above / (above - below) if above > below else 0.5)
-        elif impatient and self._side > -_SUSPICIOUS:
-            self.guess = self._middle()
-        else:
-            self.guess = self.low
-
-    def _at(self, part: float) -> Any:
-        width = self.high - self.low
-        guess = self.low + width * (Fraction(part).limit_denominator(1024) if isinstance(width, Fraction) else part)
-        return guess if guess < self.high else self.low
-
-    def _middle(self) -> Any:
-        """Return the middle of the range, in orders of magnitude if it spans several."""
-        if isinstance(self.high, Fraction) or not 0 < 4 * self.low < self.high:
-            return self._at(0.5)
-        return math.sqrt(self.low) * math.sqrt(self.high)
 
 
 def _reaching(steps: Steps, right: Array, intervals: tuple[Array, Array], z: Any, needed: int) -> Any:
