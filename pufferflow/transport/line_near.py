@@ -61,6 +61,7 @@ class Steps:
 
     def __init__(self, left: Array, right: Array) -> None:
         self.left, self.right = left, right
+        self._padded = np.concatenate([np.full(1, -math.inf), right, np.full(1, math.inf)])
 
     @property
     def endless(self) -> bool:
@@ -118,9 +119,7 @@ class Steps:
 
     def _gap(self, x: Array, j: Array) -> Array:
         """Return y_j − x, with y = ∞ past the end and −∞ before the start."""
-        inside = (j >= 0) & (j < len(self.right))
-        gap = self.right[np.clip(j, 0, len(self.right) - 1)] - x
-        return gap if inside.all() else np.where(inside, gap, np.where(j < 0, -math.inf, math.inf))
+        return self._padded[j + 1] - x
 
     @staticmethod
     def _corrected(j: Array, before: Callable[[Array], Flags]) -> Array:
