@@ -23,8 +23,6 @@ from pufferflow.transport.space import Costs
 
 _MOST_ITERATIONS = 50_000_000
 _WIDE = 1e-6
-_REFINEMENTS = 4
-_NEGLIGIBLE = 1e-12
 Vector = npt.NDArray[np.float64]
 
 
@@ -58,27 +56,18 @@ def _solved(mu: Law, nu: Law, p: float, matrix: Costs, longest: float) -> tuple[
     """Solve the transport problem with costs cut off at `longest`; return a coupling and a lower bound of W_p.
 
     POT's plan is right to float rounding only, which for a high p can be everything. So it is taken in whole numbers,
-    and what it leaves over is a smaller problem of the same kind, until the rest is of no account.
+    and what that leaves over is matched as well.
     """
     powers = upper_power(np.minimum(matrix / (longest or 1.0), 1.0), p)
     left, right = mu.probabilities, nu.probabilities
-    matching, least = Matching(mu, nu), 0.0
-    for refinement in range(_REFINEMENTS):
-        plan, log = _pot(left, right, powers)
-        if not np.isfinite(plan).all():
-            raise InternalError("POT found no coupling.", instead="reporting the two laws to the maintainers")
-        rows, columns = np.nonzero(plan > 0)
-        if not refinement:
-            least = _dual_value(left, right, powers, log["u"], log["v"])
-        rest = min(sum(matching.left), sum(matching.right))
-        shares = zip(rows.tolist(), columns.tolist(), plan[rows, columns].tolist(), strict=True)
-        matching.take_shares(shares, rest)
-        rest = min(sum(matching.left), sum(matching.right))
-        if rest / matching.unit <= least * _NEGLIGIBLE:
-            break
-        left, right = (
-            footing.ratios(np.array(side, dtype=object), sum(side)) for side in (matching.left, matching.right)
-        )
+    plan, log = _pot(left, right, powers)
+    if not np.isfinite(plan).all():
+        raise InternalError("POT found no coupling.", instead="reporting the two laws to the maintainers")
+    least = _dual_value(left, right, powers, log["u"], log["v"])
+    matching = Matching(mu, nu)
+    rows, columns = np.nonzero(plan > 0)
+    shares = zip(rows.tolist(), columns.tolist(), plan[rows, columns].tolist(), strict=True)
+    matching.take_shares(shares, min(sum(matching.left), sum(matching.right)))
     matching.in_order()
     matching.to_partners(lambda i: matrix[i], lambda j: matrix[:, j])
     return matching.coupling(), least ** (1 / p) * longest

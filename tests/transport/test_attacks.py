@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import special
 
 import pufferflow as pf
 
@@ -381,3 +382,52 @@ def test_nearly_singular_couplings_are_refused():
     thin = pf.GaussianLaw([0, 0], np.diag([1, 1e-12]))
     with pytest.raises(pf.Refused, match="singular"):
         pf.wasserstein(thin, pf.GaussianLaw([0, 0], 1), coupling=True)
+
+
+@pytest.mark.parametrize("p", [2, 8, 40])
+def test_high_powers_in_space_are_as_close_as_on_the_line(p):
+    """Laws that lie on a line in the plane have there the W_p they have on the line, for high p too."""
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        lines = [finely_weighted(rng) for _ in range(2)]
+        planes = [law.map(lambda x: np.stack([x, 0 * x], 1)) for law in lines]
+        assert pf.wasserstein(*planes, p) == pytest.approx(pf.wasserstein(*lines, p), rel=1e-6, abs=1e-9)
+
+
+def finely_weighted(rng):
+    """A law whose weights need some seventy bits, so that no float holds them."""
+    parts = [int(rng.integers(1, 2**30)) * 2**40 + int(rng.integers(2**40)) for _ in range(5)]
+    return pf.Law(rng.integers(0, 9, 5), [Fraction(part, sum(parts)) for part in parts])
+
+
+@pytest.mark.parametrize("p", [2, 4])
+def test_far_clusters_do_not_mix(p):
+    """Between clusters 10⁶ apart that balance exactly nothing moves, so W_p is that of the small moves inside them."""
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        near_by, far_off = (finely_weighted(rng).map(lambda x: 1e-3 * x) for _ in range(2))
+        moved = [finely_weighted(rng).map(lambda x: 1e-3 * x) for _ in range(2)]
+        lines = [
+            pf.Law.mixture([first, second.shift(1e6)], [HALF, HALF])
+            for first, second in ((near_by, far_off), (moved[0], moved[1]))
+        ]
+        planes = [law.map(lambda x: np.stack([x, 0 * x], 1)) for law in lines]
+        assert pf.wasserstein(*planes, p) == pytest.approx(pf.wasserstein(*lines, p), rel=1e-6)
+
+
+def test_nearness_across_thin_directions_is_not_underestimated():
+    """For covariances of condition 10⁷ no half-space, measured in long floats, leaves more than δ unmatched."""
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        angle, thin, delta = rng.uniform(0, np.pi), 10 ** rng.uniform(-8, -5), rng.uniform(0.05, 0.6)
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        law = pf.GaussianLaw([0, 0], turn @ np.diag([1, thin]) @ turn.T)
+        step = turn @ [0, rng.uniform(0.5, 3) * math.sqrt(thin)]
+        z = float(pf.near(law, law.shift(step), delta))
+        if not z:
+            continue
+        angles = np.longdouble(angle) + np.pi / 2 + np.linspace(-3e-4, 3e-4, 20001, dtype=np.longdouble)
+        a = np.stack([np.cos(angles), np.sin(angles)])
+        spread = np.einsum("ik,ij,jk->k", a, law.covariance.astype(np.longdouble), a)
+        hidden = float(((np.abs(step @ a) - z) / np.sqrt(spread)).max())
+        assert special.erf(hidden / 2 / math.sqrt(2)) <= delta * (1 + 1e-12)
