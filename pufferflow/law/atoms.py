@@ -9,7 +9,7 @@ import numbers
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from pufferflow.errors import Misuse
 from pufferflow.rounding import SMALLEST, UNIT
 
 Array = npt.NDArray[Any]
+L = TypeVar("L")
 LARGEST_FLOAT_INTEGER = 2**53
 LARGEST_MACHINE_TOTAL = 2**62
 _SLACK = 1e-12
@@ -112,6 +113,22 @@ def merge(values: Array, masses: Array, total: int) -> tuple[Array, Array, int]:
     values, masses = np.ascontiguousarray(values), np.ascontiguousarray(masses)
     values.flags.writeable = masses.flags.writeable = False
     return values, masses, total
+
+
+def exactly(floats: Array) -> Array:
+    """Return numbers as the Fractions they are."""
+    return np.vectorize(Fraction, otypes=[object])(floats)
+
+
+def of_kind(law: object, kind: type[L]) -> L:
+    """Return a law that is of the kind an operation needs, or say which it is."""
+    if not isinstance(law, kind):
+        raise Misuse(
+            f"A law is of type {type(law).__name__}.",
+            allowed=f"pf.{kind.__name__}, on both sides",
+            instead=f"help(pf.{kind.__name__}) for how to make one",
+        )
+    return law
 
 
 def whole(masses: Sequence[int] | Array, total: int) -> Array:

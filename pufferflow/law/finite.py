@@ -27,7 +27,7 @@ class Law:
     """A law with finitely many atoms: `values` of shape (n,) or (n, d), and weights with sum 1.
 
     Atoms are sorted, equal ones merged, those of weight 0 dropped. Weights that are all Fractions (or whole numbers)
-    make the law `exact`: its weights stay rational and distances between exact laws are exact.
+    make the law `exact`: its weights stay rational, and W_∞ and nearness of exact laws are exact.
 
     >>> Law([3, 1, 1], [0.5, 0.25, 0.25])
     Law([1, 3], [0.5, 0.5])
@@ -81,7 +81,9 @@ class Law:
         True
         """
         values = atoms.read_values(column)
-        masses = np.ones(len(values), dtype=np.int64) if counts is None else atoms.read_counts(counts, len(values))
+        if counts is None:
+            return cls._made(values, np.ones(len(values), dtype=np.int64), len(values))
+        masses = atoms.read_counts(counts, len(values))
         return cls._made(values, masses, sum(masses.tolist()))
 
     @classmethod
@@ -93,7 +95,7 @@ class Law:
         """
         if isinstance(laws, Law) or not isinstance(laws, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise _no_laws(f"The laws are of type {type(laws).__name__}.")
-        laws = [_checked(law) for law in laws]
+        laws = [atoms.of_kind(law, Law) for law in laws]
         if not laws:
             raise _no_laws("No laws were given.")
         if len({law.dimension for law in laws}) != 1:
@@ -185,7 +187,7 @@ class Law:
         >>> Law([0, 1], [0.5, 0.5]).convolve(Law([0, 1], [0.5, 0.5]))
         Law([0, 1, 2], [0.25, 0.5, 0.25])
         """
-        self._same_dimension(_checked(other))
+        self._same_dimension(atoms.of_kind(other, Law))
         lattice = _lattice_convolution(self, other)
         if lattice is not None:
             return self._made(*lattice)
@@ -199,7 +201,7 @@ class Law:
         >>> Law([0, 1], [0.5, 0.5]).product(Law.point(7)).values
         array([[0., 7.], [1., 7.]])
         """
-        masses, total = self._outer(_checked(other))
+        masses, total = self._outer(atoms.of_kind(other, Law))
         left, right = self.values.reshape(len(self), -1), other.values.reshape(len(other), -1)
         values = np.hstack([np.repeat(left, len(other), axis=0), np.tile(right, (len(self), 1))])
         return self._made(values, masses, total)
@@ -262,16 +264,6 @@ def _no_laws(problem: str) -> Misuse:
     return Misuse(problem, allowed="a list of at least one pf.Law", instead="pf.Law.mixture([mu, nu], [0.5, 0.5])")
 
 
-def _checked(law: object) -> Law:
-    if not isinstance(law, Law):
-        raise Misuse(
-            f"A law is of type {type(law).__name__}.",
-            allowed="pf.Law, on both sides",
-            instead="pf.Law(values, weights)",
-        )
-    return law
-
-
 def _joined(parts: Sequence[Array]) -> Array:
     """Concatenate values; Fractions among floats make Fractions of all."""
     return atoms.read_values(np.concatenate(parts))
@@ -280,8 +272,7 @@ def _joined(parts: Sequence[Array]) -> Array:
 def _sum(left: Array, right: Array) -> Array:
     """Add values; where one side is rational, the floats of the other are read exactly, not rounded into the sum."""
     if left.dtype != right.dtype:
-        rational = np.vectorize(Fraction, otypes=[object])
-        return rational(left) + rational(right)
+        return atoms.exactly(left) + atoms.exactly(right)
     with np.errstate(over="ignore"):
         total = left + right
     if total.dtype == np.float64 and not np.isfinite(total).all():

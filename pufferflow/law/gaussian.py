@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.errors import Misuse
+from pufferflow.law.atoms import of_kind
 
 Array = npt.NDArray[np.float64]
 _PSD_SLACK = 1e-12
@@ -109,7 +110,7 @@ class GaussianLaw:
         >>> GaussianLaw(0, 1).convolve(GaussianLaw(1, 2))
         GaussianLaw(1.0, 3.0)
         """
-        if _checked(other).dimension != self.dimension:
+        if of_kind(other, GaussianLaw).dimension != self.dimension:
             raise _other_dimension(other.dimension, self.dimension)
         with np.errstate(over="ignore"):
             return self._made(self.mean + other.mean, self.covariance + other.covariance)
@@ -120,7 +121,7 @@ class GaussianLaw:
         >>> GaussianLaw(0, 1).product(GaussianLaw(5, 2))
         GaussianLaw([0.0, 5.0], [[1.0, 0.0], [0.0, 2.0]])
         """
-        corner = np.zeros((self.dimension, _checked(other).dimension))
+        corner = np.zeros((self.dimension, of_kind(other, GaussianLaw).dimension))
         covariance = np.block([[self.covariance, corner], [corner.T, other.covariance]])
         return self._made(np.concatenate([self.mean, other.mean]), covariance)
 
@@ -153,16 +154,6 @@ def _numbers(given: Any, name: str, allowed: str) -> Array:
     if not np.isfinite(array).all():
         raise Misuse(f"The {name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
     return array
-
-
-def _checked(law: object) -> GaussianLaw:
-    if not isinstance(law, GaussianLaw):
-        raise Misuse(
-            f"A law is of type {type(law).__name__}.",
-            allowed="pf.GaussianLaw, on both sides",
-            instead="pf.GaussianLaw(mean, covariance)",
-        )
-    return law
 
 
 def _other_dimension(given: int, expected: int) -> Misuse:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.law import Law
+from pufferflow.law.atoms import exactly
 from pufferflow.rounding import SMALLEST, UNIT, float_above
 
 Array = npt.NDArray[Any]
@@ -29,7 +30,6 @@ def values(mu: Law, nu: Law) -> tuple[Array, Array]:
     """Return the atoms of both laws, as Fractions if either law has some that no float holds."""
     if mu.values.dtype == nu.values.dtype:
         return mu.values, nu.values
-    exactly = np.vectorize(Fraction, otypes=[object])
     return exactly(mu.values), exactly(nu.values)
 
 
@@ -40,8 +40,7 @@ def difference(left: Array, right: Array) -> Array:
             step = left - right
         if ((left == np.rint(left)) & (right == np.rint(right)) & (np.abs(step) < 2.0**52)).all():
             return step
-    rational = np.vectorize(Fraction, otypes=[object])
-    return rational(left) - rational(right)
+    return exactly(left) - exactly(right)
 
 
 def length_above(step: list[Fraction], norm: float) -> float:
@@ -54,6 +53,14 @@ def length_above(step: list[Fraction], norm: float) -> float:
     radicand = square.numerator * square.denominator << 2 * _ROOT_BITS  # √(n/d) = √(nd)/d, with bits to spare
     root = math.isqrt(radicand)
     return float_above(Fraction(root + (root * root < radicand), square.denominator << _ROOT_BITS))
+
+
+def norms(steps: npt.NDArray[np.float64], norm: float) -> npt.NDArray[np.float64]:
+    """Return the norms along the first axis, free of over- and underflow; one infinite part makes a norm ∞."""
+    largest = np.abs(steps).max(axis=0)
+    scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    with np.errstate(over="ignore"):
+        return scale * np.linalg.norm(steps / scale, norm, axis=0)
 
 
 def floats_above(numbers: Array) -> npt.NDArray[np.float64]:
@@ -91,7 +98,7 @@ def _rational(law: Law) -> tuple[Array, int] | None:
     return None
 
 
-def binary(mu: Law, nu: Law) -> tuple[Array, Array, int]:
+def _binary(mu: Law, nu: Law) -> tuple[Array, Array, int]:
     """Return float weights as the whole numbers they are, times a power of two, and its logarithm."""
     parts = [np.frexp(law.probabilities) for law in (mu, nu)]
     shift = _MANTISSA - min(int(exponents.min()) for _, exponents in parts)
@@ -110,7 +117,7 @@ def whole(mu: Law, nu: Law) -> tuple[Array, Array, int]:
     exact = rational(mu, nu)
     if exact is not None:
         return exact
-    left, right, shift = binary(mu, nu)
+    left, right, shift = _binary(mu, nu)
     return left, right, 1 << shift
 
 
@@ -144,13 +151,12 @@ class Allowance:
 def allowance(mu: Law, nu: Law, share: Fraction) -> Allowance:
     """Return the masses to match and what may stay unmatched of them, a share δ of all.
 
-    Float weights are rounded down, and what that takes from them counts
-    as unmatched. n·2⁻⁵² is forgiven, so that .003 typed as a weight and .003 typed as δ are the same; but never more
-    than δ/2²⁰: δ holds to six digits.
+    Float weights are rounded down, and what that takes from them counts as unmatched. n·2⁻⁵² is forgiven, so that .003
+    typed as a weight and .003 typed as δ are the same; but never more than δ/2²⁰: δ holds to six digits.
     """
-    whole = rational(mu, nu)
-    if whole is not None:
-        left, right, total = whole
+    exact = rational(mu, nu)
+    if exact is not None:
+        left, right, total = exact
         return Allowance(left, right, total, total, math.floor(share * total), math.floor(share * total), 0.0)
     rounding = min((len(mu) + len(nu)) * UNIT, float(share) * _LARGEST_SHARE_FORGIVEN)
     scaled = [law.probabilities * float(_FLOAT_UNIT) for law in (mu, nu)]

@@ -141,11 +141,8 @@ def _nearness(step: Vector, covariance: Matrix, reach: float, norm: float, sign:
 
 
 def length(step: Vector, norm: float) -> float:
-    """Return the norm of a vector without over- or underflow on the way."""
-    largest = float(np.abs(step).max(initial=0.0))
-    if largest == 0 or not math.isfinite(largest):
-        return largest
-    return largest * float(np.linalg.norm(step / largest, norm))
+    """Return the norm of one vector."""
+    return float(footing.norms(step, norm)) if len(step) else 0.0
 
 
 def _translation(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool) -> Distance[AffineCoupling]:

@@ -85,12 +85,12 @@ def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distan
     """Return W_p on R: the p-th moment of the quantile coupling, rounded up."""
     path = walk(mu, nu)
     left, right = footing.values(mu, nu)
-    weights = _masses(mu, nu, path)
+    weights, tails = _masses(mu, nu, path)
     farthest = longest(left[path.rows], right[path.columns])
     steps = footing.floats_above(_absolute_differences(left[path.rows], right[path.columns]))
     value = farthest
     if 0 < farthest < np.inf:
-        moment = _moment_above(mu, nu, path, weights, upper_power(steps / farthest, p))
+        moment = _moment_above(path, weights, tails, upper_power(steps / farthest, p))
         value = min(farthest, upwards(farthest * moment ** (1 / p), 4 * UNIT))
     tied = path.tangled or len(path.corners[0]) > 0
     trivial = not tied and (farthest == 0 or value == farthest == steps.min())
@@ -167,18 +167,18 @@ def _absolute_differences(left: Array, right: Array) -> Array:
 
 
 def _coupling(mu: Law, nu: Law, path: Walk) -> Coupling:
-    return Coupling(mu, nu, path.rows, path.columns, _masses(mu, nu, path))
+    return Coupling(mu, nu, path.rows, path.columns, _masses(mu, nu, path)[0])
 
 
-def _masses(mu: Law, nu: Law, path: Walk) -> npt.NDArray[np.float64]:
-    """Return the mass of every step, as differences of levels in the nearer tail.
+def _masses(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
+    """Return the mass of every step, and the weight in the nearer tail of every level between two (0 if it is exact).
 
-    An atom that is met only once gives all it has there, so light atoms keep their mass to the last digit. Rational
-    levels are subtracted as the whole numbers they are.
+    Masses are differences of levels in the nearer tail. An atom that is met only once gives all it has there, so light
+    atoms keep their mass to the last digit. Rational levels are subtracted as the whole numbers they are.
     """
     whole = footing.rational(mu, nu)
     if whole is not None:
-        return _whole_masses(*whole, path)
+        return _whole_masses(*whole, path), np.zeros(len(path.rows) - 1)
     below, above = _step_tails(mu, nu, path)
     lower, upper = np.diff(below), -np.diff(above)
     middle = 1 - below[:-1] - above[1:]
@@ -186,7 +186,7 @@ def _masses(mu: Law, nu: Law, path: Walk) -> npt.NDArray[np.float64]:
     for law, visits in ((nu, path.columns), (mu, path.rows)):
         once = np.bincount(visits, minlength=len(law))[visits] == 1
         given = np.where(once, law.probabilities[visits], given)
-    return np.maximum(given, 0.0)
+    return np.maximum(given, 0.0), np.minimum(below, above)[1:-1]
 
 
 def _whole_masses(left: Array, right: Array, total: int, path: Walk) -> npt.NDArray[np.float64]:
@@ -199,11 +199,10 @@ def _whole_masses(left: Array, right: Array, total: int, path: Walk) -> npt.NDAr
 def _step_tails(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
     """Return the weight below and above every end of a step, the path's two ends included."""
     left_moves = path.rows[1:] != path.rows[:-1]
-    tails = [np.zeros(1)], [np.ones(1)]
-    for side in (0, 1):
-        left, right = _tail(mu, side)[path.rows[:-1]], _tail(nu, side)[path.columns[:-1]]
-        tails[side].append(np.where(left_moves, left, right))
-    return np.concatenate([*tails[0], [1.0]]), np.concatenate([*tails[1], [0.0]])
+    below, above = (
+        np.where(left_moves, _tail(mu, side)[path.rows[:-1]], _tail(nu, side)[path.columns[:-1]]) for side in (0, 1)
+    )
+    return np.concatenate([[0.0], below, [1.0]]), np.concatenate([[1.0], above, [0.0]])
 
 
 def _tail(law: Law, side: int) -> npt.NDArray[np.float64]:
@@ -212,14 +211,12 @@ def _tail(law: Law, side: int) -> npt.NDArray[np.float64]:
     return np.cumsum(weights) if side == 0 else np.append(np.cumsum(weights[:0:-1])[::-1], 0.0)
 
 
-def _moment_above(mu: Law, nu: Law, path: Walk, weights: Array, powers: Array) -> float:
+def _moment_above(path: Walk, weights: Array, tails: Array, powers: Array) -> float:
     """Return Σ weights · powers, plus what rounding may have taken from it.
 
     A float level of tail t is known within n·2⁻⁵²·t, and moves mass between the two steps that meet there. A product
     too small for a float counts as the smallest there is.
     """
     moment = upwards(math.fsum(weights * powers), 8 * UNIT) + len(weights) * SMALLEST
-    if path.ties:
-        below, above = _step_tails(mu, nu, path)
-        moment += float(np.minimum(below, above)[1:-1] @ np.abs(np.diff(powers))) * (path.ties + 4) * UNIT
-    return min(moment, 1.0)
+    misplaced = float(tails @ np.abs(np.diff(powers))) * (path.ties + 4) * UNIT
+    return min(moment + misplaced, 1.0)

@@ -4,8 +4,8 @@ Not the quantile coupling: on {0,1} and {1,10} it matches nothing at z=0, and ha
 matched at a given z is, by max-flow min-cut, the largest μ(A) − ν(A^z) over sets A. On a line A is a union of
 intervals, found by deciding at every atom of μ whether to be inside or outside A, with many stretches of atoms walked
 side by side. The search climbs: the set A that is worst at one z rules out every z up to where A itself would do, and
-that is a next z to try; the first that no set rules out is the answer.
-Masses are whole numbers, so nothing rounds; float weights are rounded down first, which can only leave more unmatched.
+that is a next z to try; the first that no set rules out is the answer. Masses are whole numbers, so nothing rounds;
+float weights are rounded down first, which can only leave more unmatched.
 """
 
 import math
@@ -161,9 +161,8 @@ def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
     ends = steps.left[0], steps.left[-1], steps.right[0], steps.right[-1]
     count = len(steps.left) + len(steps.right)
     stride = (max(ends) - min(ends)) / count
-    search = Search(
-        start, stride, start if start or count < _LARGE else stride
-    )  # among many, 0 itself is slow and rare
+    guess = start if start or count < _LARGE else stride  # among many atoms, 0 itself is slow and rare
+    search = Search(start, stride, guess)
     unmatched = 0
     within: Ranges | None = None
     beyond: Ranges | None = None

@@ -36,7 +36,7 @@ def costs(mu: Law, nu: Law, norm: float) -> Costs:
     left, right = (values.reshape(len(values), -1) for values in footing.values(mu, nu))
     if left.dtype == object:
         steps = [footing.floats_above(np.abs(x[:, None] - y[None, :])) for x, y in zip(left.T, right.T, strict=True)]
-        return _norms(np.stack(steps), norm)
+        return footing.norms(np.stack(steps), norm)
     with np.errstate(over="ignore", under="ignore"):
         if norm != 2:
             return cdist(left, right, metric=_METRICS[norm])
@@ -44,32 +44,23 @@ def costs(mu: Law, nu: Law, norm: float) -> Costs:
         scaled = cdist(np.ldexp(left, -exponent), np.ldexp(right, -exponent), metric="euclidean")
         rows, columns = np.nonzero(scaled < _SMALL)  # where squares may have underflowed
         steps = np.ldexp(scaled, exponent)
-        steps[rows, columns] = _norms(np.abs(left[rows] - right[columns]).T, norm)
+        steps[rows, columns] = footing.norms(np.abs(left[rows] - right[columns]).T, norm)
         return steps
-
-
-def _norms(steps: Costs, norm: float) -> Costs:
-    """Return the norms along the first axis, free of over- and underflow."""
-    largest = steps.max(axis=0)
-    if norm == math.inf or not np.isfinite(largest).all():
-        return largest
-    scale = np.where(largest > 0, largest, 1.0)
-    return largest * np.linalg.norm(steps / scale, norm, axis=0)
 
 
 def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_∞ on R^d (M3): exact for rational weights."""
     matrix = costs(mu, nu, norm)
     reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to go somewhere
-    tolerance = (
-        0 if footing.rational(mu, nu) is not None else 2 * (len(mu) + len(nu)) + 4
-    )  # of sums, and of their totals
+    exact = footing.rational(mu, nu) is not None
+    tolerance = 0 if exact else 2 * (len(mu) + len(nu)) + 4  # of sums, and of their totals
+    left, right, _ = footing.whole(mu, nu)
     least, most = _at_most(mu), _at_least(nu, tolerance)
 
     def ruled_out(pairs: Pairs) -> bool:
         return greatest_flow(pairs, least, most).value < int(least.sum())
 
-    flow = _least(matrix, reachable, ruled_out, lambda pairs: _saturating(mu, nu, pairs, tolerance))
+    flow = _least(matrix, reachable, ruled_out, lambda pairs: _saturating(pairs, left, right, tolerance))
     value = _longest(mu, nu, flow, norm, matrix)
     return Distance(
         value,
@@ -149,28 +140,22 @@ def _first(holds: Callable[[int], bool], start: int, end: int, stride: int) -> i
     return high
 
 
-def _saturating(mu: Law, nu: Law, pairs: Pairs, tolerance: int) -> Flow | None:
+def _saturating(pairs: Pairs, left: Array, right: Array, tolerance: int) -> Flow | None:
     """Return a flow of all mass, if there is one.
 
     Float weights may be exceeded by `tolerance`·2⁻⁵², relatively: on the right while all of the left flows, then the
     other way round. So an atom without a partner is refused however light it is. The sum of the two flows, which has
-    every atom in it, is what is returned.
+    every atom in it, is what is returned. Rational weights have one total, and one flow is enough.
     """
-    whole = footing.rational(mu, nu)
-    if whole is not None:
-        left, right, total = whole
-        flow = greatest_flow(pairs, left, right)
-        return flow if flow.value == total else None
-    left, right, _ = footing.binary(mu, nu)
     forth = greatest_flow(pairs, left, _exceeded(right, tolerance))
-    if forth.value < left.sum():
-        return None
+    if forth.value < left.sum() or not tolerance:
+        return forth if forth.value == left.sum() else None
     back = greatest_flow(pairs, _exceeded(left, tolerance), right)
-    return together(forth, back, len(nu)) if back.value == right.sum() else None
+    return together(forth, back, len(right)) if back.value == right.sum() else None
 
 
 def _exceeded(whole: Array, tolerance: int) -> Array:
-    return whole - ((-whole * tolerance) >> 52)
+    return whole - ((-whole * tolerance) >> 52) if tolerance else whole
 
 
 def _at_most(law: Law) -> Array:

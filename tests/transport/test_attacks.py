@@ -431,3 +431,13 @@ def test_nearness_across_thin_directions_is_not_underestimated():
         spread = np.einsum("ik,ij,jk->k", a, law.covariance.astype(np.longdouble), a)
         hidden = float(((np.abs(step @ a) - z) / np.sqrt(spread)).max())
         assert special.erf(hidden / 2 / math.sqrt(2)) <= delta * (1 + 1e-12)
+
+
+def test_one_infinite_step_leaves_the_others_their_length():
+    """An atom too far for floats, shared by both laws, does not change how long the steps of the others are."""
+    half, quarter = Fraction(1, 2), Fraction(1, 4)
+    mu = pf.Law([[10**400, 0], [0, 0], [100, 0]], [half, quarter, quarter])
+    nu = pf.Law([[10**400, 0], [2.9, 2.9], [103, 0]], [half, quarter, quarter])
+    for norm, true in ((1, 5.8), (2, 2.9 * math.sqrt(2)), (math.inf, 3)):
+        for distance in (pf.winf(mu, nu, norm), pf.near(mu, nu, Fraction(1, 10), norm)):
+            assert distance == pytest.approx(true, rel=1e-15)
