@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOMS = [
-    *("errors", "rounding", "reading", "guarantees", "law", "transport", "noise", "messages", "bounds", "calibration"),
+    *(
+        "errors",
+        "rounding",
+        "reading",
+        "roots",
+        "guarantees",
+        "law",
+        "transport",
+        "noise",
+        "messages",
+        "bounds",
+        "calibration",
+    ),
     *("secrets", "priors", "queries", "scenario", "inference", "composition", "ledger", "report"),
     *("plan", "release", "frame", "robustness", "learning", "confounding", "local", "audit", "jobs", "cli"),
 ]
@@ -27,7 +39,18 @@ ONLY_IN = {
 """Packages that live in one room."""
 
 NUMBERS_ONLY = {
-    *("errors", "reading", "rounding", "guarantees", "transport", "noise", "messages", "bounds", "calibration"),
+    *(
+        "errors",
+        "reading",
+        "rounding",
+        "roots",
+        "guarantees",
+        "transport",
+        "noise",
+        "messages",
+        "bounds",
+        "calibration",
+    ),
     *("composition", "ledger"),
 }
 """Rooms that never see a dataframe."""

@@ -8,6 +8,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pufferflow.bounds import DAGWM as DAGWM
+    from pufferflow.bounds import GAWM as GAWM
+    from pufferflow.bounds import GWM as GWM
+    from pufferflow.bounds import Bound as Bound
+    from pufferflow.bounds import Exact as Exact
+    from pufferflow.bounds import Group as Group
+    from pufferflow.bounds import Kantorovich as Kantorovich
+    from pufferflow.bounds import Pair as Pair
+    from pufferflow.calibration import Calibration as Calibration
+    from pufferflow.calibration import calibrate as calibrate
+    from pufferflow.calibration import loss as loss
     from pufferflow.errors import InternalError as InternalError
     from pufferflow.errors import LedgerFault as LedgerFault
     from pufferflow.errors import LimitReached as LimitReached
@@ -23,6 +34,12 @@ if TYPE_CHECKING:
     from pufferflow.guarantees import RenyiCurve as RenyiCurve
     from pufferflow.law import GaussianLaw as GaussianLaw
     from pufferflow.law import Law as Law
+    from pufferflow.noise import Gaussian as Gaussian
+    from pufferflow.noise import GeneralizedCauchy as GeneralizedCauchy
+    from pufferflow.noise import Laplace as Laplace
+    from pufferflow.noise import Noise as Noise
+    from pufferflow.noise import Noisy as Noisy
+    from pufferflow.noise import Staircase as Staircase
     from pufferflow.transport import AffineCoupling as AffineCoupling
     from pufferflow.transport import Certainty as Certainty
     from pufferflow.transport import Coupling as Coupling
@@ -36,6 +53,9 @@ _ROOMS = {
     "guarantees": ("Guarantee", "Pure", "Approx", "Renyi", "RenyiCurve", "ApproxRenyi"),
     "law": ("Law", "GaussianLaw"),
     "transport": ("winf", "wasserstein", "near", "Distance", "Certainty", "Coupling", "AffineCoupling"),
+    "noise": ("Noise", "Laplace", "Gaussian", "GeneralizedCauchy", "Staircase", "Noisy"),
+    "bounds": ("Bound", "GWM", "GAWM", "DAGWM", "Exact", "Group", "Kantorovich", "Pair"),
+    "calibration": ("calibrate", "loss", "Calibration"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

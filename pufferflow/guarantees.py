@@ -7,13 +7,14 @@ are M29 and the tight two-point bounds behind it; every converted number is roun
 import abc
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Self, cast, final
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.reading import finite_number, finite_number_above, probability_below_one
+from pufferflow.reading import finite_number_at_least_zero, order_above_one, probability_below_one
 from pufferflow.rounding import SMALLEST, UNIT
 
 DEFAULT_ORDERS: tuple[float, ...] = (
@@ -24,6 +25,9 @@ DEFAULT_ORDERS: tuple[float, ...] = (
 )
 """The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday promises convert best."""
 
+
+Kind = Callable[[float], "Guarantee"]
+"""A promise without its ε: `Pure` itself, `Renyi.of(alpha=4)`, `Approx.of(delta=1e-6)`; given an ε it is a promise."""
 
 _SHOWN = 6
 
@@ -41,7 +45,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
     def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
         """Return an ε for which (alpha, ε, delta)-approximate Rényi privacy follows; infinite where none follows."""
-        return self._renyi(_order(alpha), probability_below_one(delta, "delta"))
+        return self._renyi(order_above_one(alpha), probability_below_one(delta, "delta"))
 
     @abc.abstractmethod
     def follows_from(self, other: "Guarantee") -> bool:
@@ -129,7 +133,7 @@ class Pure(Guarantee, frozen=True, forbid_unknown_fields=True):
     epsilon: float
 
     def __post_init__(self) -> None:
-        force_setattr(self, "epsilon", _epsilon(self.epsilon))
+        force_setattr(self, "epsilon", finite_number_at_least_zero(self.epsilon, "epsilon"))
 
     def _approx(self, delta: float) -> float:
         """Return log(e^ε − δ(1+e^ε)), the loss of randomised response, which no ε-private pair exceeds."""
@@ -157,8 +161,17 @@ class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
     delta: float
 
     def __post_init__(self) -> None:
-        force_setattr(self, "epsilon", _epsilon(self.epsilon))
+        force_setattr(self, "epsilon", finite_number_at_least_zero(self.epsilon, "epsilon"))
         force_setattr(self, "delta", probability_below_one(self.delta, "delta"))
+
+    @classmethod
+    def of(cls, delta: float) -> Kind:
+        """Return the kind of promise with this δ and an ε yet to be found, for `pf.loss`.
+
+        >>> Approx.of(delta=1e-6)(1.0)
+        Approx(epsilon=1.0, delta=1e-06)
+        """
+        return partial(cls, delta=cls(0.0, delta).delta)
 
     def _approx(self, delta: float) -> float:
         """Spend what `delta` exceeds the promise's own on a smaller ε, by the dominating pair of (ε, δ)."""
@@ -189,8 +202,17 @@ class Renyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     epsilon: float
 
     def __post_init__(self) -> None:
-        force_setattr(self, "alpha", _order(self.alpha))
-        force_setattr(self, "epsilon", _epsilon(self.epsilon))
+        force_setattr(self, "alpha", order_above_one(self.alpha))
+        force_setattr(self, "epsilon", finite_number_at_least_zero(self.epsilon, "epsilon"))
+
+    @classmethod
+    def of(cls, alpha: float) -> Kind:
+        """Return the kind of promise of this order with an ε yet to be found, for `pf.loss`.
+
+        >>> Renyi.of(alpha=4)(0.5)
+        Renyi(alpha=4.0, epsilon=0.5)
+        """
+        return partial(cls, cls(alpha, 0.0).alpha)
 
     def _approx(self, delta: float) -> float:
         """Return ε + log((α−1)/α) − (log δ + log α)/(α−1), clipped at 0 (M29)."""
@@ -225,7 +247,13 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
                 allowed="as many epsilons as orders, at least one",
                 instead="RenyiCurve([2, 4], [0.5, 1.0])",
             )
-        pairs = sorted(zip(map(_order, orders), map(_epsilon, epsilons), strict=True))
+        pairs = sorted(
+            zip(
+                map(order_above_one, orders),
+                (finite_number_at_least_zero(value, "epsilon") for value in epsilons),
+                strict=True,
+            )
+        )
         force_setattr(self, "alphas", tuple(alpha for alpha, _ in pairs))
         force_setattr(self, "epsilons", tuple(epsilon for _, epsilon in pairs))
 
@@ -271,9 +299,19 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     delta: float
 
     def __post_init__(self) -> None:
-        force_setattr(self, "alpha", _order(self.alpha))
-        force_setattr(self, "epsilon", _epsilon(self.epsilon))
+        force_setattr(self, "alpha", order_above_one(self.alpha))
+        force_setattr(self, "epsilon", finite_number_at_least_zero(self.epsilon, "epsilon"))
         force_setattr(self, "delta", probability_below_one(self.delta, "delta"))
+
+    @classmethod
+    def of(cls, alpha: float, delta: float) -> Kind:
+        """Return the kind of promise of this order and δ with an ε yet to be found, for `pf.loss`.
+
+        >>> ApproxRenyi.of(alpha=10, delta=1e-3)(0.5)
+        ApproxRenyi(alpha=10.0, epsilon=0.5, delta=0.001)
+        """
+        example = cls(alpha, 0.0, delta)
+        return partial(cls, example.alpha, delta=example.delta)
 
     def _approx(self, delta: float) -> float:
         """Return ε'(δ') for the δ' with δ + (1−δ)δ' = delta (M29)."""
@@ -294,22 +332,6 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
 
 def _members(numbers: object) -> tuple[object, ...]:
     return tuple(cast(Iterable[object], numbers)) if isinstance(numbers, Iterable) else ()
-
-
-def _epsilon(value: object) -> float:
-    allowed, instead = "a finite number >= 0", "epsilon=1.0"
-    epsilon = finite_number_above(value, "epsilon", allowed=allowed, instead=instead)
-    if epsilon < 0:
-        raise Misuse(f"epsilon is {epsilon}.", allowed=allowed, instead=instead)
-    return epsilon
-
-
-def _order(value: object) -> float:
-    allowed, instead = "a finite order above 1", "alpha=2, or pf.Pure(epsilon) for the infinite order"
-    alpha = finite_number(value, "alpha", allowed=allowed, instead=instead)
-    if alpha <= 1:
-        raise Misuse(f"alpha is {alpha}.", allowed=allowed, instead=instead)
-    return alpha
 
 
 def _spare_delta(delta: float, own: float) -> float | None:

@@ -40,6 +40,24 @@ def finite_number_above(value: object, name: str, *, allowed: str, instead: str)
     return float_above(Fraction(value)) if isinstance(value, Fraction | Decimal) else number
 
 
+def order_above_one(value: object) -> float:
+    """Return a Rényi order: a finite number above 1."""
+    allowed, instead = "a finite order above 1", "alpha=2, or pf.Pure(epsilon) for the infinite order"
+    alpha = finite_number(value, "alpha", allowed=allowed, instead=instead)
+    if alpha <= 1:
+        raise Misuse(f"alpha is {alpha}.", allowed=allowed, instead=instead)
+    return alpha
+
+
+def finite_number_at_least_zero(value: object, name: str) -> float:
+    """Return a number ≥ 0 as a float that is not below it."""
+    allowed, instead = "a finite number >= 0", f"{name}=1.0"
+    number = finite_number_above(value, name, allowed=allowed, instead=instead)
+    if number < 0 or cast(float, value) < 0:
+        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+    return number + 0.0  # −0.0 is 0.0
+
+
 def decimal_reading(number: float | Fraction | Decimal) -> Fraction:
     """Return the rational number a person means by a float: the shortest decimal that reads as it.
 

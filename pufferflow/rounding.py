@@ -2,6 +2,12 @@
 
 import math
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
 
 UNIT = 2.0**-52
 """One unit in the last place of 1.0; a correctly rounded operation errs by at most half of it, relatively."""
@@ -31,3 +37,42 @@ def float_above(exact: Fraction | int) -> float:
 def float_below(exact: Fraction | int) -> float:
     """Return the largest float not above a rational number."""
     return -float_above(-exact)
+
+
+def lifted(values: Array, relative: float = UNIT) -> Array:
+    """Return floats not below any numbers within `relative` of `values` ≥ 0; zero and infinity stay."""
+    with np.errstate(over="ignore"):
+        return np.where(values > 0, np.nextafter(values * (1.0 + relative), np.inf), values)
+
+
+_SPLITTER = 2.0**27 + 1
+_MODERATE = 2.0**400
+
+
+def quotient_above(dividend: Array, divisor: float) -> Array:
+    """Return the smallest floats not below dividend / divisor, for dividends ≥ 0 and a divisor > 0.
+
+    >>> quotient_above(np.array([1.0, 49.0]), 2.0), bool(quotient_above(np.array(1.0), 3.0) > 1 / 3)
+    (array([ 0.5, 24.5]), True)
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        quotient = dividend / divisor
+        product = quotient * divisor
+        missing = (dividend - product) - _product_error(quotient, divisor, product)
+        moderate = (np.abs(np.log2(np.maximum(quotient, SMALLEST))) < 400) & (1 / _MODERATE < divisor < _MODERATE)
+        above = np.where(moderate, missing > 0, quotient > 0)
+    return np.where(above, np.nextafter(quotient, np.inf), quotient)
+
+
+def _product_error(left: Array, right: float, product: Array) -> Array:
+    """Return left·right − product exactly (Dekker's product), for factors of moderate size."""
+    head, tail = _halves(left)
+    other_head, other_tail = _halves(np.asarray(right))
+    return tail * other_tail - (((product - head * other_head) - tail * other_head) - head * other_tail)
+
+
+def _halves(number: Array) -> tuple[Array, Array]:
+    """Return two floats of 26 bits each with the given sum (Veltkamp's split)."""
+    stretched = number * _SPLITTER
+    head = stretched - (stretched - number)
+    return head, number - head

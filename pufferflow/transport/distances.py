@@ -20,6 +20,10 @@ Number = float | Fraction | Decimal
 def winf(mu: Law, nu: Law, norm: float = 2, *, coupling: bool = False) -> Distance[Coupling]: ...
 @overload
 def winf(mu: GaussianLaw, nu: GaussianLaw, norm: float = 2, *, coupling: bool = False) -> Distance[AffineCoupling]: ...
+@overload
+def winf(
+    mu: Law | GaussianLaw, nu: Law | GaussianLaw, norm: float = 2, *, coupling: bool = False
+) -> Distance[Coupling] | Distance[AffineCoupling]: ...
 def winf(
     mu: Law | GaussianLaw, nu: Law | GaussianLaw, norm: float = 2, *, coupling: bool = False
 ) -> Distance[Coupling] | Distance[AffineCoupling]:
@@ -84,6 +88,10 @@ def near(mu: Law, nu: Law, delta: Number, norm: float = 2, *, coupling: bool = F
 def near(
     mu: GaussianLaw, nu: GaussianLaw, delta: Number, norm: float = 2, *, coupling: bool = False
 ) -> Distance[AffineCoupling]: ...
+@overload
+def near(
+    mu: Law | GaussianLaw, nu: Law | GaussianLaw, delta: Number, norm: float = 2, *, coupling: bool = False
+) -> Distance[Coupling] | Distance[AffineCoupling]: ...
 def near(
     mu: Law | GaussianLaw, nu: Law | GaussianLaw, delta: Number, norm: float = 2, *, coupling: bool = False
 ) -> Distance[Coupling] | Distance[AffineCoupling]:

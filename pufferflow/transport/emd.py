@@ -19,6 +19,7 @@ from pufferflow.transport import footing, space
 from pufferflow.transport.distance import Certainty, Coupling, Distance
 from pufferflow.transport.line import upper_power
 from pufferflow.transport.matching import Matching
+from pufferflow.transport.plan import Plan, of_coupling
 from pufferflow.transport.space import Costs
 
 _MOST_ITERATIONS = 50_000_000
@@ -32,11 +33,11 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
     farthest = float(matrix.max())
     if not np.isfinite(farthest):
         return Distance(np.inf, Certainty.UPPER_BOUND, note="some step is too long for a float")
-    found, least = _solved(mu, nu, p, matrix, farthest)
+    found, least = _solved_powers(mu, nu, p, matrix, farthest)
     value = _price(found, matrix, p)
     if least < value * (1 - _WIDE):
         bottleneck = space.winf(mu, nu, norm, coupling=True)
-        clipped, at_least = _solved(mu, nu, p, matrix, 2 * float(bottleneck))
+        clipped, at_least = _solved_powers(mu, nu, p, matrix, 2 * float(bottleneck))
         found = min(found, clipped, bottleneck.coupling, key=lambda c: _price(c, matrix, p))
         value, least = _price(found, matrix, p), max(least, at_least)
     gap = 1 - least / value if value else 0.0
@@ -52,13 +53,24 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
     )
 
 
-def _solved(mu: Law, nu: Law, p: float, matrix: Costs, longest: float) -> tuple[Coupling, float]:
-    """Solve the transport problem with costs cut off at `longest`; return a coupling and a lower bound of W_p.
+def cheapest(mu: Law, nu: Law, costs: Costs) -> Plan:
+    """Return a plan of little E cost, for a cost in [0, 1] per pair of atoms: POT's optimum with exact marginals."""
+    return of_coupling(_solved(mu, nu, costs, costs)[0])
 
-    POT's plan is right to float rounding only, which for a high p can be everything. So it is taken in whole numbers,
-    and what that leaves over is matched as well.
-    """
+
+def _solved_powers(mu: Law, nu: Law, p: float, matrix: Costs, longest: float) -> tuple[Coupling, float]:
+    """Solve the problem with distances cut off at `longest`; return a coupling and a lower bound of W_p."""
     powers = upper_power(np.minimum(matrix / (longest or 1.0), 1.0), p)
+    coupling, least = _solved(mu, nu, powers, matrix)
+    return coupling, least ** (1 / p) * longest
+
+
+def _solved(mu: Law, nu: Law, powers: Costs, matrix: Costs) -> tuple[Coupling, float]:
+    """Solve a transport problem; return a coupling and a lower bound of its price.
+
+    POT's plan is right to float rounding only, which for costs of many sizes can be everything. So it is taken in whole
+    numbers, and what that leaves over is matched as well, with partners that are near by `matrix`.
+    """
     left, right = mu.probabilities, nu.probabilities
     plan, log = _pot(left, right, powers)
     if not np.isfinite(plan).all():
@@ -70,7 +82,7 @@ def _solved(mu: Law, nu: Law, p: float, matrix: Costs, longest: float) -> tuple[
     matching.take_shares(shares, min(sum(matching.left), sum(matching.right)))
     matching.in_order()
     matching.to_partners(lambda i: matrix[i], lambda j: matrix[:, j])
-    return matching.coupling(), least ** (1 / p) * longest
+    return matching.coupling(), least
 
 
 def _dual_value(left: Vector, right: Vector, powers: Costs, u: Vector, v: Vector) -> float:

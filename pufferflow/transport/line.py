@@ -21,6 +21,7 @@ from pufferflow.law import Law
 from pufferflow.rounding import SMALLEST, UNIT, float_above, upwards
 from pufferflow.transport import footing
 from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
+from pufferflow.transport.plan import Plan, signed_above
 
 Array = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
@@ -81,25 +82,44 @@ def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance[Coupling]:
     )
 
 
-def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distance[Coupling]:
-    """Return W_p on R: the p-th moment of the quantile coupling, rounded up."""
+def plan(mu: Law, nu: Law) -> Plan:
+    """Return the quantile coupling as a plan whose price is rounded up."""
     path = walk(mu, nu)
     left, right = footing.values(mu, nu)
     weights, tails = _masses(mu, nu, path)
-    farthest = longest(left[path.rows], right[path.columns])
-    steps = footing.floats_above(_absolute_differences(left[path.rows], right[path.columns]))
+    return Plan(
+        mu,
+        nu,
+        path.rows,
+        path.columns,
+        weights,
+        differences=signed_above(left[path.rows], right[path.columns]),
+        doubts=tails * ((path.ties + 4) * UNIT),
+        settled=not path.tangled and len(path.corners[0]) == 0,
+    )
+
+
+def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distance[Coupling]:
+    """Return W_p on R: the p-th moment of the quantile coupling, rounded up."""
+    found = plan(mu, nu)
+    left, right = footing.values(mu, nu)
+    farthest = longest(left[found.rows], right[found.columns])
+    steps = np.abs(found.differences)
     value = farthest
     if 0 < farthest < np.inf:
-        moment = _moment_above(path, weights, tails, upper_power(steps / farthest, p))
+        moment = min(found.price(upper_power(steps / farthest, p)), 1.0)
         value = min(farthest, upwards(farthest * moment ** (1 / p), 4 * UNIT))
-    tied = path.tangled or len(path.corners[0]) > 0
-    trivial = not tied and (farthest == 0 or value == farthest == steps.min())
+    trivial = found.settled and (farthest == 0 or value == farthest == steps.min())
     return Distance(
         value,
         Certainty.EXACT if trivial and value < np.inf else Certainty.UPPER_BOUND,
-        rounding=path.ties * UNIT,
-        note=WITHIN_ROUNDING if tied else "" if trivial else "the true distance up to float rounding, rounded up",
-        coupling=Coupling(mu, nu, path.rows, path.columns, weights) if coupling else None,
+        rounding=0.0 if footing.rational(mu, nu) else (len(mu) + len(nu)) * UNIT,
+        note=WITHIN_ROUNDING
+        if not found.settled
+        else ""
+        if trivial
+        else "the true distance up to float rounding, rounded up",
+        coupling=found.coupling() if coupling else None,
     )
 
 
@@ -209,14 +229,3 @@ def _tail(law: Law, side: int) -> npt.NDArray[np.float64]:
     """Return the weight up to each atom (side 0) or beyond it (side 1), summed from its own end."""
     weights = law.probabilities
     return np.cumsum(weights) if side == 0 else np.append(np.cumsum(weights[:0:-1])[::-1], 0.0)
-
-
-def _moment_above(path: Walk, weights: Array, tails: Array, powers: Array) -> float:
-    """Return Σ weights · powers, plus what rounding may have taken from it.
-
-    A float level of tail t is known within n·2⁻⁵²·t, and moves mass between the two steps that meet there. A product
-    too small for a float counts as the smallest there is.
-    """
-    moment = upwards(math.fsum(weights * powers), 8 * UNIT) + len(weights) * SMALLEST
-    misplaced = float(tails @ np.abs(np.diff(powers))) * (path.ties + 4) * UNIT
-    return min(moment + misplaced, 1.0)

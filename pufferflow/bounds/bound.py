@@ -1,0 +1,224 @@
+"""What a bound owes: for pairs of laws and a noise, losses that are never below the true ones."""
+
+import abc
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from pufferflow.bounds.pairs import Pair
+from pufferflow.errors import Refused
+from pufferflow.guarantees import DEFAULT_ORDERS, Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+from pufferflow.noise import Family, Noise
+from pufferflow.roots import largest, smallest
+from pufferflow.rounding import UNIT, float_above
+from pufferflow.transport import Certainty
+
+TOLERANCE = 1e-10
+_LARGEST = 2.0**1000
+
+
+class Worst(NamedTuple):
+    """A loss and the pair, in the order, that has it."""
+
+    value: float
+    pair: Pair
+
+
+class Part(abc.ABC):
+    """What a bound has worked out of some pairs before it knows the noise's scale; losses follow for any scale."""
+
+    sensitivity: float
+    """The movement that the noise is measured against: W_∞, Δ_δ or the group's span."""
+    certainty: Certainty
+    own_delta: float = 0.0
+    """The probability that the bound leaves out of its promise."""
+    tolerance: float = TOLERANCE
+    """How closely it is worth calibrating, relatively."""
+
+    @abc.abstractmethod
+    def renyi(self, noise: Noise, alpha: float) -> Worst:
+        """Return the largest Rényi loss of order alpha."""
+
+    @abc.abstractmethod
+    def pure(self, noise: Noise) -> Worst:
+        """Return the largest pure loss."""
+
+    def delta(self, noise: Noise, epsilon: float) -> Worst:
+        """Return the largest δ at epsilon; here by the best Rényi order (M29), where nothing tighter is known."""
+        worst = self.pure(noise)
+        if worst.value <= epsilon:
+            return Worst(0.0, worst.pair)
+        found = [self.renyi(noise, alpha) for alpha in DEFAULT_ORDERS]
+        deltas = [
+            _delta_of_renyi(alpha, loss.value, epsilon) for alpha, loss in zip(DEFAULT_ORDERS, found, strict=True)
+        ]
+        best = min(range(len(deltas)), key=deltas.__getitem__)
+        return Worst(deltas[best], found[best].pair)
+
+    def excess(self, noise: Noise, guarantee: Guarantee) -> float:
+        """Return log(loss / what the promise allows): not above 0 exactly if the promise is kept."""
+        return max(_log_ratio(loss, allowed) for loss, allowed, _ in self.losses(noise, guarantee))
+
+    def losses(self, noise: Noise, guarantee: Guarantee) -> list[tuple[float, float, Pair]]:
+        """Return every loss the promise speaks of, what it allows, and the pair that has it."""
+        match guarantee:
+            case Pure(epsilon):
+                worst = self.pure(noise)
+                return [(worst.value, epsilon, worst.pair)]
+            case Renyi(alpha, epsilon) | ApproxRenyi(alpha, epsilon):
+                worst = self.renyi(noise, alpha)
+                return [(worst.value, epsilon, worst.pair)]
+            case RenyiCurve(alphas, epsilons):
+                found = [self.renyi(noise, alpha) for alpha in alphas]
+                return [(worst.value, epsilon, worst.pair) for worst, epsilon in zip(found, epsilons, strict=True)]
+            case Approx(epsilon, delta):
+                worst = self.delta(noise, epsilon)
+                return [(worst.value, delta, worst.pair)]
+            case _:
+                raise _unknown_promise(guarantee)
+
+    def least_scale(self, family: Family, guarantee: Guarantee) -> float:
+        """Return a scale that keeps the promise, at most `tolerance` above the least one that this bound knows."""
+        self.check(guarantee)
+        if self.excess(family(0.0), guarantee) <= 0:
+            return 0.0
+        return smallest(
+            lambda scale: self.excess(family(scale), guarantee), self.enough(family, guarantee), self.tolerance
+        )
+
+    def enough(self, family: Family, guarantee: Guarantee) -> float:
+        """Return a scale that keeps the promise, found by doubling."""
+        scale = 2.0 ** math.floor(math.log2(self.sensitivity)) if 0 < self.sensitivity < math.inf else 1.0
+        while self.excess(family(scale), guarantee) > 0:
+            if scale > _LARGEST:
+                raise impossible(family(1.0), guarantee)
+            scale *= 4
+        return scale
+
+    def check(self, guarantee: Guarantee) -> None:
+        """Refuse a promise with less room than the bound takes."""
+        room = guarantee.delta if isinstance(guarantee, Approx | ApproxRenyi) else 0.0
+        if self.own_delta > room:
+            raise Refused(
+                f"pf.GAWM leaves out a share {self.own_delta:g}, and {guarantee!r} has room for {room:g}.",
+                allowed=f"a promise with delta >= {self.own_delta:g}: pf.Approx or pf.ApproxRenyi",
+                instead=f"pf.Approx(epsilon, {self.own_delta:g}), or a smaller delta for pf.GAWM",
+            )
+
+
+class Bound(abc.ABC):
+    """Base of the bounds: `parts` works out of the pairs all that does not depend on the scale.
+
+    To add one, write a frozen dataclass with this method, and a `Part` with the losses.
+    """
+
+    robust: bool = True
+    """Whether a slightly wrong prior costs slightly more: then `bound="auto"` may choose it."""
+
+    @abc.abstractmethod
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[Part]:
+        """Return one or more parts, whose worst loss is that of all pairs; `noise` shows the family."""
+
+
+@dataclass(frozen=True)
+class BallPart(Part):
+    """Movements of a norm up to `radius`: the losses are those of the noise over a ball."""
+
+    radius: float
+    certainty: Certainty
+    pair: Pair
+    own_delta: float = 0.0
+    extra: float = 0.0
+    """What RPP's looser statement adds to a Rényi or pure loss (times α/(α−1))."""
+
+    @property
+    def sensitivity(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The radius."""
+        return self.radius
+
+    def renyi(self, noise: Noise, alpha: float) -> Worst:
+        """Return R_α(ζ, radius)."""
+        loss = noise.renyi_within(self.radius, alpha, self.pair.dimension)
+        return Worst(loss + self.extra * alpha / (alpha - 1), self.pair)
+
+    def pure(self, noise: Noise) -> Worst:
+        """Return R_∞(ζ, radius)."""
+        return Worst(noise.pure_within(self.radius, self.pair.dimension) + self.extra, self.pair)
+
+    def delta(self, noise: Noise, epsilon: float) -> Worst:
+        """Return own_delta + (1 − own_delta)·δ(ε): what is left out, and the hockey stick of the rest."""
+        if self.extra:
+            return self._stated(noise, epsilon)
+        rest = noise.delta_within(self.radius, epsilon, self.pair.dimension)
+        if rest is None:
+            rest = super().delta(noise, epsilon).value
+        total = self.own_delta + (1 - self.own_delta) * rest
+        return Worst(total * (1 + 4 * UNIT) if rest else self.own_delta, self.pair)
+
+    def _stated(self, noise: Noise, epsilon: float) -> Worst:
+        """Return own_delta where the looser statement gives (ε, own_delta), and 1 where it says nothing."""
+        return Worst(self.own_delta if self.pure(noise).value <= epsilon else 1.0, self.pair)
+
+    def least_scale(self, family: Family, guarantee: Guarantee) -> float:
+        """Return radius / u for the largest u whose ball at scale 1 keeps the promise; u does not depend on pairs."""
+        self.check(guarantee)
+        if self.radius == 0 and self.excess(family(0.0), guarantee) <= 0:
+            return 0.0
+        unit = family(1.0)
+
+        def kept(u: float) -> bool:
+            part = BallPart(u, self.certainty, self.pair, self.own_delta, self.extra)
+            return part.excess(unit, guarantee) <= 0
+
+        if not kept(0.0):
+            raise impossible(unit, guarantee)
+        reach = largest(kept)
+        if reach == 0:
+            raise impossible(unit, guarantee)
+        scale = float_above(Fraction(self.radius) / Fraction(reach))
+        while self.excess(family(scale), guarantee) > 0:  # a rounding inside the noise's own formula
+            scale = math.nextafter(scale, math.inf) * (1 + UNIT)
+        return scale
+
+
+def impossible(noise: Noise, guarantee: Guarantee) -> Refused:
+    """Return the refusal of a promise that no scale of a noise keeps."""
+    kind = type(noise).__name__
+    if isinstance(guarantee, Pure) and guarantee.epsilon > 0:
+        instead = "noise=pf.Laplace, or pf.Approx(epsilon, delta) or pf.Renyi(alpha, epsilon) with this noise"
+    else:
+        instead = "a larger epsilon or delta, or another noise"
+    return Refused(
+        f"{kind} noise of any scale does not keep {guarantee!r} here.",
+        allowed="a promise whose loss this noise keeps finite and can bring down to it",
+        instead=instead,
+    )
+
+
+def _log_ratio(loss: float, allowed: float) -> float:
+    """Return log(loss / allowed), with the sign of loss − allowed."""
+    if loss == allowed:
+        return 0.0
+    if 0 in (loss, allowed) or loss == math.inf:
+        return -math.inf if loss < allowed else math.inf
+    ratio = math.log(loss) - math.log(allowed)
+    return min(ratio, 0.0) if loss < allowed else max(ratio, 5e-324)
+
+
+def _delta_of_renyi(alpha: float, loss: float, epsilon: float) -> float:
+    """Return the δ at which a Rényi loss gives epsilon: M29 solved for δ, rounded up."""
+    if loss == math.inf:
+        return 1.0
+    exponent = (alpha - 1) * (loss - epsilon + math.log1p(-1 / alpha)) - math.log(alpha)
+    rounding = 8 * UNIT * ((alpha - 1) * (loss + epsilon + 1) + math.log(alpha))
+    return min(math.exp(min(exponent + rounding, 0.0)) * (1 + 2 * UNIT), 1.0)
+
+
+def _unknown_promise(guarantee: object) -> Refused:
+    return Refused(
+        f"No loss is known for a promise of kind {type(guarantee).__name__}.",
+        allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi",
+        instead="pf.Pure(1.0)",
+    )

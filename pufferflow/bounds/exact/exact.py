@@ -1,0 +1,199 @@
+"""The exact loss: the divergence of the two noisy laws themselves (M6)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from pufferflow.bounds.bound import Bound, Part, Worst
+from pufferflow.bounds.dagwm import TransportPart, ball_of
+from pufferflow.bounds.exact import cauchy, cells, gaussian, laplace, quadrature, still
+from pufferflow.bounds.exact.field import Atoms, Field
+from pufferflow.bounds.pairs import Pair
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.law import GaussianLaw
+from pufferflow.noise import Family, Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
+from pufferflow.transport import Certainty
+
+_TOLERANCE = 1e-8
+_FIELDS: dict[type[Noise], type[Field]] = {
+    Laplace: laplace.LaplaceField,
+    Gaussian: gaussian.GaussianField,
+    GeneralizedCauchy: cauchy.CauchyField,
+}
+
+
+@final
+@dataclass(frozen=True)
+class Exact(Bound):
+    """The loss of the noisy answer itself, with the error of its computation added (M6): no bound can be smaller.
+
+    It counts the adversary's own uncertainty as noise, so it is the first to fail if the prior is wrong; therefore
+    `bound="auto"` never chooses it. Rényi losses are integrals with a proven error; pure ones with Laplace noise a
+    maximum over atoms; (ε, δ) on R is exact up to 1e-7 of δ. Gaussian laws with Gaussian noise have closed forms.
+    Pairs that keep the promise without noise get scale 0.
+
+    >>> import pufferflow as pf
+    >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
+    >>> c = pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=Exact())
+    >>> c.noise.scale < 49, c.certainty.value
+    (True, 'exact')
+    >>> same = pf.Law([0, 9], [0.5, 0.5]), pf.Law([0, 9], [0.4, 0.6])
+    >>> pf.calibrate([same], pf.Pure(0.3), noise=pf.Laplace, bound=Exact()).noise
+    Laplace(scale=0.0)
+    """
+
+    robust = False
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
+        """Return one part for every pair."""
+        if not isinstance(noise, (*_FIELDS, Staircase)):
+            raise Refused(
+                f"The exact loss of {type(noise).__name__} noise.",
+                allowed="pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy or pf.Staircase",
+                instead="bound=pf.GWM()",
+            )
+        return [
+            GaussianPart(pair, noise) if isinstance(pair.mu, GaussianLaw) else FinitePart(pair, noise) for pair in pairs
+        ]
+
+
+@final
+class FinitePart(Part):
+    """One pair of finite laws; what was prepared for the last noise asked for is kept."""
+
+    certainty = Certainty.EXACT
+
+    def __init__(self, pair: Pair, noise: Noise) -> None:
+        self.pair = pair
+        self.ceiling = TransportPart(pair, noise) if pair.dimension == 1 else ball_of(pair, noise)
+        self.sensitivity = self.ceiling.sensitivity
+        self._atoms = Atoms(pair, self.sensitivity)
+        self._noise: Noise | None = None
+        self._field: Field | None = None
+
+    def pure(self, noise: Noise) -> Worst:
+        """Return the largest log ratio of the noisy densities."""
+
+        def on_field(field: Field) -> tuple[float, float]:
+            if isinstance(field, laplace.LaplaceField):
+                return laplace.pure(field)
+            if isinstance(field, gaussian.GaussianField):
+                return math.inf, math.inf  # no limit far out, but for special pairs
+            return _both(field, lambda one: cells.supremum(one, *one.horizon()))
+
+        if noise.scale == 0:
+            return self._largest(still.pure_without_noise)
+        if isinstance(noise, Staircase):
+            return self._largest(lambda pair: still.with_staircase(pair, noise).pure())
+        return self._on_field(noise, on_field, lambda: self.ceiling.pure(noise))
+
+    def renyi(self, noise: Noise, alpha: float) -> Worst:
+        """Return the Rényi divergence of the noisy laws."""
+        if noise.scale == 0:
+            return self._largest(lambda pair: still.without_noise(pair).renyi(alpha))
+        if isinstance(noise, Staircase):
+            return self._largest(lambda pair: still.with_staircase(pair, noise).renyi(alpha))
+        return self._on_field(
+            noise,
+            lambda field: _both(field, lambda one: quadrature.divergence(one, alpha)),
+            lambda: self.ceiling.renyi(noise, alpha),
+        )
+
+    def delta(self, noise: Noise, epsilon: float) -> Worst:
+        """Return the hockey stick of the noisy laws."""
+
+        def of_order(field: Field) -> float:
+            if isinstance(field, laplace.LaplaceField):
+                return laplace.hockey_stick(field, epsilon)
+            return cells.hockey_stick(field, epsilon, *field.horizon())
+
+        def on_field(field: Field) -> tuple[float, float]:
+            cells.only_on_the_line(field, "(epsilon, delta)")
+            return _both(field, of_order)
+
+        if noise.scale == 0:
+            return self._largest(lambda pair: still.without_noise(pair).delta(epsilon))
+        if isinstance(noise, Staircase):
+            return self._largest(lambda pair: still.with_staircase(pair, noise).delta(epsilon))
+        return self._on_field(noise, on_field, lambda: self.ceiling.delta(noise, epsilon))
+
+    def least_scale(self, family: Family, guarantee: Guarantee) -> float:
+        """Return the least scale, if the exact loss is known to fall as the noise grows."""
+        noise = family(1.0)
+        if not noise.monotone:
+            raise Refused(
+                f"The exact loss with {type(noise).__name__} noise may rise where the noise grows (M6), so no least scale "
+                "can be searched for.",
+                allowed="self-decomposable noise: pf.Laplace, pf.Gaussian or pf.GeneralizedCauchy",
+                instead="bound=pf.GWM() to calibrate, and pf.loss(..., bound=pf.Exact()) to see the true loss",
+            )
+        self.tolerance = _TOLERANCE / 100 if isinstance(guarantee, Pure) else _TOLERANCE
+        return super().least_scale(family, guarantee)
+
+    def enough(self, family: Family, guarantee: Guarantee) -> float:
+        """Return the scale that the transport bound asks for."""
+        return self.ceiling.least_scale(family, guarantee)
+
+    def _largest(self, loss: Callable[[Pair], float]) -> Worst:
+        return max(
+            (Worst(loss(pair), pair) for pair in (self.pair, self.pair.swapped())), key=lambda worst: worst.value
+        )
+
+    def _on_field(
+        self, noise: Noise, losses: Callable[[Field], tuple[float, float]], ceiling: Callable[[], Worst]
+    ) -> Worst:
+        """Return the larger loss of both orders, no more than the transport bound says."""
+        if self._field is None or self._noise != noise:
+            self._noise, self._field = noise, _FIELDS[type(noise)](self._atoms, noise)
+        forth, back = losses(self._field)
+        worst = Worst(forth, self.pair) if forth >= back else Worst(back, self.pair.swapped())
+        return Worst(min(worst.value, ceiling().value), worst.pair)
+
+
+def _both(field: Field, loss: Callable[[Field], float]) -> tuple[float, float]:
+    """Return a loss in both orders."""
+    return loss(field), loss(field.swapped())
+
+
+@final
+class GaussianPart(Part):
+    """One pair of Gaussian laws with Gaussian noise, in closed form (M15)."""
+
+    certainty = Certainty.EXACT
+
+    def __init__(self, pair: Pair, noise: Noise) -> None:
+        if not isinstance(noise, Gaussian):
+            raise Refused(
+                f"The exact loss of Gaussian laws with {type(noise).__name__} noise.",
+                allowed="pf.Gaussian noise for Gaussian laws",
+                instead="noise=pf.Gaussian, or bound=pf.GWM() where both laws have one covariance",
+            )
+        self.pair = pair
+        self.sensitivity = 1.0
+
+    def pure(self, noise: Noise) -> Worst:
+        """Return ∞ unless both laws are one."""
+        del noise
+        return Worst(0.0 if self.pair.mu == self.pair.nu else math.inf, self.pair)
+
+    def renyi(self, noise: Noise, alpha: float) -> Worst:
+        """Return D_α of two Gaussians in the worse order."""
+        return self._largest(lambda mu, nu: gaussian.renyi(mu, nu, noise, alpha))
+
+    def delta(self, noise: Noise, epsilon: float) -> Worst:
+        """Return the hockey stick of a translation; by Rényi orders where covariances differ."""
+        deltas = self._largest(lambda mu, nu: gaussian.hockey_stick(mu, nu, noise, epsilon) or 0.0)
+        mu, nu = self.pair
+        if isinstance(mu, GaussianLaw) and isinstance(nu, GaussianLaw) and (mu.covariance == nu.covariance).all():
+            return deltas
+        return super().delta(noise, epsilon)
+
+    def _largest(self, loss: Callable[[GaussianLaw, GaussianLaw], float]) -> Worst:
+        found: list[Worst] = []
+        for pair in (self.pair, self.pair.swapped()):
+            mu, nu = pair
+            if isinstance(mu, GaussianLaw) and isinstance(nu, GaussianLaw):
+                found.append(Worst(loss(mu, nu), pair))
+        return max(found, key=lambda worst: worst.value)

@@ -1,0 +1,182 @@
+"""Two noisy laws as densities p and q, in units of the noise's scale: values, how fast they can change, and tails.
+
+For each noise a `Field` says what quadrature needs to be sure of its error. Around a centre c write ζ(c + ω − x) =
+ζ(c − x)·g(ω, x) for complex ω. If |g − 1| ≤ G − 1 for all atoms x, then |p(c + ω)| ≤ G·p(c) and |q(c + ω)| ≥ (2 − G)·q(c):
+no zero of q is near, p^α q^{1−α} is analytic there, and at most G^α (2 − G)^{1−α} times as large as in the centre.
+"""
+
+import abc
+import math
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.bounds.pairs import Pair, finite_laws
+from pufferflow.law import Law
+from pufferflow.law.atoms import exactly
+from pufferflow.noise import Floats, Noise
+from pufferflow.rounding import UNIT
+
+CELLS = 1 << 21
+Flags = npt.NDArray[np.bool_]
+
+
+@final
+class Mixture:
+    """The density of X + noise for a finite law X: atoms of shape (n, d) in units, and the logs of their weights."""
+
+    def __init__(self, atoms: Floats, log_weights: Floats, unit: Noise) -> None:
+        self.atoms, self.log_weights, self.unit = atoms, log_weights, unit
+
+    def log_terms(self, points: Floats) -> Floats:
+        """Return log(weight · ζ(point − atom)) for N points, of shape (N, n)."""
+        steps = points[:, None, :] - self.atoms[None, :, :]
+        return self.unit.logpdf(steps).sum(axis=-1) + self.log_weights
+
+    def log_density(self, points: Floats) -> Floats:
+        """Return the log density at points of shape (N, d)."""
+        return in_rows(points, len(self.atoms), lambda some: log_sum(self.log_terms(some)))
+
+    def mass(self, low: Floats, high: Floats) -> Floats:
+        """Return the probability of intervals on R, from the tails that lose least."""
+
+        def some(ends: Floats) -> Floats:
+            left, right = (ends[:, i, None] - self.atoms[None, :, 0] for i in (0, 1))
+            above = left > 0
+            first, second = self.unit.tail(np.where(above, left, -right)), self.unit.tail(np.where(above, right, -left))
+            straddling = ~above & (right > 0)
+            between = np.where(
+                straddling, 1 - self.unit.tail(np.abs(left)) - self.unit.tail(np.abs(right)), first - second
+            )
+            return np.maximum(between, 0.0) @ np.exp(self.log_weights)
+
+        return in_rows(np.stack([low, high], axis=1), len(self.atoms), some)
+
+
+@final
+class Atoms:
+    """What of a pair does not depend on the noise's scale: atoms of shape (n, d) around their middle, and weights."""
+
+    def __init__(self, pair: Pair, reach: float) -> None:
+        mu, nu = finite_laws(pair)
+        self.left, self.right = centred(mu, nu)
+        self.log_left, self.log_right = np.log(mu.probabilities), np.log(nu.probabilities)
+        self.reach = reach
+        """W_∞ in the norm of the noise."""
+        both = np.concatenate([self.left, self.right])
+        self.low, self.high = both.min(axis=0), both.max(axis=0)
+        self.knots = [np.unique(column) for column in both.T]
+        """The coordinates that occur, for each axis."""
+
+
+class Field(abc.ABC):
+    """Both densities of a pair under one noise."""
+
+    def __init__(self, atoms: Atoms, noise: Noise) -> None:
+        unit, scale = noise.at(1.0), noise.scale
+        self.p = Mixture(atoms.left / scale, atoms.log_left, unit)
+        self.q = Mixture(atoms.right / scale, atoms.log_right, unit)
+        self.low, self.high = atoms.low / scale, atoms.high / scale
+        self.range = float((self.high - self.low).max())
+        self.knots = [knots / scale for knots in atoms.knots]
+        self.reach = atoms.reach / scale * (1 + 4 * UNIT)
+        self.dimension = len(self.knots)
+
+    @property
+    def effort(self) -> int:
+        """How many terms a density takes at one point."""
+        return len(self.p.atoms) + len(self.q.atoms)
+
+    def swapped(self) -> Self:
+        """Return the field of the pair in the other order."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.p, other.q = self.q, self.p
+        return other
+
+    def log_densities(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return log p and log q."""
+        return self.p.log_density(points), self.q.log_density(points)
+
+    @abc.abstractmethod
+    def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:
+        """Return, for each axis, centres, half widths and measures of pieces, and what a log integral beyond adds.
+
+        Between pieces both densities are analytic. A measure is the piece's width, or 1 for a piece of width 0 that
+        stands for a whole exponential tail.
+        """
+
+    def horizon(self) -> tuple[float, float]:
+        """Return a distance from the atoms, and what |log(p/q)| is at most beyond it."""
+        return 0.0, math.inf
+
+    @abc.abstractmethod
+    def growth(self, centres: Floats, sizes: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
+        """Return log f at the centres, and what log|f| can gain within `sizes`: for complex and for real steps.
+
+        f = p^α q^{1−α}; the first gain is ∞ where q may vanish.
+        """
+
+    @abc.abstractmethod
+    def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return log(p/q) at the centres on R, and how far below and above it may be within `sizes`."""
+
+    @abc.abstractmethod
+    def blur(self, points: Floats) -> Floats:
+        """Return how much rounding of the atoms may change log p or log q at points."""
+
+
+class UniformField(Field):
+    """A field whose growth G is the same for all atoms that are as far away: Laplace and generalized Cauchy noise."""
+
+    @abc.abstractmethod
+    def log_growth(self, centres: Floats, sizes: Floats) -> Floats:
+        """Return log G for complex steps up to `sizes` in every coordinate; ∞ where nothing is known."""
+
+    def growth(self, centres: Floats, sizes: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
+        """Return log f and its gains, by G."""
+        log_p, log_q = self.log_densities(centres)
+        wide = self.log_growth(centres, sizes)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            shrink = np.where(wide < math.log(2), -np.log(np.maximum(2 - np.exp(np.minimum(wide, 1.0)), 0.0)), math.inf)
+        return alpha * log_p - (alpha - 1) * log_q, alpha * wide + (alpha - 1) * shrink, (2 * alpha - 1) * wide
+
+    def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the log ratio, which moves by no more than log G twice."""
+        log_p, log_q = self.log_densities(centres)
+        change = 2 * self.log_growth(centres, sizes)
+        return log_p - log_q, change, change
+
+
+def centred(mu: Law, nu: Law) -> tuple[Floats, Floats]:
+    """Return the atoms of both laws as (n, d) floats around the middle of their hull: translation changes no loss."""
+    left, right = (law.values.reshape(len(law), -1) for law in (mu, nu))
+    if object in (left.dtype, right.dtype):
+        left, right = exactly(left), exactly(right)
+    low, high = np.minimum(left.min(axis=0), right.min(axis=0)), np.maximum(left.max(axis=0), right.max(axis=0))
+    middle = low / 2 + high / 2
+    first, second = ((values - middle).astype(np.float64) for values in (left, right))
+    return first, second
+
+
+def log_sum(terms: Floats) -> Floats:
+    """Return the log of sums of exponentials along the last axis."""
+    top = terms.max(axis=-1)
+    with np.errstate(under="ignore", invalid="ignore"):
+        total = np.exp(terms - np.where(np.isfinite(top), top, 0.0)[..., None]).sum(axis=-1)
+    with np.errstate(divide="ignore"):
+        return top + np.log(total)
+
+
+def in_rows(points: Floats, width: int, function: Any) -> Floats:
+    """Apply a function of some rows to all rows, few enough at a time that rows × width fits in memory."""
+    rows = max(CELLS // max(width, 1), 1)
+    if len(points) <= rows:
+        return function(points)
+    return np.concatenate([function(points[at : at + rows]) for at in range(0, len(points), rows)])
+
+
+def float_error(log_values: Floats, count: int) -> Floats:
+    """Return how far a log density may be off by rounding of its terms and their sum."""
+    return 4 * UNIT * (np.abs(log_values) + math.log2(count + 1) + 8)

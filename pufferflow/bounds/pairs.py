@@ -1,0 +1,104 @@
+"""Pairs of laws: the answer under two values of a secret, and where they come from."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+from pufferflow.errors import Misuse, Refused
+from pufferflow.law import GaussianLaw, Law
+
+AnyLaw = Law | GaussianLaw
+
+
+@final
+@dataclass(frozen=True)
+class Pair:
+    """The laws of an answer under two values of a secret, with the prior and the secrets they belong to, if known.
+
+    It unpacks like the tuple (mu, nu), which is taken in its place wherever pairs are asked for.
+
+    >>> import pufferflow as pf
+    >>> mu, nu = pf.Pair(pf.Law.point(0), pf.Law.point(1), prior="independent", secrets=("no", "yes"))
+    >>> nu
+    Law([1], [Fraction(1, 1)])
+    """
+
+    mu: AnyLaw
+    nu: AnyLaw
+    prior: Any = None
+    secrets: tuple[Any, Any] | None = None
+
+    def __iter__(self) -> Iterator[AnyLaw]:
+        """Give both laws in order."""
+        return iter((self.mu, self.nu))
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+        return self.mu.dimension
+
+    def swapped(self) -> "Pair":
+        """Return the pair in the other order."""
+        return Pair(self.nu, self.mu, self.prior, self.secrets and self.secrets[::-1])
+
+
+def read_pairs(pairs: object) -> list[Pair]:
+    """Return the pairs given, each once; every bound takes them in both orders."""
+    if isinstance(pairs, Pair | Law | GaussianLaw) or not isinstance(pairs, Iterable):
+        raise _bad_pairs(f"The pairs are of type {type(pairs).__name__}.")
+    read = [_read_pair(pair) for pair in cast(Iterable[object], pairs)]
+    if not read:
+        raise _bad_pairs("No pairs were given: nothing would be hidden from anybody.")
+    dimensions = {law.dimension for pair in read for law in pair}
+    if len(dimensions) > 1:
+        raise Misuse(
+            f"The laws have dimensions {sorted(dimensions)}.",
+            allowed="laws of one dimension",
+            instead="law.map(...) to bring them to one dimension",
+        )
+    known: set[tuple[AnyLaw, AnyLaw]] = set()
+    distinct: list[Pair] = []
+    for pair in read:
+        if (pair.mu, pair.nu) not in known:
+            known.update([(pair.mu, pair.nu), (pair.nu, pair.mu)])
+            distinct.append(pair)
+    return distinct
+
+
+def _read_pair(given: object) -> Pair:
+    if isinstance(given, Pair):
+        pair = given
+    elif isinstance(given, tuple | list) and len(cast(tuple[Any, ...], given)) == 2:
+        pair = Pair(*cast(tuple[AnyLaw, AnyLaw], given))
+    else:
+        raise _bad_pairs(f"A pair is of type {type(given).__name__}.")
+    kinds = {type(law) for law in pair}
+    if not kinds <= {Law, GaussianLaw}:
+        raise _bad_pairs(f"A pair has laws of types {sorted(kind.__name__ for kind in kinds)}.")
+    if len(kinds) > 1:
+        raise Misuse(
+            "A pair has a finite and a Gaussian law.",
+            allowed="the same kind on both sides; they are infinitely far apart",
+            instead="two pf.Law, or two pf.GaussianLaw",
+        )
+    return pair
+
+
+def _bad_pairs(problem: str) -> Misuse:
+    return Misuse(
+        problem,
+        allowed="a list of pairs of laws, (mu, nu) or pf.Pair",
+        instead="[(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.4, 0.6]))]",
+    )
+
+
+def finite_laws(pair: Pair) -> tuple[Law, Law]:
+    """Return both laws of a pair that is known to be finite."""
+    mu, nu = pair
+    if isinstance(mu, Law) and isinstance(nu, Law):
+        return mu, nu
+    raise Refused(
+        "A pair of Gaussian laws where finite ones are needed.",
+        allowed="a pair of pf.Law",
+        instead="bound=pf.GWM() or pf.DAGWM() for Gaussian laws, or pf.Exact() with pf.Gaussian noise",
+    )

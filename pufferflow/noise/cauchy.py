@@ -1,0 +1,161 @@
+"""Generalized Cauchy noise: heavy tails, for laws whose outliers lie far away (M11)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+from scipy import special
+
+from pufferflow.errors import Refused
+from pufferflow.noise import cauchy_moments
+from pufferflow.noise.noise import Family, Floats, Noise, read_above, read_scale
+from pufferflow.rounding import UNIT, lifted
+
+_ALMOST = 1e-13
+_FAR = 1e100
+
+
+@final
+@dataclass(frozen=True)
+class GeneralizedCauchy(Noise):
+    """Generalized Cauchy noise with density ∝ (1 + (x/scale)²)^(−k/2), k > 1; Cauchy's own law for k = 2 (M11).
+
+    It is scale/√(k−1) times Student's t with k − 1 degrees of freedom. Its pure loss, k·asinh(z/(2·scale)), grows only
+    logarithmically with the shift, so with `pf.DAGWM` far but rare movements cost little. The price is its tail: there
+    is no expected error for k ≤ 2 and no variance for k ≤ 3 (both are then infinite; ask `interval` instead).
+
+    >>> noise = GeneralizedCauchy(1.0, k=4)
+    >>> round(noise.renyi(1.0, alpha=2), 6), round(noise.expected_error, 6), round(noise.variance, 6)
+    (1.287854, 0.63662, 1.0)
+    >>> GeneralizedCauchy(1.0).variance
+    inf
+    """
+
+    norm: ClassVar[float] = 2.0
+
+    scale: float
+    k: float = 2.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", read_scale(self.scale))
+        object.__setattr__(self, "k", read_above(self.k, "k", 1.0, "k=2"))
+
+    @classmethod
+    def of(cls, k: float) -> Family:
+        """Return the family with this k, for `pf.calibrate`.
+
+        >>> GeneralizedCauchy.of(k=4)(2.0)
+        GeneralizedCauchy(scale=2.0, k=4.0)
+        """
+        return cls(0.0, k).at
+
+    def at(self, scale: float) -> Self:
+        """Return the noise with this k and another scale."""
+        return type(self)(scale, self.k)
+
+    def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
+        """Return d·D_α(radius/√d): for even k and integer m the loss is concave in the squared shift (M11)."""
+        if dimension == 1:
+            return self.renyi(radius, alpha)
+        m = self.k * (alpha - 1) / 2
+        if self.k % 2 or m % 1:
+            raise Refused(
+                f"Generalized Cauchy noise with k={self.k:g} and order {alpha:g} for an answer of {dimension} "
+                "coordinates: the worst shift of given length is not known.",
+                allowed="even k, and k·(alpha − 1)/2 a whole number",
+                instead="bound=pf.DAGWM(), which goes coordinate by coordinate, or k=2 with a whole alpha",
+            )
+        return dimension * self.renyi(radius / math.sqrt(dimension) * (1 + 2 * UNIT), alpha) * (1 + UNIT)
+
+    def pure_within(self, radius: float, dimension: int = 1) -> float:
+        """Return d·D_∞(radius/√d): asinh(√w/2) is concave in w, so equal movements cost most."""
+        if dimension == 1:
+            return self.pure(radius)
+        return dimension * self.pure(radius / math.sqrt(dimension) * (1 + 2 * UNIT)) * (1 + UNIT)
+
+    def convex(self, alpha: float) -> bool:
+        """Say yes if k(α−1) ≥ 1: E grows like u^{k(α−1)} (M5)."""
+        return self.k * (alpha - 1) >= 1
+
+    def _renyi(self, units: Floats, alpha: float) -> Floats:
+        """Return log E(u²)/(α−1), at most the pure loss."""
+        logs = cauchy_moments.log_moment(units, self.k, self.k * (alpha - 1) / 2)
+        return np.minimum(lifted(logs / (alpha - 1), 2 * UNIT), self._pure(units))
+
+    def _pure(self, units: Floats) -> Floats:
+        return lifted(self.k * np.arcsinh(units / 2), 4 * UNIT)
+
+    def _delta(self, units: Floats, epsilon: float) -> Floats:
+        """Return P(S) − e^ε Q(S) on the set S where the density ratio is above e^ε, an interval found by a quadratic.
+
+        (1 + y²) ≥ c·(1 + (y−u)²) with c = e^{2ε/k}: for c = 1 the half line y ≥ u/2, else y between
+        (cu ± √(cu² − (c−1)²))/(c−1), empty unless u ≥ 2·sinh(ε/k), which is M11's D_∞.
+        """
+        rise = math.expm1(2 * epsilon / self.k)
+        if rise == math.inf:
+            return np.where(self._pure(units) > epsilon, 1.0, 0.0)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if rise == 0:
+                low, high = units / 2, np.full(units.shape, math.inf)
+            else:
+                # c·u² − rise² as a product, so that it does not cancel near the edge of S
+                edge = rise / math.sqrt(1 + rise)
+                root = np.sqrt((1 + rise) * np.maximum((units - edge) * (units + edge), 0.0))
+                far = (1 + rise) * units + root
+                # the product of both ends is (c − 1 + c·u²)/(c − 1)
+                low, high = (rise + (1 + rise) * units * units) / far, far / rise
+        p, p_error = self._between(low - units, high - units)
+        q, q_error = self._between(low, high)
+        factor = math.exp(min(epsilon, 700.0))
+        delta = np.maximum(p - factor * q, 0.0) + p_error + factor * q_error
+        delta = np.where(units < _FAR, delta, 1.0)  # squares leave the floats
+        return np.where(self._pure(units) > epsilon, delta, 0.0)
+
+    def _between(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return P(low < noise < high), from the tails that lose least, and how far it can be off."""
+        above, below = self._tail(np.abs(low)), self._tail(np.abs(high))
+        straddling = (low < 0) & (high > 0)
+        between = np.where(straddling, 1.0 - above - below, np.abs(above - below))
+        return between, _ALMOST * (between + np.where(straddling, 0.0, np.maximum(above, below)))
+
+    def _logpdf(self, units: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            size = np.where(np.abs(units) < 1e100, np.log1p(units * units), 2 * np.log(np.maximum(np.abs(units), 1.0)))
+        return -self.k / 2 * size + cauchy_moments.log_constant(self.k)
+
+    def _tail(self, units: Floats) -> Floats:
+        """Return half of the regularised incomplete beta function, from the end where it does not cancel."""
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            square = units * units
+            out = special.betainc((self.k - 1) / 2, 0.5, 1 / (1 + square)) / 2
+            close = 0.5 - special.betainc(0.5, (self.k - 1) / 2, square / (1 + square)) / 2
+            tails = np.where(square > 1, out, close)
+            # squares that leave the floats: the tail is its leading term, (2/(k−1))·x^(1−k)·(β_k/2), to 1e−200
+            leading = np.exp(cauchy_moments.log_constant(self.k) - (self.k - 1) * np.log(np.maximum(units, 1.0)))
+        return np.where(units > 1e100, leading / (self.k - 1), tails)
+
+    def _reach(self, tails: Floats) -> Floats:
+        """Return the quantile of Student's t, or that of the tail's leading term far out."""
+        with np.errstate(over="ignore", divide="ignore"):
+            inside = -special.stdtrit(self.k - 1, np.maximum(tails, 1e-250)) / math.sqrt(self.k - 1)
+            leading = np.exp(
+                (cauchy_moments.log_constant(self.k) - math.log(self.k - 1) - np.log(tails)) / (self.k - 1)
+            )
+        return np.where((inside < 1e8) & np.isfinite(inside), np.maximum(inside, 0.0), np.minimum(leading, 1e300))
+
+    def precise_tail(self, units: Any, mp: Any) -> Any:
+        """Return I_{1/(1+u²)}((k−1)/2, ½)/2."""
+        half = mp.mpf(1) / 2
+        power = (mp.mpf(self.k) - 1) / 2
+        if units * units > 1:
+            return mp.betainc(power, half, 0, 1 / (1 + units * units), regularized=True) / 2
+        return half - mp.betainc(half, power, 0, units * units / (1 + units * units), regularized=True) / 2
+
+    def _mean_size(self) -> float:
+        """Return 2β_k/(k−2), for k > 2."""
+        return 2 * math.exp(cauchy_moments.log_constant(self.k)) / (self.k - 2) if self.k > 2 else math.inf
+
+    def _mean_square(self) -> float:
+        """Return 1/(k−3), for k > 3."""
+        return 1 / (self.k - 3) if self.k > 3 else math.inf

@@ -1,0 +1,345 @@
+"""What a noise states of itself: its losses when the answer moves, its width, and how it is drawn.
+
+A noise is a law ζ on R, symmetric around 0, used independently in every coordinate of an answer. A loss of a shift z is
+a divergence between ζ_z and ζ, and every loss is rounded up. A family of noises is closed under stretching, so each
+file states the losses at scale 1 and this one does the rest.
+"""
+
+import abc
+import math
+import numbers
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, ClassVar, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.errors import Misuse, Refused
+from pufferflow.guarantees import Guarantee
+from pufferflow.noise import drawing
+from pufferflow.noise.drawing import Noisy
+from pufferflow.reading import (
+    finite_number,
+    finite_number_above,
+    finite_number_at_least_zero,
+    order_above_one,
+)
+from pufferflow.rounding import Array, quotient_above
+
+Floats = npt.NDArray[np.float64]
+Family = Callable[[float], "Noise"]
+"""A noise without its scale: `pf.Laplace` itself, or `pf.GeneralizedCauchy.of(k=4)`; given a scale it is a noise."""
+
+
+class Noise(abc.ABC):
+    """Base of the noises.
+
+    To add one, write a frozen dataclass with a field or property `scale`, and what is abstract below: everything in
+    units of the scale, for shifts ≥ 0.
+    """
+
+    norm: ClassVar[float]
+    """The norm on R^d in which the loss of a ball is known: 1 or 2."""
+    symmetric: ClassVar[bool] = True
+    """Whether ζ is symmetric; where it is not, the losses of z and −z differ, and bounds measure both."""
+    monotone: ClassVar[bool] = True
+    """Whether the exact loss of any two laws falls as the scale grows: so if ζ is self-decomposable (M6)."""
+
+    scale: float
+
+    @abc.abstractmethod
+    def at(self, scale: float) -> Self:
+        """Return the noise of this family with another scale."""
+
+    @classmethod
+    def family(cls, guarantee: Guarantee) -> Family:
+        """Return the family to calibrate for a promise where only the class was named."""
+        del guarantee
+        return cls
+
+    def convex(self, alpha: float) -> bool:
+        """Say whether exp((α−1)·D_α) is convex in the shift, so that on R the quantile coupling is optimal (M5)."""
+        del alpha
+        return False
+
+    # Losses of a shift
+
+    @overload
+    def renyi(self, shift: float, alpha: float) -> float: ...
+    @overload
+    def renyi(self, shift: npt.ArrayLike, alpha: npt.ArrayLike) -> Floats: ...
+    def renyi(self, shift: npt.ArrayLike, alpha: npt.ArrayLike) -> float | Floats:
+        """Return D_α(ζ_shift ‖ ζ), the Rényi divergence of order alpha between the noise around two answers.
+
+        >>> import pufferflow as pf
+        >>> round(pf.Laplace(1.0).renyi(1.0, alpha=2), 9)
+        0.61912363
+        """
+        if np.ndim(alpha) == 0:
+            order = order_above_one(alpha)
+            return self._answered(shift, lambda units: self._renyi(units, order), math.inf)
+        shifts, orders = np.broadcast_arrays(_numbers(shift, "shift"), _numbers(alpha, "alpha"))
+        losses = np.empty(orders.shape)
+        for order in np.unique(orders).tolist():
+            losses[orders == order] = self.renyi(shifts[orders == order], order)
+        return losses
+
+    @overload
+    def pure(self, shift: float) -> float: ...
+    @overload
+    def pure(self, shift: npt.ArrayLike) -> Floats: ...
+    def pure(self, shift: npt.ArrayLike) -> float | Floats:
+        """Return D_∞(ζ_shift ‖ ζ), the largest log ratio of the densities around two answers.
+
+        >>> import pufferflow as pf
+        >>> pf.Laplace(2.0).pure([0, 1, 3])
+        array([0. , 0.5, 1.5])
+        """
+        return self._answered(shift, self._pure, math.inf)
+
+    @overload
+    def delta(self, shift: float, epsilon: float) -> float: ...
+    @overload
+    def delta(self, shift: npt.ArrayLike, epsilon: npt.ArrayLike) -> Floats: ...
+    def delta(self, shift: npt.ArrayLike, epsilon: npt.ArrayLike) -> float | Floats:
+        """Return the least δ with which the noise around two answers is (epsilon, δ)-close: the hockey stick.
+
+        >>> import pufferflow as pf
+        >>> round(pf.Gaussian(1.0).delta(1.0, epsilon=0.0), 6)
+        0.382925
+        """
+        if np.ndim(epsilon) == 0:
+            value = finite_number_at_least_zero(epsilon, "epsilon")
+            return self._answered(shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0)
+        shifts, epsilons = np.broadcast_arrays(_numbers(shift, "shift"), _numbers(epsilon, "epsilon"))
+        losses = np.empty(epsilons.shape)
+        for value in np.unique(epsilons).tolist():
+            losses[epsilons == value] = self.delta(shifts[epsilons == value], value)
+        return losses
+
+    @overload
+    def tv(self, shift: float) -> float: ...
+    @overload
+    def tv(self, shift: npt.ArrayLike) -> Floats: ...
+    def tv(self, shift: npt.ArrayLike) -> float | Floats:
+        """Return the total variation between ζ_shift and ζ: the hockey stick at ε = 0.
+
+        >>> import pufferflow as pf
+        >>> round(pf.Laplace(1.0).tv(2.0), 6)
+        0.632121
+        """
+        return self.delta(shift, np.float64(0.0))
+
+    # Losses of a ball: the largest over all shifts of norm `radius` or less
+
+    def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
+        """Return the largest Rényi loss over shifts in R^dimension of norm (see `norm`) at most `radius`."""
+        del dimension
+        return self.renyi(radius, alpha)
+
+    def pure_within(self, radius: float, dimension: int = 1) -> float:
+        """Return the largest pure loss over shifts in R^dimension of norm at most `radius`."""
+        del dimension
+        return self.pure(radius)
+
+    def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float | None:
+        """Return the largest hockey stick over shifts of norm at most `radius`; None where it is not known."""
+        return self.delta(radius, epsilon) if dimension == 1 else None
+
+    # The law itself
+
+    @overload
+    def logpdf(self, x: float) -> float: ...
+    @overload
+    def logpdf(self, x: npt.ArrayLike) -> Floats: ...
+    def logpdf(self, x: npt.ArrayLike) -> float | Floats:
+        """Return the logarithm of the density at x.
+
+        >>> import pufferflow as pf
+        >>> pf.Laplace(0.5).logpdf([0.0, 1.0])
+        array([ 0., -2.])
+        """
+        at = _numbers(x, "x")
+        if self.scale == 0:
+            return _shaped(np.where(at == 0, math.inf, -math.inf))
+        with np.errstate(over="ignore"):
+            return _shaped(self._logpdf(at / self.scale) - math.log(self.scale))
+
+    @overload
+    def tail(self, x: float) -> float: ...
+    @overload
+    def tail(self, x: npt.ArrayLike) -> Floats: ...
+    def tail(self, x: npt.ArrayLike) -> float | Floats:
+        """Return P(noise > x), exact to about 13 digits however far out x is.
+
+        >>> import pufferflow as pf
+        >>> pf.Laplace(1.0).tail(0.0)
+        0.5
+        """
+        at = _numbers(x, "x")
+        if self.scale == 0:
+            return _shaped(np.where(at < 0, 1.0, 0.0))
+        with np.errstate(over="ignore"):
+            units = at / self.scale
+        tails = self._tail(np.abs(units))
+        return _shaped(np.where(units >= 0, tails, 1.0 - tails))
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the interval around 0 that holds the noise with this probability, rounded outwards.
+
+        >>> import pufferflow as pf
+        >>> low, high = pf.Laplace(1.0).interval(0.95)
+        >>> round(high, 4)
+        2.9957
+        """
+        allowed, instead = "a number with 0 < confidence < 1", "interval(0.95)"
+        share = finite_number_above(confidence, "confidence", allowed=allowed, instead=instead)
+        if not 0 < share < 1:
+            raise Misuse(f"confidence is {share}.", allowed=allowed, instead=instead)
+        half = float(self._reach(np.asarray((1 - share) / 2))) * (1 + 1e-12) * self.scale
+        return -half, half
+
+    @property
+    def expected_error(self) -> float:
+        """The expected absolute value of the noise; infinite where it does not exist."""
+        return self._mean_size() * self.scale if self.scale else 0.0
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise; infinite where there is none."""
+        return self._mean_square() * self.scale * self.scale if self.scale else 0.0
+
+    # Drawing
+
+    def sample(self, size: int | tuple[int, ...] = 1, rng: np.random.Generator | None = None) -> Floats:
+        """Return independent draws of the noise, on the grid of `noise.grid`.
+
+        Without `rng` they come from the operating system's randomness. A seeded Generator is for tests and
+        simulations: what it draws can be drawn again by anybody. To publish an answer use `release`, which says of its
+        result whether it may be published. The sampler is described in `pufferflow.noise.drawing`.
+
+        >>> import pufferflow as pf
+        >>> pf.Laplace(1.0).sample(3).shape
+        (3,)
+        """
+        return drawing.sample(self, size, rng)
+
+    def release(self, answers: npt.ArrayLike, rng: np.random.Generator | None = None, grid: Any = None) -> Noisy:
+        """Return the answers with noise added, all on one grid that does not depend on them (M13).
+
+        The grid is the power of two next below scale/1024, or the width given as `grid` (at most scale/1024). Bringing
+        answers onto it moves each by up to half its width; two answers come up to one width further apart, which the
+        calibration has to count unless all answers are multiples of it.
+
+        >>> import pufferflow as pf
+        >>> noisy = pf.Laplace(1.0).release([10, 20])
+        >>> noisy.values.shape, noisy.for_release, noisy.grid
+        ((2,), True, Fraction(1, 1024))
+        """
+        return drawing.release(self, answers, rng, grid)
+
+    # What a family states, in units of its scale, for u ≥ 0
+
+    @abc.abstractmethod
+    def _renyi(self, units: Floats, alpha: float) -> Floats:
+        """Return D_α of shifts, rounded up."""
+
+    @abc.abstractmethod
+    def _pure(self, units: Floats) -> Floats:
+        """Return D_∞ of shifts, rounded up."""
+
+    @abc.abstractmethod
+    def _delta(self, units: Floats, epsilon: float) -> Floats:
+        """Return the hockey stick of shifts, rounded up."""
+
+    @abc.abstractmethod
+    def _logpdf(self, units: Floats) -> Floats:
+        """Return the log density (of either sign of x)."""
+
+    @abc.abstractmethod
+    def _tail(self, units: Floats) -> Floats:
+        """Return P(noise > u) for u ≥ 0, to a relative 1e-13."""
+
+    @abc.abstractmethod
+    def _reach(self, tails: Floats) -> Floats:
+        """Return the u ≥ 0 with P(noise > u) = tail ≤ 1/2, to a relative 1e-12 or so."""
+
+    @abc.abstractmethod
+    def precise_tail(self, units: Any, mp: Any) -> Any:
+        """Return P(noise > u) for u ≥ 0 in mpmath's numbers, at its current precision; for draws that floats leave."""
+
+    @abc.abstractmethod
+    def _mean_size(self) -> float:
+        """Return E|noise|."""
+
+    @abc.abstractmethod
+    def _mean_square(self) -> float:
+        """Return E noise²."""
+
+    def reach(self, tails: Floats) -> Floats:
+        """Return the points, in units, beyond which a given share of the noise lies; a starting point for draws."""
+        return self._reach(tails)
+
+    def _answered(self, shift: npt.ArrayLike, loss: Callable[[Floats], Floats], far: float) -> Any:
+        """Return the losses of shifts of any shape, sign and size; without noise, any shift tells everything."""
+        moves = np.abs(_numbers(shift, "shift"))
+        if self.scale == 0:
+            return _shaped(np.where(moves > 0, far, 0.0))
+        units = np.atleast_1d(quotient_above(moves, self.scale))
+        losses = np.where(units > 0, far, 0.0)
+        near = np.isfinite(units) & (units > 0)
+        losses[near] = loss(units[near])
+        return _shaped(losses.reshape(moves.shape))
+
+
+def read_scale(value: object) -> float:
+    """Return a scale: a finite number ≥ 0, not below what was given."""
+    allowed, instead = "a finite number >= 0 (0 is no noise at all)", "scale=1.0"
+    scale = finite_number_above(value, "scale", allowed=allowed, instead=instead)
+    if scale < 0:
+        raise Misuse(f"scale is {scale}.", allowed=allowed, instead=instead)
+    return scale + 0.0
+
+
+def read_above(value: object, name: str, least: float, instead: str) -> float:
+    """Return a finite number above a limit."""
+    allowed = f"a finite number > {least:g}"
+    number = finite_number(value, name, allowed=allowed, instead=instead)
+    if not number > least:
+        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+    return number
+
+
+def one_dimensional(noise: Noise, dimension: int) -> None:
+    """Refuse vectors for a noise whose loss of a ball is known on R only."""
+    if dimension > 1:
+        raise Refused(
+            f"{type(noise).__name__} noise for an answer of {dimension} coordinates.",
+            allowed="an answer of one coordinate",
+            instead="noise=pf.Laplace or noise=pf.Gaussian",
+        )
+
+
+def _numbers(values: object, name: str) -> Floats:
+    allowed = "a number, or an array of numbers"
+    instead = f"{name}=1.0"
+    if isinstance(values, Decimal) or (isinstance(values, numbers.Real) and not isinstance(values, float)):
+        return np.asarray(finite_number_above(abs(values), name, allowed=allowed, instead=instead)) * (
+            1 if values >= 0 else -1
+        )
+    try:
+        array: Array = np.asarray(values)
+        if array.dtype.kind not in "iuf":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise Misuse(f"{name} is no number.", allowed=allowed, instead=instead) from error
+    if np.isnan(array).any():
+        raise Misuse(f"{name} is NaN.", allowed=allowed, instead=instead)
+    return array
+
+
+def _shaped(values: Array) -> Any:
+    """Return a float for a single number, an array otherwise."""
+    return float(values) if values.ndim == 0 else values

@@ -1,0 +1,204 @@
+"""Staircase noise: the least expected error any noise can have for a pure promise (M12)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.noise.noise import Family, Floats, Noise, one_dimensional, read_above, read_scale
+from pufferflow.reading import finite_number
+from pufferflow.errors import Misuse
+from pufferflow.rounding import UNIT, lifted
+
+_MOST_STEPS = 10_000
+
+
+@final
+@dataclass(frozen=True)
+class Staircase(Noise):
+    """Staircase noise: e^(−ε) less likely at every step of one sensitivity, the fall set at a share gamma of it (M12).
+
+    A movement by the sensitivity costs exactly epsilon, and any smaller one no more. `gamma` is the one with the least
+    expected error, 1/(1 + e^(ε/2)), unless given. The density has jumps, so the loss of two laws need not fall as the
+    noise grows: `pf.Exact` measures it, but does not calibrate it.
+
+    >>> noise = Staircase(sensitivity=1.0, epsilon=2.0)
+    >>> noise.pure([0.5, 1.0, 1.5]), noise.expected_error < Laplace(0.5).expected_error
+    (array([2., 2., 4.]), True)
+    """
+
+    norm: ClassVar[float] = 1.0
+    monotone: ClassVar[bool] = False
+
+    sensitivity: float
+    epsilon: float
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", read_scale(self.sensitivity))
+        object.__setattr__(self, "epsilon", read_above(self.epsilon, "epsilon", 0.0, "epsilon=1.0"))
+        allowed, instead = "a number with 0 <= gamma <= 1", "leaving gamma out for the best one"
+        gamma = 1 / (1 + math.exp(min(self.epsilon, 1400.0) / 2)) if self.gamma is None else self.gamma
+        gamma = finite_number(gamma, "gamma", allowed=allowed, instead=instead)
+        if not 0 <= gamma <= 1:
+            raise Misuse(f"gamma is {gamma}.", allowed=allowed, instead=instead)
+        object.__setattr__(self, "gamma", gamma)
+
+    @classmethod
+    def of(cls, epsilon: float, gamma: float | None = None) -> Family:
+        """Return the family with this fall per step, to be calibrated by its sensitivity.
+
+        >>> Staircase.of(epsilon=1.0, gamma=0.5)(3.0)
+        Staircase(sensitivity=3.0, epsilon=1.0, gamma=0.5)
+        """
+        return cls(0.0, epsilon, gamma).at
+
+    @classmethod
+    def family(cls, guarantee: Guarantee) -> Family:
+        """Return the family that a pure promise asks for: the fall per step is its ε."""
+        if isinstance(guarantee, Pure) and guarantee.epsilon > 0:
+            return cls.of(guarantee.epsilon)
+        raise Refused(
+            f"Staircase noise without its epsilon for {guarantee!r}.",
+            allowed="noise=pf.Staircase for a pure promise with epsilon > 0",
+            instead="noise=pf.Staircase.of(epsilon=1.0), or noise=pf.Laplace",
+        )
+
+    @property
+    def scale(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride] - the same number by its own name
+        """The sensitivity: the width of a step."""
+        return self.sensitivity
+
+    def at(self, scale: float) -> Self:
+        """Return the noise with the same fall per step and another width of steps."""
+        return type(self)(scale, self.epsilon, self.gamma)
+
+    def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
+        """Return the largest Rényi loss of a shift up to the radius: at it, or at a turning point below it."""
+        one_dimensional(self, dimension)
+        return float(np.max(self.renyi(self._turning(radius), alpha)))
+
+    def pure_within(self, radius: float, dimension: int = 1) -> float:
+        """Return ε for every sensitivity begun."""
+        one_dimensional(self, dimension)
+        return self.pure(radius)
+
+    def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float:
+        """Return the largest hockey stick of a shift up to the radius."""
+        one_dimensional(self, dimension)
+        return float(np.max(self.delta(self._turning(radius), epsilon)))
+
+    @property
+    def _share(self) -> float:
+        return 0.0 if self.gamma is None else self.gamma
+
+    @property
+    def _height(self) -> float:
+        """The density at 0, in units."""
+        return -math.expm1(-self.epsilon) / (2 * (self._share + math.exp(-self.epsilon) * (1 - self._share)))
+
+    def _turning(self, radius: float) -> Floats:
+        """Return the radius and the shifts below it between which every loss's integral is linear."""
+        if self.sensitivity == 0 or not math.isfinite(radius / self.sensitivity):
+            return np.array([radius])
+        steps = np.arange(min(math.floor(radius / self.sensitivity), _MOST_STEPS) + 2)
+        bends = np.concatenate([steps + turn * self._share for turn in (-2, -1, 0, 1, 2)]) * self.sensitivity
+        return np.append(bends[(bends > 0) & (bends < radius)], radius)
+
+    def _renyi(self, units: Floats, alpha: float) -> Floats:
+        losses = [self._renyi_of(u, alpha) for u in units.tolist()]
+        return np.minimum(np.array(losses), self._pure(units))
+
+    def _renyi_of(self, u: float, alpha: float) -> float:
+        if u > _MOST_STEPS:
+            return math.inf  # the pure loss serves; adding up the pieces would take long
+        log_p, log_q, weights = self._pieces(u)
+        logs = alpha * log_p + (1 - alpha) * log_q + np.log(weights)
+        top = float(logs.max())
+        total = top + math.log(math.fsum(np.exp(logs - top)))
+        rounding = (8 * alpha + 8) * UNIT * (float(np.abs(log_p).max() + np.abs(log_q).max()) + len(logs))
+        return max((total + rounding) / (alpha - 1), 0.0)
+
+    def _pure(self, units: Floats) -> Floats:
+        """Return ε for every step begun; with gamma 0 or 1 too, but for shifts of 0."""
+        return lifted(np.ceil(units) * self.epsilon, UNIT / 4)
+
+    def _delta(self, units: Floats, epsilon: float) -> Floats:
+        return np.array([self._delta_of(u, epsilon) for u in units.tolist()])
+
+    def _delta_of(self, u: float, epsilon: float) -> float:
+        if u > _MOST_STEPS:
+            return 1.0
+        log_p, log_q, weights = self._pieces(u)
+        excess = -np.expm1(np.minimum(epsilon + log_q - log_p, 0.0)) * np.exp(log_p) * weights
+        return math.fsum(excess) * (1 + 64 * UNIT) + 64 * UNIT * (1 + u)
+
+    def _pieces(self, u: float) -> tuple[Floats, Floats, Floats]:
+        """Return both log densities on the pieces where they are constant, and the lengths of these.
+
+        Beyond one step outside [0, u] everything repeats, e^(−ε) times as heavy: so the pieces of the first step on
+        each side count 1/(1 − e^(−ε)) times.
+        """
+        steps = np.arange(-2.0, math.floor(u) + 3)
+        own = np.concatenate([steps, np.where(steps >= 0, steps + self._share, steps + 1 - self._share)])
+        ends = np.unique(np.concatenate([own, u - own, [-1.0, 0.0, u, u + 1]]))
+        ends = ends[(ends >= -1) & (ends <= u + 1)]
+        lengths = np.diff(ends)
+        middles = ends[:-1] + lengths / 2
+        outside = (middles < 0) | (middles > u)
+        weights = np.where(outside, lengths / -math.expm1(-self.epsilon), lengths)
+        kept = lengths > 0
+        return self._logpdf(middles - u)[kept], self._logpdf(middles)[kept], weights[kept]
+
+    def _logpdf(self, units: Floats) -> Floats:
+        sizes = np.abs(units)
+        whole = np.floor(sizes)
+        return math.log(self._height) - self.epsilon * (whole + (sizes - whole >= self._share))
+
+    def _tail(self, units: Floats) -> Floats:
+        """Return what is left of the step that u lies in, and all steps beyond it."""
+        fall = math.exp(-self.epsilon)
+        with np.errstate(under="ignore", over="ignore"):
+            whole = np.floor(np.minimum(units, 2.0**52))
+            part = np.minimum(units - whole, 1.0)
+            left = np.maximum(self._share - part, 0.0) + fall * (1 - np.maximum(part, self._share))
+            beyond = fall * (self._share + fall * (1 - self._share)) / -math.expm1(-self.epsilon)
+            return np.exp(-self.epsilon * whole) * self._height * (left + beyond)
+
+    def _reach(self, tails: Floats) -> Floats:
+        fall = math.exp(-self.epsilon)
+        whole = np.maximum(np.floor(-np.log(2 * tails) / self.epsilon), 0.0)
+        with np.errstate(over="ignore"):
+            used = 0.5 / self._height - tails * np.exp(self.epsilon * whole) / self._height
+        first = self._share
+        return whole + np.where(used <= first, used, np.minimum(first + (used - first) / fall, 1.0))
+
+    def precise_tail(self, units: Any, mp: Any) -> Any:
+        """Return what `_tail` does, at mpmath's precision."""
+        fall, share = mp.exp(-mp.mpf(self.epsilon)), mp.mpf(self._share)
+        height = (1 - fall) / (2 * (share + fall * (1 - share)))
+        whole = mp.floor(units)
+        part = units - whole
+        left = max(share - part, mp.mpf(0)) + fall * (1 - max(part, share))
+        beyond = fall * (share + fall * (1 - share)) / (1 - fall)
+        return fall**whole * height * (left + beyond)
+
+    def _mean_size(self) -> float:
+        """Return 2·Σ_j e^{−jε} ∫ of x over the two parts of step j."""
+        fall, first = math.exp(-self.epsilon), self._share
+        rise = -math.expm1(-self.epsilon)
+        offset = first * first / 2 + fall * (1 - first * first) / 2
+        weight = first + fall * (1 - first)
+        return 2 * self._height * (offset / rise + weight * fall / rise**2)
+
+    def _mean_square(self) -> float:
+        fall, first = math.exp(-self.epsilon), self._share
+        rise = -math.expm1(-self.epsilon)
+        weight = first + fall * (1 - first)
+        once = first**2 / 2 + fall * (1 - first**2) / 2
+        twice = first**3 / 3 + fall * (1 - first**3) / 3
+        counts = fall / rise**2, fall * (1 + fall) / rise**3
+        return 2 * self._height * (twice / rise + 2 * once * counts[0] + weight * counts[1])

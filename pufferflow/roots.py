@@ -1,0 +1,89 @@
+"""Monotone searches that end on the side they promise, whatever the tolerance."""
+
+import math
+import struct
+from collections.abc import Callable
+
+from pufferflow.errors import InternalError
+
+_MOST_STEPS = 400
+
+
+def largest(holds: Callable[[float], bool], high: float = math.inf) -> float:
+    """Return the largest float x ≥ 0 for which `holds(x)`, given that it holds from 0 up to some point below `high`.
+
+    The ordering of floats is halved, so there is no tolerance: `holds` is true of the result and false of the float
+    above it. If it holds for the largest finite float, that is the result.
+
+    >>> largest(lambda x: x * x <= 2)
+    1.414213562373095
+    """
+    low, above = 0, _position(high)
+    if not holds(0.0):
+        raise InternalError("A loss is above 0 where nothing moves.", instead="reporting it to the maintainers")
+    while above - low > 1:
+        middle = (low + above) // 2
+        if holds(_float_at(middle)):
+            low = middle
+        else:
+            above = middle
+    return _float_at(low)
+
+
+def smallest(excess: Callable[[float], float], high: float, tolerance: float) -> float:
+    """Return an x ≤ `high` with excess(x) ≤ 0, within a relative `tolerance` of the least, for a falling `excess`.
+
+    `high` has to be such an x. The bracket is closed by false position on log x, and halved where that is slow; what is
+    returned is always its private end, an x for which the excess was computed and found to be no more than 0.
+
+    >>> round(smallest(lambda x: 2 / x - 1, high=64.0, tolerance=1e-12), 9)
+    2.0
+    """
+    low, at_low, high, at_high = _bracket(excess, high)
+    wide = 0
+    for _ in range(_MOST_STEPS):
+        if low == 0 or high <= low * (1 + tolerance) or math.nextafter(low, math.inf) >= high:
+            return high
+        before = high / low
+        guess = _false_position(low, at_low, high, at_high) if wide < 2 else math.sqrt(low) * math.sqrt(high)
+        nudge = 1 + tolerance / 2
+        guess = min(max(guess, low * nudge), high / nudge)
+        if not low < guess < high:
+            return high
+        at_guess = excess(guess)
+        if at_guess <= 0:
+            high, at_high, at_low = guess, at_guess, at_low / 2 if wide else at_low
+        else:
+            low, at_low, at_high = guess, at_guess, at_high / 2 if wide else at_high
+        wide = wide + 1 if math.log(high / low) > 0.5 * math.log(before) and wide < 2 else 0
+    return high
+
+
+def _bracket(excess: Callable[[float], float], high: float) -> tuple[float, float, float, float]:
+    """Return low with excess above 0, and the least x ≤ high met on the way for which it is not."""
+    at_high, factor = excess(high), 2.0
+    while True:
+        low = high / factor
+        if low == 0:
+            return 0.0, math.inf, high, at_high
+        at_low = excess(low)
+        if at_low > 0:
+            return low, at_low, high, at_high
+        high, at_high, factor = low, at_low, min(factor * factor, 2.0**64)
+
+
+def _false_position(low: float, at_low: float, high: float, at_high: float) -> float:
+    """Return where the line through both ends, over log x, crosses 0; their middle where there is no line."""
+    if not (math.isfinite(at_low) and math.isfinite(at_high)) or at_low == at_high:
+        return math.sqrt(low) * math.sqrt(high)
+    share = at_low / (at_low - at_high)
+    return low * math.exp(share * math.log(high / low))
+
+
+def _position(number: float) -> int:
+    """Return the place of a float ≥ 0 in the ordering of floats."""
+    return struct.unpack("<q", struct.pack("<d", number))[0]
+
+
+def _float_at(position: int) -> float:
+    return struct.unpack("<d", struct.pack("<q", position))[0]
