@@ -60,7 +60,7 @@ def quotient_above(dividend: Array, divisor: float) -> Array:
         product = quotient * divisor
         missing = (dividend - product) - _product_error(quotient, divisor, product)
         moderate = (np.abs(np.log2(np.maximum(quotient, SMALLEST))) < 400) & (1 / _MODERATE < divisor < _MODERATE)
-        above = np.where(moderate, missing > 0, quotient > 0)
+        above = np.where(moderate, missing > 0, dividend > 0)
     return np.where(above, np.nextafter(quotient, np.inf), quotient)
 
 

@@ -20,23 +20,14 @@ class Radius:
     certainty: Certainty
 
 
-def farthest(
-    pairs: Sequence[Pair],
-    radius: Callable[[Pair], Radius],
-    *,
-    unbounded: str,
-    instead: str,
-    own_delta: float = 0.0,
-    extra: float = 0.0,
-) -> list[BallPart]:
-    """Return the part of the pair that is farthest apart; both orders are equally far."""
+def farthest(pairs: Sequence[Pair], radius: Callable[[Pair], Radius], unbounded: Refused) -> BallPart:
+    """Return the ball of the pair that is farthest apart (both orders are equally far); refuse an infinite one."""
     found = [(radius(pair), pair) for pair in pairs]
     worst, pair = max(found, key=lambda item: item[0].length)
     if worst.length == math.inf:
-        raise Refused(unbounded, allowed="laws that noise of some scale can hide", instead=instead)
+        raise unbounded
     certain = all(item.certainty == Certainty.EXACT for item, _ in found)
-    certainty = Certainty.EXACT if certain else Certainty.UPPER_BOUND
-    return [BallPart(worst.length, certainty, pair, own_delta, extra)]
+    return BallPart(worst.length, Certainty.EXACT if certain else Certainty.UPPER_BOUND, pair)
 
 
 def norm_for(noise: Noise, asked: float | None, dimension: int) -> float:

@@ -15,9 +15,9 @@ from pufferflow.guarantees import Guarantee
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Floats, Noise
 from pufferflow.rounding import UNIT
-from pufferflow.transport import Certainty, line
+from pufferflow.transport import Certainty, footing, line
 from pufferflow.transport.gathering import MOST_PAIRS
-from pufferflow.transport.plan import Plan, all_differences
+from pufferflow.transport.plan import all_differences
 
 _MOST_TRIED = 250_000
 """How many pairs of atoms are worth a transport problem where the quantile coupling is good but not optimal."""
@@ -83,8 +83,8 @@ class TransportPart(Part):
         def hockey(differences: Floats) -> Floats:
             if self.pair.dimension == 1:
                 return noise.delta(differences, epsilon)
-            with np.errstate(over="ignore"):
-                return noise.delta(np.linalg.norm(differences, axis=-1) * (1 + 8 * UNIT), epsilon)
+            lengths = footing.norms(np.moveaxis(differences, -1, 0), 2)
+            return noise.delta(lengths * (1 + 8 * UNIT), epsilon)
 
         def loss(pair: Pair) -> float:
             return self._expected(pair, hockey, optimal=False)
@@ -100,7 +100,7 @@ class TransportPart(Part):
 
     def _over_coordinates(self, losses: Floats) -> Floats:
         """Return the losses of vectors: those of their coordinates, whose noises are independent, add."""
-        return losses if self.pair.dimension == 1 else losses.sum(axis=-1)
+        return losses if self.pair.dimension == 1 else np.asarray(np.sum(losses, axis=-1))
 
     def _worst(self, noise: Noise, loss: Callable[[Pair], float], ceiling: Callable[[], Worst]) -> Worst:
         """Return the larger loss of both orders (one will do if the noise is symmetric), at most the ball's."""

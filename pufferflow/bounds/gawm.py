@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from pufferflow.bounds.ball import Radius, farthest, norm_for, read_norm
 from pufferflow.bounds.bound import BallPart, Bound
 from pufferflow.bounds.pairs import Pair
+from pufferflow.errors import Refused
 from pufferflow.noise import Noise
 from pufferflow.reading import probability_below_one
 from pufferflow.rounding import UNIT
@@ -46,11 +47,10 @@ class GAWM(Bound):
             return Radius(float(distance), distance.certainty)
 
         own = probability_below_one(self.delta, "delta")
-        return farthest(
-            pairs,
-            radius,
-            unbounded=f"All but a share {own:g} of a pair is infinitely far apart.",
+        unbounded = Refused(
+            f"All but a share {own:g} of a pair is still infinitely far apart.",
+            allowed="a share beyond which movement is bounded",
             instead="a larger delta",
-            own_delta=own,
-            extra=-math.log1p(-own) * (1 + 4 * UNIT) if self.as_printed else 0.0,
         )
+        extra = -math.log1p(-own) * (1 + 4 * UNIT) if self.as_printed else 0.0
+        return [replace(farthest(pairs, radius, unbounded), own_delta=own, extra=extra)]

@@ -10,6 +10,7 @@ import numpy as np
 from pufferflow.bounds.ball import Radius, farthest, norm_for, read_norm
 from pufferflow.bounds.bound import BallPart, Bound
 from pufferflow.bounds.pairs import Pair
+from pufferflow.errors import Refused
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT, upwards
@@ -40,12 +41,12 @@ class Group(Bound):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
         """Return the ball of the pair with the farthest answers."""
         norm = norm_for(noise, self.norm, pairs[0].dimension)
-        return farthest(
-            pairs,
-            lambda pair: _span(pair, norm),
-            unbounded="The answers of a pair are not bounded, so no movement is the farthest.",
+        unbounded = Refused(
+            "The answers of a pair are not bounded, so no movement is the farthest.",
+            allowed="laws with finitely many atoms",
             instead="bound=pf.GWM(), or clipping the answers",
         )
+        return [farthest(pairs, lambda pair: _span(pair, norm), unbounded)]
 
 
 def _span(pair: Pair, norm: float) -> Radius:

@@ -7,6 +7,7 @@ from typing import final
 from pufferflow.bounds.ball import farthest, norm_for, read_norm, winf_of
 from pufferflow.bounds.bound import BallPart, Bound
 from pufferflow.bounds.pairs import Pair
+from pufferflow.errors import Refused
 from pufferflow.noise import Noise
 
 
@@ -31,9 +32,9 @@ class GWM(Bound):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
         """Return the ball of the pair farthest apart."""
         norm = norm_for(noise, self.norm, pairs[0].dimension)
-        return farthest(
-            pairs,
-            lambda pair: winf_of(pair, norm),
-            unbounded="W_∞ of a pair is infinite: no bounded movement takes one law to the other.",
+        unbounded = Refused(
+            "W_∞ of a pair is infinite: no bounded movement takes one law to the other.",
+            allowed="laws that a bounded movement connects",
             instead="bound=pf.GAWM(delta) for a promise with a delta, or bound=pf.Exact() for Gaussian laws and noise",
         )
+        return [farthest(pairs, lambda pair: winf_of(pair, norm), unbounded)]

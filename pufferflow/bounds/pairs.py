@@ -71,7 +71,7 @@ def _read_pair(given: object) -> Pair:
     elif isinstance(given, tuple | list) and len(cast(tuple[Any, ...], given)) == 2:
         pair = Pair(*cast(tuple[AnyLaw, AnyLaw], given))
     else:
-        raise _bad_pairs(f"A pair is of type {type(given).__name__}.")
+        raise _bad_pairs(f"A pair is of type {type(cast(object, given)).__name__}.")
     kinds = {type(law) for law in pair}
     if not kinds <= {Law, GaussianLaw}:
         raise _bad_pairs(f"A pair has laws of types {sorted(kind.__name__ for kind in kinds)}.")

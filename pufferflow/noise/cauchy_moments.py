@@ -7,11 +7,11 @@ For other m put τ = 2·asinh(u/2). Then the base is cosh τ + sinh τ·cos(2t +
 
     E = β_k ∫ h(T)^m · |c + sT|^{k−2} · (1 + T²)^{−k/2} dT,    h(T) = (e^τ + e^{−τ}T²)/(1 + T²),
 
-with c = (1 + e^{−τ})^{−1/2} and s = e^{−τ/2}·c. Its special points are T = 0, T = ∞ and T = −e^{τ/2}. Between each two of
-them an exponential substitution gives an integrand that is analytic in the strip |Im| < π/2 whatever u, so the trapezoid
-rule converges geometrically at a rate that does not depend on u, with an error that is known: in the strip |Im| ≤ a the
-integrand is at most C = cos(a)^{−m−k/2}·cos(a/2)^{−2m−k−4} times its real part's value, hence the sum with step q is off
-by at most 2C/(e^{2πa/q} − 1) of the integral.
+with c = (1 + e^{−τ})^{−1/2} and s = e^{−τ/2}·c. Its special points are T = 0, T = ∞ and T = −e^{τ/2}. Between each two
+of them an exponential substitution gives an integrand that is analytic in the strip |Im| < π/2 whatever u, so the
+trapezoid rule converges geometrically at a rate that does not depend on u, with an error that is known: in the strip
+|Im| ≤ a the integrand's size is at most C = cos(a)^{−m−k/2}·cos(a/2)^{−2m−k−4} times its value on the real line, hence
+the sum with step q is off by at most 2C/(e^{2πa/q} − 1) of the integral.
 """
 
 import math

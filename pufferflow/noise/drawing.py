@@ -7,9 +7,9 @@ for which every loss of the continuous noise holds. The set of possible results 
 
 A draw is the quantile of a uniform number U of endless random bits. Floats propose the step; it is taken only if the
 tail probabilities at both of its edges show, with a margin a hundred times their error, that every continuation of the
-64 bits of U read so far falls inside it. Otherwise more bits are read and mpmath decides, at a precision that grows with
-them. So no tail is cut, at 2⁻⁶⁰ or anywhere else, and the law of a draw is that of the noise up to the correctness of
-mpmath. Bits come from the operating system (`os.urandom`), or from a NumPy Generator that was passed on purpose.
+64 bits of U read so far falls inside it. Otherwise more bits are read and mpmath decides, at a precision that grows
+with them. So no tail is cut, at 2⁻⁶⁰ or anywhere else, and the law of a draw is that of the noise up to the correctness
+of mpmath. Bits come from the operating system (`os.urandom`), or from a NumPy Generator that was passed on purpose.
 
 How it was tested: for every noise, 10⁶ draws against the law's own tail probabilities on some forty cells (χ², which
 also has to fail for a scale 10 % off either way), the slow path against the fast one on the same bits, and the same set
@@ -18,7 +18,7 @@ of results for different answers.
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, cast, final
@@ -50,7 +50,7 @@ class Drawable(Protocol):
         """Return the same noise at another scale."""
         ...
 
-    def tail(self, x: npt.ArrayLike) -> Any:
+    def tail(self, x: npt.NDArray[Any]) -> Any:
         """Return P(noise > x)."""
         ...
 
@@ -112,10 +112,9 @@ def release(noise: Drawable, answers: npt.ArrayLike, rng: np.random.Generator | 
     if noise.scale == 0:
         return Noisy(_floats(values, Fraction(1)), Fraction(0), rng is None, values)
     width = grid_of(noise.scale) if grid is None else _read_grid(grid, noise.scale)
-    steps = np.empty(values.shape, dtype=object)
     moves = _draw(noise, values.size, width, bits)
-    exact = [round(value / width) + int(move) for value, move in zip(values.flat, moves.tolist(), strict=True)]
-    steps.flat = exact
+    exact = [round(value / width) + move for value, move in zip(values.ravel().tolist(), moves.tolist(), strict=True)]
+    steps = _objects(exact, values.shape)
     return Noisy(_floats(steps, width), width, rng is None, steps)
 
 
@@ -150,9 +149,10 @@ def _some(noise: Drawable, count: int, width: Fraction, bits: Bits) -> npt.NDArr
 
 def _precise(unit: Drawable, word: int, step: Fraction, bits: Bits) -> int:
     """Return the step that U falls in, reading as many more bits of it as that takes."""
-    import mpmath  # few draws need it, and it takes a while to load
+    import mpmath  # pyright: ignore[reportMissingTypeStubs] - few draws need it, and it takes a while to load
 
     length = _WORD
+    guess = int(unit.reach(np.maximum(np.float64(word) / 2.0 ** (_WORD + 1), 2.0**-66)) / float(step))
     while True:
         mp = cast(Any, mpmath).mp.clone()
         mp.prec = 2 * length + 64
@@ -165,8 +165,9 @@ def _precise(unit: Drawable, word: int, step: Fraction, bits: Bits) -> int:
             return 2 * unit.precise_tail(mp.mpf(end.numerator) / end.denominator, mp)
 
         low, high = mp.ldexp(mp.mpf(word), -length), mp.ldexp(mp.mpf(word + 1), -length)
-        size = _first(lambda size, low=low, edge=edge: edge(size) <= low)
         slack = mp.ldexp(mp.mpf(1), -(2 * length))  # relative; the precision is 2⁻⁶⁴ of it
+        # of U = 0.000… nothing is known yet but that it is small
+        size = _first(lambda size, low=low, edge=edge: edge(size) <= low, guess) if word else None
         if size is not None and edge(size) * (1 + slack) <= low and high <= edge(size - 1) * (1 - slack):
             return size
         if size == 0 and edge(0) * (1 + slack) <= low:
@@ -174,14 +175,15 @@ def _precise(unit: Drawable, word: int, step: Fraction, bits: Bits) -> int:
         word, length = (word << _WORD) | int.from_bytes(bits(_WORD // 8), "little"), length + _WORD
 
 
-def _first(holds: Callable[[int], bool]) -> int | None:
-    """Return the least whole number ≥ 0 for which something holds from there on; None if none is in sight."""
-    high = 1
+def _first(holds: Callable[[int], bool], guess: int) -> int:
+    """Return the least whole number ≥ 0 for which something holds from there on, searched around a guess."""
+    width = max(guess >> 36, 1)
+    low, high = guess - width, guess + width
+    while low >= 0 and holds(low):
+        low, high, width = low - 4 * width, low, 4 * width
+    low = max(low, -1)
     while not holds(high):
-        high *= 4
-        if high > 1 << 4096:
-            return None
-    low = -1
+        low, high, width = high, high + 4 * width, 4 * width
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -190,9 +192,9 @@ def _first(holds: Callable[[int], bool]) -> int | None:
 
 def _floats(steps: npt.NDArray[Any], width: Fraction) -> Floats:
     """Return steps of the grid as floats, each rounded once."""
-    if steps.dtype != object and width.denominator & (width.denominator - 1) == 0 and width.numerator == 1:
-        if abs(steps).max(initial=0) <= 2**53:
-            return np.ldexp(steps.astype(np.float64), -(width.denominator.bit_length() - 1))
+    binary = width.numerator == 1 and width.denominator & (width.denominator - 1) == 0
+    if binary and steps.dtype != object and abs(steps).max(initial=0) <= 2**53:
+        return np.ldexp(steps.astype(np.float64), -(width.denominator.bit_length() - 1))
     exact = [_as_float(step * width) for step in steps.ravel().tolist()]
     return np.array(exact, dtype=np.float64).reshape(steps.shape)
 
@@ -217,25 +219,31 @@ def _source(rng: object) -> Bits:
 
 
 def _shape(size: object) -> tuple[int, ...]:
-    parts = size if isinstance(size, tuple) else (size,)
+    parts: tuple[Any, ...] = cast(tuple[Any, ...], size) if isinstance(size, tuple) else (size,)
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in parts):
         raise Misuse(f"size is {size!r}.", allowed="a whole number >= 0, or a tuple of them", instead="sample(10)")
-    return tuple(int(n) for n in cast(tuple[int, ...], parts))
+    return tuple(int(n) for n in parts)
 
 
 def _answers(answers: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return answers as Fractions; the message of a refusal says nothing about them."""
-    raw = np.asarray(answers, dtype=object)
-    exact = np.empty(raw.shape, dtype=object)
+    raw: npt.NDArray[Any] = np.asarray(answers, dtype=object)
     try:
-        exact.flat = [Fraction(*value.as_integer_ratio()) for value in cast(Any, raw).ravel().tolist()]
+        exact = [Fraction(*value.as_integer_ratio()) for value in raw.ravel().tolist()]
     except (AttributeError, ValueError, OverflowError) as error:
         raise Misuse(
             "Some answer is no finite number.",
             allowed="finite numbers: int, float, Fraction or Decimal",
             instead="clipping and filling before the aggregate",
         ) from error
-    return exact
+    return _objects(exact, raw.shape)
+
+
+def _objects(values: Sequence[object], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return an array of Python numbers as they are."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array.reshape(shape)
 
 
 def _read_grid(grid: object, scale: float) -> Fraction:

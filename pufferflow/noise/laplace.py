@@ -44,7 +44,7 @@ class Laplace(Noise):
         with np.errstate(over="ignore", under="ignore"):
             fall = np.log1p((alpha - 1) / (2 * alpha - 1) * np.expm1(-(2 * alpha - 1) * units)) / (alpha - 1)
             loss = units + fall + 4 * UNIT * (units - fall)
-            square = lifted(units * units * (alpha / 2), 4 * UNIT) + np.where(units < 1e-150, 5e-324, 0.0)
+            square = lifted(units * (alpha / 2) * units, 4 * UNIT)
         return np.minimum(np.minimum(np.maximum(loss, 0.0), square), units)
 
     def _pure(self, units: Floats) -> Floats:

@@ -7,9 +7,9 @@ file states the losses at scale 1 and this one does the rest.
 
 import abc
 import math
-import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -25,9 +25,10 @@ from pufferflow.reading import (
     finite_number_at_least_zero,
     order_above_one,
 )
-from pufferflow.rounding import Array, quotient_above
+from pufferflow.rounding import SMALLEST, Array, quotient_above
 
 Floats = npt.NDArray[np.float64]
+Many = npt.NDArray[Any] | Sequence[Any]
 Family = Callable[[float], "Noise"]
 """A noise without its scale: `pf.Laplace` itself, or `pf.GeneralizedCauchy.of(k=4)`; given a scale it is a noise."""
 
@@ -68,8 +69,10 @@ class Noise(abc.ABC):
     @overload
     def renyi(self, shift: float, alpha: float) -> float: ...
     @overload
-    def renyi(self, shift: npt.ArrayLike, alpha: npt.ArrayLike) -> Floats: ...
-    def renyi(self, shift: npt.ArrayLike, alpha: npt.ArrayLike) -> float | Floats:
+    def renyi(self, shift: Many, alpha: float) -> Floats: ...
+    @overload
+    def renyi(self, shift: float | Many, alpha: Many) -> Floats: ...
+    def renyi(self, shift: float | Many, alpha: float | Many) -> float | Floats:
         """Return D_α(ζ_shift ‖ ζ), the Rényi divergence of order alpha between the noise around two answers.
 
         >>> import pufferflow as pf
@@ -88,8 +91,8 @@ class Noise(abc.ABC):
     @overload
     def pure(self, shift: float) -> float: ...
     @overload
-    def pure(self, shift: npt.ArrayLike) -> Floats: ...
-    def pure(self, shift: npt.ArrayLike) -> float | Floats:
+    def pure(self, shift: Many) -> Floats: ...
+    def pure(self, shift: float | Many) -> float | Floats:
         """Return D_∞(ζ_shift ‖ ζ), the largest log ratio of the densities around two answers.
 
         >>> import pufferflow as pf
@@ -101,8 +104,10 @@ class Noise(abc.ABC):
     @overload
     def delta(self, shift: float, epsilon: float) -> float: ...
     @overload
-    def delta(self, shift: npt.ArrayLike, epsilon: npt.ArrayLike) -> Floats: ...
-    def delta(self, shift: npt.ArrayLike, epsilon: npt.ArrayLike) -> float | Floats:
+    def delta(self, shift: Many, epsilon: float) -> Floats: ...
+    @overload
+    def delta(self, shift: float | Many, epsilon: Many) -> Floats: ...
+    def delta(self, shift: float | Many, epsilon: float | Many) -> float | Floats:
         """Return the least δ with which the noise around two answers is (epsilon, δ)-close: the hockey stick.
 
         >>> import pufferflow as pf
@@ -111,7 +116,7 @@ class Noise(abc.ABC):
         """
         if np.ndim(epsilon) == 0:
             value = finite_number_at_least_zero(epsilon, "epsilon")
-            return self._answered(shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0)
+            return self._answered(shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0, value == 0)
         shifts, epsilons = np.broadcast_arrays(_numbers(shift, "shift"), _numbers(epsilon, "epsilon"))
         losses = np.empty(epsilons.shape)
         for value in np.unique(epsilons).tolist():
@@ -121,8 +126,8 @@ class Noise(abc.ABC):
     @overload
     def tv(self, shift: float) -> float: ...
     @overload
-    def tv(self, shift: npt.ArrayLike) -> Floats: ...
-    def tv(self, shift: npt.ArrayLike) -> float | Floats:
+    def tv(self, shift: Many) -> Floats: ...
+    def tv(self, shift: float | Many) -> float | Floats:
         """Return the total variation between ζ_shift and ζ: the hockey stick at ε = 0.
 
         >>> import pufferflow as pf
@@ -152,8 +157,8 @@ class Noise(abc.ABC):
     @overload
     def logpdf(self, x: float) -> float: ...
     @overload
-    def logpdf(self, x: npt.ArrayLike) -> Floats: ...
-    def logpdf(self, x: npt.ArrayLike) -> float | Floats:
+    def logpdf(self, x: Many) -> Floats: ...
+    def logpdf(self, x: float | Many) -> float | Floats:
         """Return the logarithm of the density at x.
 
         >>> import pufferflow as pf
@@ -169,8 +174,8 @@ class Noise(abc.ABC):
     @overload
     def tail(self, x: float) -> float: ...
     @overload
-    def tail(self, x: npt.ArrayLike) -> Floats: ...
-    def tail(self, x: npt.ArrayLike) -> float | Floats:
+    def tail(self, x: Many) -> Floats: ...
+    def tail(self, x: float | Many) -> float | Floats:
         """Return P(noise > x), exact to about 13 digits however far out x is.
 
         >>> import pufferflow as pf
@@ -281,15 +286,21 @@ class Noise(abc.ABC):
         """Return the points, in units, beyond which a given share of the noise lies; a starting point for draws."""
         return self._reach(tails)
 
-    def _answered(self, shift: npt.ArrayLike, loss: Callable[[Floats], Floats], far: float) -> Any:
-        """Return the losses of shifts of any shape, sign and size; without noise, any shift tells everything."""
+    def _answered(
+        self, shift: float | Many, loss: Callable[[Floats], Floats], far: float, positive: bool = True
+    ) -> Any:
+        """Return the losses of shifts of any shape, sign and size; without noise, any shift tells everything.
+
+        Where no movement is free (`positive`), underflow is undone.
+        """
         moves = np.abs(_numbers(shift, "shift"))
         if self.scale == 0:
             return _shaped(np.where(moves > 0, far, 0.0))
         units = np.atleast_1d(quotient_above(moves, self.scale))
         losses = np.where(units > 0, far, 0.0)
         near = np.isfinite(units) & (units > 0)
-        losses[near] = loss(units[near])
+        if near.any():
+            losses[near] = np.maximum(loss(units[near]), SMALLEST if positive else 0.0)
         return _shaped(losses.reshape(moves.shape))
 
 
@@ -322,19 +333,18 @@ def one_dimensional(noise: Noise, dimension: int) -> None:
 
 
 def _numbers(values: object, name: str) -> Floats:
-    allowed = "a number, or an array of numbers"
-    instead = f"{name}=1.0"
-    if isinstance(values, Decimal) or (isinstance(values, numbers.Real) and not isinstance(values, float)):
-        return np.asarray(finite_number_above(abs(values), name, allowed=allowed, instead=instead)) * (
-            1 if values >= 0 else -1
-        )
+    """Return numbers as floats; single ones that no float holds are rounded away from 0."""
+    allowed, instead = "a number, or an array of numbers", f"{name}=1.0"
+    if isinstance(values, Decimal | Fraction):
+        size = finite_number_above(abs(values), name, allowed=allowed, instead=instead)
+        return np.asarray(math.copysign(size, values))
     try:
         array: Array = np.asarray(values)
-        if array.dtype.kind not in "iuf":
-            raise TypeError
-        array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise Misuse(f"{name} is no number.", allowed=allowed, instead=instead) from error
+    except ValueError as error:
+        raise Misuse(f"{name} has rows of different lengths.", allowed=allowed, instead=instead) from error
+    if array.dtype.kind not in "iuf":
+        raise Misuse(f"{name} is no number.", allowed=allowed, instead=instead)
+    array = array.astype(np.float64)
     if np.isnan(array).any():
         raise Misuse(f"{name} is NaN.", allowed=allowed, instead=instead)
     return array

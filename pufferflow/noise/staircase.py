@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from pufferflow.errors import Refused
+from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise.noise import Family, Floats, Noise, one_dimensional, read_above, read_scale
 from pufferflow.reading import finite_number
-from pufferflow.errors import Misuse
 from pufferflow.rounding import UNIT, lifted
 
 _MOST_STEPS = 10_000
@@ -25,8 +24,9 @@ class Staircase(Noise):
     expected error, 1/(1 + e^(ε/2)), unless given. The density has jumps, so the loss of two laws need not fall as the
     noise grows: `pf.Exact` measures it, but does not calibrate it.
 
-    >>> noise = Staircase(sensitivity=1.0, epsilon=2.0)
-    >>> noise.pure([0.5, 1.0, 1.5]), noise.expected_error < Laplace(0.5).expected_error
+    >>> import pufferflow as pf
+    >>> noise = pf.Staircase(sensitivity=1.0, epsilon=2.0)
+    >>> noise.pure([0.5, 1.0, 1.5]), noise.expected_error < pf.Laplace(0.5).expected_error
     (array([2., 2., 4.]), True)
     """
 
@@ -127,7 +127,8 @@ class Staircase(Noise):
         return lifted(np.ceil(units) * self.epsilon, UNIT / 4)
 
     def _delta(self, units: Floats, epsilon: float) -> Floats:
-        return np.array([self._delta_of(u, epsilon) for u in units.tolist()])
+        deltas = np.array([self._delta_of(u, epsilon) for u in units.tolist()])
+        return np.where(self._pure(units) > epsilon, deltas, 0.0)
 
     def _delta_of(self, u: float, epsilon: float) -> float:
         if u > _MOST_STEPS:

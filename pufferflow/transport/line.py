@@ -9,7 +9,6 @@ function, so a mass of 1e−17 in either tail is as far from 0 as any other. Flo
 same.
 """
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any

@@ -15,7 +15,7 @@ _FAR = 1e13
 
 @final
 class CauchyField(UniformField):
-    """Both densities. ζ(u + ω)/ζ(u) = (1 + (2uω + ω²)/(1 + u²))^{−k/2}, so G = (1 − η)^{−k/2} with η that ratio's size."""
+    """Both densities: ζ(u + ω)/ζ(u) = (1 + η)^{−k/2} with η = (2uω + ω²)/(1 + u²), so G = (1 − |η|)^{−k/2}."""
 
     def __init__(self, atoms: Atoms, noise: Noise) -> None:
         super().__init__(atoms, noise)
@@ -30,10 +30,8 @@ class CauchyField(UniformField):
     def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:
         """Return the hull and _FAR times as much on both sides; beyond, p/q < (1 + range/far)^k."""
         far = _FAR * max(self.range, 1.0) * max(alpha * self.k, 1.0)
-        beyond = np.exp(self.p.log_weights) @ (
-            self.p.unit.tail(self.high[0] + far - self.p.atoms[:, 0])
-            + self.p.unit.tail(self.p.atoms[:, 0] - self.low[0] + far)
-        )
+        ends = np.array([[-math.inf, self.low[0] - far], [self.high[0] + far, math.inf]])
+        beyond = float(self.p.mass(ends[:, 0], ends[:, 1]).sum())
         tail = (
             math.log(beyond * (1 + 1e-12)) + self.k * (alpha - 1) * math.log1p(self.range / far)
             if beyond

@@ -99,6 +99,6 @@ def only_on_the_line(field: Field, what: str) -> None:
     if field.dimension > 1:
         raise Refused(
             f"The exact {what} loss for an answer of {field.dimension} coordinates.",
-            allowed="answers of one coordinate; exact Rényi losses for Laplace and Gaussian noise, exact pure ones for Laplace",
+            allowed="answers of one coordinate; Rényi promises with Laplace or Gaussian noise, pure ones with Laplace",
             instead="bound=pf.DAGWM()",
         )

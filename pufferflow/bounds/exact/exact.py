@@ -124,7 +124,7 @@ class FinitePart(Part):
         noise = family(1.0)
         if not noise.monotone:
             raise Refused(
-                f"The exact loss with {type(noise).__name__} noise may rise where the noise grows (M6), so no least scale "
+                f"The exact loss with {type(noise).__name__} noise may rise where the noise grows (M6): no least scale "
                 "can be searched for.",
                 allowed="self-decomposable noise: pf.Laplace, pf.Gaussian or pf.GeneralizedCauchy",
                 instead="bound=pf.GWM() to calibrate, and pf.loss(..., bound=pf.Exact()) to see the true loss",

@@ -1,13 +1,16 @@
 """Two noisy laws as densities p and q, in units of the noise's scale: values, how fast they can change, and tails.
 
-For each noise a `Field` says what quadrature needs to be sure of its error. Around a centre c write ζ(c + ω − x) =
-ζ(c − x)·g(ω, x) for complex ω. If |g − 1| ≤ G − 1 for all atoms x, then |p(c + ω)| ≤ G·p(c) and |q(c + ω)| ≥ (2 − G)·q(c):
-no zero of q is near, p^α q^{1−α} is analytic there, and at most G^α (2 − G)^{1−α} times as large as in the centre.
+For each noise a `Field` says what quadrature needs to be sure of its error. Around a centre c write
+ζ(c + ω − x) = ζ(c − x)·g(ω, x) for complex ω. If |g − 1| ≤ G − 1 for all atoms x, then |p(c + ω)| ≤ G·p(c) and
+|q(c + ω)| ≥ (2 − G)·q(c): no zero of q is near, p^α q^{1−α} is analytic there, and its size is at most
+G^α (2 − G)^{1−α} times that in the centre.
 """
 
 import abc
+import copy
 import math
-from typing import Any, Self, final
+from collections.abc import Callable
+from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +39,11 @@ class Mixture:
 
     def log_density(self, points: Floats) -> Floats:
         """Return the log density at points of shape (N, d)."""
-        return in_rows(points, len(self.atoms), lambda some: log_sum(self.log_terms(some)))
+
+        def some(rows: Floats) -> Floats:
+            return log_sum(self.log_terms(rows))
+
+        return in_rows(points, len(self.atoms), some)
 
     def mass(self, low: Floats, high: Floats) -> Floats:
         """Return the probability of intervals on R, from the tails that lose least."""
@@ -90,8 +97,7 @@ class Field(abc.ABC):
 
     def swapped(self) -> Self:
         """Return the field of the pair in the other order."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.p, other.q = self.q, self.p
         return other
 
@@ -169,7 +175,7 @@ def log_sum(terms: Floats) -> Floats:
         return top + np.log(total)
 
 
-def in_rows(points: Floats, width: int, function: Any) -> Floats:
+def in_rows(points: Floats, width: int, function: Callable[[Floats], Floats]) -> Floats:
     """Apply a function of some rows to all rows, few enough at a time that rows × width fits in memory."""
     rows = max(CELLS // max(width, 1), 1)
     if len(points) <= rows:

@@ -1,4 +1,4 @@
-"""Gaussian noise: entire densities whose growth depends on which atoms matter at a point; Gaussian laws in closed form."""
+"""Gaussian noise: densities whose growth depends on which atoms matter at a point; Gaussian laws in closed form."""
 
 import math
 from typing import final
@@ -16,10 +16,11 @@ _END = 40.0
 
 @final
 class GaussianField(Field):
-    """Both densities. With m the mean of the atoms as seen from c (weights ∝ w·ζ(c − x)),
+    """Both densities, known around a point by the atoms as seen from there.
 
-    p(c + ω) = p(c)·e^{−|ω|²/2 − ω·(c − m)}·E e^{ω·(x − m)}. The first factor is taken out of p^α q^{1−α} exactly; the
-    last is between 2 − G and G in size, with G = E e^{|ω|·|x − m|}, and at least 1 for real ω.
+    With E over atoms weighted by w·ζ(c − x), and m their mean, p(c + ω) = p(c)·e^{−ω²/2 − ω·(c − m)}·E e^{ω·(x − m)}.
+    The exponential is taken out of p^α q^{1−α} exactly; E is between 2 − G and G in size, with G = E e^{|ω|·|x − m|},
+    and at least 1 for real ω.
     """
 
     def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:

@@ -45,7 +45,9 @@ class LaplaceField(UniformField):
     def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:
         """Return the gaps between atoms; beyond the outermost f falls like e^{−distance}, so a tail weighs 1."""
         del alpha
-        centres, halves, measures = [], [], []
+        centres: list[Floats] = []
+        halves: list[Floats] = []
+        measures: list[Floats] = []
         for knots in self.knots:
             gaps = np.diff(knots)
             centres.append(np.concatenate([knots[:1], knots[:-1] + gaps / 2, knots[-1:]]))
@@ -123,10 +125,11 @@ def _decaying_sums(log_weights: Floats, positions: Floats) -> tuple[Floats, floa
 
 
 def pure(field: LaplaceField) -> tuple[float, float]:
-    """Return sup log(p/q) and sup log(q/p): each is attained where every coordinate is that of an atom, or constant beyond (M6).
+    """Return sup log(p/q) and sup log(q/p), each attained where every coordinate is that of an atom (M6).
 
-    Between two neighbouring coordinates of atoms both densities are A·e^t + B·e^{−t} in that coordinate t, and the ratio
-    of two such is monotone in e^{2t}; so any point can be moved to a corner without lowering the ratio.
+    Between two neighbouring coordinates of atoms both densities are A·e^t + B·e^{−t} in that coordinate t, and the
+    ratio of two such is monotone in e^{2t}; beyond the outermost it is constant. So any point can be moved to a corner
+    without lowering the ratio.
     """
     axes = field.knots
     if math.prod(map(len, axes)) > _MOST_VERTICES * (50 if field.dimension == 1 else 1):

@@ -86,7 +86,7 @@ def _places(mu: Law, nu: Law) -> tuple[Indices, Indices, int]:
     left, right = footing.values(mu, nu)
     if left.dtype == object:
         known: dict[object, int] = {}
-        keys = [[tuple(np.atleast_1d(atom)) for atom in atoms] for atoms in (left, right)]
+        keys = [[tuple(atom) for atom in atoms.reshape(len(atoms), -1).tolist()] for atoms in (left, right)]
         first, second = ([known.setdefault(key, len(known)) for key in side] for side in keys)
         return np.array(first), np.array(second), len(known)
     _, places = np.unique(np.concatenate([left, right]), axis=0, return_inverse=True)

@@ -1,0 +1,203 @@
+"""Draws: the right law, and nothing about the answer but its noisy value.
+
+Tests of goodness of fit use seeds, so they are not flaky; the thresholds are those of a test with false alarms below
+1e-3, and each is also shown to fail for a scale that is 10 % off.
+"""
+
+import os
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pufferflow as pf
+from pufferflow.noise import drawing
+
+NOISES = {
+    "laplace": pf.Laplace,
+    "gaussian": pf.Gaussian,
+    "cauchy": pf.GeneralizedCauchy,
+    "cauchy k=4.5": pf.GeneralizedCauchy.of(k=4.5),
+    "cauchy k=1.3": pf.GeneralizedCauchy.of(k=1.3),
+    "staircase": pf.Staircase.of(epsilon=1.0),
+}
+every_noise = pytest.mark.parametrize("family", NOISES.values(), ids=NOISES.keys())
+LIGHT = ["laplace", "gaussian", "cauchy", "staircase"]  # the others' quantiles take long
+every_light_noise = pytest.mark.parametrize("family", [NOISES[name] for name in LIGHT], ids=LIGHT)
+DRAWS = 10**6
+ALARM = 1e-3
+
+
+def draws_of(noise):
+    """How many draws to test: those of k = 1.3 often lie where only the slow path tells them apart."""
+    return DRAWS // 10 if noise == pf.GeneralizedCauchy(noise.scale, 1.3) else DRAWS
+
+
+def fit(draws, noise, shift=0.0):
+    """The p-value of draws (on the noise's grid) under the noise around `shift`: χ² on forty cells, both far tails."""
+    grid = float(drawing.grid_of(noise.scale))
+    tails = np.concatenate([[1e-4, 1e-3], np.linspace(0.02, 0.48, 18)])
+    ends = noise.scale * noise.at(1.0).reach(tails)
+    ends = (np.floor(np.concatenate([-ends, [0.0], ends[::-1]]) / grid) + 0.5) * grid + shift
+    ends = np.unique(ends)
+    counts = np.histogram(draws, np.concatenate([[-np.inf], ends, [np.inf]]))[0]
+    above = np.concatenate([[1.0], noise.tail(ends - shift), [0.0]])
+    return stats.chisquare(counts, -np.diff(above) * len(draws)).pvalue
+
+
+@every_noise
+def test_draws_follow_the_law(family):
+    """A million draws fit the noise, and do not fit one whose scale is 10 % off either way."""
+    noise = family(3.0)
+    draws = noise.sample(draws_of(noise), np.random.default_rng(11))
+    assert fit(draws, noise) > ALARM
+    for wrong in (0.9, 1.1):
+        assert fit(draws, noise.at(3.0 * wrong)) < ALARM
+
+
+@every_light_noise
+def test_power_of_the_fit(family):
+    """Of a hundred samples of one fortieth the size, at least 99 give away a scale 10 % off."""
+    noise, size = family(1.0), DRAWS // 40
+    rng = np.random.default_rng(3)
+    for wrong in (0.9, 1.1):
+        draws = noise.at(wrong).sample((100, size), rng)
+        assert sum(fit(row, noise) < ALARM for row in draws) >= 99
+
+
+@every_light_noise
+def test_false_alarms_are_rare(family):
+    """Of two hundred right samples no more than two are called wrong."""
+    noise = family(1.0)
+    draws = noise.sample((200, DRAWS // 200), np.random.default_rng(8))
+    assert sum(fit(row, noise) < ALARM for row in draws) <= 2
+
+
+@every_noise
+def test_the_operating_systems_randomness_has_the_same_law(family):
+    """What is used for releases fits too (at a threshold that chance passes once in a million runs)."""
+    noise = family(0.3)
+    assert fit(noise.sample(draws_of(noise) // 20), noise) > 1e-6
+
+
+@every_light_noise
+@pytest.mark.parametrize("scale", [1.0, 0.9, 1.1])
+def test_neighbouring_answers_look_alike_as_promised(family, scale):
+    """Answers one grid step and one scale apart give outputs whose laws are shifts of each other: no more, no less."""
+    noise = family(1.0)
+    grid = float(drawing.grid_of(1.0))
+    for shift in (grid, 1.0):
+        drawn = noise.at(scale).release(np.full(DRAWS // 20, shift), np.random.default_rng(21)).values
+        assert (fit(drawn, noise, shift) > ALARM) == (scale == 1.0)
+
+
+def test_draws_do_not_repeat():
+    """Two releases of one answer share no noise, and one seed gives one result."""
+    noise = pf.Laplace(1.0)
+    assert (noise.sample(1000) != noise.sample(1000)).any()
+    assert noise.sample(5, np.random.default_rng(1)).tolist() == noise.sample(5, np.random.default_rng(1)).tolist()
+
+
+@pytest.mark.parametrize("answers", [(0.0, 0.1), (3, 10**15), (-1e-9, 1e6), (Fraction(1, 3), Fraction(2, 3))])
+def test_possible_outputs_do_not_depend_on_the_answer(answers):
+    """Every output is a multiple of one grid, which the scale alone decides; dtype and shape are the same too."""
+    noise = pf.Laplace(5.0)
+    first, second = (noise.release([answer] * 400) for answer in answers)
+    assert first.grid == second.grid == drawing.grid_of(5.0) == Fraction(1, 256)
+    for noisy in (first, second):
+        assert noisy.values.dtype == np.float64
+        assert all(Fraction(value) % noisy.grid == 0 for value in noisy.values.tolist())
+        assert all(isinstance(step, int) for step in noisy.steps.tolist())
+        residues = np.array([step % 16 for step in noisy.steps.tolist()])
+        assert len(np.unique(residues)) == 16  # no residue of the grid is favoured by the answer
+
+
+def test_large_answers_keep_their_noise():
+    """Where floats are coarser than the grid, the exact steps still carry noise; the float is their rounding."""
+    noise = pf.Laplace(1.0)
+    noisy = noise.release([10**18] * 200)
+    assert len(set(noisy.steps.tolist())) > 150
+    assert all(float(step * noisy.grid) == value for step, value in zip(noisy.steps, noisy.values, strict=True))
+
+
+def test_answers_are_rounded_to_the_grid():
+    """The answer moves by no more than half a step, which a calibration counts as one."""
+    noise = pf.Laplace(1.0)
+    for answer in (0.1, 1 / 3, 1e-9):
+        noisy = noise.release([answer] * 3, np.random.default_rng(4))
+        pure = noise.release([0.0] * 3, np.random.default_rng(4))
+        assert np.abs(noisy.values - pure.values - answer).max() <= float(noisy.grid) / 2
+
+
+def test_a_given_grid_is_used():
+    """Any rational width up to scale/1024 will do, so that answers that are multiples of it cost nothing."""
+    noisy = pf.Laplace(200.0).release([Fraction(7, 10), 3], grid=Fraction(1, 10))
+    assert noisy.grid == Fraction(1, 10)
+    assert [Fraction(step, 10) for step in noisy.steps] == [Fraction(repr(value)) for value in noisy.values.tolist()]
+    for grid in (0, -1, "fine", None.__class__):
+        with pytest.raises(pf.Misuse):
+            pf.Laplace(1.0).release(0, grid=grid)
+
+
+def test_seeded_draws_say_that_they_are_not_for_release():
+    """A result from a given generator carries that with it, in a field and in what it shows."""
+    seeded = pf.Gaussian(1.0).release(5, np.random.default_rng(0))
+    assert not seeded.for_release
+    assert "NOT FOR RELEASE" in repr(seeded)
+    real = pf.Gaussian(1.0).release(5)
+    assert real.for_release
+    assert "NOT" not in repr(real)
+    assert real.values.shape == ()
+
+
+@pytest.mark.parametrize("answer", [float("nan"), float("inf"), None, "9.5", [1.0, None]])
+def test_unusable_answers_are_refused_without_showing_them(answer):
+    """What is no finite number is refused, and the message does not repeat it."""
+    with pytest.raises(pf.Misuse, match="Some answer is no finite number") as refusal:
+        pf.Laplace(1.0).release(answer)
+    assert "9.5" not in str(refusal.value)
+
+
+class Stream:
+    """Bits that are given, and after them the operating system's."""
+
+    def __init__(self, given):
+        self.given = given
+
+    def __call__(self, count):
+        head, self.given = self.given[:count], self.given[count:]
+        return head + os.urandom(count - len(head))
+
+
+@every_noise
+def test_the_slow_path_agrees_with_the_fast_one(family):
+    """On the same bits mpmath finds the steps that floats found."""
+    noise = family(1.0)
+    step = drawing.grid_of(1.0)
+    words = np.random.default_rng(2).integers(1 << 60, 1 << 64, 40, dtype=np.uint64)
+    words = np.concatenate([words, np.array([2**63, 2**57 + 12345, 2**64 - 1], dtype=np.uint64)])
+    fast = drawing._some(noise, len(words), step, Stream(words.astype("<u8").tobytes() + bytes(8)))
+    slow = [drawing._precise(noise, int(word), step, Stream(b"")) for word in words]
+    assert fast.tolist() == slow
+
+
+@every_noise
+def test_the_farthest_tail_is_drawn_too(family):
+    """The rarest 64 bits (all 0) do not stop at a largest value: more bits decide how far beyond it is."""
+    noise = family(1.0)
+    step = drawing.grid_of(1.0)
+    end = float(noise.reach(np.array([2.0**-65]))[0])
+    sizes = {drawing._precise(noise, 0, step, Stream(b"")) for _ in range(6)}
+    assert len(sizes) > 1
+    assert min(sizes) * float(step) >= end * 0.999
+    (deep,) = {drawing._precise(noise, 0, step, Stream(bytes(7) + b"\x01" + bytes(200))) for _ in range(2)}
+    assert noise.precise_tail(deep * step, __import__("mpmath").mp) < 2.0**-66
+
+
+def test_grids_depend_on_the_scale_alone():
+    """The width is a power of two, at most scale/1024, at least half of that."""
+    for scale in (5e-324, 1e-300, 0.1, 1.0, 1023.9, 1024.0, 1e300):
+        grid = drawing.grid_of(scale)
+        assert grid <= Fraction(scale) / 1024 < 2 * grid
+        assert pf.Laplace(scale).sample(3).shape == (3,)
