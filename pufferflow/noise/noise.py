@@ -116,7 +116,9 @@ class Noise(abc.ABC):
         """
         if np.ndim(epsilon) == 0:
             value = finite_number_at_least_zero(epsilon, "epsilon")
-            return self._answered(shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0, value == 0)
+            return self._answered(
+                shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0, positive=value == 0
+            )
         shifts, epsilons = np.broadcast_arrays(_numbers(shift, "shift"), _numbers(epsilon, "epsilon"))
         losses = np.empty(epsilons.shape)
         for value in np.unique(epsilons).tolist():
@@ -287,7 +289,7 @@ class Noise(abc.ABC):
         return self._reach(tails)
 
     def _answered(
-        self, shift: float | Many, loss: Callable[[Floats], Floats], far: float, positive: bool = True
+        self, shift: float | Many, loss: Callable[[Floats], Floats], far: float, *, positive: bool = True
     ) -> Any:
         """Return the losses of shifts of any shape, sign and size; without noise, any shift tells everything.
 

@@ -43,7 +43,9 @@ def test_losses_are_the_divergences_rounded_up(family, scale):
             assert noise.renyi(shift, alpha) >= truth - 1e-10
         for epsilon in EPSILONS:
             truth = noisy.delta(point(shift), point(0), noise, epsilon)
-            assert noise.delta(shift, epsilon) == pytest.approx(truth, rel=1e-3, abs=2e-5)
+            exact = {"rel": 1e-3, "abs": 2e-5} if isinstance(noise, pf.Staircase) else {"rel": 1e-8, "abs": 1e-11}
+            assert noise.delta(shift, epsilon) == pytest.approx(truth, **exact)
+            assert noise.delta(shift, epsilon) >= truth - exact["abs"]
 
 
 @every_noise
@@ -69,7 +71,7 @@ def test_losses_fit_together(family):
     deltas = np.array([noise.delta(shifts, epsilon) for epsilon in [*EPSILONS, 20.0]])
     assert (np.diff(deltas, axis=0) <= 1e-12).all()
     assert (deltas[0] == noise.tv(shifts)).all()
-    assert ((0 <= deltas) & (deltas <= 1)).all()
+    assert ((deltas >= 0) & (deltas <= 1)).all()
     if not isinstance(noise, pf.Gaussian):
         for shift in SHIFTS:
             assert noise.delta(shift, noise.pure(shift) + 1e-9) == 0

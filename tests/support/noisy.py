@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 import pufferflow as pf
@@ -64,12 +65,44 @@ def renyi(mu, nu, noise, alpha):
 
 
 def delta(mu, nu, noise, epsilon):
-    """The hockey stick of the noisy laws, the larger of both orders."""
-    y, weights = nodes_for(mu, nu, noise, 1.0)
-    p, q = mixture(mu, noise, y), mixture(nu, noise, y)
-    return max(
-        float(np.sum(weights * np.maximum(np.exp(a) - np.exp(epsilon + b), 0.0))) for a, b in ((p, q), (q, p))
-    )
+    """The hockey stick of the noisy laws, the larger of both orders: masses between the roots of log(p/q) − ε."""
+    if isinstance(noise, pf.Staircase):
+        y, weights = nodes_for(mu, nu, noise, 1.0)
+        p, q = np.exp(mixture(mu, noise, y)), np.exp(mixture(nu, noise, y) + epsilon)
+        back = np.exp(mixture(nu, noise, y)), np.exp(mixture(mu, noise, y) + epsilon)
+        return max(float(np.sum(weights * np.maximum(a - b, 0.0))) for a, b in ((p, q), back))
+    y = np.unique(np.concatenate([nodes_for(mu, nu, noise, 1.0)[0][::3], mu.values, nu.values]))
+    return max(_one_way(a, b, noise, epsilon, y) for a, b in ((mu, nu), (nu, mu)))
+
+
+def _one_way(mu, nu, noise, epsilon, y):
+    def excess(x):
+        return (mixture(mu, noise, np.atleast_1d(x)) - mixture(nu, noise, np.atleast_1d(x)) - epsilon)[0]
+
+    above = mixture(mu, noise, y) - mixture(nu, noise, y) > epsilon
+    turns = np.flatnonzero(above[1:] != above[:-1])
+    roots = [brentq(excess, y[i], y[i + 1], xtol=1e-14 * max(1.0, abs(y[i]))) for i in turns]
+    ends = [-math.inf, *roots, math.inf]
+    total = 0.0
+    for k in range(len(ends) - 1):
+        if above[0] == (k % 2 == 0):
+            masses = [_mass(law, noise, ends[k], ends[k + 1]) for law in (mu, nu)]
+            total += masses[0] - math.exp(epsilon) * masses[1]
+    return total
+
+
+def _mass(law, noise, low, high):
+    match noise:
+        case pf.Laplace(b):
+            known = stats.laplace(scale=b)
+        case pf.Gaussian(sigma):
+            known = stats.norm(scale=sigma)
+        case pf.GeneralizedCauchy(scale, k):
+            known = stats.t(df=k - 1, scale=scale / math.sqrt(k - 1))
+    low, high = low - law.values, high - law.values
+    upper = known.sf(low) - known.sf(high)
+    lower = known.cdf(high) - known.cdf(low)
+    return float(np.where(low > 0, upper, lower) @ law.probabilities)
 
 
 def pure(mu, nu, noise):

@@ -5,7 +5,7 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.bounds.exact.field import Atoms, UniformField
+from pufferflow.bounds.exact.field import Atoms, LineField, Mixture, UniformField, in_rows, log_sum
 from pufferflow.errors import Refused
 from pufferflow.noise import Floats, GeneralizedCauchy, Noise
 from pufferflow.rounding import UNIT
@@ -14,7 +14,7 @@ _FAR = 1e13
 
 
 @final
-class CauchyField(UniformField):
+class CauchyField(UniformField, LineField):
     """Both densities: ζ(u + ω)/ζ(u) = (1 + η)^{−k/2} with η = (2uω + ω²)/(1 + u²), so G = (1 − |η|)^{−k/2}."""
 
     def __init__(self, atoms: Atoms, noise: Noise) -> None:
@@ -63,14 +63,36 @@ class CauchyField(UniformField):
             return np.where(change < 1, -self.k / 2 * np.log1p(-np.minimum(change, 1.0)), math.inf)
 
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the log ratio; its slope is a difference of two means of (log ζ)', whose slope is ≤ k/(1 + u²)."""
-        log_ratio, change, _ = super().ratio(centres, sizes)
+        """Return the log ratio, which bends little: it may move by its slope times the step, and half its bend.
+
+        (log p)' is the mean of s = (log ζ)' over the atoms as seen from there, and (log p)'' that of s' plus the
+        variance of s. With u the distance to the atoms and R their range, |s'| ≤ k/(1 + u²) and |s''| ≤ 6k/(1 + u²)^1.5
+        bound what both laws differ by; near the atoms |s| ≤ k/2 and −k ≤ s' ≤ k/8 do.
+        """
+        log_p, slope_p = self._with_slope(self.p, centres)
+        log_q, slope_q = self._with_slope(self.q, centres)
         size, at = sizes[:, 0], centres[:, 0]
         away = np.maximum(np.maximum(self.low[0] - at, at - self.high[0]) - size, 0.0)
-        with np.errstate(over="ignore"):
-            slope = self.k * np.minimum(1.0, self.range / (1 + away * away))
-        change = np.minimum(change, size * slope)
-        return log_ratio, change, change
+        with np.errstate(over="ignore", under="ignore"):
+            fall = 1 / (1 + away * away)
+            bend = np.minimum(9 / 8 * self.k, 6 * self.k * self.range * fall**1.5)
+            bend += np.minimum(1.0, self.range * fall) ** 2 * self.k**2 / 4
+            change = size * (np.abs(slope_p - slope_q) + 1e-14 * self.k) + bend * size * size / 2
+        return log_p - log_q, change, change
+
+    def _with_slope(self, mixture: Mixture, centres: Floats) -> tuple[Floats, Floats]:
+        """Return the log density and its derivative."""
+
+        def some(points: Floats) -> Floats:
+            terms = mixture.log_terms(points)
+            log = log_sum(terms)
+            steps = points - mixture.atoms[:, 0]
+            slopes = -self.k / (steps + np.where(steps == 0, math.inf, 1 / np.where(steps == 0, 1.0, steps)))
+            with np.errstate(under="ignore"):
+                return np.column_stack([log, (np.exp(terms - log[:, None]) * slopes).sum(axis=1)])
+
+        seen = in_rows(centres, 2 * len(mixture.atoms), some)
+        return seen[:, 0], seen[:, 1]
 
     def blur(self, points: Floats) -> Floats:
         """Return what moving atoms by an ulp does: the slope of log ζ is at most k/2, and k/|u| far out."""

@@ -8,8 +8,7 @@ import math
 
 import numpy as np
 
-from pufferflow.bounds.exact.field import Field, Flags, float_error
-from pufferflow.errors import Refused
+from pufferflow.bounds.exact.field import Flags, LineField, float_error
 from pufferflow.noise import Floats
 
 _MOST_CELLS = 1_000_000
@@ -17,7 +16,7 @@ _SHARE = 1e-7
 _CLOSE = 1e-12
 
 
-def hockey_stick(field: Field, epsilon: float, far: float, beyond: float) -> float:
+def hockey_stick(field: LineField, epsilon: float, far: float, beyond: float) -> float:
     """Return δ(ε) = ∫ (p − e^ε q)_+, rounded up; further than `far` from the atoms log(p/q) is at most `beyond`."""
     centres, halves = _start(field, far)
     ends = np.array([[-math.inf, (centres - halves).min()], [(centres + halves).max(), math.inf]])
@@ -38,7 +37,7 @@ def hockey_stick(field: Field, epsilon: float, far: float, beyond: float) -> flo
         centres, halves = _halved(centres, halves)
 
 
-def supremum(field: Field, far: float, beyond: float) -> float:
+def supremum(field: LineField, far: float, beyond: float) -> float:
     """Return sup log(p/q), rounded up; further than `far` from the atoms it is at most `beyond`."""
     centres, halves = _start(field, far)
     best = beyond
@@ -54,7 +53,7 @@ def supremum(field: Field, far: float, beyond: float) -> float:
         centres, halves = _halved(centres[unsure], halves[unsure])
 
 
-def _ratio(field: Field, centres: Floats, halves: Floats) -> tuple[Floats, Floats, Floats]:
+def _ratio(field: LineField, centres: Floats, halves: Floats) -> tuple[Floats, Floats, Floats]:
     level, down, up = field.ratio(centres[:, None], halves[:, None])
     log_p, log_q = field.log_densities(centres[:, None])
     slack = float_error(log_p, len(field.p.atoms)) + float_error(log_q, len(field.q.atoms))
@@ -62,7 +61,7 @@ def _ratio(field: Field, centres: Floats, halves: Floats) -> tuple[Floats, Float
     return level, down + slack, up + slack
 
 
-def _start(field: Field, far: float) -> tuple[Floats, Floats]:
+def _start(field: LineField, far: float) -> tuple[Floats, Floats]:
     """Return cells that are fine inside the hull and grow away from it."""
     inside = np.linspace(float(field.low[0]), float(field.high[0]), 65) if field.range else field.low[:1]
     steps = np.geomspace(1e-3, far, 64)
@@ -79,7 +78,7 @@ def _too_small(centres: Floats, halves: Floats) -> Flags:
     return halves <= 4e-16 * np.abs(centres)
 
 
-def _positive(field: Field, low: Floats, high: Floats, epsilon: float) -> float:
+def _positive(field: LineField, low: Floats, high: Floats, epsilon: float) -> float:
     """Return Σ P(run) − e^ε Q(run) over the runs of neighbouring cells."""
     if not len(low):
         return 0.0
@@ -92,13 +91,3 @@ def _positive(field: Field, low: Floats, high: Floats, epsilon: float) -> float:
     q = field.q.mass(low[starts], high[ends]) * math.exp(min(epsilon, 700.0))
     rounding = (len(field.p.atoms) + len(field.q.atoms) + 500) * 1e-16
     return math.fsum(np.maximum(p - q, 0.0)) + rounding * math.fsum(p + np.minimum(q, 2 * p))
-
-
-def only_on_the_line(field: Field, what: str) -> None:
-    """Refuse what is known for answers of one coordinate only."""
-    if field.dimension > 1:
-        raise Refused(
-            f"The exact {what} loss for an answer of {field.dimension} coordinates.",
-            allowed="answers of one coordinate; Rényi promises with Laplace or Gaussian noise, pure ones with Laplace",
-            instead="bound=pf.DAGWM()",
-        )

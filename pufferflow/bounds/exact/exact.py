@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 from pufferflow.bounds.bound import Bound, Part, Worst
 from pufferflow.bounds.dagwm import TransportPart, ball_of
 from pufferflow.bounds.exact import cauchy, cells, gaussian, laplace, quadrature, still
-from pufferflow.bounds.exact.field import Atoms, Field
+from pufferflow.bounds.exact.field import Atoms, Field, LineField
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Pure
@@ -81,7 +81,7 @@ class FinitePart(Part):
                 return laplace.pure(field)
             if isinstance(field, gaussian.GaussianField):
                 return math.inf, math.inf  # no limit far out, but for special pairs
-            return _both(field, lambda one: cells.supremum(one, *one.horizon()))
+            return _both(field, _supremum)
 
         if noise.scale == 0:
             return self._largest(still.pure_without_noise)
@@ -107,10 +107,15 @@ class FinitePart(Part):
         def of_order(field: Field) -> float:
             if isinstance(field, laplace.LaplaceField):
                 return laplace.hockey_stick(field, epsilon)
-            return cells.hockey_stick(field, epsilon, *field.horizon())
+            return cells.hockey_stick(cast(LineField, field), epsilon, *cast(LineField, field).horizon())
 
         def on_field(field: Field) -> tuple[float, float]:
-            cells.only_on_the_line(field, "(epsilon, delta)")
+            if field.dimension > 1:
+                raise Refused(
+                    f"The exact (epsilon, delta) loss for an answer of {field.dimension} coordinates.",
+                    allowed="answers of one coordinate; Rényi promises with Laplace or Gaussian noise",
+                    instead="bound=pf.DAGWM()",
+                )
             return _both(field, of_order)
 
         if noise.scale == 0:
@@ -150,6 +155,11 @@ class FinitePart(Part):
         forth, back = losses(self._field)
         worst = Worst(forth, self.pair) if forth >= back else Worst(back, self.pair.swapped())
         return Worst(min(worst.value, ceiling().value), worst.pair)
+
+
+def _supremum(field: Field) -> float:
+    line = cast(LineField, field)
+    return cells.supremum(line, *line.horizon())
 
 
 def _both(field: Field, loss: Callable[[Field], float]) -> tuple[float, float]:

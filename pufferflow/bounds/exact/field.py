@@ -113,10 +113,6 @@ class Field(abc.ABC):
         stands for a whole exponential tail.
         """
 
-    def horizon(self) -> tuple[float, float]:
-        """Return a distance from the atoms, and what |log(p/q)| is at most beyond it."""
-        return 0.0, math.inf
-
     @abc.abstractmethod
     def growth(self, centres: Floats, sizes: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
         """Return log f at the centres, and what log|f| can gain within `sizes`: for complex and for real steps.
@@ -125,12 +121,20 @@ class Field(abc.ABC):
         """
 
     @abc.abstractmethod
-    def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return log(p/q) at the centres on R, and how far below and above it may be within `sizes`."""
-
-    @abc.abstractmethod
     def blur(self, points: Floats) -> Floats:
         """Return how much rounding of the atoms may change log p or log q at points."""
+
+
+class LineField(Field):
+    """A field on R that says how far log(p/q) can move: what the pure loss and the hockey stick are found by."""
+
+    @abc.abstractmethod
+    def horizon(self) -> tuple[float, float]:
+        """Return a distance from the atoms, and what |log(p/q)| is at most beyond it."""
+
+    @abc.abstractmethod
+    def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return log(p/q) at the centres, and how far below and above that it may be within `sizes`."""
 
 
 class UniformField(Field):
@@ -147,12 +151,6 @@ class UniformField(Field):
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             shrink = np.where(wide < math.log(2), -np.log(np.maximum(2 - np.exp(np.minimum(wide, 1.0)), 0.0)), math.inf)
         return alpha * log_p - (alpha - 1) * log_q, alpha * wide + (alpha - 1) * shrink, (2 * alpha - 1) * wide
-
-    def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the log ratio, which moves by no more than log G twice."""
-        log_p, log_q = self.log_densities(centres)
-        change = 2 * self.log_growth(centres, sizes)
-        return log_p - log_q, change, change
 
 
 def centred(mu: Law, nu: Law) -> tuple[Floats, Floats]:

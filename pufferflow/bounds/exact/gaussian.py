@@ -5,7 +5,7 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.bounds.exact.field import Field, Mixture, in_rows, log_sum
+from pufferflow.bounds.exact.field import LineField, Mixture, in_rows, log_sum
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Floats, Gaussian, Noise
 from pufferflow.rounding import UNIT, upwards
@@ -15,7 +15,7 @@ _END = 40.0
 
 
 @final
-class GaussianField(Field):
+class GaussianField(LineField):
     """Both densities, known around a point by the atoms as seen from there.
 
     With E over atoms weighted by w·ζ(c − x), and m their mean, p(c + ω) = p(c)·e^{−ω²/2 − ω·(c − m)}·E e^{ω·(x − m)}.
@@ -59,11 +59,12 @@ class GaussianField(Field):
         return alpha * log_p - (alpha - 1) * log_q, complex_gain, pull + alpha * spread_p
 
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the log ratio: its slope is the difference of both means, its bend that of both spreads."""
+        """Return the log ratio: its slope is the difference of both means; Hoeffding bounds its bend."""
         log_p, mean_p, spread_p = _seen(self.p, centres, sizes)
         log_q, mean_q, spread_q = _seen(self.q, centres, sizes)
         slope = (np.abs(mean_p - mean_q) * sizes).sum(axis=1)
-        return log_p - log_q, slope + spread_q, slope + spread_p
+        bend = (self.range * sizes[:, 0]) ** 2 / 8
+        return log_p - log_q, slope + np.minimum(spread_q, bend), slope + np.minimum(spread_p, bend)
 
     def blur(self, points: Floats) -> Floats:
         """Return what moving atoms by an ulp does: the slope of log ζ is the distance."""
