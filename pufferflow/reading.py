@@ -37,7 +37,7 @@ def probability_below_one(value: object, name: str) -> float:
 def finite_number_above(value: object, name: str, *, allowed: str, instead: str) -> float:
     """Return `value` as a finite float that is not below it: 1/3 becomes the float above a third."""
     number = finite_number(value, name, allowed=allowed, instead=instead)
-    return float_above(Fraction(value)) if isinstance(value, Fraction | Decimal) else number
+    return float_above(Fraction(value)) if isinstance(value, Fraction | Decimal | int) else number
 
 
 def order_above_one(value: object) -> float:

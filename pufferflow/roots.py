@@ -62,12 +62,16 @@ def smallest(excess: Callable[[float], float], high: float, tolerance: float) ->
 def _bracket(excess: Callable[[float], float], high: float) -> tuple[float, float, float, float]:
     """Return low with excess above 0, and the least x ≤ high met on the way for which it is not."""
     at_high, factor = excess(high), 2.0
+    if not (at_high <= 0 and math.isfinite(high)):
+        raise InternalError(
+            "A search was started where the promise is not kept.", instead="reporting the call to the maintainers"
+        )
     while True:
         low = high / factor
         if low == 0:
             return 0.0, math.inf, high, at_high
         at_low = excess(low)
-        if at_low > 0:
+        if not at_low <= 0:  # NaN is no leave
             return low, at_low, high, at_high
         high, at_high, factor = low, at_low, min(factor * factor, 2.0**64)
 

@@ -103,5 +103,7 @@ def _worst_atom(plan: Plan, atoms: npt.NDArray[np.intp], kept: Floats) -> float:
         np.add.at(doubts, atoms[1:], plan.doubts)
         wrong = np.minimum(doubts / np.where(known, mass, 1.0), 1.0)
         share = np.where(known, share - wrong * np.maximum(share - least, 0.0), least)
-    loss = -np.log(share) + 8 * UNIT * (1 - np.log(share)) + 2 * UNIT * len(atoms)
+    with np.errstate(divide="ignore"):
+        logs = np.log(share)
+    loss = -logs + 8 * UNIT * (1 - logs) + 2 * UNIT * len(atoms)
     return max(float(loss.max()), 0.0)

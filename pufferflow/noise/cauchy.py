@@ -9,11 +9,13 @@ from scipy import special
 
 from pufferflow.errors import Refused
 from pufferflow.noise import cauchy_moments
-from pufferflow.noise.noise import Family, Floats, Noise, read_above, read_scale
-from pufferflow.rounding import UNIT, lifted
+from pufferflow.noise.noise import Family, Floats, Noise, read_above, read_radius, read_scale
+from pufferflow.rounding import SMALLEST, UNIT, lifted
 
 _ALMOST = 1e-13
 _FAR = 1e100
+_MOST_TERMS = 1e6
+_LEAST_DRAWN = 1.1
 
 
 @final
@@ -56,6 +58,7 @@ class GeneralizedCauchy(Noise):
 
     def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
         """Return d·D_α(radius/√d): for even k and integer m the loss is concave in the squared shift (M11)."""
+        radius = read_radius(radius)
         if dimension == 1:
             return self.renyi(radius, alpha)
         m = self.k * (alpha - 1) / 2
@@ -70,6 +73,7 @@ class GeneralizedCauchy(Noise):
 
     def pure_within(self, radius: float, dimension: int = 1) -> float:
         """Return d·D_∞(radius/√d): asinh(√w/2) is concave in w, so equal movements cost most."""
+        radius = read_radius(radius)
         if dimension == 1:
             return self.pure(radius)
         return dimension * self.pure(radius / math.sqrt(dimension) * (1 + 2 * UNIT)) * (1 + UNIT)
@@ -80,8 +84,20 @@ class GeneralizedCauchy(Noise):
 
     def _renyi(self, units: Floats, alpha: float) -> Floats:
         """Return log E(u²)/(α−1), at most the pure loss."""
-        logs = cauchy_moments.log_moment(units, self.k, self.k * (alpha - 1) / 2)
+        m = self.k * (alpha - 1) / 2
+        if m > _MOST_TERMS:
+            return self._pure(units)
+        logs = np.maximum(cauchy_moments.log_moment(units, self.k, m), SMALLEST)
         return np.minimum(lifted(logs / (alpha - 1), 2 * UNIT), self._pure(units))
+
+    def check_drawable(self) -> None:
+        """Refuse to draw where many draws would leave the floats: for k = 1.001 half of them do."""
+        if self.k < _LEAST_DRAWN:
+            raise Refused(
+                f"Draws of generalized Cauchy noise with k={self.k:g} mostly lie beyond the largest float.",
+                allowed=f"k >= {_LEAST_DRAWN}",
+                instead="pf.GeneralizedCauchy(scale, k=2)",
+            )
 
     def _pure(self, units: Floats) -> Floats:
         return lifted(self.k * np.arcsinh(units / 2), 4 * UNIT)
@@ -98,14 +114,16 @@ class GeneralizedCauchy(Noise):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if rise == 0:
                 low, high = units / 2, np.full(units.shape, math.inf)
+                low_p, high_p = -low, high
             else:
                 # c·u² − rise² as a product, so that it does not cancel near the edge of S
                 edge = rise / math.sqrt(1 + rise)
                 root = np.sqrt((1 + rise) * np.maximum((units - edge) * (units + edge), 0.0))
                 far = (1 + rise) * units + root
-                # the product of both ends is (c − 1 + c·u²)/(c − 1)
                 low, high = (rise + (1 + rise) * units * units) / far, far / rise
-        p, p_error = self._between(low - units, high - units)
+                # the same ends around the other centre, without subtracting u
+                low_p, high_p = -(units * units - rise) / (units + root), (units + root) / rise
+        p, p_error = self._between(low_p, high_p)
         q, q_error = self._between(low, high)
         factor = math.exp(min(epsilon, 700.0))
         delta = np.maximum(p - factor * q, 0.0) + p_error + factor * q_error
@@ -129,7 +147,7 @@ class GeneralizedCauchy(Noise):
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             square = units * units
             out = special.betainc((self.k - 1) / 2, 0.5, 1 / (1 + square)) / 2
-            close = 0.5 - special.betainc(0.5, (self.k - 1) / 2, square / (1 + square)) / 2
+            close = special.betaincc(0.5, (self.k - 1) / 2, square / (1 + square)) / 2
             tails = np.where(square > 1, out, close)
             # squares that leave the floats: the tail is its leading term, (2/(k−1))·x^(1−k)·(β_k/2), to 1e−200
             leading = np.exp(cauchy_moments.log_constant(self.k) - (self.k - 1) * np.log(np.maximum(units, 1.0)))
@@ -142,7 +160,7 @@ class GeneralizedCauchy(Noise):
             leading = np.exp(
                 (cauchy_moments.log_constant(self.k) - math.log(self.k - 1) - np.log(tails)) / (self.k - 1)
             )
-        return np.where((inside < 1e8) & np.isfinite(inside), np.maximum(inside, 0.0), np.minimum(leading, 1e300))
+        return np.where((inside < 1e8) & np.isfinite(inside), np.maximum(inside, 0.0), leading)
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
         """Return I_{1/(1+u²)}((k−1)/2, ½)/2."""

@@ -30,7 +30,7 @@ _CELLS = 2_000_000
 
 def log_constant(k: float) -> float:
     """Return log β_k, β_k = Γ(k/2)/(√π·Γ((k−1)/2))."""
-    return float(special.gammaln(k / 2) - special.gammaln((k - 1) / 2)) - math.log(math.pi) / 2
+    return -float(special.betaln(0.5, (k - 1) / 2))
 
 
 def log_moment(units: Floats, k: float, m: float) -> Floats:
@@ -64,7 +64,7 @@ def _quadrature(units: Floats, k: float, m: float) -> Floats:
     """Return log E by three trapezoid sums, with their errors added."""
     strip = min(math.pi / 3, math.sqrt(12 / (2 * m + k + 4)))
     growth = -(m + k / 2) * math.log(math.cos(strip)) - (2 * m + k + 4) * math.log(math.cos(strip / 2))
-    step = 2 * math.pi * strip / (growth + math.log(2) + _REACH - 6)
+    step = _short(2 * math.pi * strip / (growth + math.log(2) + _REACH - 6))
     missed = 2 * math.exp(growth) / math.expm1(2 * math.pi * strip / step)
     slow = min(_REACH / min(k - 1, 1.0), _LONGEST)
     logs = np.empty(units.shape)
@@ -73,16 +73,27 @@ def _quadrature(units: Floats, k: float, m: float) -> Floats:
     for start in range(0, len(units), rows):
         tau = 2 * np.arcsinh(units[start : start + rows, None] / 2)
         longest = float(tau.max())
-        middle = np.arange(-_REACH, longest + _REACH + step, step)
-        outer = np.arange(-slow - step, longest / 2 + _REACH + step, step)
+        middle = _multiples(step, -_REACH, longest + _REACH)
+        outer = _multiples(step, -slow, longest / 2 + _REACH)
         parts = [_segment(tau, middle, k, m), *_ends(tau, outer, k, m)]
         sums = special.logsumexp(np.concatenate(parts, axis=1), axis=1) + math.log(step)
         # beyond the ends the integrand falls geometrically, at a rate of min(1, k−1) or more
         edges = np.stack([part[:, i] for part in parts for i in (0, -1)], axis=1)
         tails = special.logsumexp(edges, axis=1) + math.log(2 / min(1.0, k - 1) + step)
-        rounding = 16 * UNIT * (m * tau[:, 0] + m + k + 8)
+        rounding = 16 * UNIT * (m * tau[:, 0] + m + k + 16)
         logs[start : start + rows] = np.logaddexp(sums, tails) + log_constant(k) - math.log1p(-missed) + rounding
     return np.maximum(logs, 0.0)
+
+
+def _short(step: float) -> float:
+    """Return a step no longer than this one, of so few bits that its multiples are exact."""
+    mantissa, exponent = math.frexp(step)
+    return math.ldexp(math.floor(mantissa * 1024), exponent - 10)
+
+
+def _multiples(step: float, low: float, high: float) -> Floats:
+    """Return the multiples of a step from below one number to above another."""
+    return step * np.arange(math.floor(low / step) - 1, math.ceil(high / step) + 2)
 
 
 def _segment(tau: Floats, v: Floats, k: float, m: float) -> Floats:
@@ -96,8 +107,8 @@ def _ends(tau: Floats, s: Floats, k: float, m: float) -> tuple[Floats, Floats]:
     soft = np.logaddexp(0.0, s)
     constant = -np.log1p(np.exp(-tau)) / 2
     inner, outer = tau / 2 - soft, tau / 2 + soft
-    before = (k - 2) * (constant + s - soft) + inner + s - soft
-    after = (k - 2) * (constant + s) + tau / 2 + s
+    before = (k - 2) * constant + (k - 1) * (s - soft) + inner
+    after = (k - 2) * constant + (k - 1) * s + tau / 2
     return (
         m * _log_base(tau, inner) - k / 2 * np.logaddexp(0.0, 2 * inner) + before,
         m * _log_base(tau, outer) - k / 2 * np.logaddexp(0.0, 2 * outer) + after,

@@ -152,7 +152,7 @@ def _precise(unit: Drawable, word: int, step: Fraction, bits: Bits) -> int:
     import mpmath  # pyright: ignore[reportMissingTypeStubs] - few draws need it, and it takes a while to load
 
     length = _WORD
-    guess = int(unit.reach(np.maximum(np.float64(word) / 2.0 ** (_WORD + 1), 2.0**-66)) / float(step))
+    guess = int(min(float(unit.reach(np.asarray(max(word, 0.5) / 2.0 ** (_WORD + 1)))) / float(step), 1e300))
     while True:
         mp = cast(Any, mpmath).mp.clone()
         mp.prec = 2 * length + 64
@@ -229,7 +229,7 @@ def _answers(answers: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return answers as Fractions; the message of a refusal says nothing about them."""
     raw: npt.NDArray[Any] = np.asarray(answers, dtype=object)
     try:
-        exact = [Fraction(*value.as_integer_ratio()) for value in raw.ravel().tolist()]
+        exact = [_exactly(value) for value in raw.ravel().tolist()]
     except (AttributeError, ValueError, OverflowError) as error:
         raise Misuse(
             "Some answer is no finite number.",
@@ -237,6 +237,11 @@ def _answers(answers: npt.ArrayLike) -> npt.NDArray[Any]:
             instead="clipping and filling before the aggregate",
         ) from error
     return _objects(exact, raw.shape)
+
+
+def _exactly(value: Any) -> Fraction:
+    plain: Any = value.item() if isinstance(value, np.generic) else value
+    return Fraction(*plain.as_integer_ratio())
 
 
 def _objects(values: Sequence[object], shape: tuple[int, ...]) -> npt.NDArray[Any]:

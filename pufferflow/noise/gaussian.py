@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from scipy import special
 
-from pufferflow.noise.noise import Floats, Noise, read_scale
+from pufferflow.noise.noise import Floats, Noise, read_radius, read_scale
 from pufferflow.rounding import UNIT, lifted
 
 _ROOT_HALF = math.sqrt(0.5)
+_LEAST = 1e-300
 
 
 @final
@@ -39,7 +40,7 @@ class Gaussian(Noise):
     def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float:
         """Return the hockey stick of the radius: densities depend on the direction of a shift by rotation only."""
         del dimension
-        return self.delta(radius, epsilon)
+        return self.delta(read_radius(radius), epsilon)
 
     def convex(self, alpha: float) -> bool:
         """Say yes: e^{α(α−1)u²/2}."""
@@ -68,8 +69,9 @@ class Gaussian(Noise):
             first = np.where(outside, special.ndtr(a), height * left / math.sqrt(2 * math.pi))
             second = height * right / math.sqrt(2 * math.pi)
             rounding = (8 + 4 * np.minimum(a * a, 1500.0)) * UNIT * (first + second)
+            rounding += 4 * UNIT * (units / 2 + epsilon / units) * height  # of a and b themselves
             delta = np.maximum(first - second, 0.0) + rounding
-        return np.where(np.isfinite(delta), np.maximum(delta, 5e-324), 5e-324)
+        return np.where(np.isfinite(delta), np.maximum(delta, _LEAST), 1.0)
 
     def _logpdf(self, units: Floats) -> Floats:
         with np.errstate(over="ignore"):

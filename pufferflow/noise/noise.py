@@ -25,10 +25,11 @@ from pufferflow.reading import (
     finite_number_at_least_zero,
     order_above_one,
 )
-from pufferflow.rounding import SMALLEST, Array, quotient_above
+from pufferflow.rounding import SMALLEST, Array, float_below, quotient_above
 
 Floats = npt.NDArray[np.float64]
 Many = npt.NDArray[Any] | Sequence[Any]
+_WHOLE = 2.0**53
 Family = Callable[[float], "Noise"]
 """A noise without its scale: `pf.Laplace` itself, or `pf.GeneralizedCauchy.of(k=4)`; given a scale it is a noise."""
 
@@ -82,7 +83,7 @@ class Noise(abc.ABC):
         if np.ndim(alpha) == 0:
             order = order_above_one(alpha)
             return self._answered(shift, lambda units: self._renyi(units, order), math.inf)
-        shifts, orders = np.broadcast_arrays(_numbers(shift, "shift"), _numbers(alpha, "alpha"))
+        shifts, orders = _together(_numbers(shift, "shift"), _numbers(alpha, "alpha"))
         losses = np.empty(orders.shape)
         for order in np.unique(orders).tolist():
             losses[orders == order] = self.renyi(shifts[orders == order], order)
@@ -116,10 +117,11 @@ class Noise(abc.ABC):
         """
         if np.ndim(epsilon) == 0:
             value = finite_number_at_least_zero(epsilon, "epsilon")
-            return self._answered(
-                shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0, positive=value == 0
-            )
-        shifts, epsilons = np.broadcast_arrays(_numbers(shift, "shift"), _numbers(epsilon, "epsilon"))
+            if isinstance(epsilon, Fraction | Decimal):
+                value = float_below(Fraction(epsilon))  # a smaller ε has the larger δ
+            free = value > 0  # up to some shift nothing is lost
+            return self._answered(shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0, free=free)
+        shifts, epsilons = _together(_numbers(shift, "shift"), _numbers(epsilon, "epsilon"))
         losses = np.empty(epsilons.shape)
         for value in np.unique(epsilons).tolist():
             losses[epsilons == value] = self.delta(shifts[epsilons == value], value)
@@ -143,16 +145,16 @@ class Noise(abc.ABC):
     def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
         """Return the largest Rényi loss over shifts in R^dimension of norm (see `norm`) at most `radius`."""
         del dimension
-        return self.renyi(radius, alpha)
+        return self.renyi(read_radius(radius), alpha)
 
     def pure_within(self, radius: float, dimension: int = 1) -> float:
         """Return the largest pure loss over shifts in R^dimension of norm at most `radius`."""
         del dimension
-        return self.pure(radius)
+        return self.pure(read_radius(radius))
 
     def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float | None:
         """Return the largest hockey stick over shifts of norm at most `radius`; None where it is not known."""
-        return self.delta(radius, epsilon) if dimension == 1 else None
+        return self.delta(read_radius(radius), epsilon) if dimension == 1 else None
 
     # The law itself
 
@@ -204,8 +206,14 @@ class Noise(abc.ABC):
         share = finite_number_above(confidence, "confidence", allowed=allowed, instead=instead)
         if not 0 < share < 1:
             raise Misuse(f"confidence is {share}.", allowed=allowed, instead=instead)
-        half = float(self._reach(np.asarray((1 - share) / 2))) * (1 + 1e-12) * self.scale
-        return -half, half
+        if self.scale == 0:
+            return 0.0, 0.0
+        half, outside = float(self._reach(np.asarray((1 - share) / 2))), 1 - share
+        for growth in (1e-15, 1e-12, 1e-9, 1e-6, 1e-3):  # the quantile is right to some digits only
+            if 2 * float(self._tail(np.asarray(half))) <= outside:
+                break
+            half = half * (1 + growth) + growth
+        return -half * self.scale, half * self.scale
 
     @property
     def expected_error(self) -> float:
@@ -230,6 +238,7 @@ class Noise(abc.ABC):
         >>> pf.Laplace(1.0).sample(3).shape
         (3,)
         """
+        self.check_drawable()
         return drawing.sample(self, size, rng)
 
     def release(self, answers: npt.ArrayLike, rng: np.random.Generator | None = None, grid: Any = None) -> Noisy:
@@ -244,7 +253,11 @@ class Noise(abc.ABC):
         >>> noisy.values.shape, noisy.for_release, noisy.grid
         ((2,), True, Fraction(1, 1024))
         """
+        self.check_drawable()
         return drawing.release(self, answers, rng, grid)
+
+    def check_drawable(self) -> None:  # noqa: B027 - most noises can be drawn whatever their parameters
+        """Refuse to draw where that makes no sense."""
 
     # What a family states, in units of its scale, for u ≥ 0
 
@@ -289,11 +302,11 @@ class Noise(abc.ABC):
         return self._reach(tails)
 
     def _answered(
-        self, shift: float | Many, loss: Callable[[Floats], Floats], far: float, *, positive: bool = True
+        self, shift: float | Many, loss: Callable[[Floats], Floats], far: float, *, free: bool = False
     ) -> Any:
         """Return the losses of shifts of any shape, sign and size; without noise, any shift tells everything.
 
-        Where no movement is free (`positive`), underflow is undone.
+        Unless small movements may be `free`, what underflows is rounded up.
         """
         moves = np.abs(_numbers(shift, "shift"))
         if self.scale == 0:
@@ -302,7 +315,7 @@ class Noise(abc.ABC):
         losses = np.where(units > 0, far, 0.0)
         near = np.isfinite(units) & (units > 0)
         if near.any():
-            losses[near] = np.maximum(loss(units[near]), SMALLEST if positive else 0.0)
+            losses[near] = np.maximum(loss(units[near]), 0.0 if free else SMALLEST)
         return _shaped(losses.reshape(moves.shape))
 
 
@@ -334,22 +347,46 @@ def one_dimensional(noise: Noise, dimension: int) -> None:
         )
 
 
+def read_radius(value: object) -> float:
+    """Return the radius of a ball: a number ≥ 0, ∞ included, not below what was given."""
+    radius = float(_numbers(value, "radius"))
+    if radius < 0:
+        raise Misuse(f"radius is {radius}.", allowed="a number >= 0", instead="radius=1.0")
+    return radius
+
+
 def _numbers(values: object, name: str) -> Floats:
-    """Return numbers as floats; single ones that no float holds are rounded away from 0."""
+    """Return numbers as floats; those that no float holds are rounded away from 0."""
     allowed, instead = "a number, or an array of numbers", f"{name}=1.0"
-    if isinstance(values, Decimal | Fraction):
-        size = finite_number_above(abs(values), name, allowed=allowed, instead=instead)
-        return np.asarray(math.copysign(size, values))
     try:
         array: Array = np.asarray(values)
     except ValueError as error:
         raise Misuse(f"{name} has rows of different lengths.", allowed=allowed, instead=instead) from error
+    if array.dtype.kind == "O" and all(isinstance(x, Fraction | Decimal | int | float) for x in array.flat):
+        sizes = [finite_number_above(abs(x), name, allowed=allowed, instead=instead) for x in array.flat]
+        return np.array([math.copysign(*pair) for pair in zip(sizes, array.flat, strict=True)]).reshape(array.shape)
     if array.dtype.kind not in "iuf":
         raise Misuse(f"{name} is no number.", allowed=allowed, instead=instead)
-    array = array.astype(np.float64)
-    if np.isnan(array).any():
+    floats = array.astype(np.float64)
+    if np.isnan(floats).any():
         raise Misuse(f"{name} is NaN.", allowed=allowed, instead=instead)
-    return array
+    if array.dtype != np.float64 and (np.abs(floats) >= _WHOLE).any():
+        floats = np.where(np.abs(floats) >= _WHOLE, np.nextafter(floats, np.copysign(math.inf, floats)), floats)
+    elif array.dtype.itemsize > floats.itemsize:
+        floats = np.where(np.abs(floats) < np.abs(array), np.nextafter(floats, np.copysign(math.inf, floats)), floats)
+    return floats
+
+
+def _together(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    try:
+        first, second = np.broadcast_arrays(left, right)
+    except ValueError as error:
+        raise Misuse(
+            f"Arrays of shapes {left.shape} and {right.shape} do not go together.",
+            allowed="arrays of one shape, or that NumPy broadcasts",
+            instead="one number for the second",
+        ) from error
+    return first, second
 
 
 def _shaped(values: Array) -> Any:

@@ -1,18 +1,21 @@
 """Staircase noise: the least expected error any noise can have for a pure promise (M12)."""
 
+import itertools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee, Pure
-from pufferflow.noise.noise import Family, Floats, Noise, one_dimensional, read_above, read_scale
+from pufferflow.noise.noise import Family, Floats, Noise, one_dimensional, read_above, read_radius, read_scale
 from pufferflow.reading import finite_number
 from pufferflow.rounding import UNIT, lifted
 
-_MOST_STEPS = 10_000
+_MOST_STEPS = 1_000
+_SHALLOW = 1e-90
 
 
 @final
@@ -79,17 +82,17 @@ class Staircase(Noise):
     def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
         """Return the largest Rényi loss of a shift up to the radius: at it, or at a turning point below it."""
         one_dimensional(self, dimension)
-        return float(np.max(self.renyi(self._turning(radius), alpha)))
+        return float(np.max(self.renyi(self._turning(read_radius(radius)), alpha)))
 
     def pure_within(self, radius: float, dimension: int = 1) -> float:
         """Return ε for every sensitivity begun."""
         one_dimensional(self, dimension)
-        return self.pure(radius)
+        return self.pure(read_radius(radius))
 
     def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float:
         """Return the largest hockey stick of a shift up to the radius."""
         one_dimensional(self, dimension)
-        return float(np.max(self.delta(self._turning(radius), epsilon)))
+        return float(np.max(self.delta(self._turning(read_radius(radius)), epsilon)))
 
     @property
     def _share(self) -> float:
@@ -109,55 +112,68 @@ class Staircase(Noise):
         return np.append(bends[(bends > 0) & (bends < radius)], radius)
 
     def _renyi(self, units: Floats, alpha: float) -> Floats:
-        losses = [self._renyi_of(u, alpha) for u in units.tolist()]
+        """Return the larger loss of u and of the float below it, for u was rounded up and losses may turn back."""
+        losses = [max(self._renyi_of(u, alpha), self._renyi_of(_below(u), alpha)) for u in units.tolist()]
         return np.minimum(np.array(losses), self._pure(units))
 
     def _renyi_of(self, u: float, alpha: float) -> float:
         if u > _MOST_STEPS:
             return math.inf  # the pure loss serves; adding up the pieces would take long
-        log_p, log_q, weights = self._pieces(u)
-        logs = alpha * log_p + (1 - alpha) * log_q + np.log(weights)
+        falls_p, falls_q, log_weights = self._pieces(u)
+        logs = log_weights - self.epsilon * (alpha * falls_p - (alpha - 1) * falls_q) + math.log(self._height)
         top = float(logs.max())
         total = top + math.log(math.fsum(np.exp(logs - top)))
-        rounding = (8 * alpha + 8) * UNIT * (float(np.abs(log_p).max() + np.abs(log_q).max()) + len(logs))
-        return max((total + rounding) / (alpha - 1), 0.0)
+        sizes = self.epsilon * (alpha * np.abs(falls_p - falls_q).max() + falls_q.max()) + np.abs(log_weights).max()
+        return max((total + 8 * UNIT * (float(sizes) + abs(math.log(self._height)) + 8)) / (alpha - 1), 0.0)
 
     def _pure(self, units: Floats) -> Floats:
         """Return ε for every step begun; with gamma 0 or 1 too, but for shifts of 0."""
-        return lifted(np.ceil(units) * self.epsilon, UNIT / 4)
+        steps = np.ceil(units)
+        return np.where(steps == 1, self.epsilon, lifted(steps * self.epsilon, UNIT / 4))
 
     def _delta(self, units: Floats, epsilon: float) -> Floats:
-        deltas = np.array([self._delta_of(u, epsilon) for u in units.tolist()])
+        deltas = [max(self._delta_of(u, epsilon), self._delta_of(_below(u), epsilon)) for u in units.tolist()]
         return np.where(self._pure(units) > epsilon, deltas, 0.0)
 
     def _delta_of(self, u: float, epsilon: float) -> float:
         if u > _MOST_STEPS:
             return 1.0
-        log_p, log_q, weights = self._pieces(u)
-        excess = -np.expm1(np.minimum(epsilon + log_q - log_p, 0.0)) * np.exp(log_p) * weights
-        return math.fsum(excess) * (1 + 64 * UNIT) + 64 * UNIT * (1 + u)
+        falls_p, falls_q, log_weights = self._pieces(u)
+        loss = self.epsilon * (falls_q - falls_p)
+        with np.errstate(under="ignore"):
+            held = np.exp(log_weights - self.epsilon * falls_p + math.log(self._height))
+        parts = np.where(loss > epsilon, held * -np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0)
+        sizes = np.abs(log_weights) + self.epsilon * falls_p + abs(math.log(self._height)) + 8
+        doubt = 8 * UNIT * math.fsum(np.where(loss > epsilon - 1e-9, held * (sizes + np.abs(loss) + epsilon), 0.0))
+        return math.fsum(parts) + doubt
 
     def _pieces(self, u: float) -> tuple[Floats, Floats, Floats]:
-        """Return both log densities on the pieces where they are constant, and the lengths of these.
+        """Return how often each density has fallen on the pieces where both are constant, and their lengths' logs.
 
         Beyond one step outside [0, u] everything repeats, e^(−ε) times as heavy: so the pieces of the first step on
-        each side count 1/(1 − e^(−ε)) times.
+        each side count 1/(1 − e^(−ε)) times. Edges are rational numbers: a piece of one ulp can weigh most.
         """
-        steps = np.arange(-2.0, math.floor(u) + 3)
-        own = np.concatenate([steps, np.where(steps >= 0, steps + self._share, steps + 1 - self._share)])
-        ends = np.unique(np.concatenate([own, u - own, [-1.0, 0.0, u, u + 1]]))
-        ends = ends[(ends >= -1) & (ends <= u + 1)]
-        lengths = np.diff(ends)
-        middles = ends[:-1] + lengths / 2
-        outside = (middles < 0) | (middles > u)
-        weights = np.where(outside, lengths / -math.expm1(-self.epsilon), lengths)
-        kept = lengths > 0
-        return self._logpdf(middles - u)[kept], self._logpdf(middles)[kept], weights[kept]
+        move, share = Fraction(u), Fraction(self._share)
+        steps = range(-2, math.floor(u) + 3)
+        own = [Fraction(step) for step in steps] + [step + (share if step >= 0 else 1 - share) for step in steps]
+        ends = sorted({edge for edge in [*own, *(move - edge for edge in own), move + 1] if -1 <= edge <= move + 1})
+        falls_p: list[int] = []
+        falls_q: list[int] = []
+        log_weights: list[float] = []
+        repeated = -math.log(-math.expm1(-self.epsilon))
+        for low, high in itertools.pairwise(ends):
+            middle = (low + high) / 2
+            falls_p.append(_falls(abs(middle - move), share))
+            falls_q.append(_falls(abs(middle), share))
+            inside = 0 <= middle <= move
+            log_weights.append(_log(high - low) + (0.0 if inside else repeated))
+        return np.array(falls_p), np.array(falls_q), np.array(log_weights)
 
     def _logpdf(self, units: Floats) -> Floats:
         sizes = np.abs(units)
-        whole = np.floor(sizes)
-        return math.log(self._height) - self.epsilon * (whole + (sizes - whole >= self._share))
+        whole = np.floor(np.minimum(sizes, 2.0**1000))
+        with np.errstate(over="ignore"):
+            return math.log(self._height) - self.epsilon * (whole + (sizes - whole >= self._share))
 
     def _tail(self, units: Floats) -> Floats:
         """Return what is left of the step that u lies in, and all steps beyond it."""
@@ -172,10 +188,10 @@ class Staircase(Noise):
     def _reach(self, tails: Floats) -> Floats:
         fall = math.exp(-self.epsilon)
         whole = np.maximum(np.floor(-np.log(2 * tails) / self.epsilon), 0.0)
-        with np.errstate(over="ignore"):
-            used = 0.5 / self._height - tails * np.exp(self.epsilon * whole) / self._height
         first = self._share
-        return whole + np.where(used <= first, used, np.minimum(first + (used - first) / fall, 1.0))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            used = np.clip(0.5 - tails * np.exp(np.minimum(self.epsilon * whole, 700.0)), 0.0, 0.5) / self._height
+            return whole + np.where(used <= first, used, np.minimum(first + (used - first) / fall, 1.0))
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
         """Return what `_tail` does, at mpmath's precision."""
@@ -191,6 +207,8 @@ class Staircase(Noise):
         """Return 2·Σ_j e^{−jε} ∫ of x over the two parts of step j."""
         fall, first = math.exp(-self.epsilon), self._share
         rise = -math.expm1(-self.epsilon)
+        if rise < _SHALLOW:
+            return math.inf  # beyond the floats
         offset = first * first / 2 + fall * (1 - first * first) / 2
         weight = first + fall * (1 - first)
         return 2 * self._height * (offset / rise + weight * fall / rise**2)
@@ -198,8 +216,25 @@ class Staircase(Noise):
     def _mean_square(self) -> float:
         fall, first = math.exp(-self.epsilon), self._share
         rise = -math.expm1(-self.epsilon)
+        if rise < _SHALLOW:
+            return math.inf  # beyond the floats
         weight = first + fall * (1 - first)
         once = first**2 / 2 + fall * (1 - first**2) / 2
         twice = first**3 / 3 + fall * (1 - first**3) / 3
         counts = fall / rise**2, fall * (1 + fall) / rise**3
         return 2 * self._height * (twice / rise + 2 * once * counts[0] + weight * counts[1])
+
+
+def _falls(size: Fraction, share: Fraction) -> int:
+    """Return how often the density has fallen at a distance from its middle."""
+    whole = math.floor(size)
+    return whole + (size - whole >= share)
+
+
+def _below(u: float) -> float:
+    return math.nextafter(u, 0.0)
+
+
+def _log(length: Fraction) -> float:
+    """Return the logarithm of a length, however short."""
+    return math.log(length.numerator) - math.log(length.denominator)

@@ -20,12 +20,17 @@ FAMILIES = {
 PROMISES = [
     pf.Pure(0.7),
     pf.Renyi(2, 0.4),
-    pf.Renyi(1.3, 0.2),
-    pf.Renyi(8, 1.0),
     pf.Approx(0.5, 0.01),
-    pf.Approx(1.0, 1e-6),
-    pf.RenyiCurve([2, 6], [0.3, 0.5]),
     pf.ApproxRenyi(3, 0.5, 0.05),
+    *(
+        pytest.param(promise, marks=pytest.mark.slow, id=repr(promise))
+        for promise in (
+            pf.Renyi(1.3, 0.2),
+            pf.Renyi(8, 1.0),
+            pf.Approx(1.0, 1e-6),
+            pf.RenyiCurve([2, 6], [0.3, 0.5]),
+        )
+    ),
 ]
 ORDERED = [pf.Exact(), pf.DAGWM(), pf.GWM(), pf.Group()]
 every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
@@ -148,7 +153,7 @@ def test_losses_fall_as_noise_grows(family):
 @pytest.mark.parametrize("bound", [*ORDERED, pf.Kantorovich(), pf.GAWM(0.05)], ids=repr)
 def test_translation_order_and_repetition_change_nothing(family, bound):
     """Moving both laws, swapping them, naming a pair twice: the scale stays; stretching stretches it."""
-    promise = pf.Approx(0.6, 0.05) if isinstance(bound, pf.GAWM) else pf.Pure(0.8)
+    promise = pf.Approx(0.6, 0.08) if isinstance(bound, pf.GAWM) else pf.Pure(0.8)
     if impossible(family, promise):
         promise = pf.Renyi(2, 0.5)
     if isinstance(bound, pf.Kantorovich) and not isinstance(promise, pf.Pure):
