@@ -82,7 +82,7 @@ def _quadrature(units: Floats, k: float, m: float) -> Floats:
         tails = special.logsumexp(edges, axis=1) + math.log(2 / min(1.0, k - 1) + step)
         rounding = 16 * UNIT * (m * tau[:, 0] + m + k + 16)
         logs[start : start + rows] = np.logaddexp(sums, tails) + log_constant(k) - math.log1p(-missed) + rounding
-    return np.maximum(logs, 0.0)
+    return np.asarray(np.maximum(logs, 0.0), dtype=np.float64)
 
 
 def _short(step: float) -> float:

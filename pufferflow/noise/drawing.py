@@ -240,7 +240,7 @@ def _answers(answers: npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def _exactly(value: Any) -> Fraction:
-    plain: Any = value.item() if isinstance(value, np.generic) else value
+    plain = cast(Any, value).item() if isinstance(value, np.generic) else value
     return Fraction(*plain.as_integer_ratio())
 
 
