@@ -82,7 +82,7 @@ def _quadrature(units: Floats, k: float, m: float) -> Floats:
         tails = special.logsumexp(edges, axis=1) + math.log(2 / min(1.0, k - 1) + step)
         rounding = 16 * UNIT * (m * tau[:, 0] + m + k + 16)
         logs[start : start + rows] = np.logaddexp(sums, tails) + log_constant(k) - math.log1p(-missed) + rounding
-    return np.asarray(np.maximum(logs, 0.0), dtype=np.float64)
+    return np.maximum(logs, 0.0)
 
 
 def _short(step: float) -> float:
@@ -93,7 +93,7 @@ def _short(step: float) -> float:
 
 def _multiples(step: float, low: float, high: float) -> Floats:
     """Return the multiples of a step from below one number to above another."""
-    return step * np.arange(math.floor(low / step) - 1, math.ceil(high / step) + 2)
+    return step * np.arange(math.floor(low / step) - 1, math.ceil(high / step) + 2, dtype=np.float64)
 
 
 def _segment(tau: Floats, v: Floats, k: float, m: float) -> Floats:

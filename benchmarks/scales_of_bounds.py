@@ -78,4 +78,4 @@ if __name__ == "__main__":
             rows.append({"answer": answer, "promise": promise, **scales})
     Console().print(table)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "p8_scales.json").write_text(json.dumps(rows, indent=1) + "\n")
+    (RESULTS / "scales_of_bounds.json").write_text(json.dumps(rows, indent=1) + "\n")
