@@ -144,6 +144,17 @@ def normalised(masses: Array) -> Array:
     return np.where(masses > 0, above_zero(masses / total), 0.0)
 
 
+def log_quotient(dividend: int, divisor: int) -> float:
+    """Return log(dividend/divisor) for whole numbers > 0 of any size, to a few units in the last place.
+
+    >>> log_quotient(1, 10**400) == -400 * math.log(10)
+    True
+    """
+    places = divisor.bit_length() - dividend.bit_length()
+    near_one = (dividend << places) / divisor if places >= 0 else dividend / (divisor << -places)
+    return math.log(near_one) - places * math.log(2)
+
+
 def above_zero(masses: Array) -> Array:
     """Return float masses with underflow undone: an atom that can occur keeps the smallest mass there is."""
     return np.maximum(masses, SMALLEST)

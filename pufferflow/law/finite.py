@@ -139,6 +139,13 @@ class Law:
         return atoms.above_zero(np.array([mass / self.total for mass in self.masses.tolist()]))
 
     @property
+    def log_probabilities(self) -> npt.NDArray[np.float64]:
+        """The logarithms of the weights, those of rational weights too small for a float as well."""
+        if not self.exact or self.masses.dtype == np.int64:
+            return np.log(self.probabilities)
+        return np.array([atoms.log_quotient(mass, self.total) for mass in self.masses.tolist()])
+
+    @property
     def dimension(self) -> int:
         """The d of R^d."""
         return 1 if self.values.ndim == 1 else self.values.shape[1]

@@ -13,6 +13,8 @@ from pufferflow.noise.noise import Family, Floats, Noise, read_above, read_radiu
 from pufferflow.rounding import SMALLEST, UNIT, lifted
 
 _ALMOST = 1e-13
+_LARGEST_EXPONENT = 700.0
+_LEAST = 1e-300
 _FAR = 1e100
 _MOST_TERMS = 1e6
 _LEAST_DRAWN = 1.1
@@ -106,11 +108,14 @@ class GeneralizedCauchy(Noise):
         """Return P(S) − e^ε Q(S) on the set S where the density ratio is above e^ε, an interval found by a quadratic.
 
         (1 + y²) ≥ c·(1 + (y−u)²) with c = e^{2ε/k}: for c = 1 the half line y ≥ u/2, else y between
-        (cu ± √(cu² − (c−1)²))/(c−1), empty unless u ≥ 2·sinh(ε/k), which is M11's D_∞.
+        (cu ± √(cu² − (c−1)²))/(c−1), empty unless u ≥ 2·sinh(ε/k), which is M11's D_∞. The set is taken for a slightly
+        smaller ε, and its probabilities for a smaller one still: then rounding of its ends can only add.
         """
-        rise = math.expm1(2 * epsilon / self.k)
-        if rise == math.inf:
-            return np.where(self._pure(units) > epsilon, 1.0, 0.0)
+        hair = 8 * UNIT * (1 + epsilon)
+        loss, epsilon = epsilon, max(epsilon - hair, 0.0)
+        rise = math.expm1(min(2 * epsilon / self.k, _LARGEST_EXPONENT))
+        if 2 * epsilon / self.k > _LARGEST_EXPONENT:
+            return np.where(self._pure(units) > loss, 1.0, 0.0)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if rise == 0:
                 low, high = units / 2, np.full(units.shape, math.inf)
@@ -125,17 +130,24 @@ class GeneralizedCauchy(Noise):
                 low_p, high_p = -(units * units - rise) / (units + root), (units + root) / rise
         p, p_error = self._between(low_p, high_p)
         q, q_error = self._between(low, high)
-        factor = math.exp(min(epsilon, 700.0))
+        factor = math.exp(epsilon - hair)
         delta = np.maximum(p - factor * q, 0.0) + p_error + factor * q_error
         delta = np.where(units < _FAR, delta, 1.0)  # squares leave the floats
-        return np.where(self._pure(units) > epsilon, delta, 0.0)
+        return np.where(self._pure(units) > loss, delta, 0.0)
 
     def _between(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return P(low < noise < high), from the tails that lose least, and how far it can be off."""
+        """Return P(low < noise < high) from the middle or from the tails, and how far it can be off."""
         above, below = self._tail(np.abs(low)), self._tail(np.abs(high))
         straddling = (low < 0) & (high > 0)
-        between = np.where(straddling, 1.0 - above - below, np.abs(above - below))
+        between = np.where(straddling, self._core(np.abs(low)) + self._core(np.abs(high)), np.abs(above - below))
         return between, _ALMOST * (between + np.where(straddling, 0.0, np.maximum(above, below)))
+
+    def _core(self, units: Floats) -> Floats:
+        """Return P(0 < noise < u), to the last digits of small u."""
+        with np.errstate(over="ignore", under="ignore"):
+            square = units * units
+            share = 1 / (1 + 1 / np.maximum(square, _LEAST))
+            return special.betainc(0.5, (self.k - 1) / 2, share) / 2
 
     def _logpdf(self, units: Floats) -> Floats:
         with np.errstate(over="ignore"):

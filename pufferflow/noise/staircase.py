@@ -104,10 +104,13 @@ class Staircase(Noise):
         return -math.expm1(-self.epsilon) / (2 * (self._share + math.exp(-self.epsilon) * (1 - self._share)))
 
     def _turning(self, radius: float) -> Floats:
-        """Return the radius and the shifts below it between which every loss's integral is linear."""
-        if self.sensitivity == 0 or not math.isfinite(radius / self.sensitivity):
+        """Return the radius and the shifts below it between which every loss's integral is linear.
+
+        Beyond _MOST_STEPS the radius will do: there the losses are bounds that rise with it.
+        """
+        if self.sensitivity == 0 or radius / self.sensitivity > _MOST_STEPS:
             return np.array([radius])
-        steps = np.arange(min(math.floor(radius / self.sensitivity), _MOST_STEPS) + 2)
+        steps = np.arange(math.floor(radius / self.sensitivity) + 2)
         bends = np.concatenate([steps + turn * self._share for turn in (-2, -1, 0, 1, 2)]) * self.sensitivity
         return np.append(bends[(bends > 0) & (bends < radius)], radius)
 
@@ -154,20 +157,14 @@ class Staircase(Noise):
         each side count 1/(1 − e^(−ε)) times. Edges are rational numbers: a piece of one ulp can weigh most.
         """
         move, share = Fraction(u), Fraction(self._share)
-        steps = range(-2, math.floor(u) + 3)
-        own = [Fraction(step) for step in steps] + [step + (share if step >= 0 else 1 - share) for step in steps]
-        ends = sorted({edge for edge in [*own, *(move - edge for edge in own), move + 1] if -1 <= edge <= move + 1})
-        falls_p: list[int] = []
-        falls_q: list[int] = []
-        log_weights: list[float] = []
+        falls_p, falls_q, log_weights = _inside(move, share)
         repeated = -math.log(-math.expm1(-self.epsilon))
-        for low, high in itertools.pairwise(ends):
-            middle = (low + high) / 2
-            falls_p.append(_falls(abs(middle - move), share))
-            falls_q.append(_falls(abs(middle), share))
-            inside = 0 <= middle <= move
-            log_weights.append(_log(high - low) + (0.0 if inside else repeated))
-        return np.array(falls_p), np.array(falls_q), np.array(log_weights)
+        edges = sorted({Fraction(0), share, (share - move) % 1, Fraction(1)})
+        for low, high in itertools.pairwise(edges):
+            near, far = (_falls(distance + (low + high) / 2, share) for distance in (0, move))
+            falls_p, falls_q = np.append(falls_p, [far, near]), np.append(falls_q, [near, far])
+            log_weights = np.append(log_weights, [_log(high - low) + repeated] * 2)
+        return falls_p, falls_q, log_weights
 
     def _logpdf(self, units: Floats) -> Floats:
         sizes = np.abs(units)
@@ -223,6 +220,32 @@ class Staircase(Noise):
         twice = first**3 / 3 + fall * (1 - first**3) / 3
         counts = fall / rise**2, fall * (1 + fall) / rise**3
         return 2 * self._height * (twice / rise + 2 * once * counts[0] + weight * counts[1])
+
+
+def _inside(move: Fraction, share: Fraction) -> tuple[Floats, Floats, Floats]:
+    """Return the pieces of [0, move]: q falls at share + j, p rises at move − share − j.
+
+    Both sets of jumps are one step apart, so that two remainders order them all and pieces have few lengths.
+    """
+    rest = move - share
+    count = max(math.ceil(rest), 0)
+    remainders = sorted({share % 1, rest % 1})
+    places = [2 * math.floor(first) + remainders.index(first % 1) for first in (share, rest)]
+    downs, ups = places[0] + 2 * np.arange(count), places[1] - 2 * np.arange(count)[::-1]
+    keys = np.unique(np.concatenate([downs, ups]))
+
+    def at(key: int) -> Fraction:
+        return key // 2 + remainders[key % 2]
+
+    falls_q = np.append(0, np.searchsorted(downs, keys, side="right"))
+    falls_p = count - np.append(0, np.searchsorted(ups, keys, side="right"))
+    ends = [at(int(keys[0])), move - at(int(keys[-1]))] if count else [move]
+    codes, which = np.unique(4 * np.diff(keys) + keys[:-1] % 2, return_inverse=True)
+    lengths = [*ends, *(at(code % 4 + code // 4) - at(code % 4) for code in codes.tolist())]
+    logs = np.array([_log(length) if length > 0 else -math.inf for length in lengths])
+    log_lengths = np.concatenate([logs[:1], logs[len(ends) :][which], logs[1 : len(ends)]])
+    held = log_lengths > -math.inf
+    return falls_p[held].astype(np.float64), falls_q[held].astype(np.float64), log_lengths[held]
 
 
 def _falls(size: Fraction, share: Fraction) -> int:

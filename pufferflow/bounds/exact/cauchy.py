@@ -29,15 +29,16 @@ class CauchyField(UniformField, LineField):
 
     def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:
         """Return the hull and _FAR times as much on both sides; beyond, p/q < (1 + range/far)^k."""
-        far = _FAR * max(self.range, 1.0) * max(alpha * self.k, 1.0)
+        needed = _FAR * max(self.range, 1.0) * max(alpha * self.k, 1.0)
+        steps = 2.0 ** np.arange(math.ceil(math.log2(needed)) + 1)  # edges that are exact near the atoms too
+        far = float(steps[-1])
         ends = np.array([[-math.inf, self.low[0] - far], [self.high[0] + far, math.inf]])
-        beyond = float(self.p.mass(ends[:, 0], ends[:, 1]).sum())
+        beyond = float(np.sum(self.p.mass(ends[:, 0], ends[:, 1])))
         tail = (
             math.log(beyond * (1 + 1e-12)) + self.k * (alpha - 1) * math.log1p(self.range / far)
             if beyond
             else -math.inf
         )
-        steps = 2.0 ** np.arange(math.ceil(math.log2(far)) + 1)  # edges that are exact near the atoms too
         ends = np.concatenate([self.low[0] - steps[::-1], [self.low[0], self.high[0]], self.high[0] + steps])
         widths = np.diff(ends)
         kept = widths > 0
@@ -51,10 +52,7 @@ class CauchyField(UniformField, LineField):
 
     def log_growth(self, centres: Floats, sizes: Floats) -> Floats:
         """Return −(k/2)·log(1 − η), where (2u|ω| + |ω|²)/(1 + u²) is largest at u = 1 or at the nearest atom beyond."""
-        knots = self.knots[0]
-        at = np.clip(np.searchsorted(knots, centres[:, 0]), 1, max(len(knots) - 1, 1))
-        near = np.abs(centres[:, 0] - knots[at - 1])
-        near = np.minimum(near, np.abs(knots[np.minimum(at, len(knots) - 1)] - centres[:, 0]))
+        near = self._nearest(centres)
         turned = np.maximum(near, 1.0)
         size = sizes[:, 0]
         with np.errstate(over="ignore"):
@@ -62,22 +60,38 @@ class CauchyField(UniformField, LineField):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(change < 1, -self.k / 2 * np.log1p(-np.minimum(change, 1.0)), math.inf)
 
+    def steepest(self, centres: Floats, sizes: Floats) -> Floats:
+        """Return k/2 times the step: |log ζ'| is nowhere more."""
+        del centres
+        return self.k / 2 * sizes[:, 0]
+
+    def _nearest(self, points: Floats) -> Floats:
+        """Return the distance to the nearest atom of either law."""
+        knots = self.knots[0]
+        at = np.clip(np.searchsorted(knots, points[:, 0]), 1, max(len(knots) - 1, 1))
+        left, right = knots[at - 1], knots[np.minimum(at, len(knots) - 1)]
+        return np.minimum(np.abs(points[:, 0] - left), np.abs(right - points[:, 0]))
+
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the log ratio, which bends little: it may move by its slope times the step, and half its bend.
 
         (log p)' is the mean of s = (log ζ)' over the atoms as seen from there, and (log p)'' that of s' plus the
         variance of s. With u the distance to the atoms and R their range, |s'| ≤ k/(1 + u²) and |s''| ≤ 6k/(1 + u²)^1.5
-        bound what both laws differ by; near the atoms |s| ≤ k/2 and −k ≤ s' ≤ k/8 do.
+        bound what both laws differ by; near the atoms |s| ≤ k/2 and −k ≤ s' ≤ k/8 do. Between atoms that are far apart,
+        at least d from each, |s'| ≤ k/(1 + d²) and |s| ≤ k·d/(1 + d²) bound each law by itself, variance ≤ s².
         """
         log_p, slope_p = self._with_slope(self.p, centres)
         log_q, slope_q = self._with_slope(self.q, centres)
         size, at = sizes[:, 0], centres[:, 0]
         away = np.maximum(np.maximum(self.low[0] - at, at - self.high[0]) - size, 0.0)
+        near = np.maximum(self._nearest(centres) - size, 0.0)
+        steep = self.k * np.where(near > 1, near / (1 + near * near), 0.5)
         with np.errstate(over="ignore", under="ignore"):
             fall = 1 / (1 + away * away)
             bend = np.minimum(9 / 8 * self.k, 6 * self.k * self.range * fall**1.5)
             bend += np.minimum(1.0, self.range * fall) ** 2 * self.k**2 / 4
-            change = size * (np.abs(slope_p - slope_q) + 1e-14 * self.k) + bend * size * size / 2
+            bend = np.minimum(bend, 2 * self.k / (1 + near * near) + steep * steep)
+            change = size * (np.abs(slope_p - slope_q) + 1e-14 * steep) + bend * size * size / 2
         return log_p - log_q, change, change
 
     def _with_slope(self, mixture: Mixture, centres: Floats) -> tuple[Floats, Floats]:
@@ -94,6 +108,6 @@ class CauchyField(UniformField, LineField):
         seen = in_rows(centres, 2 * len(mixture.atoms), some)
         return seen[:, 0], seen[:, 1]
 
-    def blur(self, points: Floats) -> Floats:
-        """Return what moving atoms by an ulp does: the slope of log ζ is at most k/2, and k/|u| far out."""
-        return np.full(len(points), 4 * UNIT * self.k * (self.range + 2))
+    def blur(self, log_densities: Floats) -> Floats:
+        """Return what moving atoms by an ulp does: the slope of log ζ is at most k/2."""
+        return np.full(len(log_densities), 4 * UNIT * self.k * (self.range + 2))

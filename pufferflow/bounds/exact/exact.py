@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast, final
 
+import numpy as np
+
 from pufferflow.bounds.bound import Bound, Part, Worst
 from pufferflow.bounds.dagwm import TransportPart, ball_of
-from pufferflow.bounds.exact import cauchy, cells, gaussian, laplace, quadrature, still
+from pufferflow.bounds.exact import cauchy, cells, gaussian, gaussian_laws, laplace, quadrature, still
 from pufferflow.bounds.exact.field import Atoms, Field, LineField
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import Refused
@@ -171,8 +173,6 @@ def _both(field: Field, loss: Callable[[Field], float]) -> tuple[float, float]:
 class GaussianPart(Part):
     """One pair of Gaussian laws with Gaussian noise, in closed form (M15)."""
 
-    certainty = Certainty.EXACT
-
     def __init__(self, pair: Pair, noise: Noise) -> None:
         if not isinstance(noise, Gaussian):
             raise Refused(
@@ -182,6 +182,9 @@ class GaussianPart(Part):
             )
         self.pair = pair
         self.sensitivity = 1.0
+        mu, nu = _gaussian_laws(pair)
+        known = mu.dimension == 1 or np.array_equal(mu.covariance, nu.covariance)
+        self.certainty = Certainty.EXACT if known else Certainty.UPPER_BOUND
 
     def pure(self, noise: Noise) -> Worst:
         """Return ∞ unless both laws are one."""
@@ -190,20 +193,21 @@ class GaussianPart(Part):
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         """Return D_α of two Gaussians in the worse order."""
-        return self._largest(lambda mu, nu: gaussian.renyi(mu, nu, noise, alpha))
+        return self._largest(lambda mu, nu: gaussian_laws.renyi(mu, nu, noise, alpha))
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
-        """Return the hockey stick of a translation; by Rényi orders where covariances differ."""
-        deltas = self._largest(lambda mu, nu: gaussian.hockey_stick(mu, nu, noise, epsilon) or 0.0)
-        mu, nu = self.pair
-        if isinstance(mu, GaussianLaw) and isinstance(nu, GaussianLaw) and (mu.covariance == nu.covariance).all():
-            return deltas
-        return super().delta(noise, epsilon)
+        """Return the hockey stick in closed form; by Rényi orders where vectors have different covariances."""
+        if self.certainty != Certainty.EXACT:
+            return super().delta(noise, epsilon)
+        return self._largest(lambda mu, nu: gaussian_laws.hockey_stick(mu, nu, noise, epsilon))
 
     def _largest(self, loss: Callable[[GaussianLaw, GaussianLaw], float]) -> Worst:
-        found: list[Worst] = []
-        for pair in (self.pair, self.pair.swapped()):
-            mu, nu = pair
-            if isinstance(mu, GaussianLaw) and isinstance(nu, GaussianLaw):
-                found.append(Worst(loss(mu, nu), pair))
-        return max(found, key=lambda worst: worst.value)
+        return max(
+            (Worst(loss(*_gaussian_laws(pair)), pair) for pair in (self.pair, self.pair.swapped())),
+            key=lambda worst: worst.value,
+        )
+
+
+def _gaussian_laws(pair: Pair) -> tuple[GaussianLaw, GaussianLaw]:
+    mu, nu = pair
+    return cast(GaussianLaw, mu), cast(GaussianLaw, nu)

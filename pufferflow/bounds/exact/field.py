@@ -22,6 +22,8 @@ from pufferflow.noise import Floats, Noise
 from pufferflow.rounding import UNIT
 
 CELLS = 1 << 21
+_TAILS = 4e-13
+"""How far a tail probability may be off, relatively."""
 Flags = npt.NDArray[np.bool_]
 
 
@@ -45,8 +47,8 @@ class Mixture:
 
         return in_rows(points, len(self.atoms), some)
 
-    def mass(self, low: Floats, high: Floats) -> Floats:
-        """Return the probability of intervals on R, from the tails that lose least."""
+    def mass(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return the probability of intervals on R, from the tails that lose least, and how far it may be off."""
 
         def some(ends: Floats) -> Floats:
             left, right = (ends[:, i, None] - self.atoms[None, :, 0] for i in (0, 1))
@@ -56,9 +58,11 @@ class Mixture:
             between = np.where(
                 straddling, 1 - self.unit.tail(np.abs(left)) - self.unit.tail(np.abs(right)), first - second
             )
-            return np.maximum(between, 0.0) @ np.exp(self.log_weights)
+            doubt = _TAILS * np.where(straddling, 1.0, np.maximum(first, second))
+            return np.stack([np.maximum(between, 0.0), doubt], axis=-1).swapaxes(1, 2) @ np.exp(self.log_weights)
 
-        return in_rows(np.stack([low, high], axis=1), len(self.atoms), some)
+        found = in_rows(np.stack([low, high], axis=1), len(self.atoms), some)
+        return found[:, 0], found[:, 1]
 
 
 @final
@@ -68,7 +72,7 @@ class Atoms:
     def __init__(self, pair: Pair, reach: float) -> None:
         mu, nu = finite_laws(pair)
         self.left, self.right = centred(mu, nu)
-        self.log_left, self.log_right = np.log(mu.probabilities), np.log(nu.probabilities)
+        self.log_left, self.log_right = mu.log_probabilities, nu.log_probabilities
         self.reach = reach
         """W_∞ in the norm of the noise."""
         both = np.concatenate([self.left, self.right])
@@ -121,8 +125,8 @@ class Field(abc.ABC):
         """
 
     @abc.abstractmethod
-    def blur(self, points: Floats) -> Floats:
-        """Return how much rounding of the atoms may change log p or log q at points."""
+    def blur(self, log_densities: Floats) -> Floats:
+        """Return how much rounding of the atoms may change a log density, given its values."""
 
 
 class LineField(Field):
@@ -135,6 +139,10 @@ class LineField(Field):
     @abc.abstractmethod
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
         """Return log(p/q) at the centres, and how far below and above that it may be within `sizes`."""
+
+    @abc.abstractmethod
+    def steepest(self, centres: Floats, sizes: Floats) -> Floats:
+        """Return how far log p may rise within `sizes`."""
 
 
 class UniformField(Field):

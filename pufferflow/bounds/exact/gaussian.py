@@ -1,4 +1,4 @@
-"""Gaussian noise: densities whose growth depends on which atoms matter at a point; Gaussian laws in closed form."""
+"""Gaussian noise: densities whose growth depends on which atoms matter at a point."""
 
 import math
 from typing import final
@@ -6,9 +6,8 @@ from typing import final
 import numpy as np
 
 from pufferflow.bounds.exact.field import LineField, Mixture, in_rows, log_sum
-from pufferflow.law import GaussianLaw
-from pufferflow.noise import Floats, Gaussian, Noise
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.noise import Floats
+from pufferflow.rounding import UNIT
 
 _NOTHING = 45.0
 _END = 40.0
@@ -66,10 +65,20 @@ class GaussianField(LineField):
         bend = (self.range * sizes[:, 0]) ** 2 / 8
         return log_p - log_q, slope + np.minimum(spread_q, bend), slope + np.minimum(spread_p, bend)
 
-    def blur(self, points: Floats) -> Floats:
-        """Return what moving atoms by an ulp does: the slope of log ζ is the distance."""
-        distance = np.maximum(np.abs(points - self.low), np.abs(points - self.high)).sum(axis=1)
-        return 4 * UNIT * self.range * distance
+    def steepest(self, centres: Floats, sizes: Floats) -> Floats:
+        """Return the farthest atom's distance times the step: the slope of log p is a mean of distances."""
+        at, size = centres[:, 0], sizes[:, 0]
+        return (np.maximum(np.abs(at - self.low[0]), np.abs(at - self.high[0])) + size) * size
+
+    def blur(self, log_densities: Floats) -> Floats:
+        """Return what moving atoms by an ulp h does: with L = −log p the change is at most h·√(2dL) + h²·d/2.
+
+        For L moves no faster than the mean distance of the atoms as seen from the point. That distance's square has
+        mean 2L − d·log(2π) − 2·KL(as seen ‖ weights) < 2L. So √L moves by no more than h·√(d/2).
+        """
+        ulp = 4 * UNIT * self.range
+        far = np.sqrt(2 * self.dimension * np.maximum(-log_densities, 0.0))
+        return ulp * far + ulp * ulp * self.dimension / 2
 
 
 def _seen(mixture: Mixture, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
@@ -89,41 +98,3 @@ def _seen(mixture: Mixture, centres: Floats, sizes: Floats) -> tuple[Floats, Flo
 
     seen = in_rows(np.column_stack([centres, sizes]), len(mixture.atoms) * dimension, some)
     return seen[:, 0], seen[:, 1 : 1 + dimension], seen[:, -1]
-
-
-def renyi(mu: GaussianLaw, nu: GaussianLaw, noise: Noise, alpha: float) -> float:
-    """Return D_α of two Gaussian laws with Gaussian noise (M15); ∞ where αΣ_ν + (1−α)Σ_μ is not positive definite."""
-    first, second = _with_noise(mu, noise), _with_noise(nu, noise)
-    move = mu.mean - nu.mean
-    if (first == second).all():
-        return upwards(alpha / 2 * _squared(move, first), 1e-12)
-    mixed = alpha * second + (1 - alpha) * first
-    if np.linalg.eigvalsh(mixed)[0] <= 0 or min(np.linalg.eigvalsh(first)[0], np.linalg.eigvalsh(second)[0]) <= 0:
-        return math.inf
-    logs = [float(np.linalg.slogdet(matrix)[1]) for matrix in (mixed, first, second)]
-    bent = (logs[0] - (1 - alpha) * logs[1] - alpha * logs[2]) / (2 * (1 - alpha))
-    rounding = 1e-13 * (sum(map(abs, logs)) * alpha / (alpha - 1) + 1) * len(move)
-    return max(upwards(alpha / 2 * _squared(move, mixed), 1e-12) + bent, 0.0) + rounding
-
-
-def hockey_stick(mu: GaussianLaw, nu: GaussianLaw, noise: Noise, epsilon: float) -> float | None:
-    """Return δ(ε) where both laws have one covariance: it is that of a translation; None where they do not."""
-    first, second = _with_noise(mu, noise), _with_noise(nu, noise)
-    if not (first == second).all():
-        return None
-    length = math.sqrt(upwards(_squared(mu.mean - nu.mean, first), 1e-12))
-    return Gaussian(1.0).delta(length, epsilon)
-
-
-def _with_noise(law: GaussianLaw, noise: Noise) -> Floats:
-    return law.covariance + noise.scale**2 * np.eye(law.dimension)
-
-
-def _squared(move: Floats, covariance: Floats) -> float:
-    """Return moveᵀ·covariance⁻¹·move; ∞ where the covariance does not reach the move."""
-    if not move.any():
-        return 0.0
-    try:
-        return float(move @ np.linalg.solve(covariance, move))
-    except np.linalg.LinAlgError:
-        return math.inf

@@ -60,10 +60,10 @@ class LaplaceField(UniformField):
         del centres
         return sizes.sum(axis=1)
 
-    def blur(self, points: Floats) -> Floats:
+    def blur(self, log_densities: Floats) -> Floats:
         """Return what moving atoms by an ulp does to a function of slope 1 (and the prefix sums' rounding)."""
         sums = 0.0 if self.lines is None else max(line.rounding for line in self.lines)
-        return np.full(len(points), 4 * UNIT * self.range * self.dimension + sums)
+        return np.full(len(log_densities), 4 * UNIT * self.range * self.dimension + sums)
 
 
 @final
@@ -141,7 +141,7 @@ def pure(field: LaplaceField) -> tuple[float, float]:
     points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     log_p, log_q = field.log_densities(points)
     ratios = log_p - log_q
-    rounding = 8 * UNIT * (float(np.abs(log_p).max() + np.abs(log_q).max()) + 16) + 2 * float(field.blur(points[:1])[0])
+    rounding = 8 * UNIT * (float(np.abs(log_p).max() + np.abs(log_q).max()) + 16) + 2 * float(field.blur(log_p[:1])[0])
     return max(float(ratios.max()) + rounding, 0.0), max(float(-ratios.min()) + rounding, 0.0)
 
 

@@ -130,7 +130,8 @@ def _gauss(field: Field, rule: Rule, boxes: Boxes, alpha: float) -> Floats:
         points = (some.centres[:, None, :] + some.halves[:, None, :] * offsets).reshape(-1, dimension)
         log_p, log_q = field.log_densities(points)
         error = float_error(log_p, len(field.p.atoms)) * alpha + float_error(log_q, len(field.q.atoms)) * (alpha - 1)
-        logs = alpha * log_p - (alpha - 1) * log_q + error + (2 * alpha - 1) * field.blur(points)
+        error += alpha * field.blur(log_p) + (alpha - 1) * field.blur(log_q)
+        logs = alpha * log_p - (alpha - 1) * log_q + error
         terms = logs.reshape(-1, len(offsets)) + log_shares + some.log_measures[:, None]
         widths = np.where(some.halves > 0, some.halves, np.inf)  # where edges are rounded, boxes overlap or gape
         found.append(log_sum(terms) + np.log1p(8 * UNIT * np.abs(some.centres) / widths).sum(axis=1))

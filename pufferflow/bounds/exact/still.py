@@ -6,15 +6,18 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.bounds.exact.field import centred
+from pufferflow.bounds.exact.field import log_sum
 from pufferflow.bounds.pairs import Pair, finite_laws
 from pufferflow.errors import Refused
 from pufferflow.law import Law
+from pufferflow.law.atoms import log_quotient
 from pufferflow.noise import Floats, Staircase
 from pufferflow.rounding import UNIT, float_above
 from pufferflow.transport import footing
 
 _MOST_PIECES = 20_000_000
+_LEAST = 1e-300
+"""More than underflow can take from a mass."""
 Indices = npt.NDArray[np.intp]
 
 
@@ -23,8 +26,8 @@ class Table:
 
     def __init__(self, log_p: Floats, log_q: Floats, log_weights: Floats) -> None:
         self.log_p, self.log_q, self.log_weights = log_p, log_q, log_weights
-        sizes = [np.abs(logs[np.isfinite(logs)]).max(initial=0.0) for logs in (log_p, log_q)]
-        self.rounding = 8 * UNIT * (float(sum(sizes)) + 4)
+        sizes = [np.abs(logs[np.isfinite(logs)]).max(initial=0.0) for logs in (log_p, log_q, log_weights)]
+        self.rounding = 8 * UNIT * (float(sum(sizes)) + math.log2(len(log_p)) + 8)
 
     def pure(self) -> float:
         """Return the largest log ratio."""
@@ -48,11 +51,12 @@ class Table:
         """Return Σ weight·(p − e^ε q)_+."""
         held = self.log_p > -math.inf
         log_p, log_q = self.log_p[held], self.log_q[held]
-        p = np.exp(log_p + self.log_weights[held])
-        exceeding = log_p > log_q + epsilon
-        parts = p[exceeding] * -np.expm1(log_q[exceeding] + epsilon - log_p[exceeding])
-        above = math.fsum(parts)
-        return min(above + (2 * self.rounding + 2 * UNIT * epsilon) * math.fsum(p[exceeding]), 1.0)
+        hair = 2 * self.rounding + 4 * UNIT * epsilon
+        above = log_p > log_q + epsilon - hair
+        with np.errstate(under="ignore"):
+            p = np.exp(log_p + self.log_weights[held])[above]
+            parts = p * -np.expm1(np.minimum(log_q[above] + epsilon - log_p[above], 0.0))
+        return min(math.fsum(parts) + hair * math.fsum(p) + _LEAST * len(p), 1.0)
 
 
 def without_noise(pair: Pair) -> Table:
@@ -60,7 +64,7 @@ def without_noise(pair: Pair) -> Table:
     mu, nu = finite_laws(pair)
     rows, columns, count = _places(mu, nu)
     logs = np.full((2, count), -math.inf)
-    logs[0, rows], logs[1, columns] = np.log(mu.probabilities), np.log(nu.probabilities)
+    logs[0, rows], logs[1, columns] = mu.log_probabilities, nu.log_probabilities
     return Table(logs[0], logs[1], np.zeros(count))
 
 
@@ -98,7 +102,7 @@ def with_staircase(pair: Pair, noise: Staircase) -> Table:
     """Return the table of both densities on R: constant between jumps, and repeating beyond the hull.
 
     Beyond the outermost atoms each further step is e^{−ε} times the one before, for both; so the first step outside
-    counts 1/(1 − e^{−ε}) times.
+    counts 1/(1 − e^{−ε}) times. Jumps are placed in whole numbers: a piece of one ulp can weigh most.
     """
     mu, nu = finite_laws(pair)
     if mu.dimension > 1:
@@ -107,28 +111,50 @@ def with_staircase(pair: Pair, noise: Staircase) -> Table:
             allowed="answers of one coordinate",
             instead="noise=pf.Laplace",
         )
-    left, right = (atoms[:, 0] / noise.scale for atoms in centred(mu, nu))
-    atoms = np.unique(np.concatenate([left, right]))
-    low, high = float(atoms[0]), float(atoms[-1])
-    gamma = noise.gamma or 0.0
-    steps = np.arange(-math.ceil(high - low) - 2, math.ceil(high - low) + 3)
-    if len(atoms) ** 2 * len(steps) * 2 > _MOST_PIECES:
+    left, right, width, share = _in_whole_numbers(mu, nu, noise)
+    atoms = [*left, *right]
+    low, high = min(atoms), max(atoms)
+    count = (high - low) // width + 2
+    if len(atoms) ** 2 * count * 2 > _MOST_PIECES:
         raise Refused(
-            f"{len(atoms)} atoms over {high - low:.3g} steps of a staircase have too many jumps.",
+            f"{len(atoms)} atoms over {float_above(Fraction(high - low, width)):.3g} steps of a staircase have too "
+            "many jumps.",
             allowed="fewer atoms, or wider steps",
             instead="bound=pf.GWM()",
         )
-    jumps = np.concatenate([steps, np.where(steps >= 0, steps + gamma, steps + 1 - gamma)])
-    ends = np.unique((atoms[:, None] + jumps[None, :]).ravel())
-    ends = np.concatenate([[low - 1], ends[(ends > low - 1) & (ends < high + 1)], [high + 1]])
-    widths = np.diff(ends)
-    kept = widths > 1e-13 * (1 + high - low)  # slivers between jumps that coincide but for rounding
-    middles, widths = (ends[:-1] + widths / 2)[kept], widths[kept]
-    unit = noise.at(1.0)
+    kind = np.int64 if max(high + 3 * width, 3 * width - low) < 2**62 else object
+    jumps = np.array([share + width * step for step in range(count)], dtype=kind)
+    places = np.array(atoms, dtype=kind)[:, None]
+    rises, falls = places + jumps, places - jumps
+    bounds = np.array([low - width, low, high, high + width], dtype=kind)
+    ends = np.unique(np.concatenate([rises.ravel(), falls.ravel(), bounds]))
+    ends = ends[(ends >= low - width) & (ends <= high + width)]
+    passed = _counts(np.searchsorted(ends, rises), len(ends))[:, :-1]  # jumps at or before a piece's lower end
+    ahead = _counts(np.searchsorted(ends, falls), len(ends))
+    ahead = ahead[:, -1:] - ahead[:, :-1]  # jumps at or beyond its upper end
+    logs = -noise.epsilon * (passed + ahead)
+    highest = float(noise.at(1.0).logpdf(0.0)) + (noise.epsilon if share == 0 else 0.0)
     densities = [
-        np.log(np.exp(unit.logpdf(middles[:, None] - some[None, :])) @ law.probabilities)
-        for some, law in ((left, mu), (right, nu))
+        log_sum((logs[rows] + law.log_probabilities[:, None]).T) + highest
+        for rows, law in ((slice(None, len(mu)), mu), (slice(len(mu), None), nu))
     ]
-    outside = (middles < low) | (middles > high)
-    log_weights = np.log(widths) - np.where(outside, math.log(-math.expm1(-noise.epsilon)), 0.0)
-    return Table(densities[0], densities[1], log_weights)
+    outside = (ends[:-1] < low) | (ends[1:] > high)
+    log_widths = np.array([log_quotient(length, width) for length in np.diff(ends).tolist()])
+    return Table(*densities, log_widths - np.where(outside, math.log(-math.expm1(-noise.epsilon)), 0.0))
+
+
+def _in_whole_numbers(mu: Law, nu: Law, noise: Staircase) -> tuple[list[int], list[int], int, int]:
+    """Return atoms, step and the first jump's distance, all times one common denominator."""
+    width = Fraction(noise.scale)
+    numbers = [[Fraction(x) for x in law.values.tolist()] for law in (mu, nu)]
+    share = width * Fraction(noise.gamma or 0.0)
+    common = math.lcm(*(number.denominator for number in [*numbers[0], *numbers[1], width, share]))
+    left, right = ([int(x * common) for x in side] for side in numbers)
+    return left, right, int(width * common), int(share * common)
+
+
+def _counts(places: Indices, size: int) -> npt.NDArray[np.int64]:
+    """Return for each row how many of its places are at or before 0, 1, 2 and so on."""
+    rows = np.arange(len(places))[:, None]
+    tally = np.bincount((rows * (size + 1) + np.minimum(places, size)).ravel(), minlength=len(places) * (size + 1))
+    return tally.reshape(len(places), size + 1)[:, :size].cumsum(axis=1)
