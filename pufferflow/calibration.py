@@ -137,7 +137,7 @@ def _with_bound(bound: Bound, pairs: list[Pair], guarantee: Guarantee, family: F
         worst = max(range(len(parts)), key=excesses.__getitem__)
         if excesses[worst] <= 0:
             break
-        scale = max(parts[worst].least_scale(family, guarantee), math.nextafter(scale, math.inf))
+        scale = max(parts[worst].least_scale(family, guarantee), scale * (1 + _EPSILON_TOLERANCE))
     part = parts[worst]
     cost, _, witness = max(part.losses(noise, guarantee), key=lambda row: row[0] / row[1] if row[1] else math.inf)
     if isinstance(guarantee, Approx):
@@ -173,6 +173,8 @@ def _epsilon(part: Part, noise: Noise, kind: Kind, at_most: float | None = None)
                 high *= 4
                 if high > 1e15:
                     return math.inf
+    if part.delta(noise, high).value > delta:
+        return high  # by rounding alone: it is the pure loss, or was checked
     return smallest(lambda epsilon: _excess(part.delta(noise, epsilon).value, delta), high, _EPSILON_TOLERANCE)
 
 

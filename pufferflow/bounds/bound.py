@@ -178,6 +178,13 @@ class BallPart(Part):
         if reach == 0:
             raise impossible(unit, guarantee)
         scale = float_above(Fraction(self.radius) / Fraction(reach))
+        if scale == math.inf:
+            raise Refused(
+                f"{type(unit).__name__} noise for {guarantee!r} and movements as long as {self.radius:g}: its scale is "
+                "beyond all floats.",
+                allowed="answers and promises whose noise is a float",
+                instead="a larger epsilon, or the answer in larger units",
+            )
         while self.excess(family(scale), guarantee) > 0:  # a rounding inside the noise's own formula
             scale = math.nextafter(scale, math.inf) * (1 + UNIT)
         return scale

@@ -14,7 +14,6 @@ from pufferflow.rounding import SMALLEST, UNIT, lifted
 
 _ALMOST = 1e-13
 _LARGEST_EXPONENT = 700.0
-_LEAST = 1e-300
 _FAR = 1e100
 _MOST_TERMS = 1e6
 _LEAST_DRAWN = 1.1
@@ -144,10 +143,9 @@ class GeneralizedCauchy(Noise):
 
     def _core(self, units: Floats) -> Floats:
         """Return P(0 < noise < u), to the last digits of small u."""
-        with np.errstate(over="ignore", under="ignore"):
-            square = units * units
-            share = 1 / (1 + 1 / np.maximum(square, _LEAST))
-            return special.betainc(0.5, (self.k - 1) / 2, share) / 2
+        square = np.minimum(units, 1.0) ** 2
+        close = special.betainc(0.5, (self.k - 1) / 2, square / (1 + square)) / 2
+        return np.where(units < 1, close, 0.5 - self._tail(units))
 
     def _logpdf(self, units: Floats) -> Floats:
         with np.errstate(over="ignore"):

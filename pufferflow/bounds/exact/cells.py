@@ -41,9 +41,12 @@ def hockey_stick(field: LineField, epsilon: float, far: float, beyond: float) ->
         with np.errstate(under="ignore"):
             roughly += float((2 * halves * np.exp(log_p) * -np.expm1(np.minimum(epsilon - level, 0.0)))[above].sum())
         unsure = ~(above | (top <= epsilon))
+        stuck = (up <= _SLACKS * slack)[unsure]  # by rounding: smaller cells would know no more
         centres, halves, log_p, slack = centres[unsure], halves[unsure], log_p[unsure], slack[unsure]
         held = _held(field, centres, halves, log_p + slack) * -np.expm1(np.minimum(epsilon - top[unsure], 0.0))
-        waiting = math.fsum(held)
+        outside += math.fsum(held[stuck])
+        waiting = math.fsum(held[~stuck])
+        centres, halves = centres[~stuck], halves[~stuck]
         finished = waiting <= max(_SHARE * roughly, 1e-300) or len(centres) > _MOST_CELLS
         if finished or _too_small(centres, halves).all():
             total = _positive(field, np.concatenate(lows), np.concatenate(highs), epsilon)
@@ -54,7 +57,8 @@ def hockey_stick(field: LineField, epsilon: float, far: float, beyond: float) ->
 def _held(field: LineField, centres: Floats, halves: Floats, log_p: Floats) -> Floats:
     """Return what of p cells can hold: its size times its growth in small ones, tail probabilities in others."""
     with np.errstate(under="ignore", over="ignore"):
-        held = 2 * halves * np.exp(np.minimum(log_p + field.steepest(centres[:, None], halves[:, None]), 0.0))
+        rise = field.steepest(centres[:, None], halves[:, None])
+        held = np.minimum(2 * halves * np.exp(np.minimum(log_p + rise, _LARGEST_EXPONENT)), 1.0)
     wide = halves > _NARROW / 4
     mass, doubt = field.p.mass((centres - halves)[wide], (centres + halves)[wide])
     held[wide] = np.minimum(held[wide], mass + doubt)

@@ -77,6 +77,8 @@ class Atoms:
         """W_∞ in the norm of the noise."""
         both = np.concatenate([self.left, self.right])
         self.low, self.high = both.min(axis=0), both.max(axis=0)
+        with np.errstate(over="ignore"):
+            self.range = float((self.high - self.low).max())
         self.knots = [np.unique(column) for column in both.T]
         """The coordinates that occur, for each axis."""
 

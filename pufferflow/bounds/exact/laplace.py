@@ -1,6 +1,8 @@
 """Laplace noise: densities that are sums of two exponentials between atoms, known from prefix sums on R."""
 
+import itertools
 import math
+from collections.abc import Callable
 from typing import Self, cast, final
 
 import numpy as np
@@ -15,6 +17,9 @@ _STRETCH = 200.0
 _MOST_STRETCHES = 4096
 _DEEP = 600.0
 _LARGEST_EXPONENT = 700.0
+_FEW = 1000
+_SMALLEST_LOG = -690.0
+_BLOCK = 256
 
 
 @final
@@ -96,9 +101,13 @@ class Line:
 def _decaying_sums(log_weights: Floats, positions: Floats) -> tuple[Floats, float]:
     """Return log Σ_{j ≤ i} w_j e^{−(x_i − x_j)} for every i, and how far rounding may put it off.
 
-    Sums are plain ones within stretches short enough for floats; what earlier stretches leave is carried over. It
-    falls by e^{−_STRETCH} a stretch, and no weight is below 5e−324, so its errors add up over a few stretches at most.
+    Few atoms are added one by one, L_i = w_i + e^{−gap}·L_{i−1}, which adds three roundings an atom. Many are summed
+    within stretches short enough for floats; what earlier stretches leave is carried over.
     """
+    if len(positions) <= _FEW and log_weights.min() > _SMALLEST_LOG:
+        weights, decays = np.exp(log_weights).tolist(), np.exp(-np.diff(positions)).tolist()
+        one_by_one = list(itertools.accumulate(range(1, len(weights)), _decay(weights, decays), initial=weights[0]))
+        return np.log(one_by_one), UNIT * (4 * len(positions) + 4)
     stretch = np.floor((positions - positions[0]) / _STRETCH)
     starts = np.flatnonzero(np.concatenate([[True], stretch[1:] != stretch[:-1]]))
     exponents = log_weights + positions
@@ -112,16 +121,27 @@ def _decaying_sums(log_weights: Floats, positions: Floats) -> tuple[Floats, floa
         inside, offsets = log_weights[start:end], positions[start:end] - positions[start]
         terms = inside + offsets
         top = float(terms.max())
-        own = (
-            np.logaddexp.accumulate(terms)
-            if terms.min() < top - _DEEP
-            else np.log(np.cumsum(np.exp(terms - top))) + top
-        )
+        own = np.logaddexp.accumulate(terms) if terms.min() < top - _DEEP else np.log(_sums(np.exp(terms - top))) + top
         sums[start:end] = np.logaddexp(own, carry) - offsets
         if end < len(positions):
             carry = float(sums[end - 1]) - float(positions[end] - positions[end - 1])
-    longest = int((ends - starts).max())
-    return sums, UNIT * (longest + 16) * (2 if log_weights.min() > -_DEEP / 2 else 1000) + 16 * UNIT * 1000
+    deep = log_weights.min() < -_DEEP / 2  # then a stretch may have been added up in logarithms
+    roundings = int((ends - starts).max()) if deep else _BLOCK + len(positions) // _BLOCK
+    return sums, UNIT * (roundings + 16 + 4 * (_STRETCH + float(np.abs(log_weights).max())))
+
+
+def _decay(weights: list[float], decays: list[float]) -> Callable[[float, int], float]:
+    return lambda before, i: weights[i] + decays[i - 1] * before
+
+
+def _sums(terms: Floats) -> Floats:
+    """Return running sums, by blocks: their rounding grows with the root of their number only."""
+    count = -(-len(terms) // _BLOCK)
+    blocks = np.zeros((count, _BLOCK))
+    blocks.ravel()[: len(terms)] = terms
+    inside = blocks.cumsum(axis=1)
+    before = np.concatenate([[0.0], inside[:-1, -1].cumsum()])
+    return (inside + before[:, None]).ravel()[: len(terms)]
 
 
 def pure(field: LaplaceField) -> tuple[float, float]:
@@ -165,11 +185,16 @@ def hockey_stick(field: LaplaceField, epsilon: float) -> float:
     start = np.where((a < 0) & (b > 0), root, 0.0)
     end = np.where((a > 0) & (b < 0), root, gaps)
     end = np.where((a <= 0) & (b <= 0), start, end)
-    inside = a * (np.exp(-start) - np.exp(-end)) + b * (np.exp(end - gaps) - np.exp(start - gaps))
+    with np.errstate(under="ignore"):
+        inside = a * (np.exp(-start) - np.exp(-end)) + b * (np.exp(end - gaps) - np.exp(start - gaps))
     ends = knots[[0, -1]]
     log_p, log_q = field.log_densities(ends[:, None])
     tails = np.exp(log_p) * -np.expm1(np.minimum(epsilon + log_q - log_p, 0.0))
+    rounding = 16 * UNIT + 2 * (first.rounding + second.rounding) + 8 * UNIT * (field.range + epsilon)
+    # what rounding may hide, in gaps where p may exceed e^ε q: of p, and of e^ε q where it is less than p
+    near_p = p_left + p_right
+    open_gaps = (a > -rounding * near_p) | (b > -rounding * near_p)
+    doubts = np.where(open_gaps, 2 * near_p * -np.expm1(-gaps), 0.0)
+    open_tails = np.exp(np.where(log_p > log_q + epsilon - rounding, log_p, -math.inf))
     total = math.fsum(np.maximum(inside, 0.0)) / 2 + float(tails.sum())
-    rounding = 16 * UNIT + 4 * (first.rounding + second.rounding) + 8 * UNIT * (field.range + epsilon)
-    weight = math.fsum((p_left + p_right) * -np.expm1(-gaps)) + float(np.exp(log_p).sum())
-    return min(total + rounding * weight, 1.0)
+    return min(total + rounding * (math.fsum(doubts) + float(open_tails.sum())), 1.0)

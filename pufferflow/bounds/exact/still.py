@@ -134,13 +134,13 @@ def with_staircase(pair: Pair, noise: Staircase) -> Table:
     ahead = ahead[:, -1:] - ahead[:, :-1]  # jumps at or beyond its upper end
     logs = -noise.epsilon * (passed + ahead)
     highest = float(noise.at(1.0).logpdf(0.0)) + (noise.epsilon if share == 0 else 0.0)
-    densities = [
+    log_p, log_q = (
         log_sum((logs[rows] + law.log_probabilities[:, None]).T) + highest
         for rows, law in ((slice(None, len(mu)), mu), (slice(len(mu), None), nu))
-    ]
+    )
     outside = (ends[:-1] < low) | (ends[1:] > high)
     log_widths = np.array([log_quotient(length, width) for length in np.diff(ends).tolist()])
-    return Table(*densities, log_widths - np.where(outside, math.log(-math.expm1(-noise.epsilon)), 0.0))
+    return Table(log_p, log_q, log_widths - np.where(outside, math.log(-math.expm1(-noise.epsilon)), 0.0))
 
 
 def _in_whole_numbers(mu: Law, nu: Law, noise: Staircase) -> tuple[list[int], list[int], int, int]:
