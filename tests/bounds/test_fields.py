@@ -109,3 +109,18 @@ def test_quadrature_charges_what_coarse_rules_miss(monkeypatch):
             rough = quadrature.divergence(field, 2.5)
             monkeypatch.undo()
             assert rough >= fine * (1 - 1e-12) - 1e-14
+
+
+def test_boxes_passed_over_are_charged(monkeypatch):
+    """Where boxes of e⁻² of the integral are passed over, their upper bounds stand in for them."""
+    passed_over = 0
+    for name in NOISES:
+        for _, field in fields(name, 6, 6):
+            fine = quadrature.divergence(field, 2.5)
+            monkeypatch.setattr(quadrature, "_NEGLIGIBLE", -2.0)
+            monkeypatch.setattr(quadrature, "_MOST_GAIN", 0.1)
+            rough = quadrature.divergence(field, 2.5)
+            monkeypatch.undo()
+            assert rough >= fine * (1 - 1e-12) - 1e-14
+            passed_over += rough > fine * (1 + 1e-9)
+    assert passed_over >= 5
