@@ -1,4 +1,4 @@
-"""Bounds on the loss of a noisy answer, from the laws of the answer under each secret (M3–M7)."""
+"""Bounds on the loss of a noisy answer, from the laws of the answer under each secret (M3–M7, M20)."""
 
 from pufferflow.bounds.bound import Bound, Part, Worst
 from pufferflow.bounds.dagwm import DAGWM
@@ -7,6 +7,29 @@ from pufferflow.bounds.gawm import GAWM
 from pufferflow.bounds.group import Group
 from pufferflow.bounds.gwm import GWM
 from pufferflow.bounds.kantorovich import Kantorovich
-from pufferflow.bounds.pairs import Pair, read_pairs
+from pufferflow.bounds.laws import Laws, Listed, Reach, read_laws
+from pufferflow.bounds.messages import Messages
+from pufferflow.bounds.pairs import Pair, Place, Witness
+from pufferflow.bounds.walk import ChainWalk, Walk
 
-__all__ = ["DAGWM", "GAWM", "GWM", "Bound", "Exact", "Group", "Kantorovich", "Pair", "Part", "Worst", "read_pairs"]
+__all__ = [
+    "DAGWM",
+    "GAWM",
+    "GWM",
+    "Bound",
+    "ChainWalk",
+    "Exact",
+    "Group",
+    "Kantorovich",
+    "Laws",
+    "Listed",
+    "Messages",
+    "Pair",
+    "Part",
+    "Place",
+    "Reach",
+    "Walk",
+    "Witness",
+    "Worst",
+    "read_laws",
+]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from pufferflow.bounds.pairs import Pair
+from pufferflow.bounds.pairs import Pair, Witness
 from pufferflow.errors import Refused
 from pufferflow.guarantees import DEFAULT_ORDERS, Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.noise import Family, Noise
@@ -23,7 +23,7 @@ class Worst(NamedTuple):
     """A loss and the pair, in the order, that has it."""
 
     value: float
-    pair: Pair
+    witness: Witness
 
 
 class Part(abc.ABC):
@@ -49,33 +49,33 @@ class Part(abc.ABC):
         """Return the largest δ at epsilon; here by the best Rényi order (M29), where nothing tighter is known."""
         worst = self.pure(noise)
         if worst.value <= epsilon:
-            return Worst(0.0, worst.pair)
+            return Worst(0.0, worst.witness)
         found = [self.renyi(noise, alpha) for alpha in DEFAULT_ORDERS]
         deltas = [
             _delta_of_renyi(alpha, loss.value, epsilon) for alpha, loss in zip(DEFAULT_ORDERS, found, strict=True)
         ]
         best = min(range(len(deltas)), key=deltas.__getitem__)
-        return Worst(deltas[best], found[best].pair)
+        return Worst(deltas[best], found[best].witness)
 
     def excess(self, noise: Noise, guarantee: Guarantee) -> float:
         """Return log(loss / what the promise allows): not above 0 exactly if the promise is kept."""
         return max(_log_ratio(loss, allowed) for loss, allowed, _ in self.losses(noise, guarantee))
 
-    def losses(self, noise: Noise, guarantee: Guarantee) -> list[tuple[float, float, Pair]]:
+    def losses(self, noise: Noise, guarantee: Guarantee) -> list[tuple[float, float, Witness]]:
         """Return every loss the promise speaks of, what it allows, and the pair that has it."""
         match guarantee:
             case Pure(epsilon):
                 worst = self.pure(noise)
-                return [(worst.value, epsilon, worst.pair)]
+                return [(worst.value, epsilon, worst.witness)]
             case Renyi(alpha, epsilon) | ApproxRenyi(alpha, epsilon):
                 worst = self.renyi(noise, alpha)
-                return [(worst.value, epsilon, worst.pair)]
+                return [(worst.value, epsilon, worst.witness)]
             case RenyiCurve(alphas, epsilons):
                 found = [self.renyi(noise, alpha) for alpha in alphas]
-                return [(worst.value, epsilon, worst.pair) for worst, epsilon in zip(found, epsilons, strict=True)]
+                return [(worst.value, epsilon, worst.witness) for worst, epsilon in zip(found, epsilons, strict=True)]
             case Approx(epsilon, delta):
                 worst = self.delta(noise, epsilon)
-                return [(worst.value, delta, worst.pair)]
+                return [(worst.value, delta, worst.witness)]
             case _:
                 raise _unknown_promise(guarantee)
 
@@ -121,6 +121,11 @@ class Bound(abc.ABC):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[Part]:
         """Return one or more parts, whose worst loss is that of all pairs; `noise` shows the family."""
 
+    def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
+        """Return a scale that this bound cannot go below, if that is quickly known: then it need not be tried."""
+        del pairs, family, guarantee
+        return 0.0
+
 
 @dataclass(frozen=True)
 class BallPart(Part):
@@ -128,7 +133,7 @@ class BallPart(Part):
 
     radius: float
     certainty: Certainty
-    pair: Pair
+    witness: Witness
     own_delta: float = 0.0
     extra: float = 0.0
     """What RPP's looser statement adds to a Rényi or pure loss (times α/(α−1))."""
@@ -140,26 +145,26 @@ class BallPart(Part):
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         """Return R_α(ζ, radius)."""
-        loss = noise.renyi_within(self.radius, alpha, self.pair.dimension)
-        return Worst(loss + self.extra * alpha / (alpha - 1), self.pair)
+        loss = noise.renyi_within(self.radius, alpha, self.witness.dimension)
+        return Worst(loss + self.extra * alpha / (alpha - 1), self.witness)
 
     def pure(self, noise: Noise) -> Worst:
         """Return R_∞(ζ, radius)."""
-        return Worst(noise.pure_within(self.radius, self.pair.dimension) + self.extra, self.pair)
+        return Worst(noise.pure_within(self.radius, self.witness.dimension) + self.extra, self.witness)
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return own_delta + (1 − own_delta)·δ(ε): what is left out, and the hockey stick of the rest."""
         if self.extra:
             return self._stated(noise, epsilon)
-        rest = noise.delta_within(self.radius, epsilon, self.pair.dimension)
+        rest = noise.delta_within(self.radius, epsilon, self.witness.dimension)
         if rest is None:
             rest = super().delta(noise, epsilon).value
         total = self.own_delta + (1 - self.own_delta) * rest
-        return Worst(total * (1 + 4 * UNIT) if rest else self.own_delta, self.pair)
+        return Worst(total * (1 + 4 * UNIT) if rest else self.own_delta, self.witness)
 
     def _stated(self, noise: Noise, epsilon: float) -> Worst:
         """Return own_delta where the looser statement gives (ε, own_delta), and 1 where it says nothing."""
-        return Worst(self.own_delta if self.pure(noise).value <= epsilon else 1.0, self.pair)
+        return Worst(self.own_delta if self.pure(noise).value <= epsilon else 1.0, self.witness)
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
         """Return radius / u for the largest u whose ball at scale 1 keeps the promise; u does not depend on pairs."""
@@ -169,7 +174,7 @@ class BallPart(Part):
         unit = family(1.0)
 
         def kept(u: float) -> bool:
-            part = BallPart(u, self.certainty, self.pair, self.own_delta, self.extra)
+            part = BallPart(u, self.certainty, self.witness, self.own_delta, self.extra)
             return part.excess(unit, guarantee) <= 0
 
         if not kept(0.0):

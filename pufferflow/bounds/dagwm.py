@@ -9,6 +9,7 @@ import numpy as np
 
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
 from pufferflow.bounds.gwm import GWM
+from pufferflow.bounds.laws import as_laws
 from pufferflow.bounds.pairs import Pair, finite_laws
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
@@ -41,7 +42,9 @@ class DAGWM(Bound):
     """
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
-        """Return one part for every pair; for Gaussians that differ by a translation it is the ball's."""
+        """Return one part for every pair; where a translation says it all it is the ball's."""
+        if as_laws(pairs).movement_only:
+            return [*GWM().parts(pairs, noise)]
         gaussian = [pair for pair in pairs if isinstance(pair.mu, GaussianLaw)]
         finite = [pair for pair in pairs if not isinstance(pair.mu, GaussianLaw)]
         parts: list[Part] = [*GWM().parts(gaussian, noise)] if gaussian else []
@@ -109,7 +112,7 @@ class TransportPart(Part):
         orders = [self.pair] if noise.symmetric else [self.pair, self.pair.swapped()]
         worst = max((Worst(loss(pair), pair) for pair in orders), key=lambda found: found.value)
         try:
-            return min(worst, Worst(ceiling().value, worst.pair), key=lambda found: found.value)
+            return min(worst, Worst(ceiling().value, worst.witness), key=lambda found: found.value)
         except Refused:  # the noise knows single coordinates, but no ball of vectors
             return worst
 

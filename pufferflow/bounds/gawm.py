@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from pufferflow.bounds.ball import Radius, farthest, norm_for, read_norm
+from pufferflow.bounds.ball import ball, norm_for, read_norm
 from pufferflow.bounds.bound import BallPart, Bound
+from pufferflow.bounds.laws import as_laws
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import Refused
 from pufferflow.noise import Noise
 from pufferflow.reading import probability_below_one
 from pufferflow.rounding import UNIT
-from pufferflow.transport import near
 
 
 @final
@@ -40,12 +40,7 @@ class GAWM(Bound):
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
         """Return the ball of the pair that is least near."""
-        norm = norm_for(noise, self.norm, pairs[0].dimension)
-
-        def radius(pair: Pair) -> Radius:
-            distance = near(pair.mu, pair.nu, self.delta, norm)
-            return Radius(float(distance), distance.certainty)
-
+        laws = as_laws(pairs)
         own = probability_below_one(self.delta, "delta")
         unbounded = Refused(
             f"All but a share {own:g} of a pair is still infinitely far apart.",
@@ -53,4 +48,5 @@ class GAWM(Bound):
             instead="a larger delta",
         )
         extra = -math.log1p(-own) * (1 + 4 * UNIT) if self.as_printed else 0.0
-        return [replace(farthest(pairs, radius, unbounded), own_delta=own, extra=extra)]
+        reach = laws.near(self.delta, norm_for(noise, self.norm, laws.dimension))
+        return [replace(ball(reach, unbounded), own_delta=own, extra=extra)]

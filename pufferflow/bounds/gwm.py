@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.bounds.ball import farthest, norm_for, read_norm, winf_of
+from pufferflow.bounds.ball import ball, norm_for, read_norm
 from pufferflow.bounds.bound import BallPart, Bound
+from pufferflow.bounds.laws import as_laws
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import Refused
-from pufferflow.noise import Noise
+from pufferflow.guarantees import Guarantee
+from pufferflow.noise import Family, Noise
 
 
 @final
@@ -31,10 +33,21 @@ class GWM(Bound):
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
         """Return the ball of the pair farthest apart."""
-        norm = norm_for(noise, self.norm, pairs[0].dimension)
-        unbounded = Refused(
-            "W_∞ of a pair is infinite: no bounded movement takes one law to the other.",
-            allowed="laws that a bounded movement connects",
-            instead="bound=pf.GAWM(delta) for a promise with a delta, or bound=pf.Exact() for Gaussian laws and noise",
-        )
-        return [farthest(pairs, lambda pair: winf_of(pair, norm), unbounded)]
+        laws = as_laws(pairs)
+        return [ball(laws.winf(norm_for(noise, self.norm, laws.dimension)), _unbounded())]
+
+    def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
+        """Return the scale that hides the least movement there can be."""
+        laws = as_laws(pairs)
+        movement = laws.least_winf(family(1.0).norm)
+        if movement.length == 0:
+            return 0.0
+        return ball(movement, _unbounded()).least_scale(family, guarantee)
+
+
+def _unbounded() -> Refused:
+    return Refused(
+        "W_∞ of a pair is infinite: no bounded movement takes one law to the other.",
+        allowed="laws that a bounded movement connects",
+        instead="bound=pf.GAWM(delta) for a promise with a delta, or bound=pf.Exact() for Gaussian laws and noise",
+    )

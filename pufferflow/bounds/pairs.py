@@ -13,7 +13,7 @@ AnyLaw = Law | GaussianLaw
 @final
 @dataclass(frozen=True)
 class Pair:
-    """The laws of an answer under two values of a secret, with the prior and the secrets they belong to, if known.
+    """The laws of an answer under two values of a secret, with the prior, the secrets and the row, if known.
 
     It unpacks like the tuple (mu, nu), which is taken in its place wherever pairs are asked for.
 
@@ -27,6 +27,7 @@ class Pair:
     nu: AnyLaw
     prior: Any = None
     secrets: tuple[Any, Any] | None = None
+    row: int | None = None
 
     def __iter__(self) -> Iterator[AnyLaw]:
         """Give both laws in order."""
@@ -39,7 +40,21 @@ class Pair:
 
     def swapped(self) -> "Pair":
         """Return the pair in the other order."""
-        return Pair(self.nu, self.mu, self.prior, self.secrets and self.secrets[::-1])
+        return Pair(self.nu, self.mu, self.prior, self.secrets and self.secrets[::-1], self.row)
+
+
+@final
+@dataclass(frozen=True)
+class Place:
+    """Where a loss or a movement is largest, if the laws there were not needed to find it: prior, secrets and row."""
+
+    dimension: int
+    prior: Any
+    secrets: tuple[Any, Any]
+    row: int
+
+
+Witness = Pair | Place
 
 
 def read_pairs(pairs: object) -> list[Pair]:
@@ -49,13 +64,7 @@ def read_pairs(pairs: object) -> list[Pair]:
     read = [_read_pair(pair) for pair in cast(Iterable[object], pairs)]
     if not read:
         raise _bad_pairs("No pairs were given: nothing would be hidden from anybody.")
-    dimensions = {law.dimension for pair in read for law in pair}
-    if len(dimensions) > 1:
-        raise Misuse(
-            f"The laws have dimensions {sorted(dimensions)}.",
-            allowed="laws of one dimension",
-            instead="law.map(...) to bring them to one dimension",
-        )
+    same_dimension({law.dimension for pair in read for law in pair})
     known: set[tuple[AnyLaw, AnyLaw]] = set()
     distinct: list[Pair] = []
     for pair in read:
@@ -63,6 +72,16 @@ def read_pairs(pairs: object) -> list[Pair]:
             known.update([(pair.mu, pair.nu), (pair.nu, pair.mu)])
             distinct.append(pair)
     return distinct
+
+
+def same_dimension(dimensions: set[int]) -> None:
+    """Refuse answers of different dimensions among the laws."""
+    if len(dimensions) > 1:
+        raise Misuse(
+            f"The laws have dimensions {sorted(dimensions)}.",
+            allowed="laws of one dimension",
+            instead="law.map(...) to bring them to one dimension",
+        )
 
 
 def _read_pair(given: object) -> Pair:

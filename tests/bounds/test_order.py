@@ -264,7 +264,7 @@ def test_asymmetric_noise_minds_the_sign():
         part = pf.DAGWM().parts([pf.Pair(*pair)], noise)[0]
         worst = part.renyi(noise, 2)
         assert worst.value == pytest.approx(0.5461752700778735, abs=1e-6)
-        assert worst.pair.mu == pf.Law.point(0)
+        assert worst.witness.mu == pf.Law.point(0)
 
 
 def test_one_coupling_serves_hockey_sticks():

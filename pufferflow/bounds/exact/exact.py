@@ -11,6 +11,8 @@ from pufferflow.bounds.bound import Bound, Part, Worst
 from pufferflow.bounds.dagwm import TransportPart, ball_of
 from pufferflow.bounds.exact import cauchy, cells, gaussian, gaussian_laws, laplace, quadrature, still
 from pufferflow.bounds.exact.field import Atoms, Field, LineField
+from pufferflow.bounds.gwm import GWM
+from pufferflow.bounds.laws import as_laws
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import InternalError, Refused
 from pufferflow.guarantees import Guarantee, Pure
@@ -53,13 +55,15 @@ class Exact(Bound):
     robust = False
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
-        """Return one part for every pair."""
+        """Return one part for every pair; the ball's where no more is known than how far the answer moves."""
         if not isinstance(noise, (*_FIELDS, Staircase)):
             raise Refused(
                 f"The exact loss of {type(noise).__name__} noise.",
                 allowed="pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy or pf.Staircase",
                 instead="bound=pf.GWM()",
             )
+        if as_laws(pairs).movement_only:
+            return [*GWM().parts(pairs, noise)]
         return [
             GaussianPart(pair, noise) if isinstance(pair.mu, GaussianLaw) else FinitePart(pair, noise) for pair in pairs
         ]
@@ -165,7 +169,7 @@ class FinitePart(Part):
         if math.isnan(forth) or math.isnan(back):
             raise InternalError("An exact loss is not a number.", instead="reporting it to the maintainers")
         worst = Worst(forth, self.pair) if forth >= back else Worst(back, self.pair.swapped())
-        return Worst(min(worst.value, ceiling().value), worst.pair)
+        return Worst(min(worst.value, ceiling().value), worst.witness)
 
 
 def _supremum(field: Field) -> float:

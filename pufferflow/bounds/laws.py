@@ -1,0 +1,161 @@
+"""Laws of an answer under all secrets: listed pair by pair, or known by what bounds ask of them."""
+
+import abc
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast, final
+
+import numpy as np
+
+from pufferflow.bounds.pairs import Pair, Witness, read_pairs, same_dimension
+from pufferflow.bounds.walk import Walk
+from pufferflow.errors import Refused
+from pufferflow.law import GaussianLaw, Law
+from pufferflow.rounding import UNIT, upwards
+from pufferflow.transport import Certainty, footing, near, winf
+from pufferflow.transport.line import longest
+
+_ROWS = 1 << 20
+
+
+@final
+@dataclass(frozen=True)
+class Reach:
+    """How far the answer moves between two secrets, how sure that is, and between which."""
+
+    length: float
+    certainty: Certainty
+    witness: Witness
+
+
+class Laws(Sequence[Pair], abc.ABC):
+    """The pairs of laws of one answer, and what is known of all of them together.
+
+    A bound asks for a movement (`winf`, `near`, `span`), for the chain behind the laws (`walks`), or goes through the
+    pairs. Where a prior knows a shorter way to an answer than through its pairs, it overrides the question.
+    """
+
+    movement_only: ClassVar[bool] = False
+    """Whether the pairs stand for a movement, not for laws: then no bound can tell more than how far it goes."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+
+    @property
+    def certainty(self) -> Certainty:
+        """How the pairs relate to the laws that the prior implies."""
+        return Certainty.EXACT
+
+    def winf(self, norm: float) -> Reach:
+        """Return the largest W_∞ of a pair."""
+        return farthest(self, lambda pair: _winf(pair, norm))
+
+    def least_winf(self, norm: float) -> Reach:
+        """Return a movement that the largest W_∞ is not below, if one is quickly known."""
+        del norm
+        return Reach(0.0, Certainty.UPPER_BOUND, self[0])
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the largest z at which a pair is (z, delta)-near."""
+
+        def reach(pair: Pair) -> Reach:
+            distance = near(pair.mu, pair.nu, delta, norm)
+            return Reach(float(distance), distance.certainty, pair)
+
+        return farthest(self, reach)
+
+    def span(self, norm: float) -> Reach:
+        """Return the largest distance between answers that two secrets allow (M7)."""
+        return farthest(self, lambda pair: _span(pair, norm))
+
+    def walks(self) -> Sequence[Walk]:
+        """Return the sequences or trees along which the rows hang together; refuse where there are none."""
+        raise Refused(
+            "A bound along chains, for laws that do not come from a chain.",
+            allowed="bound=pf.Messages() or pf.Quilt() where the prior is a pf.MarkovChain or pf.LatentClass",
+            instead='bound=pf.GWM(), or bound="auto"',
+        )
+
+
+@final
+class Listed(Laws):
+    """Pairs of laws, one after the other."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self._pairs = pairs
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+        return self._pairs[0].dimension
+
+    def __len__(self) -> int:
+        """Return how many pairs there are."""
+        return len(self._pairs)
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        """Return one pair."""
+        return self._pairs[place]
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Give all pairs."""
+        return iter(self._pairs)
+
+
+def read_laws(given: object) -> list[Laws]:
+    """Return what is given, pairs or laws or both, as one or more laws of answers of one dimension."""
+    if isinstance(given, Laws):
+        return [given]
+    if isinstance(given, Iterable) and not isinstance(given, Pair | Law | GaussianLaw):
+        given = list(cast(Iterable[object], given))
+        whole = [one for one in given if isinstance(one, Laws)]
+        rest = [one for one in given if not isinstance(one, Laws)]
+        found = [*whole, *([Listed(read_pairs(rest))] if rest or not whole else [])]
+        same_dimension({laws.dimension for laws in found})
+        return found
+    return [Listed(read_pairs(given))]
+
+
+def as_laws(pairs: Sequence[Pair]) -> Laws:
+    """Return pairs as laws that answer a bound's questions."""
+    return pairs if isinstance(pairs, Laws) else Listed(pairs)
+
+
+def farthest(pairs: Sequence[Pair], reach: Callable[[Pair], Reach]) -> Reach:
+    """Return the longest reach of all pairs (both orders reach equally far); sure only if every one is."""
+    found = [reach(pair) for pair in pairs]
+    worst = max(found, key=lambda one: one.length)
+    certain = all(one.certainty == Certainty.EXACT for one in found)
+    return Reach(worst.length, Certainty.EXACT if certain else Certainty.UPPER_BOUND, worst.witness)
+
+
+def _winf(pair: Pair, norm: float) -> Reach:
+    distance = winf(pair.mu, pair.nu, norm)
+    return Reach(float(distance), distance.certainty, pair)
+
+
+def _span(pair: Pair, norm: float) -> Reach:
+    """Return the largest distance between an atom of either law."""
+    mu, nu = pair
+    if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
+        same = mu == nu and not mu.covariance.any() if isinstance(mu, GaussianLaw) else False
+        return Reach(0.0 if same else math.inf, Certainty.EXACT, pair)
+    left, right = footing.values(mu, nu)
+    if mu.dimension == 1:
+        return Reach(longest(left[[0, -1]], right[[-1, 0]]), Certainty.EXACT, pair)
+    return Reach(_span_of_vectors(mu, nu, norm), Certainty.UPPER_BOUND, pair)
+
+
+def _span_of_vectors(mu: Law, nu: Law, norm: float) -> float:
+    left, right = (np.asarray(values, dtype=np.float64) for values in (mu.values, nu.values))
+    rows = max(_ROWS // len(right), 1)
+    widest = 0.0
+    for start in range(0, len(left), rows):
+        steps = np.abs(left[start : start + rows, None, :] - right[None, :, :])
+        widest = max(widest, float(footing.norms(np.moveaxis(steps, -1, 0), norm).max()))
+    size = float(max(np.abs(left).max(), np.abs(right).max()))
+    rounded = size * UNIT * mu.dimension if object in (mu.values.dtype, nu.values.dtype) else 0.0
+    return upwards(widest, 8 * mu.dimension * UNIT) + rounded

@@ -1,0 +1,77 @@
+"""Messages along chains and trees: what noisy sums tell of one row when rows depend on each other (M20)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from pufferflow.bounds.bound import Bound, Part, Worst
+from pufferflow.bounds.laws import as_laws
+from pufferflow.bounds.pairs import Pair, Witness
+from pufferflow.guarantees import Pure
+from pufferflow.noise import Noise
+from pufferflow.rounding import UNIT
+from pufferflow.transport import Certainty
+
+Found = tuple[float, Witness]
+
+
+@final
+@dataclass(frozen=True)
+class Messages(Bound):
+    """Lipschitz messages (M20): a pure loss for chains of any length, and the promises that follow from it (M29).
+
+    What the outputs before and after a row can tell of its state travels to it along the chain, and each step keeps no
+    more of it than the kernel lets through. It needs a prior that is a chain or a tree; pairs of laws alone do not do.
+    For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`.
+
+    >>> import pufferflow as pf
+    >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+    >>> scenario = pf.Scenario(secret=pf.Secret("on", domain=[0, 1]), prior=chain, order_by="hour")
+    >>> laws = pf.laws(scenario, pf.Statistic.total(24))
+    >>> round(pf.loss(laws, pf.Laplace(10.0), pf.Pure, bound=Messages()), 6)
+    0.822639
+    """
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
+        """Return one part for every chain."""
+        del noise
+        return [PurePart(walk.reach, walk.loss) for walk in as_laws(pairs).walks()]
+
+
+@final
+class PurePart(Part):
+    """A bound that knows pure losses; what was found for the last noise is kept."""
+
+    certainty = Certainty.UPPER_BOUND
+    tolerance = 1e-7
+
+    def __init__(self, sensitivity: float, find: Callable[[Noise], Found]) -> None:
+        self.sensitivity = sensitivity
+        self._find = find
+        self._last: tuple[Noise, Worst] | None = None
+
+    def pure(self, noise: Noise) -> Worst:
+        """Return the loss found."""
+        if self._last is None or self._last[0] != noise:
+            self._last = noise, Worst(*self._find(noise))
+        return self._last[1]
+
+    def renyi(self, noise: Noise, alpha: float) -> Worst:
+        """Return the Rényi loss of randomised response, which no pair with this pure loss exceeds (M29)."""
+        worst = self.pure(noise)
+        if worst.value == math.inf:
+            return worst
+        return Worst(Pure(worst.value).renyi_epsilon(alpha), worst.witness)
+
+    def delta(self, noise: Noise, epsilon: float) -> Worst:
+        """Return the δ of randomised response (M29), rounded up."""
+        worst = self.pure(noise)
+        return Worst(_two_point_delta(worst.value, epsilon), worst.witness)
+
+
+def _two_point_delta(pure: float, epsilon: float) -> float:
+    """Return the hockey stick of randomised response with a pure loss, (e^pure − e^ε)/(1 + e^pure), rounded up."""
+    if pure <= epsilon:
+        return 0.0
+    return min(-math.expm1(epsilon - pure) / (1 + math.exp(-pure)) * (1 + 8 * UNIT) + UNIT * UNIT, 1.0)

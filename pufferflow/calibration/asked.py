@@ -1,0 +1,70 @@
+"""Reading what is asked for: the family of noises, the bounds, the kind of promise."""
+
+from typing import Any, cast
+
+from pufferflow.bounds import DAGWM, GAWM, GWM, Bound, Kantorovich, Messages
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, RenyiCurve
+from pufferflow.noise import Family, Noise
+
+
+def read_family(noise: Any, guarantee: Guarantee) -> Family:
+    """Return the family of noises asked for, if it can keep such a promise."""
+    if isinstance(noise, type) and issubclass(noise, Noise):
+        return noise.family(guarantee)
+    if isinstance(noise, Noise) or not callable(cast(object, noise)):
+        kind = type(cast(object, noise)).__name__
+        raise Misuse(
+            f"noise is {noise!r}." if isinstance(noise, Noise) else f"noise is of type {kind}.",
+            allowed="a family of noises, whose scale is to be found",
+            instead=f"noise=pf.{kind if isinstance(noise, Noise) else 'Laplace'}, without a scale",
+        )
+    return cast(Family, noise)
+
+
+def read_bounds(bound: Any, guarantee: Guarantee) -> list[Bound]:
+    """Return the bounds to try."""
+    if isinstance(bound, Bound):
+        return [bound]
+    if isinstance(bound, str) and bound == "auto":
+        return _every_robust(guarantee)
+    if isinstance(bound, list | tuple) and bound and all(isinstance(one, Bound) for one in cast(list[Any], bound)):
+        return list(cast(list[Bound], bound))
+    given = repr(bound) if isinstance(bound, str) else f"of type {type(cast(object, bound)).__name__}"
+    if isinstance(bound, type):
+        given = f"the class {bound.__name__}, which is no bound yet"
+    raise Misuse(
+        f"bound is {given}.",
+        allowed='"auto", a bound such as pf.GWM(), or a list of bounds',
+        instead='bound=[pf.DAGWM(), pf.Exact()], or bound="auto"',
+    )
+
+
+def _every_robust(guarantee: Guarantee) -> list[Bound]:
+    """Return the bounds worth trying for a promise that a slightly wrong prior does not break, the quick ones first."""
+    if isinstance(guarantee, Pure):
+        return [Messages(), GWM(), Kantorovich()]
+    if isinstance(guarantee, Approx | ApproxRenyi) and guarantee.delta > 0:
+        return [Messages(), DAGWM(), GAWM(guarantee.delta), GWM()]
+    return [Messages(), DAGWM(), GWM()]
+
+
+def read_kind(kind: Any) -> Guarantee:
+    """Return the promise of a kind whose ε is 0."""
+    allowed, instead = "a promise without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
+    if isinstance(kind, Guarantee):
+        raise Misuse(f"kind is {kind!r}, a promise with its epsilon.", allowed=allowed, instead=instead)
+    if kind is RenyiCurve or not callable(kind):
+        name = "RenyiCurve" if kind is RenyiCurve else f"of type {type(kind).__name__}"
+        raise Misuse(f"kind is {name}.", allowed=allowed, instead=instead)
+    try:
+        example = kind(0.0)
+    except TypeError as error:
+        raise Misuse(
+            f"kind is {getattr(kind, '__name__', 'a function')}, which needs more than an epsilon.",
+            allowed=allowed,
+            instead=instead,
+        ) from error
+    if not isinstance(example, Guarantee):
+        raise Misuse("kind makes no promise.", allowed=allowed, instead=instead)
+    return example

@@ -1,0 +1,125 @@
+"""The least noise that keeps a promise, and the least promise that a noise keeps."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+from pufferflow.bounds import Bound, Laws, Pair, Witness, read_laws
+from pufferflow.calibration.asked import read_bounds, read_family, read_kind
+from pufferflow.calibration.ways import EPSILON_TOLERANCE, cheapest, least_certain, least_epsilon
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Guarantee, Kind
+from pufferflow.noise import Family, Laplace, Noise
+from pufferflow.transport import Certainty
+
+_NO_NOISE = "no noise is needed: without any the promise holds already"
+Pairs = Laws | Iterable[Laws | Pair | tuple[object, object]]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A noise that keeps a promise, and why.
+
+    `loss` is the ε that `bound` proves for it (of a curve: at the order that binds), `sensitivity` the movement the
+    noise was measured against, `witness` the pair, in the order, that costs most, and `certainty` whether sensitivity
+    and loss are what the bound is about, or upper bounds of it.
+
+    >>> import pufferflow as pf
+    >>> pf.calibrate([(pf.Law.point(0), pf.Law.point(3))], pf.Pure(1.5), noise=pf.Laplace)
+    Calibration(noise=Laplace(scale=2.0), loss=1.5, sensitivity=3.0, bound=GWM(norm=None), certainty='exact')
+    """
+
+    noise: Noise
+    guarantee: Guarantee
+    loss: float
+    sensitivity: float
+    witness: Witness
+    certainty: Certainty
+    bound: Bound
+    note: str = field(default="")
+
+    def __repr__(self) -> str:
+        """Show what was found, without the laws."""
+        note = f", note={self.note!r}" if self.note else ""
+        return (
+            f"Calibration(noise={self.noise!r}, loss={self.loss!r}, sensitivity={self.sensitivity!r}, "
+            f"bound={self.bound!r}, certainty={self.certainty.value!r}{note})"
+        )
+
+
+def calibrate(
+    pairs: Pairs,
+    guarantee: Guarantee,
+    noise: Family = Laplace,
+    bound: Bound | Sequence[Bound] | str = "auto",
+) -> Calibration:
+    """Return the least noise of a family with which an answer keeps a promise, whatever the pair and its order.
+
+    `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`; each is taken in both
+    orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`, `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound` is
+    one bound, several (the least scale wins), or "auto": every bound that a slightly wrong prior does not break, which
+    leaves out `pf.Exact`. The scale is never below the least that the bound allows, and above it by no more than a
+    relative 1e-8.
+
+    >>> import pufferflow as pf
+    >>> mu, nu = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
+    >>> c = pf.calibrate([(mu, nu)], pf.Pure(1.0), noise=pf.Laplace, bound=pf.GWM())
+    >>> c.noise, c.loss, c.sensitivity
+    (Laplace(scale=49.0), 1.0, 49.0)
+    >>> round(pf.calibrate([(mu, nu)], pf.Renyi(4, 1.0), noise=pf.GeneralizedCauchy, bound=pf.DAGWM()).noise.scale, 3)
+    9.735
+    """
+    pieces = read_laws(pairs)
+    if not isinstance(guarantee, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise Misuse(
+            f"The promise is of type {type(guarantee).__name__}.",
+            allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi",
+            instead="pf.Pure(1.0)",
+        )
+    family, bounds = read_family(noise, guarantee), read_bounds(bound, guarantee)
+    found = [cheapest(laws, bounds, guarantee, family) for laws in pieces]
+    scale = max(one for one, _ in found)
+    chosen = [way for _, way in found]
+    while True:  # a loss that is not quite monotone in the scale may ask for a little more
+        noisy = family(scale)
+        excesses = [way.worst(noisy, guarantee)[0] for way in chosen]
+        worst = max(range(len(chosen)), key=excesses.__getitem__)
+        if excesses[worst] <= 0:
+            break
+        scale = max(chosen[worst].least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+    cost, witness = chosen[worst].loss(noisy, guarantee)
+    return Calibration(
+        noise=noisy,
+        guarantee=guarantee,
+        loss=cost,
+        sensitivity=max(way.sensitivity for way in chosen),
+        witness=witness,
+        certainty=least_certain([way.certainty for way in chosen]),
+        bound=chosen[worst].bound,
+        note=_NO_NOISE if scale == 0 else "",
+    )
+
+
+def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bound | Sequence[Bound] | str = "auto") -> float:
+    """Return the least ε for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
+
+    `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)` or
+    `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. `pairs` and `bound` are as for `calibrate`.
+
+    >>> import pufferflow as pf
+    >>> mu, nu = pf.Law([1, 2], [0.375, 0.625]), pf.Law([0, 1], [0.625, 0.375])
+    >>> pf.loss([(mu, nu)], pf.Laplace(1.0), pf.Pure, bound=pf.GWM())
+    2.0
+    >>> round(pf.loss([(mu, nu)], pf.Laplace(1.0), pf.Pure, bound=pf.Exact()), 6)
+    1.232095
+    >>> round(pf.loss([(mu, nu)], pf.Laplace(1.0), pf.Renyi.of(alpha=4), bound=pf.DAGWM()), 6)
+    1.397795
+    """
+    pieces = read_laws(pairs)
+    if not isinstance(noise, Noise):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise Misuse(
+            "The noise is no noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
+        )
+    bounds = read_bounds(bound, read_kind(kind))
+    return max(least_epsilon(laws, bounds, noise, kind) for laws in pieces)

@@ -1,0 +1,135 @@
+"""Ways to prove a promise: bounds tried on one set of laws, and the least scale that any of them proves."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from pufferflow.bounds import Bound, Laws, Part, Witness
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Approx, Guarantee, Kind
+from pufferflow.noise import Family, Noise
+from pufferflow.roots import smallest
+from pufferflow.transport import Certainty
+
+EPSILON_TOLERANCE = 1e-9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Way:
+    """What one bound makes of some laws: parts, all of which have to keep the promise."""
+
+    bound: Bound
+    laws: Laws
+    parts: Sequence[Part]
+
+    @property
+    def sensitivity(self) -> float:
+        """The largest movement of a part."""
+        return max(part.sensitivity for part in self.parts)
+
+    @property
+    def certainty(self) -> Certainty:
+        """Whether all that was used is exact."""
+        return least_certain([self.laws.certainty, *(part.certainty for part in self.parts)])
+
+    def worst(self, noise: Noise, guarantee: Guarantee) -> tuple[float, Part]:
+        """Return the largest log ratio of loss to promise, and the part that has it."""
+        excesses = [part.excess(noise, guarantee) for part in self.parts]
+        place = max(range(len(excesses)), key=excesses.__getitem__)
+        return excesses[place], self.parts[place]
+
+    def least_scale(self, family: Family, guarantee: Guarantee) -> float:
+        """Calibrate to the part that moves farthest, then as often as another part still costs too much."""
+        scale = max(self.parts, key=lambda part: part.sensitivity).least_scale(family, guarantee)
+        while True:
+            excess, part = self.worst(family(scale), guarantee)
+            if excess <= 0:
+                return scale
+            scale = max(part.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+
+    def loss(self, noise: Noise, guarantee: Guarantee) -> tuple[float, Witness]:
+        """Return the ε proven for a promise that is kept, and the witness of the part nearest its limit."""
+        _, part = self.worst(noise, guarantee)
+        rows = part.losses(noise, guarantee)
+        cost, _, witness = max(rows, key=lambda row: row[0] / row[1] if row[1] else math.inf)
+        if isinstance(guarantee, Approx):
+            cost = epsilon(part, noise, Approx.of(guarantee.delta), at_most=guarantee.epsilon)
+        return cost, witness
+
+
+def cheapest(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, family: Family) -> tuple[float, Way]:
+    """Return the least scale that a bound proves for these laws, and how."""
+    best: tuple[float, Way] | None = None
+    refusals: list[Refused] = []
+    for bound in bounds:
+        try:
+            if best is not None and bound.least(laws, family, guarantee) >= best[0]:
+                continue
+            way = Way(bound, laws, bound.parts(laws, family(1.0)))
+            scale = way.least_scale(family, guarantee)
+            if best is None or scale < best[0]:
+                best = scale, way
+        except Refused as refusal:
+            refusals.append(refusal)
+    if best is None:
+        raise most_telling(refusals)
+    return best
+
+
+def least_epsilon(laws: Laws, bounds: Sequence[Bound], noise: Noise, kind: Kind) -> float:
+    """Return the least ε that a bound proves for these laws with this noise."""
+    found: list[float] = []
+    refusals: list[Refused] = []
+    for bound in bounds:
+        try:
+            parts = bound.parts(laws, noise)
+            for part in parts:
+                part.check(kind(0.0))
+            found.append(max(epsilon(part, noise, kind) for part in parts))
+        except Refused as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise most_telling(refusals)
+    return min(found)
+
+
+def least_certain(found: Sequence[Certainty]) -> Certainty:
+    """Return the weakest of several certainties."""
+    order = (Certainty.ESTIMATE, Certainty.UPPER_BOUND, Certainty.EXACT)
+    return min(found, key=order.index)
+
+
+def most_telling(refusals: Sequence[Refused]) -> Refused:
+    """Return the refusal to show where every bound refused: the last, since quick bounds with few uses come first."""
+    return refusals[-1]
+
+
+def epsilon(part: Part, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
+    """Return the least ε with which a part keeps the promise."""
+    example = kind(0.0)
+    if not isinstance(example, Approx):
+        ((value, _, _),) = part.losses(noise, example)
+        return value
+    delta = example.delta
+    if part.delta(noise, 0.0).value <= delta:
+        return 0.0
+    high = at_most
+    if high is None:
+        high = part.pure(noise).value
+        if high == math.inf:
+            high = 1.0
+            while part.delta(noise, high).value > delta:
+                high *= 4
+                if high > 1e15:
+                    return math.inf
+    if part.delta(noise, high).value > delta:
+        return high  # by rounding alone: it is the pure loss, or was checked
+    return smallest(lambda epsilon: _excess(part.delta(noise, epsilon).value, delta), high, EPSILON_TOLERANCE)
+
+
+def _excess(value: float, allowed: float) -> float:
+    if value <= allowed:
+        return -math.inf if value == 0 or allowed == 0 else math.log(value) - math.log(allowed)
+    return math.inf if allowed == 0 else max(math.log(value) - math.log(allowed), 5e-324)
