@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pufferflow.bounds import Exact as Exact
     from pufferflow.bounds import Group as Group
     from pufferflow.bounds import Kantorovich as Kantorovich
+    from pufferflow.bounds import Laws as Laws
+    from pufferflow.bounds import Messages as Messages
     from pufferflow.bounds import Pair as Pair
+    from pufferflow.bounds import Quilt as Quilt
     from pufferflow.calibration import Calibration as Calibration
     from pufferflow.calibration import calibrate as calibrate
     from pufferflow.calibration import loss as loss
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from pufferflow.guarantees import Pure as Pure
     from pufferflow.guarantees import Renyi as Renyi
     from pufferflow.guarantees import RenyiCurve as RenyiCurve
+    from pufferflow.inference import laws as laws
     from pufferflow.law import GaussianLaw as GaussianLaw
     from pufferflow.law import Law as Law
     from pufferflow.noise import Gaussian as Gaussian
@@ -40,6 +44,20 @@ if TYPE_CHECKING:
     from pufferflow.noise import Noise as Noise
     from pufferflow.noise import Noisy as Noisy
     from pufferflow.noise import Staircase as Staircase
+    from pufferflow.priors import AnyCorrelation as AnyCorrelation
+    from pufferflow.priors import Independent as Independent
+    from pufferflow.priors import MarkovChain as MarkovChain
+    from pufferflow.priors import Prior as Prior
+    from pufferflow.queries import Statistic as Statistic
+    from pufferflow.robustness import robustness as robustness
+    from pufferflow.scenario import Scenario as Scenario
+    from pufferflow.secrets import Bins as Bins
+    from pufferflow.secrets import Closer as Closer
+    from pufferflow.secrets import Derived as Derived
+    from pufferflow.secrets import Initial as Initial
+    from pufferflow.secrets import Interval as Interval
+    from pufferflow.secrets import Presence as Presence
+    from pufferflow.secrets import Secret as Secret
     from pufferflow.transport import AffineCoupling as AffineCoupling
     from pufferflow.transport import Certainty as Certainty
     from pufferflow.transport import Coupling as Coupling
@@ -54,7 +72,13 @@ _ROOMS = {
     "law": ("Law", "GaussianLaw"),
     "transport": ("winf", "wasserstein", "near", "Distance", "Certainty", "Coupling", "AffineCoupling"),
     "noise": ("Noise", "Laplace", "Gaussian", "GeneralizedCauchy", "Staircase", "Noisy"),
-    "bounds": ("Bound", "GWM", "GAWM", "DAGWM", "Exact", "Group", "Kantorovich", "Pair"),
+    "bounds": ("Bound", "GWM", "GAWM", "DAGWM", "Exact", "Group", "Kantorovich", "Messages", "Quilt", "Pair", "Laws"),
+    "secrets": ("Secret", "Initial", "Presence", "Derived", "Interval", "Bins", "Closer"),
+    "priors": (*("Prior", "Independent", "AnyCorrelation", "MarkovChain"),),
+    "queries": ("Statistic",),
+    "scenario": ("Scenario",),
+    "inference": ("laws",),
+    "robustness": ("robustness",),
     "calibration": ("calibrate", "loss", "Calibration"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

@@ -40,22 +40,26 @@ def smallest(excess: Callable[[float], float], high: float, tolerance: float) ->
     2.0
     """
     low, at_low, high, at_high = _bracket(excess, high)
-    wide = 0
+    moved, slow = 0.0, 0  # the end that a plain step has moved, and how often the bracket has hardly shrunk
     for _ in range(_MOST_STEPS):
         if low == 0 or high <= low * (1 + tolerance) or math.nextafter(low, math.inf) >= high:
             return high
         before = high / low
-        guess = _false_position(low, at_low, high, at_high) if wide < 2 else math.sqrt(low) * math.sqrt(high)
+        guess = _false_position(low, at_low, high, at_high) if slow < 3 else math.sqrt(low) * math.sqrt(high)
+        doubled = 0 < moved and slow < 3
+        if doubled:  # a step twice as long brings the other end near
+            guess *= guess / moved
         nudge = 1 + tolerance / 2
         guess = min(max(guess, low * nudge), high / nudge)
         if not low < guess < high:
             return high
         at_guess = excess(guess)
         if at_guess <= 0:
-            high, at_high, at_low = guess, at_guess, at_low / 2 if wide else at_low
+            high, at_high = guess, at_guess
         else:
-            low, at_low, at_high = guess, at_guess, at_high / 2 if wide else at_high
-        wide = wide + 1 if math.log(high / low) > 0.5 * math.log(before) and wide < 2 else 0
+            low, at_low = guess, at_guess
+        moved = 0.0 if doubled else guess
+        slow = slow + 1 if math.log(high / low) > 0.5 * math.log(before) and slow < 3 else 0
     return high
 
 

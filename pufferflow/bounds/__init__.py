@@ -1,6 +1,6 @@
-"""Bounds on the loss of a noisy answer, from the laws of the answer under each secret (M3–M7, M20)."""
+"""Bounds on the loss of a noisy answer, from the laws of the answer under each secret (M3–M7, M19, M20)."""
 
-from pufferflow.bounds.bound import Bound, Part, Worst
+from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
 from pufferflow.bounds.dagwm import DAGWM
 from pufferflow.bounds.exact import Exact
 from pufferflow.bounds.gawm import GAWM
@@ -10,12 +10,14 @@ from pufferflow.bounds.kantorovich import Kantorovich
 from pufferflow.bounds.laws import Laws, Listed, Reach, read_laws
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.pairs import Pair, Place, Witness
+from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.walk import ChainWalk, Walk
 
 __all__ = [
     "DAGWM",
     "GAWM",
     "GWM",
+    "BallPart",
     "Bound",
     "ChainWalk",
     "Exact",
@@ -27,6 +29,7 @@ __all__ = [
     "Pair",
     "Part",
     "Place",
+    "Quilt",
     "Reach",
     "Walk",
     "Witness",

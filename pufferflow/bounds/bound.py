@@ -117,6 +117,9 @@ class Bound(abc.ABC):
     robust: bool = True
     """Whether a slightly wrong prior costs slightly more: then `bound="auto"` may choose it."""
 
+    by_movement: bool = True
+    """Whether a part's `sensitivity` is a movement between the laws, whose loss the bound never exceeds."""
+
     @abc.abstractmethod
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[Part]:
         """Return one or more parts, whose worst loss is that of all pairs; `noise` shows the family."""

@@ -108,12 +108,12 @@ class Listed(Laws):
 def read_laws(given: object) -> list[Laws]:
     """Return what is given, pairs or laws or both, as one or more laws of answers of one dimension."""
     if isinstance(given, Laws):
-        return [given]
+        return given.pieces if isinstance(given, Together) else [given]
     if isinstance(given, Iterable) and not isinstance(given, Pair | Law | GaussianLaw):
         given = list(cast(Iterable[object], given))
         whole = [one for one in given if isinstance(one, Laws)]
         rest = [one for one in given if not isinstance(one, Laws)]
-        found = [*whole, *([Listed(read_pairs(rest))] if rest or not whole else [])]
+        found = [*(Together(whole).pieces if whole else []), *([Listed(read_pairs(rest))] if rest or not whole else [])]
         same_dimension({laws.dimension for laws in found})
         return found
     return [Listed(read_pairs(given))]
@@ -159,3 +159,33 @@ def _span_of_vectors(mu: Law, nu: Law, norm: float) -> float:
     size = float(max(np.abs(left).max(), np.abs(right).max()))
     rounded = size * UNIT * mu.dimension if object in (mu.values.dtype, nu.values.dtype) else 0.0
     return upwards(widest, 8 * mu.dimension * UNIT) + rounded
+
+
+@final
+class Together(Laws):
+    """Laws of one answer from several priors or patterns: all of them have to look alike, one by one."""
+
+    def __init__(self, pieces: Sequence[Laws]) -> None:
+        self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, Together) else [laws])]
+        same_dimension({laws.dimension for laws in self.pieces})
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+        return self.pieces[0].dimension
+
+    def __len__(self) -> int:
+        """Return how many pairs there are."""
+        return sum(len(laws) for laws in self.pieces)
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        """Return one pair."""
+        for laws in self.pieces:
+            if place < len(laws):
+                return laws[place]
+            place -= len(laws)
+        raise IndexError(place)
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Give all pairs."""
+        return (pair for laws in self.pieces for pair in laws)

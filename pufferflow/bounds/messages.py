@@ -33,6 +33,8 @@ class Messages(Bound):
     0.822639
     """
 
+    by_movement = False
+
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every chain."""
         del noise
@@ -44,7 +46,7 @@ class PurePart(Part):
     """A bound that knows pure losses; what was found for the last noise is kept."""
 
     certainty = Certainty.UPPER_BOUND
-    tolerance = 1e-7
+    tolerance = 1e-6
 
     def __init__(self, sensitivity: float, find: Callable[[Noise], Found]) -> None:
         self.sensitivity = sensitivity

@@ -1,13 +1,15 @@
 """A walk: rows that hang together along a chain or a tree, and how far each of them moves the answers (M20)."""
 
 import abc
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from pufferflow.bounds.pairs import Place
-from pufferflow.messages import Chain, Exposures, Leak, Secrets, leak
+from pufferflow.messages import Chain, Chains, Exposures, Secrets, leak
 from pufferflow.messages.chain import Floats
 from pufferflow.messages.stretches import Whole
 from pufferflow.noise import Noise
@@ -33,9 +35,10 @@ class Walk(abc.ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class ChainWalk(Walk):
-    """The rows of a Markov chain: row t moves answer o by `shifts[kinds[t], o, e, f]` between the states e and f."""
+    """The rows of a Markov chain: row t moves the answers it touches by `shifts[kinds[t], :, e, f]` from e to f."""
 
-    chain: Chain
+    answers: int
+    chain: Chain | Chains
     shifts: Floats
     kinds: Whole
     secrets: Secrets
@@ -45,7 +48,7 @@ class ChainWalk(Walk):
     @property
     def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         """How many answers there are."""
-        return self.shifts.shape[1]
+        return self.answers
 
     @property
     def reach(self) -> float:
@@ -53,13 +56,15 @@ class ChainWalk(Walk):
         return float(self.shifts.sum(axis=1).max(initial=0.0))
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
-        """Return the largest of B_t + ℓ_t + F_t (M20)."""
-        found = self.leak(noise)
-        first, second = (self.labels[state] for state in found.states)
-        return found.value, Place(self.dimension, self.prior, (first, second), found.row)
-
-    def leak(self, noise: Noise) -> Leak:
-        """Return what the messages say; row losses add over the answers, whose noises are independent."""
+        """Return the largest of B_t + ℓ_t + F_t (M20); row losses add over the answers, whose noises are independent."""
         losses = np.asarray(noise.pure(self.shifts)).sum(axis=1)
+        if not np.isfinite(losses).all():  # no noise, or one without a pure loss
+            return math.inf, self.place(0, self.secrets.pairs[0].tolist())
         exposures = Exposures(losses * (1 + self.shifts.shape[1] * UNIT), self.kinds)
-        return leak(self.chain, exposures, self.secrets)
+        found = leak(self.chain, exposures, self.secrets)
+        return found.value, self.place(found.row, found.states)
+
+    def place(self, row: int, states: Sequence[int]) -> Place:
+        """Return a row and two of its states, by their names."""
+        first, second = (self.labels[state] for state in states)
+        return Place(self.dimension, self.prior, (first, second), row)

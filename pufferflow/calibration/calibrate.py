@@ -38,6 +38,8 @@ class Calibration:
     certainty: Certainty
     bound: Bound
     note: str = field(default="")
+    by_movement: bool = field(default=True, repr=False)
+    """Whether `sensitivity` is a movement from law to law for all pairs, as `pf.robustness` likes to know."""
 
     def __repr__(self) -> str:
         """Show what was found, without the laws."""
@@ -98,6 +100,7 @@ def calibrate(
         certainty=least_certain([way.certainty for way in chosen]),
         bound=chosen[worst].bound,
         note=_NO_NOISE if scale == 0 else "",
+        by_movement=all(way.bound.by_movement for way in chosen),
     )
 
 

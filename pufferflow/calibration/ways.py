@@ -55,7 +55,7 @@ class Way:
         rows = part.losses(noise, guarantee)
         cost, _, witness = max(rows, key=lambda row: row[0] / row[1] if row[1] else math.inf)
         if isinstance(guarantee, Approx):
-            cost = epsilon(part, noise, Approx.of(guarantee.delta), at_most=guarantee.epsilon)
+            cost = least_epsilon_of(part, noise, Approx.of(guarantee.delta), at_most=guarantee.epsilon)
         return cost, witness
 
 
@@ -87,7 +87,7 @@ def least_epsilon(laws: Laws, bounds: Sequence[Bound], noise: Noise, kind: Kind)
             parts = bound.parts(laws, noise)
             for part in parts:
                 part.check(kind(0.0))
-            found.append(max(epsilon(part, noise, kind) for part in parts))
+            found.append(max(least_epsilon_of(part, noise, kind) for part in parts))
         except Refused as refusal:
             refusals.append(refusal)
     if not found:
@@ -106,7 +106,7 @@ def most_telling(refusals: Sequence[Refused]) -> Refused:
     return refusals[-1]
 
 
-def epsilon(part: Part, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
+def least_epsilon_of(part: Part, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
     """Return the least ε with which a part keeps the promise."""
     example = kind(0.0)
     if not isinstance(example, Approx):

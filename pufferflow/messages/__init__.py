@@ -1,6 +1,7 @@
-"""What outputs along a Markov chain tell of a state: numbers only (M20)."""
+"""What outputs along a Markov chain, or a class of them, tell of a state: numbers only (M20)."""
 
 from pufferflow.messages.chain import Chain, stationary
+from pufferflow.messages.classes import Chains
 from pufferflow.messages.leak import Exposures, Leak, Secrets, endless, leak
 
-__all__ = ["Chain", "Exposures", "Leak", "Secrets", "endless", "leak", "stationary"]
+__all__ = ["Chain", "Chains", "Exposures", "Leak", "Secrets", "endless", "leak", "stationary"]

@@ -1,13 +1,12 @@
 """Messages along a sequence: how much the outputs on one side of a row may tell of its state (M20)."""
 
 from dataclasses import dataclass, field
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
-from pufferflow.messages.chain import SAME, Floats, Steps
-from pufferflow.messages.cone import spread
-from pufferflow.messages.stretches import Stretch, Whole, stretches
+from pufferflow.messages.chain import Floats
+from pufferflow.messages.stretches import Stretch, Whole, repeat, stretches
 
 _CLOSE = 1e-9
 _LOOSE = 1e-6
@@ -27,25 +26,25 @@ class Run:
     tight: bool
 
 
-def send(steps: Steps, which: int, limits: Floats) -> Floats:
-    """Return g_P(D), rounded up: how far means of functions within the limits can differ between two states."""
-    size = steps.rows.shape[1]
-    message = np.zeros((size, size))
-    sources, targets = np.flatnonzero(steps.sources[which]), np.flatnonzero(steps.targets[which])
-    within = limits[np.ix_(sources, sources)]
-    widest = float(within.max(initial=0.0))
-    if widest == 0 or len(targets) < 2:
-        return message
-    rows = steps.rows[which][targets][:, :, sources]
-    first, second = np.nonzero(~np.eye(len(targets), dtype=np.bool_))
-    top, bottom = np.broadcast_arrays(rows[first][:, :, None, :], rows[second][:, None, :, :])
-    found = spread(top.reshape(-1, len(sources)), bottom.reshape(-1, len(sources)), within)
-    worst = found.reshape(top.shape[:3]).max(axis=(1, 2)) + 8 * SAME * min(widest, 1.0)
-    message[targets[first], targets[second]] = np.minimum(worst, widest)
-    return message
+class Way(Protocol):
+    """Steps of messages: step i is `order[i]`; `tight` as in `Run`."""
+
+    @property
+    def order(self) -> Whole:
+        """Which step comes when."""
+        ...
+
+    @property
+    def tight(self) -> bool:
+        """Say whether what a step sends is near to what the rows alone allow."""
+        ...
+
+    def send(self, which: int, limits: Floats) -> Floats:
+        """Return the message that a step makes of limits D, or a larger one: g_P(D)."""
+        ...
 
 
-def run(steps: Steps, limits: Floats, kinds: Whole, *, endless: bool = False) -> Run | None:
+def run(steps: Way, limits: Floats, kinds: Whole, *, endless: bool = False) -> Run | None:
     """Return the messages D_0 = 0, D_{i+1} = g_{order[i]}(D_i + limits[kinds[i]]), or larger ones (M20).
 
     In a long stretch where steps repeat, messages come to rest. From then on a D with g(D + ℓ) ≤ D stands for all of
@@ -60,7 +59,7 @@ def run(steps: Steps, limits: Floats, kinds: Whole, *, endless: bool = False) ->
         if following is None:
             return None
         message = following
-    return Run(np.array(book.pool), index, book.tight)
+    return Run(np.array(book.pool), index, book.tight and steps.tight)
 
 
 @final
@@ -68,7 +67,7 @@ def run(steps: Steps, limits: Floats, kinds: Whole, *, endless: bool = False) ->
 class _Book:
     """All messages so far."""
 
-    steps: Steps
+    steps: Way
     limits: Floats
     kinds: Whole
     pool: list[Floats] = field(default_factory=list[Floats])
@@ -81,7 +80,7 @@ class _Book:
 
     def step(self, message: Floats, at: int) -> Floats:
         """Return the message one row on."""
-        return send(self.steps, int(self.steps.order[at]), message + self.limits[self.kinds[at]])
+        return self.steps.send(int(self.steps.order[at]), message + self.limits[self.kinds[at]])
 
     def cycle(self, message: Floats, stretch: Stretch) -> list[Floats]:
         """Return the messages of one period after this one."""
@@ -102,7 +101,7 @@ class _Book:
                 steady = rest.steady(self, message, stretch, left, forced=forced)
                 if steady is not None:
                     places = np.array([self.add(one) for one in steady], dtype=np.intp)
-                    index[at + 1 : stretch.end + 1] = np.resize(places, left)
+                    repeat(index[at + 1 : stretch.end + 1], places)
                     return steady[(left - 1) % stretch.period]
             message = self.step(message, at)
             index[at + 1] = self.add(message)
@@ -111,7 +110,7 @@ class _Book:
     def _rest(self, message: Floats, stretch: Stretch) -> "_Rest | None":
         """Return where the messages of a stretch come to rest, by extrapolating what is geometric in their changes."""
         size = max(float(self.limits.max()), float(message.max()))
-        rate = 0.0
+        rate, calmest = 0.0, np.inf
         for _ in range(_MOST_CYCLES):
             second = self.cycle(message, stretch)[-1]
             third = self.cycle(second, stretch)[-1]
@@ -123,7 +122,9 @@ class _Book:
                 break
             if float(third.max()) > _ENDLESS * max(size, 1.0):
                 return None
-            if after < before:
+            # a guess may stir up what is not geometric: let that die down before the next one
+            if after < min(before, calmest):
+                calmest = after
                 message = np.maximum(third + (third - second) * (after / (before - after)), 0.0)
         size = max(size, float(message.max()))
         pad = _CLOSE

@@ -8,11 +8,14 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.messages.stretches import Stretch, Whole, stretches
+from pufferflow.errors import Refused
+from pufferflow.messages.cone import spread
+from pufferflow.messages.stretches import Stretch, Whole, possible, repeat, stretches
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 _MOST_TURNS = 200_000
+_FAINT = 1e-280
 SAME = 1e-13
 """Marginals that differ by no more than this, relatively, share a reversed kernel; every message pays for it."""
 
@@ -82,11 +85,12 @@ class Chain:
                         kept.place(kernel, law[None], self.kernels[kernel])
                         for kernel, law in zip(self.order[at : at + stretch.period], settled, strict=True)
                     ]
-                    order[at : stretch.end] = np.resize(places, stretch.end - at)
+                    repeat(order[at : stretch.end], np.array(places, dtype=np.intp))
                     laws = np.broadcast_to(settled[(stretch.end - at) % stretch.period], laws.shape)
                     break
-                order[at] = kept.place(self.order[at], laws, self.kernels[self.order[at]])
-                laws = laws @ self.kernels[self.order[at]]
+                matrix = self.kernels[self.order[at]]
+                order[at] = kept.place(self.order[at], laws, matrix)
+                laws = _stepped(laws, matrix)
         return kept.steps(order, self.states)
 
     @cached_property
@@ -101,30 +105,7 @@ class Chain:
 
     @cached_property
     def _possible(self) -> tuple[Flags, Whole]:
-        """Follow the states that can be reached from those of row 0, under one of the initial laws at least."""
-        links, places = self.kernels > 0, dict[bytes, int]()
-        masks: list[Flags] = []
-        mask_of = np.empty(self.length, dtype=np.intp)
-
-        def write(mask: Flags, at: int) -> Flags:
-            mask_of[at] = places.setdefault(mask.tobytes(), len(masks))
-            if mask_of[at] == len(masks):
-                masks.append(mask)
-            return mask
-
-        mask = write(_any(self.initial > 0), 0)
-        for stretch in stretches(self.order):
-            period = stretch.period
-            for at in range(stretch.start, stretch.end):
-                mask = write(_any(links[self.order[at]][mask]), at + 1)
-                done = at + 1 - stretch.start
-                if period and done >= period and mask_of[at + 1] == mask_of[at + 1 - period]:
-                    mask_of[at + 2 : stretch.end + 1] = np.resize(
-                        mask_of[at + 2 - period : at + 2], stretch.end - at - 1
-                    )
-                    mask = masks[int(mask_of[stretch.end])]
-                    break
-        return np.array(masks), mask_of
+        return possible(self.kernels > 0, self.order, _any(self.initial > 0))
 
     def _settled(self, stretch: Stretch) -> list[Floats] | None:
         """Return the laws that a stretch leaves as they are, one for each phase; None if there is no single such law.
@@ -157,6 +138,24 @@ class Steps:
     order: Whole
     sources: Flags
     targets: Flags
+    tight: bool = True
+
+    def send(self, which: int, limits: Floats) -> Floats:
+        """Return g_P(D), rounded up: how far means of functions within the limits can differ between two states."""
+        size = self.rows.shape[1]
+        message = np.zeros((size, size))
+        sources, targets = np.flatnonzero(self.sources[which]), np.flatnonzero(self.targets[which])
+        within = limits[np.ix_(sources, sources)]
+        widest = float(within.max(initial=0.0))
+        if widest == 0 or len(targets) < 2:
+            return message
+        rows = self.rows[which][targets][:, :, sources]
+        first, second = np.nonzero(~np.eye(len(targets), dtype=np.bool_))
+        top, bottom = np.broadcast_arrays(rows[first][:, :, None, :], rows[second][:, None, :, :])
+        found = spread(top.reshape(-1, len(sources)), bottom.reshape(-1, len(sources)), within)
+        worst = found.reshape(top.shape[:3]).max(axis=(1, 2)) + 8 * SAME * min(widest, 1.0)
+        message[targets[first], targets[second]] = np.minimum(worst, widest)
+        return message
 
 
 class _Kept:
@@ -188,11 +187,25 @@ class _Kept:
     def steps(self, order: Whole, states: int) -> Steps:
         """Return everything as steps."""
         if not self.rows:
-            return Steps(np.zeros((0, states, 1, states)), order, *(np.zeros((0, states), dtype=np.bool_),) * 2)
+            none = np.zeros((0, states), dtype=np.bool_)
+            return Steps(np.zeros((0, states, 1, states)), order, none, none)
         sources, targets = (np.array(masks) for masks in zip(*self.masks, strict=True))
         most = max(rows.shape[1] for rows in self.rows)
         rows = [np.concatenate([rows, rows[:, :1].repeat(most - rows.shape[1], axis=1)], axis=1) for rows in self.rows]
         return Steps(np.array(rows), order, sources, targets)
+
+
+def _stepped(laws: Floats, matrix: Floats) -> Floats:
+    """Return the laws one row on; refuse states that can occur, but too rarely for the floats of their past."""
+    following = laws @ matrix
+    faint = following < _FAINT
+    if faint.any() and (((laws > 0).astype(np.intp) @ (matrix > 0) > 0) & faint).any():
+        raise Refused(
+            "A state of the chain becomes so unlikely, although it stays possible, that no float holds its probability.",
+            allowed="chains whose states all return, or fewer steps",
+            instead="bound=pf.GWM() or pf.Group(), or initial='stationary'",
+        )
+    return following
 
 
 def _any(flags: Flags) -> Flags:

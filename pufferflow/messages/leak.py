@@ -8,6 +8,7 @@ import numpy as np
 
 from pufferflow.messages.along import Run, run
 from pufferflow.messages.chain import Chain, Flags, Floats
+from pufferflow.messages.classes import Chains
 from pufferflow.messages.stretches import LONG, Whole
 from pufferflow.rounding import UNIT
 
@@ -55,7 +56,7 @@ class Exposures:
         return Exposures(self.losses, self.kinds[rows % len(self.kinds)])
 
 
-def leak(chain: Chain, exposures: Exposures, secrets: Secrets) -> Leak:
+def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
     """Return max B_t(a,b) + ℓ_t(a,b) + F_t(a,b) over the rows t and pairs (a, b) of the secrets, rounded up.
 
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
@@ -72,7 +73,7 @@ def leak(chain: Chain, exposures: Exposures, secrets: Secrets) -> Leak:
     return _largest(chain, past, Run(future.pool, future.index[::-1], future.tight), exposures, secrets)
 
 
-def endless(chain: Chain, exposures: Exposures, secrets: Secrets) -> Leak:
+def endless(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
     """Return the same for a sequence that never ends; ∞ if its losses do not come to rest.
 
     `chain` gives one turn of the kernels and the laws of row 0; `exposures` one turn of the exposures.
@@ -104,7 +105,7 @@ def _unbounded(secrets: Secrets) -> Leak:
     return Leak(math.inf, 0, (a, b), tight=True)
 
 
-def _largest(chain: Chain, past: Run, future: Run, exposures: Exposures, secrets: Secrets) -> Leak:
+def _largest(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets) -> Leak:
     """Return the largest sum of what past, row and future tell, looking once at rows that agree in everything."""
     rows = np.arange(chain.length) if secrets.rows is None else np.flatnonzero(secrets.rows)
     rows = _different(rows, past.index, future.index, exposures.kinds, chain.mask_of)

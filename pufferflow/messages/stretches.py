@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 Whole = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 LONG = 512
 """How many rows are worth looking for repetitions in."""
 _TIMES = 8
@@ -52,3 +53,35 @@ def _cut(code: Whole, period: int) -> list[Stretch]:
             found.append(Stretch(start, end, period))
             at = end
     return found + [Stretch(at, len(code), 0)] * (at < len(code))
+
+
+def possible(links: Flags, order: Whole, first: Flags) -> tuple[Flags, Whole]:
+    """Follow the states that row 0 can have through links `links[order[t]]`: sets of states, and each row's set."""
+    places, masks = dict[bytes, int](), list[Flags]()
+    mask_of = np.empty(len(order) + 1, dtype=np.intp)
+
+    def write(mask: Flags, at: int) -> Flags:
+        mask_of[at] = places.setdefault(mask.tobytes(), len(masks))
+        if mask_of[at] == len(masks):
+            masks.append(mask)
+        return mask
+
+    mask = write(first, 0)
+    for stretch in stretches(order):
+        period = stretch.period
+        for at in range(stretch.start, stretch.end):
+            mask = write(np.asarray(links[order[at]][mask].any(axis=0)), at + 1)
+            done = at + 1 - stretch.start
+            if period and done >= period and mask_of[at + 1] == mask_of[at + 1 - period]:
+                repeat(mask_of[at + 2 : stretch.end + 1], mask_of[at + 2 - period : at + 2].copy())
+                mask = masks[int(mask_of[stretch.end])]
+                break
+    return np.array(masks), mask_of
+
+
+def repeat(target: Whole, places: Whole) -> None:
+    """Fill an array with a few numbers that take turns."""
+    turns = len(target) // len(places)
+    whole = turns * len(places)
+    target[:whole].reshape(turns, len(places))[:] = places
+    target[whole:] = places[: len(target) - whole]

@@ -1,0 +1,38 @@
+"""From a prior, a statistic and a secret to the laws of the answer under every two values of the secret."""
+
+from functools import singledispatch
+
+from pufferflow.bounds import Laws
+from pufferflow.errors import InternalError, Misuse
+from pufferflow.priors import Prior
+from pufferflow.queries import Statistic
+from pufferflow.secrets import AnySecret, Domain
+
+
+@singledispatch
+def implied(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws:
+    """Return the laws of a statistic of one correlated group, under every two values of the secret that are paired.
+
+    Each method file registers itself for the priors it covers.
+    """
+    del statistic, secret
+    raise InternalError(
+        f"No method derives laws from the prior {type(prior).__name__}.", instead="reporting it to the maintainers"
+    )
+
+
+def asked(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
+    """Return the column that a statistic asks about and its domain, as prior or secret declare it."""
+    known = dict(prior.columns)
+    if secret.reads is not None and not known:
+        known[secret.reads[0]] = secret.reads[1]
+    if statistic.column is None and len(known) == 1:
+        return next(iter(known.items()))
+    if statistic.column not in known:
+        named = "no column" if statistic.column is None else f"the column {statistic.column!r}"
+        raise Misuse(
+            f"The statistic asks about {named}, and secret and prior speak of {sorted(known)}.",
+            allowed="a statistic of a column that has a declared domain",
+            instead="naming the column, or a secret with a column and its domain",
+        )
+    return statistic.column, known[statistic.column]

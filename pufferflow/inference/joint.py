@@ -1,0 +1,117 @@
+"""Joint laws of several sums along a chain, given the state of one row, while they are small (M18)."""
+
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+
+from pufferflow.errors import Refused
+from pufferflow.law import Law
+from pufferflow.messages import Chain
+from pufferflow.messages.chain import Flags, Floats
+from pufferflow.messages.stretches import Whole
+
+_MOST_ATOMS = 20_000
+_MOST_WORK = 30_000_000
+_LEAST_MASS = 1e-290
+
+
+@final
+class Joint:
+    """Vectors Σ_t steps[kinds[t], X_t] along a chain: their laws given the state of any one row.
+
+    Where the first row may have several laws, a state has a law of the past for each of them; any mixture of these is
+    then possible, and W_∞ of two mixtures is not above that of their worst parts.
+    """
+
+    def __init__(self, chain: Chain, steps: Floats, kinds: Whole) -> None:
+        self._chain, self._steps, self._kinds = chain, steps, kinds
+        self._work = 0
+
+    def given(self, rows: Flags | None) -> Iterator[tuple[int, list[list[Law]]]]:
+        """Yield each row with the laws of the answer for each of its states: none for a state it cannot have."""
+        futures = self._futures()
+        possible = self._chain.masks[self._chain.mask_of]
+        for row, past in enumerate(self._pasts()):
+            if rows is not None and not rows[row]:
+                continue
+            yield (
+                row,
+                [
+                    [self._total(before, futures[row][state], row, state) for before in past[state]]
+                    if possible[row, state]
+                    else []
+                    for state in range(self._chain.states)
+                ],
+            )
+
+    def _total(self, before: Law, after: Law, row: int, state: int) -> Law:
+        self._count(len(before) * len(after))
+        return self._kept(before.convolve(after).shift(self._step(row, state)))
+
+    def _futures(self) -> list[list[Law]]:
+        laws = [[self._nothing()] * self._chain.states]
+        for row in range(self._chain.length - 1, 0, -1):
+            kernel = self._chain.kernels[self._chain.order[row - 1]]
+            moved = [law.shift(self._step(row, state)) for state, law in enumerate(laws[-1])]
+            laws.append([self._mixed(moved, weights) for weights in kernel])
+        return laws[::-1]
+
+    def _pasts(self) -> Iterator[list[list[Law]]]:
+        """Yield for each row and state the laws of what came before it, one for each law of the first row."""
+        law, before = self._chain.initial, [[self._nothing()] * self._chain.states for _ in self._chain.initial]
+        yield self._by_state(law, before, first=True)
+        for row, kernel in enumerate(self._chain.order):
+            matrix = self._chain.kernels[kernel]
+            following: list[list[Law]] = []
+            for weights, laws in zip(law, before, strict=True):
+                moved = [one.shift(self._step(row, state)) for state, one in enumerate(laws)]
+                joint = weights[:, None] * matrix
+                following.append([self._mixed(moved, column) for column in joint.T])
+            law, before = law @ matrix, following
+            yield self._by_state(law, before, first=False)
+
+    def _by_state(self, law: Floats, before: list[list[Law]], *, first: bool) -> list[list[Law]]:
+        """Return the laws of the past that a state can have; the first row has none before it."""
+        if first:
+            return [[self._nothing()] for _ in range(self._chain.states)]
+        return [
+            list(dict.fromkeys(before[i][state] for i in range(len(law)) if law[i, state] > 0))
+            for state in range(self._chain.states)
+        ]
+
+    def _mixed(self, laws: list[Law], weights: Floats) -> Law:
+        """Return the mixture with these weights, which need not add up to 1; nothing where they are all 0."""
+        total = weights.sum()
+        if total == 0:
+            return self._nothing()
+        used = [(law, weight) for law, weight in zip(laws, (weights / total).tolist(), strict=True) if weight > 0]
+        self._count(sum(len(law) for law, _ in used))
+        return self._kept(Law.mixture([law for law, _ in used], [weight for _, weight in used]))
+
+    def _kept(self, law: Law) -> Law:
+        if len(law) > _MOST_ATOMS or law.probabilities.min() < _LEAST_MASS:
+            raise _too_large()
+        return law
+
+    def _count(self, steps: int) -> None:
+        self._work += steps
+        if self._work > _MOST_WORK:
+            raise _too_large()
+
+    def _step(self, row: int, state: int) -> object:
+        step = self._steps[self._kinds[row], state]
+        return float(step[0]) if len(step) == 1 else step
+
+    def _nothing(self) -> Law:
+        width = self._steps.shape[2]
+        return Law.point(0.0 if width == 1 else np.zeros(width))
+
+
+def _too_large() -> Refused:
+    return Refused(
+        "The joint law of these answers along a chain has too many values, or some too unlikely for a float.",
+        allowed="joint laws of at most 20000 values",
+        instead="bound=pf.Messages() for a pure promise (which also keeps a Rényi or (epsilon, delta) one), "
+        "or pf.Group()",
+    )

@@ -1,0 +1,244 @@
+"""One step of a message when the laws that weigh the next states are only known to lie in sets (M20, classes).
+
+A message is the largest log ratio of two means of v, over functions v within the limits D and over the laws known. The
+ratio is largest at an extreme v. For three to five states these are listed: an extreme v is tied together by a tree of
+limits that hold with equality, and in such a tree every state is only above its neighbours, or only below them. More
+states weigh all v between 1 and e^r at once, r the largest limit: extreme are those that are e^r on a set A and 1
+elsewhere. For two states that is the same as D itself. For such v the ratio depends on the odds α, β of A only:
+
+    (1 + αe^r)(1 + β) / ((1 + α)(1 + βe^r)).
+
+Under reversed rows w_u = m(u)·P(u,x) both odds share m: α/β is at most ρ_A, the largest p_u/s_u in A times the largest
+s_u/p_u outside, p and s the entries of the two states' columns. This keeps the unknown m from counting twice.
+"""
+
+import itertools
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.messages.chain import SAME
+from pufferflow.messages.marginals import Between, Flags, Floats, Marginals, members
+from pufferflow.messages.stretches import Whole
+from pufferflow.rounding import UNIT
+
+_MOST_LISTED = 5
+_HIGH = 300.0
+_RARE = 1e-300
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Extremes:
+    """The extremes of the laws of n sources that weigh messages for some targets.
+
+    `odds[A, x]` is the log of the largest odds of the set A under x's laws, A from 1 to 2^n − 2, and `ratios[A, x, y]`
+    that of ρ_A; None if the laws of x and y have nothing in common. `rows[x]` lists x's extreme laws, if n is 3 to 5.
+    """
+
+    sources: Whole
+    targets: Whole
+    odds: Floats
+    ratios: Floats | None
+    rows: Floats | None
+
+    def send(self, limits: Floats) -> Floats:
+        """Return the largest log ratio of the means of a function within the limits, for each two targets, or more."""
+        message = np.zeros_like(limits)
+        within = limits[np.ix_(self.sources, self.sources)]
+        widest = float(within.max(initial=0.0))
+        if widest == 0 or len(self.targets) < 2:
+            return message
+        size = len(self.sources)
+        worst = np.full((len(self.targets),) * 2, widest)
+        if self.rows is not None and widest <= _HIGH:
+            worst = np.minimum(worst, _listed(self.rows, within))
+        # where many states tell so much, the sum of all losses serves as well and takes no time
+        most = np.inf if size <= _MOST_LISTED else _HIGH
+        if (self.rows is None or self.ratios is not None or widest > _HIGH) and widest < most:
+            worst = np.minimum(worst, self._of_sets(within, widest))
+        # marginals may be SAME off, means and logs a few units for each state: rounded up
+        worst = worst + 8 * SAME * min(widest, 1.0) + 64 * size * UNIT * widest
+        message[np.ix_(self.targets, self.targets)] = np.minimum(worst, widest)
+        np.fill_diagonal(message, 0.0)
+        return message
+
+    def _of_sets(self, within: Floats, widest: float) -> Floats:
+        """Return the largest log ratio over functions that are e^r on a set and 1 elsewhere."""
+        height = np.full((len(self.odds), 1, 1), widest)
+        if len(within) == 2:
+            height[:, 0, 0] = within[0, 1], within[1, 0]
+        top, least = self.odds[:, :, None], -self.odds[::-1, None, :]
+        if self.ratios is not None:
+            top, least = self._shared(top, least, height)
+        return np.asarray((_raised(top, height) - _raised(least, height)).max(axis=0))
+
+    def _shared(self, top: Floats, least: Floats, height: Floats) -> tuple[Floats, Floats]:
+        """Return the worst odds α ≤ ρβ: the ratio rises with α, falls with β, on α = ρβ is largest at β² = 1/(ρe^r)."""
+        assert self.ratios is not None  # noqa: S101 - the caller has looked
+        ratios = self.ratios
+        known = np.isfinite(ratios)
+        with np.errstate(invalid="ignore"):
+            under = np.minimum(self.odds[:, None, :], top - ratios)
+            over = np.maximum(least, -self.odds[::-1, :, None] - ratios)
+            beta = np.maximum(np.minimum(-(ratios + height) / 2, under), over)
+            alpha = np.minimum(top, ratios + beta)
+        return np.where(known, alpha, top), np.where(known, beta, least)
+
+
+def future(step: Between) -> Extremes:
+    """Return the extremes of the rows of a kernel between bounds: each row chosen by itself."""
+    states = np.arange(step.size)
+    with np.errstate(divide="ignore"):
+        # the rest of a row has the least of the other states
+        odds = np.log(step.most[:, 1:-1]) - np.log(step.least[:, -2:0:-1])
+    rows = None
+    if 3 <= step.size <= _MOST_LISTED:
+        rows = _stacked([corners(low, high) for low, high in zip(step.low, step.high, strict=True)])
+    return Extremes(states, states, odds.T, None, rows)
+
+
+def past(laws: Marginals, step: Between, sources: Flags, targets: Flags) -> Extremes:
+    """Return the extremes of reversed rows w/Σw, w_u = m(u)·P(u,x), any m among the laws and any P between bounds."""
+    from_, to = np.flatnonzero(sources), np.flatnonzero(targets)
+    low, high = step.low[np.ix_(from_, to)], step.high[np.ix_(from_, to)]
+    sets = members(len(from_)) @ (1 << from_)
+    # what can occur does not vanish
+    held = Marginals(laws.least[sets], np.where(sets > 0, np.maximum(laws.most[sets], _RARE), 0.0))
+    rows = None
+    if 3 <= len(from_) <= _MOST_LISTED:
+        rows = _stacked([_reversed(held, low[:, x], high[:, x]) for x in range(len(to))])
+    ratios = _ratios(low, high, step.high[from_].sum(axis=1))
+    return Extremes(from_, to, _odds(held, low, high), ratios, rows)
+
+
+def corners(low: Floats, high: Floats) -> Floats:
+    """Return the corners of {x between low and high, Σx = 1}: all but one entry at a bound.
+
+    >>> corners(np.array([0.2, 0.3]), np.array([0.6, 0.9]))
+    array([[0.6, 0.4],
+           [0.2, 0.8]])
+    """
+    free, points = _patterns(len(low))
+    points = np.where(points, high, low)
+    place = np.arange(len(points)), free
+    points[place] = 0.0
+    rest = 1 - points.sum(axis=1)
+    points[place] = np.clip(rest, low[free], high[free])
+    return np.unique(points[np.abs(points[place] - rest) <= 8 * len(low) * UNIT], axis=0)[::-1]
+
+
+@cache
+def _patterns(size: int) -> tuple[Whole, Flags]:
+    """Return which entry is free and which others are at their upper bounds."""
+    free = np.repeat(np.arange(size), 1 << size)
+    upper = np.tile(members(size), (size, 1))
+    keep = ~upper[np.arange(len(free)), free]
+    return free[keep], upper[keep]
+
+
+def _reversed(laws: Marginals, low: Floats, high: Floats) -> Floats:
+    """Return the extreme reversed rows: m at a corner, P(u,x) at its upper bounds on a set, at its lower ones outside.
+
+    A ratio of sums is largest there in m for every P, and in P for every m.
+    """
+    single = 1 << np.arange(len(low))
+    weights = corners(laws.least[single], laws.most[single])
+    columns = np.unique(np.where(members(len(low)), high, low), axis=0)
+    rows = (weights[:, None, :] * columns[None]).reshape(-1, len(low))
+    total = rows.sum(axis=1, keepdims=True)
+    return np.unique((rows / np.where(total > 0, total, 1.0))[total[:, 0] > 0], axis=0)
+
+
+def _stacked(rows: list[Floats]) -> Floats:
+    """Return lists of rows as one array, the first row of each repeated to the same length."""
+    most = max(len(some) for some in rows)
+    return np.array([np.concatenate([some, some[:1].repeat(most - len(some), axis=0)]) for some in rows])
+
+
+def _odds(laws: Marginals, low: Floats, high: Floats) -> Floats:
+    """Return the log of the largest odds Σ_A w / Σ_{not A} w, of shape (sets, targets)."""
+    inside = members(len(low))[1:-1, None, :]
+    single = 1 << np.arange(len(low))
+    least, most = laws.least[single], laws.most[single]
+    above = _shares(inside, least, most - least, laws.most[1:-1], -high) * high.T
+    below = _shares(~inside, least, most - least, laws.least[-2:0:-1], low) * low.T
+    with np.errstate(divide="ignore"):
+        top, bottom = np.log(above.sum(axis=2)), np.log(below.sum(axis=2))
+    none = top == -np.inf
+    return np.where(none, -np.inf, top - np.where(none, 0.0, bottom))
+
+
+def _shares(inside: Flags, least: Floats, room: Floats, total: Floats, cost: Floats) -> Floats:
+    """Return m on a set: each state has its least, and what is left of the total goes where the cost is least."""
+    order = np.argsort(cost, axis=0, kind="stable").T
+    extra = np.maximum(total - (inside * least).sum(axis=2)[:, 0], 0.0)
+    rooms = np.take_along_axis(np.broadcast_to(inside * room, (len(inside), *order.shape)), order[None], axis=2)
+    filled = np.clip(extra[:, None, None] - (np.cumsum(rooms, axis=2) - rooms), 0.0, rooms)
+    back = np.argsort(order, axis=1)
+    return inside * least + np.take_along_axis(filled, np.broadcast_to(back, filled.shape), axis=2)
+
+
+def _ratios(low: Floats, high: Floats, total: Floats) -> Floats:
+    """Return the log of ρ_A for every set A and two targets x, y; p_u/s_u is at most high(u,x) over what s_u must be.
+
+    With x at its upper bound and all others at theirs, y still has to make up for the rest.
+    """
+    p = np.repeat(high[:, :, None], high.shape[1], axis=2)
+    rest = total[:, None, None] - p - high[:, None, :]
+    must = np.maximum(low[:, None, :], 1 - rest - p - 4 * len(low) * UNIT)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.where(p > 0, np.log(p) - np.log(must), -np.inf)
+        inside = members(len(low))[1:-1].reshape(-1, len(low), 1, 1)
+        first = np.where(inside, apart, -np.inf).max(axis=1)
+        second = np.where(inside, -np.inf, apart.transpose(0, 2, 1)).max(axis=1)
+        return np.asarray(first + second)
+
+
+def _raised(odds: Floats, height: Floats) -> Floats:
+    """Return log((1 + αe^r)/(1 + α)) for log odds of α; exact to the last digits for small r too."""
+    if height.max() <= _HIGH:
+        return np.log1p(np.expm1(height) / (1 + np.exp(-np.maximum(odds, -2 * _HIGH))))
+    with np.errstate(invalid="ignore"):
+        many = height + np.logaddexp(0.0, -odds - height) - np.logaddexp(0.0, -odds)
+        return np.where(odds > 0, many, np.logaddexp(0.0, odds + height) - np.logaddexp(0.0, odds))
+
+
+def _listed(rows: Floats, within: Floats) -> Floats:
+    """Return the largest log ratio over extreme functions: those that limits tie together."""
+    u = _functions(within)
+    means = np.log1p(rows @ np.expm1(u).T) if within.max() <= 1 else np.log(rows @ np.exp(u).T)
+    return np.asarray((means.max(axis=1)[:, None, :] - means.min(axis=1)[None, :, :]).max(axis=2))
+
+
+def _functions(within: Floats) -> Floats:
+    """Return the logs of all extreme functions within the limits, each at most 0.
+
+    Rounding may not lose one, so limits count as kept up to a few units.
+    """
+    closed = within.copy()
+    for via in range(len(closed)):
+        np.minimum(closed, (closed[:, via, None] + closed[None, via, :]) * (1 + UNIT), out=closed)
+    tails, heads, paths = _trees(len(closed))
+    u = (paths @ closed[tails, heads][:, :, None])[:, :, 0]
+    room = 16 * len(closed) * UNIT * closed.max()
+    u = u[(u[:, :, None] - u[:, None, :] <= closed + room).all(axis=(1, 2))]
+    return u - u.max(axis=1, keepdims=True)
+
+
+@cache
+def _trees(size: int) -> tuple[Whole, Whole, Floats]:
+    """Return all trees from upper to lower states: tails, heads, and the signed edges on the way from state 0."""
+    trees: list[Any] = []
+    for upper in members(size)[1:-1]:
+        pairs = [(e, f) for e in np.flatnonzero(upper) for f in np.flatnonzero(~upper)]
+        trees += itertools.combinations(pairs, size - 1)
+    tails, heads = np.array(trees, dtype=np.intp).transpose(2, 0, 1)
+    matrix = np.zeros((len(tails), size, size))
+    each, edge = np.arange(len(tails))[:, None], np.arange(size - 1)
+    matrix[each, edge, tails], matrix[each, edge, heads] = 1.0, -1.0
+    matrix[:, -1, 0] = 1.0
+    whole = np.abs(np.linalg.det(matrix)) > 0.5  # ±1 for a tree, 0 if edges close a circle
+    return tails[whole], heads[whole], np.rint(np.linalg.inv(matrix[whole]))[:, :, :-1]

@@ -1,0 +1,188 @@
+"""Reading a public reference as sequences of states, and counting which state follows which.
+
+Positions are values of `order_by` counted in steps: numbers from 0, dates and times from 1970-01-01 (those with a time
+zone in UTC). Phases of a period are positions modulo the period, here and wherever a chain is used.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.errors import Misuse
+from pufferflow.priors.states import Flags, Whole, read_states
+from pufferflow.priors.steps import UNITS, read_step
+from pufferflow.secrets import Domain
+
+_MANY_STEPS = 336
+_FINE = 10**6
+
+
+@final
+@dataclass(frozen=True)
+class Clock:
+    """A step is so many ticks; two moments no more than `forgiven` ticks apart are one."""
+
+    ticks: int
+    forgiven: int
+    fortnight: int
+
+    def positions(self, moments: pl.Expr) -> pl.Expr:
+        """Return moments counted in whole steps."""
+        return (moments + self.forgiven) // self.ticks
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How often a state `here` at a phase was followed by another, for each state `before`; −1 if that is unknown."""
+
+    phase: Whole
+    before: Whole
+    here: Whole
+    following: Whole
+    times: Whole
+
+    def pairs(self, period: int, states: int) -> Whole:
+        """Return the counts of transitions, of shape (period, states, states)."""
+        places = (self.phase * states + self.here) * states + self.following
+        found = np.bincount(places, self.times, period * states * states)
+        return found.astype(np.intp).reshape(period, states, states)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """The rows of a reference, sequence by sequence in order; state −1 is a row without a value.
+
+    `starts` says which rows do not continue the row before them by a whole number of steps.
+    """
+
+    states: Whole
+    positions: Whole
+    starts: Flags
+    counts: Counts
+    domain: Domain
+    clock: Clock
+    notes: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows have a place in a sequence."""
+        return len(self.states)
+
+
+def read_sequences(  # noqa: PLR0913 - a table, its three columns, and how they are read
+    frame: pl.DataFrame,
+    column: str,
+    order_by: str,
+    within: Sequence[str],
+    *,
+    domain: object = None,
+    period: int = 1,
+    step: object = 1,
+) -> Sequences:
+    """Return the sequences of a public table: all rows of one `within`, sorted by `order_by`."""
+    if frame.height == 0:
+        raise Misuse("The reference has no rows.", allowed="a reference with rows", instead="another reference")
+    moments, clock = count_steps(frame[order_by], step)
+    states, read, moved = read_states(frame[column], domain)
+    groups = {f"within {place}": frame[unit] for place, unit in enumerate(within)}
+    rows = _in_order(pl.DataFrame({**groups, "moment": moments, "state": states}), list(groups), clock, period)
+    left_out = frame.height - rows.height
+    notes = (
+        *_note(left_out, "{} rows without order_by or within were left out"),
+        *_note(rows["state"].null_count(), "{} rows without a value break their sequences"),
+        *_note(moved, "{} values outside the domain were read as the nearest"),
+        *_note(
+            int(rows.select((pl.col("ahead") & ~pl.col("next")).sum()).item()), "{} gaps between rows were left out"
+        ),
+    )
+    return Sequences(
+        rows["state"].fill_null(-1).to_numpy().astype(np.intp),
+        rows["position"].to_numpy().astype(np.intp),
+        (~rows["whole"]).to_numpy(),
+        _counts(rows, period),
+        read,
+        clock,
+        notes,
+    )
+
+
+def _in_order(rows: pl.DataFrame, groups: list[str], clock: Clock, period: int) -> pl.DataFrame:
+    """Sort the rows and tell how each continues the one before: `ahead` in its sequence, `whole` steps, the `next`."""
+    here, moved = pl.col("moment"), pl.col("moment").diff()
+    same = pl.all_horizontal(
+        [pl.lit(value=True), *(pl.col(group).eq_missing(pl.col(group).shift()) for group in groups)]
+    )
+    off = (moved + clock.forgiven) % clock.ticks
+    rows = (
+        rows.drop_nulls([*groups, "moment"])
+        .sort([*groups, "moment"])
+        .with_columns((same & (pl.int_range(pl.len()) > 0)).alias("ahead"), clock.positions(here).alias("position"))
+        .with_columns((pl.col("ahead") & (off <= 2 * clock.forgiven)).fill_null(value=False).alias("whole"))
+        .with_columns((pl.col("whole") & ((moved - clock.ticks).abs() <= clock.forgiven)).alias("next"))
+        .with_columns((pl.col("position") % period).alias("phase"))
+    )
+    if bool(rows.select((pl.col("ahead") & (moved <= clock.forgiven)).any()).item()):
+        raise Misuse(
+            "Two rows of one sequence of the reference have the same order_by.",
+            allowed="one row for each value of within and order_by",
+            instead="naming in within what tells the sequences apart",
+        )
+    return rows
+
+
+def _counts(rows: pl.DataFrame, period: int) -> Counts:
+    """Count the transitions, together with the state before them where it is known."""
+    state, before = pl.col("state"), pl.col("state").shift(1)
+    steps = pl.col("next") & state.is_not_null() & before.is_not_null()
+    found = (
+        rows.with_columns(
+            steps.alias("step"),
+            before.alias("here"),
+            pl.when(pl.col("next").shift(1)).then(state.shift(2)).fill_null(-1).alias("before"),
+            ((pl.col("position") - 1) % period).alias("phase"),
+        )
+        .filter("step")
+        .group_by("phase", "before", "here", "state")
+        .len()
+    )
+    return Counts(*(found[name].to_numpy().astype(np.intp) for name in ("phase", "before", "here", "state", "len")))
+
+
+def count_steps(values: pl.Series, step: object = 1) -> tuple[pl.Series, Clock]:
+    """Return a column of moments in ticks, and the clock that counts them in steps."""
+    size, timed = read_step(step)
+    kind = values.dtype
+    if timed != kind.is_temporal() or not (timed or kind.is_numeric()):
+        raise Misuse(
+            f"order_by is a column of type {kind}, with the step {step!r}.",
+            allowed="a date or time with a step such as '1h', or a number with a step such as 1",
+            instead='step="1h"' if kind.is_temporal() else "step=1",
+        )
+    if timed:
+        return _moments(values, size)
+    if kind.is_integer():
+        return values.cast(pl.Int64, strict=False), Clock(size, 0, _MANY_STEPS)
+    # sums of decimal fractions are no whole numbers: 0.1 + 0.2 + 0.7 < 1
+    ticks = (values.cast(pl.Float64) / size * _FINE).round()
+    return ticks.cast(pl.Int64, strict=False), Clock(_FINE, 1, _MANY_STEPS)
+
+
+def _moments(values: pl.Series, size: int) -> tuple[pl.Series, Clock]:
+    """Return dates and times in microseconds; only where those are too coarse in nanoseconds, which end in 2262."""
+    fortnight = max(2 * UNITS["w"] // size, 1)
+    kind = values.dtype
+    if isinstance(kind, pl.Time):
+        return values.to_physical(), Clock(size, 0, fortnight)
+    fine = size % 1000 != 0 or (isinstance(kind, pl.Datetime | pl.Duration) and kind.time_unit == "ns")
+    unit = "ns" if fine else "us"
+    exact = values.cast(pl.Duration(unit) if isinstance(kind, pl.Duration) else pl.Datetime(unit))
+    return exact.to_physical(), Clock(size if fine else size // 1000, 0, fortnight)
+
+
+def _note(number: int, words: str) -> tuple[str, ...]:
+    return (words.format(number),) if number else ()

@@ -1,0 +1,93 @@
+"""What every prior owes: words for people, plain values for the fingerprint, and where it comes from."""
+
+import abc
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from pufferflow.errors import Misuse
+from pufferflow.secrets import AnySecret, Domain
+
+
+@final
+@dataclass(frozen=True)
+class Provenance:
+    """Where a prior comes from: declared by a person, or fitted on a named public reference."""
+
+    reference: str | None = None
+    rows: int = 0
+    digest: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    def describe(self) -> str:
+        """Say in words where the prior comes from, and what fitting found wrong with it."""
+        if self.reference is None:
+            return "declared"
+        notes = "".join(f"; {note}" for note in self.notes)
+        return f"fitted on {self.rows} rows of the public reference {self.reference!r}{notes}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return all fields as plain values."""
+        return {"reference": self.reference, "rows": self.rows, "digest": self.digest, "notes": list(self.notes)}
+
+
+DECLARED = Provenance()
+
+
+class Prior(abc.ABC):
+    """What an adversary may believe of the rows of one correlated group, before seeing any answer.
+
+    To add one, write a frozen dataclass with these methods in a file of its own, give it a place in `restored_prior`,
+    and teach one method of `pufferflow.inference` to derive the laws it implies, if none covers it yet.
+    """
+
+    provenance: Provenance = DECLARED
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Say in words what an adversary may believe."""
+
+    @abc.abstractmethod
+    def stored(self) -> dict[str, Any]:
+        """Return the prior as plain values, with its `kind`, for JSON and the fingerprint."""
+
+    def fingerprint(self) -> Any:
+        """Return plain values that equal priors share; what `stored` gives, if the prior can be stored."""
+        return self.stored()
+
+    def check(self, secret: AnySecret) -> None:
+        """Refuse a secret that the prior says nothing about; called when a scenario is made."""
+        del secret
+
+    @property
+    def columns(self) -> dict[str, Domain]:
+        """The columns of private data that the prior itself speaks of, with the values they can have."""
+        return {}
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows form a sequence, so that a scenario has to name `order_by`."""
+        return False
+
+
+def stored_provenance(prior: Prior) -> dict[str, Any]:
+    """Return the provenance to store, if there is any to speak of."""
+    return {} if prior.provenance == DECLARED else {"provenance": prior.provenance.stored()}
+
+
+def restored_provenance(fields: dict[str, Any]) -> Provenance:
+    """Take the provenance out of stored fields."""
+    stored = fields.pop("provenance", None)
+    if stored is None:
+        return DECLARED
+    return Provenance(stored["reference"], stored["rows"], stored["digest"], tuple(stored["notes"]))
+
+
+def digest(content: bytes) -> str:
+    """Return a short fingerprint of a reference."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -> Misuse:
+    """Return the error for a secret that a prior cannot speak of."""
+    return Misuse(f"The prior {prior} with the secret pf.{type(secret).__name__}.", allowed=allowed, instead=instead)

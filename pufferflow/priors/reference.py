@@ -1,0 +1,93 @@
+"""Public references: tables that everybody may see, named, from which priors are fitted."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import polars as pl
+
+from pufferflow.errors import Misuse, SourceFailed
+
+_AT_ONCE = 1 << 17
+_INSTEAD = 'pf.Reference("census 2020", frame)'
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A table that is declared to be public, and what people call it.
+
+    `frame` is a Polars frame, lazy or not, or whatever `pl.DataFrame` takes. What is fitted on it is no secret, so it
+    must not hold the rows that a release protects.
+
+    >>> Reference("three households", {"size": [1, 2, 4]}).read(["size"]).height
+    3
+    """
+
+    name: str
+    frame: pl.LazyFrame
+
+    def __init__(self, name: str, frame: Any) -> None:
+        if not isinstance(cast(object, name), str) or not name.strip():
+            raise Misuse(
+                f"The name of a public reference is {name!r}.", allowed="what people call it", instead=_INSTEAD
+            )
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "frame", _lazy(frame))
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Return some columns, which are public, and read nothing else."""
+        try:
+            known = self.frame.collect_schema().names()
+            missing = [column for column in columns if column not in known]
+            if not missing:
+                return self.frame.select(columns).collect()
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise SourceFailed(f"The public reference {self.name!r} could not be read.") from error
+        raise Misuse(
+            f"The public reference {self.name!r} has no column {missing[0]!r}.",
+            allowed=f"one of {known[:6]}{' …' if len(known) > 6 else ''}",
+            instead="the name of one of its columns",
+        )
+
+    def digest(self, columns: Sequence[str]) -> str:
+        """Return a short fingerprint of some columns."""
+        return digest_of(self.read(columns))
+
+
+def digest_of(frame: pl.DataFrame) -> str:
+    """Return a short fingerprint of a public table: of its names and values, row by row.
+
+    >>> digest_of(pl.DataFrame({"size": [1, 2, 4]})) == digest_of(pl.DataFrame({"size": [1, 2]}))
+    False
+    """
+    whole = hashlib.sha256(repr(frame.columns).encode())
+    for part in frame.iter_slices(_AT_ONCE):
+        whole.update(part.write_csv(include_header=False, null_value="\0").encode())
+    return whole.hexdigest()[:16]
+
+
+def read_reference(given: object) -> Reference:
+    """Return a reference; a bare frame is none, since nobody declared that it is public."""
+    if isinstance(given, Reference):
+        return given
+    raise Misuse(
+        f"The reference is of type {type(given).__name__}, which says neither its name nor that it is public.",
+        allowed="a pf.Reference",
+        instead=_INSTEAD,
+    )
+
+
+def _lazy(frame: Any) -> pl.LazyFrame:
+    if isinstance(frame, pl.LazyFrame):
+        return frame
+    if isinstance(frame, pl.DataFrame):
+        return frame.lazy()
+    try:
+        if not isinstance(frame, str | bytes) and frame is not None:
+            return pl.DataFrame(frame).lazy()
+        problem = f"The frame of a public reference is of type {type(frame).__name__}."
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        problem = f"pl.DataFrame does not take the frame of type {type(frame).__name__} ({type(error).__name__})."
+    raise Misuse(problem, allowed="a Polars frame, or what pl.DataFrame takes", instead='pl.scan_parquet("file")')

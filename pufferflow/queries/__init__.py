@@ -1,0 +1,5 @@
+"""What is asked: queries come down to additive statistics."""
+
+from pufferflow.queries.statistic import Statistic
+
+__all__ = ["Statistic"]

@@ -1,0 +1,157 @@
+"""An additive statistic of one correlated group: what every query comes down to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.errors import Misuse
+from pufferflow.reading import finite_number
+from pufferflow.secrets import Domain, read_name
+
+Floats = npt.NDArray[np.float64]
+_WEIGHTS = "one finite weight for each row, or rows of them: one for each answer"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """Answers Σ_r weights[o, r] · φ_o(X_r) over the rows r of one correlated group, one for each o.
+
+    `weights` has one number for each row, or one row of them for each answer. `values` gives φ: numbers for the points
+    of the domain in their order (the same for all answers, or a row for each), a mapping from value to number, or None
+    for the value itself. On an interval φ is linear between its ends. `positions` tells where in its sequence each row
+    stands; left out, the rows follow each other from 0. `start` is the position at which the sequence began, where a
+    prior's initial law holds. `column` names the column asked about, if there are several.
+
+    >>> Statistic([1, 1, 1]).size, Statistic.total(3).answers, Statistic.histogram(3, 4).answers
+    (3, 1, 4)
+    """
+
+    weights: Floats
+    values: Floats | Mapping[Any, float] | None
+    positions: Floats
+    start: float
+    column: str | None
+
+    def __init__(  # noqa: PLR0913 - the parts of a statistic, each by its name
+        self,
+        weights: Any,
+        values: Any = None,
+        positions: Any = None,
+        *,
+        start: float = 0,
+        column: str | None = None,
+    ) -> None:
+        read = _floats(weights, "weights", _WEIGHTS, "Statistic([1, 1, 1])")
+        read = np.atleast_2d(read)
+        if read.ndim != 2 or read.size == 0:
+            raise Misuse(f"weights has shape {read.shape}.", allowed=_WEIGHTS, instead="Statistic([1, 1, 1])")
+        object.__setattr__(self, "weights", read)
+        object.__setattr__(self, "values", _values(values))
+        object.__setattr__(self, "positions", _positions(positions, read.shape[1]))
+        object.__setattr__(self, "start", _start(start, self.positions))
+        object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
+
+    @classmethod
+    def total(cls, size: int, values: Any = None) -> Self:
+        """Return the sum of φ over rows that follow each other.
+
+        >>> Statistic.total(24).size
+        24
+        """
+        return cls(np.ones(_count(size)), values)
+
+    @classmethod
+    def mean(cls, size: int, values: Any = None) -> Self:
+        """Return the mean of φ over rows that follow each other; how many there are is public."""
+        return cls(np.full(_count(size), 1 / _count(size)), values)
+
+    @classmethod
+    def histogram(cls, size: int, points: int) -> Self:
+        """Return how many rows have each of the values of a domain with so many points."""
+        return cls(np.ones((_count(points), _count(size))), np.eye(points))
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return self.weights.shape[1]
+
+    @property
+    def answers(self) -> int:
+        """How many numbers the statistic has."""
+        return self.weights.shape[0]
+
+    def on(self, domain: Domain) -> Floats:
+        """Return φ at the points of a domain, of shape (answers, points).
+
+        >>> from pufferflow.secrets import Interval
+        >>> Statistic.total(2).on(Interval(0, 5))
+        array([[0., 5.]])
+        """
+        points = domain.points
+        if self.values is None:
+            table = domain.numbers[None]
+        elif isinstance(self.values, Mapping):
+            known = self.values
+            missing = [point for point in points if point not in known]
+            if missing:
+                raise Misuse(
+                    f"values has no number for {len(missing)} points of the domain.",
+                    allowed="a number for every point",
+                    instead="a mapping with all values of the domain as keys",
+                )
+            table = np.array([[float(known[point]) for point in points]])
+        else:
+            table = np.atleast_2d(self.values)
+        if table.shape[1] != len(points) or table.shape[0] not in (1, self.answers):
+            raise Misuse(
+                f"values has shape {table.shape} for {self.answers} answers and {len(points)} points of the domain.",
+                allowed="a number for every point, in the domain's order; for several answers a row each",
+                instead="values=[0, 0, 0, 1]",
+            )
+        return np.broadcast_to(table, (self.answers, len(points)))
+
+
+def _count(size: object) -> int:
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise Misuse(f"size is {size!r}.", allowed="a whole number >= 1", instead="Statistic.total(24)")
+    return size
+
+
+def _floats(given: Any, name: str, allowed: str, instead: str) -> Floats:
+    try:
+        read = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Misuse(f"{name} is not made of numbers.", allowed=allowed, instead=instead) from error
+    if not np.isfinite(read).all():
+        raise Misuse(f"{name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
+    return read
+
+
+def _values(given: Any) -> Floats | Mapping[Any, float] | None:
+    if given is None or isinstance(given, Mapping):
+        return cast(Mapping[Any, float] | None, given)
+    return _floats(given, "values", "a number for every point of the domain", "values=[0, 0, 0, 1]")
+
+
+def _positions(given: Any, size: int) -> Floats:
+    if given is None:
+        return np.arange(size, dtype=np.float64)
+    allowed, instead = "one number >= 0 for each row, growing", "positions=range(24)"
+    read = _floats(given, "positions", allowed, instead)
+    if read.shape != (size,) or (read < 0).any():
+        raise Misuse(f"positions has shape {read.shape} for {size} rows.", allowed=allowed, instead=instead)
+    if not (np.diff(read) > 0).all():
+        raise Misuse("positions do not grow, or two rows have the same.", allowed=allowed, instead=instead)
+    return read
+
+
+def _start(given: object, positions: Floats) -> float:
+    allowed, instead = "a number not above the first position", "start=0"
+    start = finite_number(given, "start", allowed=allowed, instead=instead)
+    if start > positions[0]:
+        raise Misuse(f"start is {start:g}, and the first row is at {positions[0]:g}.", allowed=allowed, instead=instead)
+    return start

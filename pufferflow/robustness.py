@@ -1,0 +1,151 @@
+"""What a promise is still worth if the prior is wrong (M30)."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from pufferflow.bounds import GAWM, BallPart
+from pufferflow.calibration import Calibration, least_epsilon_of
+from pufferflow.errors import Misuse, Refused
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+from pufferflow.noise import Noise
+from pufferflow.reading import finite_number_at_least_zero
+from pufferflow.rounding import UNIT, float_above
+
+_ROUNDING = 4 * UNIT
+
+
+def robustness(promised: Calibration, prior_error: float = 0.0, *, ratio: float = 0.0) -> Guarantee:
+    """Return the promise that holds although the true prior is not in Θ, but near one member of it (M30).
+
+    `prior_error` is Δ': under every secret, a movement of at most Δ' takes the answer's true law to the law under that
+    member (W_∞). `ratio` is Δ: under every secret, no event of the data is more than e^Δ times as likely under one of
+    the two as under the other (D_∞, both directions). Both errors may be present.
+
+    >>> import pufferflow as pf
+    >>> c = pf.calibrate([(pf.Law.point(0), pf.Law.point(1))], pf.Renyi(4, 2.0), noise=pf.Gaussian)
+    >>> round(c.noise.scale, 9), round(robustness(c, 0.5).epsilon, 9)
+    (1.0, 8.0)
+    >>> pure = pf.calibrate([(pf.Law.point(0), pf.Law.point(1))], pf.Pure(1.0))
+    >>> robustness(pure, ratio=0.25)
+    Pure(epsilon=1.5)
+    """
+    if not isinstance(promised, Calibration):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise Misuse(
+            f"The first argument is of type {type(promised).__name__}.",
+            allowed="a noise with its promise, as pf.calibrate returns it",
+            instead="pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)",
+        )
+    moved = finite_number_at_least_zero(prior_error, "prior_error")
+    factor = finite_number_at_least_zero(ratio, "ratio")
+    if math.isinf(promised.sensitivity):
+        raise Refused("A promise without a bounded movement.", allowed="a calibration with a finite sensitivity")
+    found = promised.guarantee if moved == 0 else _moved(promised, moved)
+    return found if factor == 0 else stretched(found, factor)
+
+
+def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
+    """Return what is left of a promise if all likelihoods may be off by a factor e^ratio, either way (M30).
+
+    >>> stretched(Renyi(alpha=2, epsilon=1), 0.5)
+    Renyi(alpha=2.0, epsilon=2.5)
+    """
+    match guarantee:
+        case Pure(epsilon):
+            return Pure(_sum(epsilon, 2 * ratio))
+        case Approx(epsilon, delta):
+            return Approx(_sum(epsilon, 2 * ratio), _delta(delta, ratio))
+        case Renyi(alpha, epsilon):
+            return Renyi(alpha, _sum(epsilon, _renyi_cost(alpha, ratio)))
+        case RenyiCurve(alphas, epsilons):
+            costs = [_sum(e, _renyi_cost(alpha, ratio)) for alpha, e in zip(alphas, epsilons, strict=True)]
+            return RenyiCurve(alphas, costs)
+        case _:
+            raise Refused(
+                f"What is left of {type(guarantee).__name__} if likelihoods are off by a factor.",
+                allowed="pf.Pure, pf.Approx, pf.Renyi or pf.RenyiCurve",
+                instead="prior_error, a movement, which keeps every promise of a calibration",
+            )
+
+
+def _moved(promised: Calibration, moved: float) -> Guarantee:
+    """Return the better of two proofs: a longer movement, or the noise's own loss of the error, twice."""
+    found: list[Guarantee] = []
+    if promised.by_movement:
+        found.append(_farther(promised, _sum(promised.sensitivity, 2 * moved)))
+    own = promised.noise.pure_within(moved, promised.witness.dimension)
+    if math.isfinite(own) and not isinstance(promised.guarantee, ApproxRenyi):
+        found.append(stretched(promised.guarantee, own))
+    if not found:
+        raise Refused(
+            f"A wrong prior for {promised.guarantee!r} proven by {type(promised.bound).__name__}.",
+            allowed="a bound that speaks of a movement, or a noise with a pure loss",
+            instead="bound=pf.GWM()",
+        )
+    return min(found, key=_size)
+
+
+def _farther(promised: Calibration, radius: float) -> Guarantee:
+    """Return the promise that the noise keeps for a longer movement."""
+    noise, bound = promised.noise, promised.bound
+    own = float(bound.delta) if isinstance(bound, GAWM) else 0.0
+    part = BallPart(radius, promised.certainty, promised.witness, own)
+
+    def epsilon(kind: Any) -> float:
+        return least_epsilon_of(part, noise, kind)
+
+    match promised.guarantee:
+        case Pure():
+            return Pure(_finite(epsilon(Pure), noise))
+        case Approx(_, delta):
+            return Approx(_finite(epsilon(Approx.of(delta)), noise), delta)
+        case Renyi(alpha, _):
+            return Renyi(alpha, _finite(epsilon(Renyi.of(alpha)), noise))
+        case ApproxRenyi(alpha, _, delta):
+            return ApproxRenyi(alpha, _finite(epsilon(Renyi.of(alpha)), noise), delta)
+        case RenyiCurve(alphas, _):
+            return RenyiCurve(alphas, [_finite(epsilon(Renyi.of(alpha)), noise) for alpha in alphas])
+        case _:
+            raise Refused(f"A promise of kind {type(promised.guarantee).__name__}.", allowed="the promises at the door")
+
+
+def _finite(epsilon: float, noise: Noise) -> float:
+    if math.isinf(epsilon):
+        raise Refused(
+            f"{type(noise).__name__} noise keeps no such promise for so wrong a prior.",
+            allowed="a smaller prior_error, or a promise with a delta",
+            instead="pf.Approx",
+        )
+    return epsilon
+
+
+def _renyi_cost(alpha: float, ratio: float) -> Fraction:
+    order = Fraction(alpha)
+    return Fraction(ratio) * (2 * order - 1) / (order - 1)
+
+
+def _delta(delta: float, ratio: float) -> float:
+    grown = delta * math.exp(ratio) * (1 + _ROUNDING)
+    if grown >= 1:
+        raise Refused(
+            "The delta of the promise grows to 1: nothing is left of it.",
+            allowed="a smaller ratio",
+            instead="a promise with a smaller delta",
+        )
+    return grown
+
+
+def _sum(left: float, right: float | Fraction) -> float:
+    """Return a sum rounded up."""
+    return float_above(Fraction(left) + Fraction(right))
+
+
+def _size(guarantee: Guarantee) -> float:
+    """Return what to compare two promises of one kind by."""
+    match guarantee:
+        case RenyiCurve(_, epsilons):
+            return sum(epsilons)
+        case Pure(epsilon) | Renyi(_, epsilon) | Approx(epsilon, _) | ApproxRenyi(_, epsilon, _):
+            return epsilon
+        case _:
+            return math.inf

@@ -1,0 +1,253 @@
+"""The Pufferfish triple and how rows hang together: what is hidden, from whom, and what everybody may know."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import polars as pl
+
+from pufferflow.errors import Misuse
+from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
+from pufferflow.priors.prior import wrong_secret
+from pufferflow.priors.steps import read_step, step_in_words
+from pufferflow.secrets import AnySecret, Presence, read_name, restored_secret
+
+VERSION = 1
+_EXAMPLE = 'pf.Scenario(secret=pf.Secret("level", domain=[0, 1, 2]), prior=pf.Independent())'
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Scenario:
+    """What must stay hidden (`secret`), what an adversary may believe (`prior`), and how rows hang together.
+
+    `prior` is one prior, or a list of them: the class Θ, whose worst member counts. Rows with the same value of
+    `within` (a column or several) may depend on each other, others are independent; left out, all rows hang together.
+    `order_by` puts them in order: a row's position is the value itself, counted in `step`, a duration or a number.
+    `public` names the columns that everybody may know; only they can filter and group. `order_by` and `within` are
+    among them.
+
+    >>> import pufferflow as pf
+    >>> scenario = pf.Scenario(
+    ...     secret=pf.Secret("level", domain=[0, 1]),
+    ...     prior=pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]),
+    ...     order_by="hour",
+    ...     step="1h",
+    ...     within="meter",
+    ... )
+    >>> scenario.public
+    ('meter', 'hour')
+    >>> pf.Scenario.from_json(scenario.to_json()) == scenario
+    True
+    """
+
+    secret: AnySecret
+    priors: tuple[Prior, ...]
+    order_by: str | None
+    step: int
+    within: tuple[str, ...]
+    public: tuple[str, ...]
+    timed: bool
+
+    def __init__(  # noqa: PLR0913 - the parts of a scenario, each by its name
+        self,
+        secret: AnySecret,
+        prior: Prior | Sequence[Prior],
+        *,
+        order_by: str | None = None,
+        step: object = 1,
+        within: str | Sequence[str] = (),
+        public: str | Sequence[str] = (),
+    ) -> None:
+        if not isinstance(secret, AnySecret):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise Misuse(
+                f"secret is of type {type(secret).__name__}.",
+                allowed="pf.Secret, pf.Initial, pf.Presence or pf.Derived",
+                instead=_EXAMPLE,
+            )
+        together = _names(within, "within")
+        if isinstance(secret, Presence) and not together:
+            together = (secret.within,)
+        unit, timed = read_step(step)
+        order = None if order_by is None else read_name(order_by, "order_by")
+        known = [*together, *([order] if order else []), *_names(public, "public")]
+        object.__setattr__(self, "secret", secret)
+        object.__setattr__(self, "priors", _priors(prior, secret))
+        object.__setattr__(self, "order_by", order)
+        object.__setattr__(self, "step", unit)
+        object.__setattr__(self, "timed", timed)
+        object.__setattr__(self, "within", together)
+        object.__setattr__(self, "public", tuple(dict.fromkeys(known)))
+        self._agree()
+
+    def _agree(self) -> None:
+        """Check that the parts go together."""
+        if self.order_by is None and any(prior.ordered for prior in self.priors):
+            raise Misuse(
+                "The prior speaks of rows in order, and order_by is missing.",
+                allowed="the column that puts the rows in order",
+                instead='order_by="hour", step="1h"',
+            )
+        for column in self.sensitive:
+            if column in self.public:
+                raise Misuse(
+                    f"The column {column!r} is both secret and public.",
+                    allowed="public columns that are not hidden",
+                    instead=f"public without {column!r}",
+                )
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns that may be asked about and must not be read otherwise."""
+        known = [column for prior in self.priors for column in prior.columns]
+        if self.secret.reads is not None:
+            known.append(self.secret.reads[0])
+        return tuple(dict.fromkeys(known))
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that equal scenarios share, in every process and release of this library."""
+        kept = {"secret": self.secret.stored(), "priors": [prior.fingerprint() for prior in self.priors]}
+        text = json.dumps({**self._frame(), **kept}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return f"pf{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+    def describe(self) -> str:
+        """Say in plain words what is hidden, from whom, and what is assumed."""
+        lines = [f"Hidden: {self.secret.describe()}."]
+        if len(self.priors) == 1:
+            lines.append(f"From: anybody who believes that {self.priors[0].describe()}.")
+        else:
+            lines.append("From: anybody who believes one of the following.")
+            lines += [f"  - {prior.describe()}" for prior in self.priors]
+        if self.within:
+            lines.append(f"Rows that differ in {_listed(self.within)} are assumed to be independent of each other.")
+        else:
+            lines.append("All rows belong together; none is assumed to be independent of the others.")
+        if self.order_by is not None:
+            lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
+        if self.public:
+            lines.append(f"Known to everybody: {_listed(self.public)}, and which rows there are.")
+        if isinstance(self.secret, Presence):
+            lines[-1] = lines[-1].replace(", and which rows there are", "")
+        return "\n".join(lines)
+
+    @property
+    def step_in_words(self) -> str:
+        """The step as it could be typed."""
+        return step_in_words(self.step) if self.timed else str(self.step)
+
+    def check_schema(self, schema: Mapping[str, Any]) -> None:
+        """Check a frame's columns and types against the scenario; no row is read."""
+        for column in (*self.sensitive, *self.public):
+            if column not in schema:
+                raise Misuse(
+                    f"The frame has no column {column!r}.",
+                    allowed=f"a frame with {_listed((*self.sensitive, *self.public))}",
+                    instead=f"renaming a column: {_listed(tuple(schema)[:8])}",
+                )
+        if self.secret.reads is not None:
+            column, domain = self.secret.reads
+            _check_type(column, schema[column], numeric=domain.numeric)
+        if self.order_by is not None:
+            self._check_order(schema[self.order_by])
+
+    def _check_order(self, dtype: Any) -> None:
+        fits = dtype.is_temporal() if self.timed else dtype.is_integer() or dtype.is_float() or dtype.is_decimal()
+        if not fits:
+            raise Misuse(
+                f"The column {self.order_by!r} of type {dtype} counted in steps of {self.step_in_words}.",
+                allowed="a date or time with a step such as '1h', or a number with a step such as 1",
+                instead='step="1h"' if dtype.is_temporal() else "step=1",
+            )
+
+    def _frame(self) -> dict[str, Any]:
+        """Return what is neither secret nor prior as plain values."""
+        return {
+            "version": VERSION,
+            "order_by": self.order_by,
+            "step": self.step_in_words if self.timed else self.step,
+            "within": list(self.within),
+            "public": list(self.public),
+        }
+
+    def to_json(self) -> str:
+        """Return the scenario as JSON text, which `from_json` reads back; refused for a `pf.Simulator`."""
+        stored = {**self._frame(), "secret": self.secret.stored(), "priors": [prior.stored() for prior in self.priors]}
+        return json.dumps(stored, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Scenario":
+        """Return the scenario that `to_json` wrote."""
+        allowed = "what to_json wrote"
+        try:
+            stored = json.loads(text)
+            if stored["version"] != VERSION:
+                raise Misuse(
+                    f"The scenario was stored in version {stored['version']!r}.",
+                    allowed=f"version {VERSION}",
+                    instead="a newer pufferflow",
+                )
+            return cls(
+                restored_secret(stored["secret"]),
+                [restored_prior(prior) for prior in stored["priors"]],
+                **{name: stored[name] for name in ("order_by", "step", "within", "public")},
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, Misuse):
+                raise
+            raise Misuse("The text is no stored scenario.", allowed=allowed, instead="scenario.to_json()") from error
+
+    def __repr__(self) -> str:
+        """Show what is hidden and from whom, in one line."""
+        priors = ", ".join(type(prior).__name__ for prior in self.priors)
+        return f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>"
+
+
+def _names(given: object, what: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (read_name(given, what),)
+    if given is None:
+        return ()
+    if not isinstance(given, Sequence):
+        raise Misuse(
+            f"{what} is of type {type(given).__name__}.", allowed="names of columns", instead=f'{what}=["day"]'
+        )
+    return tuple(dict.fromkeys(read_name(name, what) for name in cast(Sequence[object], given)))
+
+
+def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
+    found = [given] if isinstance(given, Prior) else list(cast(Any, given)) if isinstance(given, list | tuple) else []
+    if not found or not all(isinstance(prior, Prior) for prior in found):
+        raise Misuse(
+            "prior is no prior, or a list that is empty or has something else in it.",
+            allowed="one prior, or a list of them: the worst one counts",
+            instead="prior=pf.Independent()",
+        )
+    priors = tuple(dict.fromkeys(cast(list[Prior], found)))
+    for prior in priors:
+        if isinstance(secret, Presence) and not isinstance(prior, Independent | AnyCorrelation):
+            raise wrong_secret(
+                f"pf.{type(prior).__name__}",
+                secret,
+                allowed="pf.Independent() or pf.AnyCorrelation() with pf.Presence",
+                instead="prior=pf.Independent()",
+            )
+        prior.check(secret)
+    return priors
+
+
+def _check_type(column: str, dtype: Any, *, numeric: bool) -> None:
+    number = dtype.is_numeric() or dtype == pl.Boolean
+    label = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Categorical | pl.Enum)
+    if (numeric and not number) or (not numeric and not (label or dtype == pl.Boolean)):
+        raise Misuse(
+            f"The column {column!r} of type {dtype} for a domain of {'numbers' if numeric else 'labels'}.",
+            allowed="a column of numbers" if numeric else "a column of texts or categories",
+            instead="casting the column, or another domain",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names)

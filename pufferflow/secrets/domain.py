@@ -1,0 +1,234 @@
+"""The values that a sensitive column can have: a list, an interval, or classes of a continuous column."""
+
+import abc
+import itertools
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.errors import Misuse, Refused
+from pufferflow.reading import finite_number
+
+Floats = npt.NDArray[np.float64]
+Label = str | int | float | bool
+
+
+class Domain(abc.ABC):
+    """Base of the domains: `points` are the values at which a statistic is known (state i of a chain is points[i])."""
+
+    points: tuple[Label, ...]
+    finite: bool = True
+    """Whether the points are all there is; on an interval they are its ends."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every value is a number."""
+        return all(isinstance(point, int | float) and not isinstance(point, bool) for point in self.points)
+
+    @property
+    def numbers(self) -> Floats:
+        """The points as numbers; refused for labels."""
+        if not self.numeric:
+            raise Refused(
+                "Numbers are needed, and the domain has labels.",
+                allowed="a domain of numbers, or a statistic that gives each label a number",
+                instead="pf.Secret(column, domain=[0, 1, 2]), or a count of one label",
+            )
+        return np.array(self.points, dtype=np.float64)
+
+    @property
+    def width(self) -> float:
+        """How far two values can lie apart."""
+        return float(self.numbers.max() - self.numbers.min())
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Say in words what the values are."""
+
+    @abc.abstractmethod
+    def stored(self) -> dict[str, Any]:
+        """Return the domain as plain values, for JSON and the fingerprint."""
+
+    def place(self, value: object, name: str) -> int:
+        """Return the place of one value of a finite domain."""
+        for place, point in enumerate(self.points):
+            if type(point) is type(value) and point == value:
+                return place
+        if isinstance(value, numbers.Real) and self.numeric:
+            for place, point in enumerate(self.points):
+                if point == value:
+                    return place
+        raise Misuse(
+            f"{name} is {value!r}, which the domain does not have.",
+            allowed=f"one of {_shown(self.points)}",
+            instead=f"{self.points[0]!r}",
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Listed(Domain):
+    """A list of values, numbers or labels."""
+
+    points: tuple[Label, ...]
+
+    def describe(self) -> str:
+        """Say which values there are."""
+        return f"one of {_shown(self.points)}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return the list."""
+        return {"kind": "list", "points": list(self.points)}
+
+
+@final
+@dataclass(frozen=True)
+class Interval(Domain):
+    """All numbers from low to high; a release reads what lies outside as the nearer end.
+
+    >>> Interval(0, 10).width
+    10.0
+    """
+
+    low: float
+    high: float
+    finite = False
+
+    def __post_init__(self) -> None:
+        allowed, instead = "two finite numbers, low < high", "pf.Interval(0, 10)"
+        low = finite_number(self.low, "low", allowed=allowed, instead=instead)
+        high = finite_number(self.high, "high", allowed=allowed, instead=instead)
+        if not low < high:
+            raise Misuse(f"The interval goes from {low:g} to {high:g}.", allowed=allowed, instead=instead)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Both ends."""
+        return (self.low, self.high)
+
+    def describe(self) -> str:
+        """Say between which numbers the values lie."""
+        return f"a number from {self.low:g} to {self.high:g}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return both ends."""
+        return {"kind": "interval", "low": self.low, "high": self.high}
+
+
+@final
+@dataclass(frozen=True)
+class Bins(Domain):
+    """A continuous column read in classes: `values[i]` stands for everything from edges[i] up to edges[i + 1].
+
+    With one value more than there are gaps between edges at each end, the outer classes are open.
+
+    >>> Bins([0, 1, 5], values=[0.5, 3]).points
+    (0.5, 3)
+    >>> Bins([1, 5], values=[0, 3, 10]).describe()
+    'read in 3 classes: below 1, 1 to 5, 5 and more'
+    """
+
+    edges: tuple[float, ...]
+    values: tuple[Label, ...]
+
+    def __init__(self, edges: Sequence[float], values: Sequence[Label]) -> None:
+        allowed = "growing edges, and one value for each class: between the edges, or also below and above them"
+        instead = "pf.Bins([0, 1, 5], values=[0.5, 3])"
+        if not isinstance(cast(object, edges), Sequence | np.ndarray) or isinstance(edges, str) or len(edges) == 0:
+            raise Misuse("edges is no list of numbers.", allowed=allowed, instead=instead)
+        read = tuple(finite_number(edge, "edges", allowed=allowed, instead=instead) for edge in edges)
+        if any(not low < high for low, high in itertools.pairwise(read)):
+            raise Misuse("The edges do not grow.", allowed=allowed, instead=instead)
+        points = _points(values, "values")
+        if len(points) not in (len(read) - 1, len(read) + 1):
+            raise Misuse(f"{len(points)} values for {len(read)} edges.", allowed=allowed, instead=instead)
+        object.__setattr__(self, "edges", read)
+        object.__setattr__(self, "values", points)
+
+    @property
+    def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The value of each class."""
+        return self.values
+
+    @property
+    def open(self) -> bool:
+        """Whether there are classes below the first and above the last edge."""
+        return len(self.values) > len(self.edges)
+
+    def describe(self) -> str:
+        """Say which classes there are."""
+        names = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(self.edges)]
+        if self.open:
+            names = [f"below {self.edges[0]:g}", *names, f"{self.edges[-1]:g} and more"]
+        return f"read in {len(self.values)} classes: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return edges and values."""
+        return {"kind": "bins", "edges": list(self.edges), "values": list(self.values)}
+
+
+def read_domain(given: object) -> Domain:
+    """Return a domain, from one or from a list of values."""
+    if isinstance(given, Domain):
+        return given
+    return Listed(_points(given, "domain"))
+
+
+def restored_domain(stored: dict[str, Any]) -> Domain:
+    """Return the domain that `stored` tells of."""
+    match stored:
+        case {"kind": "list", "points": points}:
+            return Listed(_points(points, "domain"))
+        case {"kind": "interval", "low": low, "high": high}:
+            return Interval(low, high)
+        case {"kind": "bins", "edges": edges, "values": values}:
+            return Bins(edges, values)
+        case _:
+            raise Misuse("The stored domain is of no known kind.", allowed="what to_json wrote")
+
+
+def _points(given: object, name: str) -> tuple[Label, ...]:
+    allowed = "a list of two or more different numbers or labels, pf.Interval(low, high) or pf.Bins(edges, values)"
+    instead = f"{name}=[0, 1, 2, 3]"
+    if isinstance(given, np.ndarray):
+        given = cast(Any, given).tolist()
+    if isinstance(given, range):
+        given = list(given)
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise Misuse(f"{name} is of type {type(given).__name__}.", allowed=allowed, instead=instead)
+    points = tuple(_label(value, name, allowed, instead) for value in cast(Sequence[object], given))
+    if len(points) < 2 or len(set(points)) < len(points):
+        raise Misuse(
+            f"{name} has {len(points)} values, {len(set(points))} of them different.", allowed=allowed, instead=instead
+        )
+    if len({isinstance(point, str) for point in points}) > 1:
+        raise Misuse(f"{name} mixes numbers and labels.", allowed=allowed, instead=instead)
+    return points
+
+
+def _label(value: object, name: str, allowed: str, instead: str) -> Label:
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and math.isfinite(value):
+        return float(value)
+    raise Misuse(
+        f"{name} has a value of type {type(value).__name__}"
+        + (" that is not finite." if isinstance(value, float) else "."),
+        allowed=allowed,
+        instead=instead,
+    )
+
+
+def _shown(points: Sequence[Label]) -> str:
+    """Show a few values; they are declared, not data."""
+    shown = ", ".join(repr(point) for point in points[:6])
+    return f"{shown}, … ({len(points)} values)" if len(points) > 6 else shown

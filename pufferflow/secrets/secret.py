@@ -1,0 +1,299 @@
+"""What must stay hidden: a row's value, the first value of a sequence, a unit's presence, or something derived."""
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast, final
+
+from pufferflow.errors import Misuse
+from pufferflow.reading import finite_number
+from pufferflow.secrets.domain import Domain, Interval, Label, read_domain, restored_domain
+from pufferflow.secrets.pairs import Closer, Rule, read_rule, value_pairs
+
+
+class AnySecret(abc.ABC):
+    """Base of the secrets."""
+
+    @property
+    @abc.abstractmethod
+    def reads(self) -> tuple[str, Domain] | None:
+        """The sensitive column that may be asked about and its domain; None if the secret names none."""
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Say in words what is hidden."""
+
+    @abc.abstractmethod
+    def stored(self) -> dict[str, Any]:
+        """Return the secret as plain values, for JSON and the fingerprint."""
+
+
+@final
+@dataclass(frozen=True)
+class Secret(AnySecret):
+    """The value of `column` in each row: any two values of the domain (or the pairs named) must look alike.
+
+    `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`. `pairs` is "all", "adjacent",
+    `pf.Closer(distance)` or a list of pairs. Numbers outside the domain are read as its nearest value; null, NaN and
+    unknown labels as `missing`, which is the first value (or low) if left out.
+
+    >>> Secret("level", domain=[0, 1, 2, 3], pairs="adjacent").value_pairs()
+    [(0, 1), (1, 2), (2, 3)]
+    """
+
+    column: str
+    domain: Domain
+    pairs: Rule
+    missing: Label
+
+    def __init__(self, column: str, domain: object, pairs: object = "all", missing: object = None) -> None:
+        read = read_domain(domain)
+        object.__setattr__(self, "column", read_name(column, "column"))
+        object.__setattr__(self, "domain", read)
+        object.__setattr__(self, "pairs", read_rule(pairs, read))
+        object.__setattr__(self, "missing", _missing(missing, read))
+
+    @property
+    def reads(self) -> tuple[str, Domain]:
+        """The sensitive column and its domain."""
+        return self.column, self.domain
+
+    def value_pairs(self) -> list[tuple[Label, Label]]:
+        """Return the pairs of values that must look alike, each once."""
+        return value_pairs(self.pairs, self.domain)
+
+    def describe(self) -> str:
+        """Say in words what is hidden."""
+        return f"the value of {self.column!r} in every row ({self.domain.describe()}), {_pairs_in_words(self.pairs)}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return all fields as plain values."""
+        return {
+            "kind": "value",
+            "column": self.column,
+            "domain": self.domain.stored(),
+            "pairs": _stored_rule(self.pairs),
+            "missing": self.missing,
+        }
+
+
+@final
+@dataclass(frozen=True)
+class Initial(AnySecret):
+    """The first value of a sequence: where somebody started, not where they went.
+
+    >>> Initial("place", domain=[0, 1]).describe()
+    "the first value of 'place' in every sequence (one of 0, 1), any two of them"
+    """
+
+    column: str
+    domain: Domain
+    pairs: Rule
+    missing: Label
+
+    def __init__(self, column: str, domain: object, pairs: object = "all", missing: object = None) -> None:
+        same = Secret(column, domain, pairs, missing)
+        for name in ("column", "domain", "pairs", "missing"):
+            object.__setattr__(self, name, getattr(same, name))
+
+    @property
+    def reads(self) -> tuple[str, Domain]:
+        """The sensitive column and its domain."""
+        return self.column, self.domain
+
+    def value_pairs(self) -> list[tuple[Label, Label]]:
+        """Return the pairs of values that must look alike, each once."""
+        return value_pairs(self.pairs, self.domain)
+
+    def describe(self) -> str:
+        """Say in words what is hidden."""
+        where = self.domain.describe()
+        return f"the first value of {self.column!r} in every sequence ({where}), {_pairs_in_words(self.pairs)}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return all fields as plain values."""
+        same = Secret(self.column, self.domain, self.pairs, self.missing)
+        return {**same.stored(), "kind": "initial"}
+
+
+@final
+@dataclass(frozen=True)
+class Presence(AnySecret):
+    """Whether the rows of a unit (all those with one value of `within`) are there at all, as in differential privacy.
+
+    How many rows there are is then private too. Name a `column` and its `domain` to ask for more than counts.
+
+    >>> Presence(within="person").describe()
+    "whether the rows of each 'person' are there at all"
+    """
+
+    within: str
+    column: str | None = None
+    domain: Domain | None = None
+    missing: Label | None = field(default=None)
+
+    def __init__(self, within: str, column: str | None = None, domain: object = None, missing: object = None) -> None:
+        object.__setattr__(self, "within", read_name(within, "within"))
+        if (column is None) != (domain is None):
+            raise Misuse(
+                "Presence is given a column without a domain, or a domain without a column.",
+                allowed="both, or neither for counts of rows",
+                instead="pf.Presence(within, column='amount', domain=pf.Interval(0, 100))",
+            )
+        read = None if domain is None else read_domain(domain)
+        object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
+        object.__setattr__(self, "domain", read)
+        object.__setattr__(self, "missing", None if read is None else _missing(missing, read))
+
+    @property
+    def reads(self) -> tuple[str, Domain] | None:
+        """The sensitive column and its domain, if they were named."""
+        return None if self.column is None or self.domain is None else (self.column, self.domain)
+
+    def describe(self) -> str:
+        """Say in words what is hidden."""
+        return f"whether the rows of each {self.within!r} are there at all"
+
+    def stored(self) -> dict[str, Any]:
+        """Return all fields as plain values."""
+        return {
+            "kind": "presence",
+            "within": self.within,
+            "column": self.column,
+            "domain": self.domain and self.domain.stored(),
+            "missing": self.missing,
+        }
+
+
+@final
+@dataclass(frozen=True)
+class Derived(AnySecret):
+    """A secret that is no column of the data: a diagnosis behind measurements, a risk class, a shared cause.
+
+    It needs a prior that knows it: `pf.Table` or `pf.Empirical` with a column of this name, `pf.LatentClass` whose
+    class it is, or a `pf.Simulator`. `values` are what it can be; left out, all that the prior knows.
+
+    >>> Derived("diagnosis").describe()
+    "'diagnosis', which no column states, any two values of it"
+    """
+
+    name: str
+    values: tuple[Label, ...] | None = None
+    pairs: Rule = "all"
+    column: str | None = None
+    domain: Domain | None = None
+    missing: Label | None = None
+
+    def __init__(  # noqa: PLR0913 - the values of the secret, and the column asked about, each with its options
+        self,
+        name: str,
+        values: Sequence[Label] | None = None,
+        pairs: object = "all",
+        *,
+        column: str | None = None,
+        domain: object = None,
+        missing: object = None,
+    ) -> None:
+        object.__setattr__(self, "name", read_name(name, "name"))
+        listed = None if values is None else read_domain(values)
+        object.__setattr__(self, "values", None if listed is None else listed.points)
+        rule: Rule = "all"
+        if pairs != "all":
+            if listed is None:
+                raise Misuse(
+                    "pairs of a derived secret without its values.",
+                    allowed="values together with pairs",
+                    instead="pf.Derived(name, values=['ill', 'well'], pairs=[('ill', 'well')])",
+                )
+            rule = read_rule(pairs, listed)
+        object.__setattr__(self, "pairs", rule)
+        read = None if domain is None else read_domain(domain)
+        object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
+        object.__setattr__(self, "domain", read)
+        object.__setattr__(self, "missing", None if read is None else _missing(missing, read))
+
+    @property
+    def reads(self) -> tuple[str, Domain] | None:
+        """The sensitive column and its domain, if they were named."""
+        return None if self.column is None or self.domain is None else (self.column, self.domain)
+
+    def value_pairs(self, known: Sequence[Label]) -> list[tuple[Label, Label]]:
+        """Return the pairs of values that must look alike, of those that the prior knows."""
+        listed = read_domain(list(self.values if self.values is not None else known))
+        for value in listed.points:
+            if value not in known:
+                raise Misuse(
+                    f"The prior never produces {self.name} = {value!r}.",
+                    allowed=f"values that the prior gives a probability above 0: {list(known)[:6]}",
+                    instead="leaving values out, or another prior",
+                )
+        return value_pairs(self.pairs, listed)
+
+    def describe(self) -> str:
+        """Say in words what is hidden."""
+        values = "" if self.values is None else f" (one of {', '.join(map(repr, self.values))})"
+        return f"{self.name!r}{values}, which no column states, {_pairs_in_words(self.pairs, 'values of it')}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return all fields as plain values."""
+        return {
+            "kind": "derived",
+            "name": self.name,
+            "values": None if self.values is None else list(self.values),
+            "pairs": _stored_rule(self.pairs),
+            "column": self.column,
+            "domain": self.domain and self.domain.stored(),
+            "missing": self.missing,
+        }
+
+
+def restored_secret(stored: dict[str, Any]) -> AnySecret:
+    """Return the secret that `stored` tells of."""
+    fields = dict(stored)
+    kind = fields.pop("kind", None)
+    if fields.get("domain") is not None:
+        fields["domain"] = restored_domain(fields["domain"])
+    if "pairs" in fields:
+        fields["pairs"] = _restored_rule(fields["pairs"])
+    kinds = {"value": Secret, "initial": Initial, "presence": Presence, "derived": Derived}
+    if kind not in kinds:
+        raise Misuse("The stored secret is of no known kind.", allowed="what to_json wrote")
+    return kinds[kind](**fields)
+
+
+def read_name(name: object, what: str) -> str:
+    """Return the name of a column."""
+    if not isinstance(name, str) or not name:
+        raise Misuse(f"{what} is {name!r}.", allowed="the name of a column", instead=f'{what}="level"')
+    return name
+
+
+def _missing(given: object, domain: Domain) -> Label:
+    if given is None:
+        return domain.points[0]
+    if isinstance(domain, Interval):
+        number = finite_number(given, "missing", allowed=domain.describe(), instead=f"missing={domain.low:g}")
+        if not domain.low <= number <= domain.high:
+            raise Misuse(f"missing is {number:g}.", allowed=domain.describe(), instead=f"missing={domain.low:g}")
+        return number
+    return domain.points[domain.place(given, "missing")]
+
+
+def _pairs_in_words(rule: Rule, what: str = "of them") -> str:
+    if rule == "all":
+        return f"any two {what}"
+    if rule == "adjacent":
+        return f"any two neighbouring {what}"
+    if isinstance(rule, Closer):
+        return f"any two {what} no farther apart than {rule.distance:g}"
+    return f"{len(rule)} pairs {what} that are named"
+
+
+def _stored_rule(rule: Rule) -> Any:
+    if isinstance(rule, Closer):
+        return {"closer": rule.distance}
+    return rule if isinstance(rule, str) else [list(pair) for pair in rule]
+
+
+def _restored_rule(stored: Any) -> Any:
+    return Closer(cast(dict[str, float], stored)["closer"]) if isinstance(stored, dict) else stored

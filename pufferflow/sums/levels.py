@@ -1,0 +1,168 @@
+"""Cumulative masses as whole numbers that compare in the nearer tail, and W_∞ from them (M8, M18).
+
+W_∞(μ, ν) ≤ z iff F_μ(x) ≤ F_ν(x + z) and F_ν(x) ≤ F_μ(x + z) for all x. A level stands for F where that is the smaller
+tail, and for 1 − F, mirrored, in the upper half: the position of the tail in the ordering of all floats, extended to
+exponents that no float has. Levels of equal truths differ by at most `ties`: that is 2·(c + 1) positions, where c·2^−53
+bounds the relative error of one cumulative mass. With u = 2^−53, n rows, k states and N points it adds up to
+
+    2u per probability given (a unit in the last place) and (k + 2)u per step of a recursion, so n·(k + 4)u;
+    twice that and N + 1 more for the past, which is divided by its total;   N + 3 for the convolution, N + 3 for sums.
+
+A comparison is strict if it holds for all levels within `ties` of those found, lenient if it does for some.
+"""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.rounding import UNIT
+from pufferflow.sums.extended import BITS, settled
+from pufferflow.sums.statistic import Floats
+
+Ladder = npt.NDArray[np.int64]
+_HALF = int(np.array(0.5).view(np.int64))
+
+
+@final
+@dataclass(frozen=True)
+class Yardstick:
+    """What counts as equal: `error` is c, levels count every 2^`coarse`-th float, and `ties` of them are no gap."""
+
+    error: int
+    coarse: int
+    ties: int
+
+    @property
+    def rounding(self) -> float:
+        """The relative width within which masses count as equal."""
+        return 2 * (self.error + 1) * UNIT
+
+
+def yardstick(rows: int, states: int, points: int) -> Yardstick:
+    """Return c for a sum, and levels coarse enough for a mass of 2^−1074 per row to have one."""
+    error = 3 * rows * (states + 4) + 3 * points + 8
+    coarse = (rows + 4).bit_length()
+    return Yardstick(error, coarse, (2 * (error + 1) >> coarse) + 2)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """A law from point `low` to point `high`: the levels at low … high − 1, nondecreasing, and its masses on planes."""
+
+    ladder: Ladder
+    low: int
+    high: int
+    masses: Floats
+
+
+@final
+@dataclass(frozen=True)
+class Gap:
+    """W_∞ in steps: no less than `least`, no more than `most` for all masses within ties; `length` is what counts."""
+
+    least: int
+    length: int
+    most: int
+
+
+def levels(planes: Floats, offset: int, by: Yardstick) -> Levels:
+    """Return the levels of a law whose first point is `offset`."""
+    at = np.flatnonzero(planes.any(axis=0))
+    first, last = int(at[0]), int(at[-1])
+    masses = planes[:, first : last + 1]
+    if first == last:
+        return Levels(np.empty(0, dtype=np.int64), offset + first, offset + last, masses)
+    below = _positions(np.cumsum(masses, axis=1)[:, :-1], 0, by)
+    above = _positions(np.cumsum(masses[:, ::-1], axis=1)[:, -2::-1], -1, by)
+    ladder = np.maximum.accumulate(np.where(below <= above, below, -above))
+    return Levels(ladder, offset + first, offset + last, masses)
+
+
+def _positions(tails: Floats, smallest: int, by: Yardstick) -> Ladder:
+    """Return positions in the ordering of floats, that of ½ being 0."""
+    if len(tails) == 1 and tails[0, smallest] >= 2.0 ** (-BITS // 2):
+        return (np.ascontiguousarray(tails[0]).view(np.int64) - _HALF) >> by.coarse
+    planes = settled(tails).planes
+    depth = (planes > 0).argmax(axis=0)
+    within = (planes.sum(axis=0).view(np.int64) - _HALF) >> by.coarse
+    return within - depth * (BITS << (52 - by.coarse))
+
+
+def within(mu: Levels, nu: Levels, steps: int, slack: int) -> bool:
+    """Return whether every level of either law is at most `slack` above that of the other so many steps on."""
+    return _reaches(mu, nu, steps, slack) and _reaches(nu, mu, steps, slack)
+
+
+def _reaches(mu: Levels, nu: Levels, steps: int, slack: int) -> bool:
+    """Return whether F_μ(x) ≤ F_ν(x + steps) for all x, within the slack; supports are compared without any."""
+    count = nu.high - steps - mu.low
+    if nu.low > mu.low + steps or nu.high > mu.high + steps:
+        return False
+    if count <= 0:
+        return True
+    return bool((mu.ladder[:count] <= nu.ladder[-count:] + slack).all())
+
+
+def gap(mu: Levels, nu: Levels, by: Yardstick, guess: Gap) -> Gap:
+    """Return W_∞ in steps; a guess that holds is cheap to confirm."""
+    z = guess.length
+    sure = guess.least == guess.most and within(mu, nu, z, -by.ties)
+    if sure and (z == 0 or not within(mu, nu, z - 1, by.ties)):
+        return guess
+    least, most = (max(_needed(mu, nu, slack), _needed(nu, mu, slack), 0) for slack in (by.ties, -by.ties))
+    return Gap(least, least if least == most or _untangled(mu, nu, least, by) else most, most)
+
+
+def holds(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
+    """Return whether W_∞ is at most so many steps, levels that tie being equal."""
+    return within(mu, nu, steps, by.ties) and _untangled(mu, nu, steps, by)
+
+
+def _needed(mu: Levels, nu: Levels, slack: int) -> int:
+    """Return the least number of steps for which `_reaches` holds."""
+    if not len(mu.ladder):
+        return nu.high - mu.high
+    reached = np.searchsorted(nu.ladder, mu.ladder - slack) + (nu.low - mu.low)
+    return max(int((reached - np.arange(len(reached))).max()), nu.high - mu.high)
+
+
+def _untangled(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
+    """Return whether the ties at a distance may all be taken as equal.
+
+    Not if an atom is so light that its level hardly moves there: it has to go somewhere too, and which of the levels
+    around it are equal would be a choice. Only equal laws need no choice.
+    """
+    light = np.sort(np.concatenate([_light(mu, by), _light(nu, by)]))
+    if not len(light):
+        return True
+    tied = np.concatenate([_tied(mu, nu, steps, by), _tied(nu, mu, steps, by)])
+    place = np.searchsorted(light, tied)
+    after, before = light[np.minimum(place, len(light) - 1)], light[np.maximum(place - 1, 0)]
+    nearest = np.minimum(np.abs(after - tied), np.abs(tied - before))
+    return bool((nearest > 4 * by.ties).all()) or (steps == 0 and _same(mu, nu, by))
+
+
+def _light(law: Levels, by: Yardstick) -> Ladder:
+    """Return the levels at atoms that hardly move them."""
+    still = np.diff(law.ladder) <= 2 * by.ties
+    return law.ladder[1:][still & law.masses[:, 1:-1].any(axis=0)] if len(law.ladder) else law.ladder
+
+
+def _tied(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> Ladder:
+    """Return the levels of μ that are not strictly below those of ν so many steps on."""
+    count = nu.high - steps - mu.low
+    if count <= 0:
+        return np.empty(0, dtype=np.int64)
+    low = mu.ladder[:count]
+    return low[low > nu.ladder[-count:] - by.ties]
+
+
+def _same(mu: Levels, nu: Levels, by: Yardstick) -> bool:
+    """Return whether every atom has the same mass in both laws, within rounding."""
+    if mu.low != nu.low or mu.masses.shape != nu.masses.shape:
+        return False
+    differences: Any = np.abs(mu.masses - nu.masses)
+    return bool((differences <= by.rounding * mu.masses).all())

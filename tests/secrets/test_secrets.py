@@ -1,0 +1,121 @@
+"""Secrets: which values must look alike, and what is refused when they are declared."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pufferflow as pf
+from pufferflow.secrets import restored_secret
+
+
+@pytest.mark.parametrize(
+    ("domain", "pairs", "expected"),
+    [
+        ([0, 1, 2], "all", [(0, 1), (0, 2), (1, 2)]),
+        ([0, 1, 2], "adjacent", [(0, 1), (1, 2)]),
+        ([0, 1, 5], pf.Closer(1), [(0, 1)]),
+        (["a", "b", "c"], [("a", "c")], [("a", "c")]),
+        (pf.Interval(0, 10), "all", [(0.0, 10.0)]),
+        (pf.Interval(0, 10), pf.Closer(3), [(0.0, 3.0)]),
+        (pf.Interval(0, 10), pf.Closer(30), [(0.0, 10.0)]),
+        (pf.Interval(0, 10), [(2, 5)], [(2.0, 5.0)]),
+        (pf.Bins([0, 1, 5], [0.5, 3]), "all", [(0.5, 3)]),
+        (np.array([1.5, 2.5]), "all", [(1.5, 2.5)]),
+        (range(3), "adjacent", [(0, 1), (1, 2)]),
+        ([True, False], "all", [(True, False)]),
+    ],
+    ids=str,
+)
+def test_pairs_of_values(domain, pairs, expected):
+    """The pairs are those named, each once."""
+    assert pf.Secret("x", domain, pairs).value_pairs() == expected
+    assert pf.Initial("x", domain, pairs).value_pairs() == expected
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pf.Secret("", [0, 1]),
+        lambda: pf.Secret(3, [0, 1]),
+        lambda: pf.Secret("x", [0]),
+        lambda: pf.Secret("x", []),
+        lambda: pf.Secret("x", [0, 0]),
+        lambda: pf.Secret("x", [1, 1.0]),
+        lambda: pf.Secret("x", [0, math.nan]),
+        lambda: pf.Secret("x", [0, "a"]),
+        lambda: pf.Secret("x", "ab"),
+        lambda: pf.Secret("x", None),
+        lambda: pf.Secret("x", [0, None]),
+        lambda: pf.Secret("x", [0, 1], pairs="some"),
+        lambda: pf.Secret("x", [0, 1], pairs=[]),
+        lambda: pf.Secret("x", [0, 1], pairs=[(0, 2)]),
+        lambda: pf.Secret("x", [0, 1], pairs=[(0, 0)]),
+        lambda: pf.Secret("x", [0, 1], pairs=[0]),
+        lambda: pf.Secret("x", [0, 5], pairs=pf.Closer(1)),
+        lambda: pf.Secret("x", [0, 1], missing=7),
+        lambda: pf.Secret("x", pf.Interval(0, 1), missing=7),
+        lambda: pf.Secret("x", pf.Interval(0, 1), pairs=[(0, 2)]),
+        lambda: pf.Interval(1, 1),
+        lambda: pf.Interval(2, 1),
+        lambda: pf.Interval(0, math.inf),
+        lambda: pf.Interval(math.nan, 1),
+        lambda: pf.Bins([1, 1], [0]),
+        lambda: pf.Bins([0, 1, 2], [0, 1, 2]),
+        lambda: pf.Bins([], [0]),
+        lambda: pf.Bins("01", [0, 1]),
+        lambda: pf.Closer(0),
+        lambda: pf.Closer(-1),
+        lambda: pf.Closer(math.nan),
+        lambda: pf.Presence(""),
+        lambda: pf.Presence("person", column="x"),
+        lambda: pf.Derived(""),
+        lambda: pf.Derived("x", pairs=[(0, 1)]),
+        lambda: pf.Derived("x", values=["a", "b"], pairs=[("a", "c")]),
+    ],
+)
+def test_what_is_no_secret_is_a_misuse(make):
+    """Every bad argument is named when the secret is declared, in at most five lines."""
+    with pytest.raises(pf.Misuse) as caught:
+        make()
+    assert len(str(caught.value).splitlines()) <= 5
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pf.Secret("x", pf.Interval(0, 1), pairs="adjacent"),
+        lambda: pf.Secret("x", ["a", "b"], pairs=pf.Closer(1)),
+    ],
+)
+def test_pairs_without_a_meaning_are_refused(make):
+    """Adjacent numbers of an interval and distances between labels do not exist."""
+    with pytest.raises(pf.Refused):
+        make()
+
+
+def test_missing_values_have_a_place():
+    """Null and unknown values are read as `missing`: the first value, or low, if nothing is said."""
+    assert pf.Secret("x", [3, 4]).missing == 3
+    assert pf.Secret("x", [3, 4], missing=4).missing == 4
+    assert pf.Secret("x", pf.Interval(-1, 1)).missing == -1
+
+
+SECRETS = [
+    pf.Secret("x", [0, 1, 2], "adjacent"),
+    pf.Secret("x", pf.Interval(0, 2.5), pf.Closer(0.5), missing=1),
+    pf.Secret("x", pf.Bins([1, 2], ["low", "mid", "high"]), [("low", "high")]),
+    pf.Initial("x", ["a", "b"]),
+    pf.Presence("person"),
+    pf.Presence("person", "x", pf.Interval(0, 1)),
+    pf.Derived("ill"),
+    pf.Derived("ill", ["no", "yes"], column="age", domain=[1, 2, 3]),
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.describe())
+def test_secrets_survive_storing(secret):
+    """What is stored gives back an equal secret with the same words."""
+    again = restored_secret(secret.stored())
+    assert again == secret
+    assert again.describe() == secret.describe()

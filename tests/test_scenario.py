@@ -1,0 +1,171 @@
+"""Scenarios: parts that go together, plain words, a fingerprint that does not move, and a way through JSON."""
+
+import subprocess
+import sys
+from datetime import timedelta
+
+import polars as pl
+import pytest
+
+import pufferflow as pf
+
+CHAIN = pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])
+SECRET = pf.Secret("level", domain=[0, 1])
+
+
+def _scenario(**changes):
+    parts = {"secret": SECRET, "prior": CHAIN, "order_by": "hour", "step": "1h", "within": "meter", "public": ["day"]}
+    return pf.Scenario(**{**parts, **changes})
+
+
+def test_public_columns_include_what_orders_and_groups():
+    """order_by and within are public; the rest is named."""
+    assert _scenario().public == ("meter", "hour", "day")
+    assert _scenario(within=["house", "meter"]).within == ("house", "meter")
+
+
+def test_it_says_in_plain_words_what_is_hidden():
+    """describe names secret, prior, independence, order and public columns."""
+    text = _scenario(prior=[CHAIN, pf.AnyCorrelation()]).describe()
+    for part in ("'level'", "Markov chain of 2 states", "every way", "'meter'", "1h", "independent", "'day'"):
+        assert part in text
+    assert "Presence" not in text
+    assert "which rows there are" not in pf.Scenario(secret=pf.Presence("person"), prior=pf.Independent()).describe()
+
+
+def test_equal_scenarios_share_a_fingerprint_and_others_do_not():
+    """The fingerprint depends on every part, and not on how a part was written."""
+    same = _scenario(step=timedelta(hours=1), prior=[pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])])
+    assert same.fingerprint == _scenario().fingerprint
+    others = [
+        _scenario(step="30m"),
+        _scenario(public=[]),
+        _scenario(within="house"),
+        _scenario(order_by="day"),
+        _scenario(secret=pf.Secret("level", domain=[0, 1], missing=1)),
+        _scenario(secret=pf.Initial("level", domain=[0, 1])),
+        _scenario(prior=pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]], initial="free")),
+        _scenario(prior=[CHAIN, pf.AnyCorrelation()]),
+    ]
+    assert len({scenario.fingerprint for scenario in [same, *others]}) == 1 + len(others)
+
+
+def test_the_fingerprint_is_the_same_in_every_process():
+    """A new interpreter with another hash seed gives the text that this version has always given."""
+    code = (
+        "import pufferflow as pf; print(pf.Scenario(secret=pf.Secret('level', domain=[0, 1]),"
+        "prior=pf.MarkovChain([[.9, .1], [.2, .8]]), order_by='hour', step='1h', within='meter',"
+        "public=['day']).fingerprint)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    assert found == _scenario().fingerprint == "pf1-492a055795008f3aff531d701ea9c55a"
+
+
+def test_json_gives_the_scenario_back():
+    """to_json and from_json are inverse, and keep the fingerprint."""
+    for scenario in (
+        _scenario(),
+        _scenario(prior=[pf.Independent(), pf.AnyCorrelation()], order_by=None, step=1),
+        pf.Scenario(secret=pf.Presence("person"), prior=pf.Independent()),
+        _scenario(prior=pf.MarkovChain([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.4, 0.6]]], period=2)),
+        _scenario(prior=pf.MarkovChain([[[0.9, 0.1], [0.2, 0.8]]] * 2, initial="free")),
+    ):
+        again = pf.Scenario.from_json(scenario.to_json())
+        assert again == scenario
+        assert again.fingerprint == scenario.fingerprint
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"version": 1}', '{"version": 99}', "null", '{"version": 1, "secret": 3}'])
+def test_other_json_is_a_misuse(text):
+    """Text that no scenario wrote is named as such."""
+    with pytest.raises(pf.Misuse):
+        pf.Scenario.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"secret": "level"},
+        {"prior": []},
+        {"prior": None},
+        {"prior": "markov"},
+        {"prior": [CHAIN, 3]},
+        {"order_by": None},
+        {"order_by": 3},
+        {"step": 0},
+        {"step": "hourly"},
+        {"step": -1},
+        {"step": 1.5},
+        {"step": "0h"},
+        {"within": 3},
+        {"public": ["level"]},
+        {"within": "level"},
+        {"secret": pf.Secret("level", domain=[0, 1, 2])},
+        {"secret": pf.Secret("level", domain=pf.Interval(0, 1))},
+        {"secret": pf.Presence("meter")},
+        {"secret": pf.Derived("class")},
+    ],
+    ids=str,
+)
+def test_parts_that_do_not_go_together(changes):
+    """A scenario that makes no sense is refused when it is made, in at most five lines."""
+    with pytest.raises(pf.Misuse) as caught:
+        _scenario(**changes)
+    assert len(str(caught.value).splitlines()) <= 5
+
+
+SCHEMA = {"meter": pl.Int64, "hour": pl.Datetime("us"), "day": pl.Date, "level": pl.Int8}
+
+
+def test_a_frame_is_checked_by_its_schema_alone():
+    """Any numeric type is taken; a missing column or a wrong type is named."""
+    for dtype in (pl.Int8, pl.UInt64, pl.Float32, pl.Boolean, pl.Decimal(10, 2)):
+        _scenario().check_schema(pl.Schema({**SCHEMA, "level": dtype}))
+    for column in SCHEMA:
+        with pytest.raises(pf.Misuse, match=column):
+            _scenario().check_schema(pl.Schema({k: v for k, v in SCHEMA.items() if k != column}))
+    for changed in ({"level": pl.String}, {"hour": pl.Int64}, {"level": pl.List(pl.Int64)}, {"hour": pl.String}):
+        with pytest.raises(pf.Misuse):
+            _scenario().check_schema(pl.Schema({**SCHEMA, **changed}))
+    labels = _scenario(secret=pf.Secret("level", domain=["a", "b"]))
+    labels.check_schema(pl.Schema({**SCHEMA, "level": pl.Categorical()}))
+    labels.check_schema(pl.Schema({**SCHEMA, "level": pl.Enum(["a", "b"])}))
+    with pytest.raises(pf.Misuse):
+        labels.check_schema(pl.Schema(SCHEMA))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pf.MarkovChain([[0.9, 0.2], [0.2, 0.8]]),
+        lambda: pf.MarkovChain([[1.1, -0.1], [0.2, 0.8]]),
+        lambda: pf.MarkovChain([[0.5, 0.5]]),
+        lambda: pf.MarkovChain([0.5, 0.5]),
+        lambda: pf.MarkovChain([]),
+        lambda: pf.MarkovChain([["a", "b"], ["c", "d"]]),
+        lambda: pf.MarkovChain([[float("nan"), 0.5], [0.2, 0.8]]),
+        lambda: pf.MarkovChain([[1.0, 0.0], [0.0, 1.0]]),
+        lambda: pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]], initial="random"),
+        lambda: pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]], initial=[0.5, 0.6]),
+        lambda: pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]], initial=[1.0]),
+        lambda: pf.MarkovChain([[[0.9, 0.1], [0.2, 0.8]]] * 3, period=2),
+    ],
+)
+def test_matrices_that_are_no_chain(make):
+    """Rows that do not add up, wrong shapes, and starts that say nothing are named when the chain is declared."""
+    with pytest.raises(pf.Misuse):
+        make()
+
+
+def test_zero_transitions_are_priced_or_refused():
+    """An impossible step back makes the past certain: where the loss stays finite it is given, never NaN."""
+    one_way = pf.MarkovChain([[0.9, 0.1], [0.0, 1.0]], initial=[1.0, 0.0])
+    scenario = pf.Scenario(secret=SECRET, prior=one_way, order_by="hour")
+    found = pf.calibrate(pf.laws(scenario, pf.Statistic.total(6)), pf.Pure(1.0))
+    assert 0 < found.noise.scale <= 6
+    with pytest.raises(pf.Refused):
+        pf.calibrate(
+            pf.laws(_scenario(prior=pf.MarkovChain([[1.0, 0.0], [0.0, 1.0]], initial=[0.5, 0.5])), pf.Statistic.total(10**6)),
+            pf.Pure(1.0),
+            bound=pf.Quilt(approximate=True),
+        )
