@@ -44,10 +44,21 @@ if TYPE_CHECKING:
     from pufferflow.noise import Noise as Noise
     from pufferflow.noise import Noisy as Noisy
     from pufferflow.noise import Staircase as Staircase
+    from pufferflow.priors import AR1 as AR1
     from pufferflow.priors import AnyCorrelation as AnyCorrelation
+    from pufferflow.priors import Diffusion as Diffusion
+    from pufferflow.priors import Empirical as Empirical
+    from pufferflow.priors import Exchangeable as Exchangeable
+    from pufferflow.priors import GaussianPrior as GaussianPrior
     from pufferflow.priors import Independent as Independent
+    from pufferflow.priors import Kernel as Kernel
+    from pufferflow.priors import LatentClass as LatentClass
     from pufferflow.priors import MarkovChain as MarkovChain
     from pufferflow.priors import Prior as Prior
+    from pufferflow.priors import Reference as Reference
+    from pufferflow.priors import Simulator as Simulator
+    from pufferflow.priors import Table as Table
+    from pufferflow.priors import WeaklyDependent as WeaklyDependent
     from pufferflow.queries import Statistic as Statistic
     from pufferflow.robustness import robustness as robustness
     from pufferflow.scenario import Scenario as Scenario
@@ -74,7 +85,10 @@ _ROOMS = {
     "noise": ("Noise", "Laplace", "Gaussian", "GeneralizedCauchy", "Staircase", "Noisy"),
     "bounds": ("Bound", "GWM", "GAWM", "DAGWM", "Exact", "Group", "Kantorovich", "Messages", "Quilt", "Pair", "Laws"),
     "secrets": ("Secret", "Initial", "Presence", "Derived", "Interval", "Bins", "Closer"),
-    "priors": (*("Prior", "Independent", "AnyCorrelation", "MarkovChain"),),
+    "priors": (
+        *("Prior", "Independent", "MarkovChain", "GaussianPrior", "Exchangeable", "AR1", "Kernel", "LatentClass"),
+        *("Table", "Empirical", "Reference", "Diffusion", "WeaklyDependent", "Simulator", "AnyCorrelation"),
+    ),
     "queries": ("Statistic",),
     "scenario": ("Scenario",),
     "inference": ("laws",),

@@ -46,7 +46,7 @@ def smallest(excess: Callable[[float], float], high: float, tolerance: float) ->
             return high
         before = high / low
         guess = _false_position(low, at_low, high, at_high) if slow < 3 else math.sqrt(low) * math.sqrt(high)
-        doubled = 0 < moved and slow < 3
+        doubled = moved > 0 and slow < 3
         if doubled:  # a step twice as long brings the other end near
             guess *= guess / moved
         nudge = 1 + tolerance / 2

@@ -44,7 +44,9 @@ def test_the_grown_promise_holds_for_the_wrong_prior(mu, nu, true_mu, true_nu):
     believed = [pf.Law(atoms, mu), pf.Law(atoms, nu)]
     true = [pf.Law(atoms, true_mu), pf.Law(atoms, true_nu)]
     error = max(pf.winf(a, b) for a, b in zip(believed, true, strict=True))
-    ratio = max(float(np.abs(np.log(a.probabilities / b.probabilities)).max()) for a, b in zip(believed, true, strict=True))
+    ratio = max(
+        float(np.abs(np.log(a.probabilities / b.probabilities)).max()) for a, b in zip(believed, true, strict=True)
+    )
     for guarantee, kind in ((pf.Pure(1.0), pf.Pure), (pf.Renyi(3, 0.5), pf.Renyi.of(3))):
         promised = pf.calibrate([tuple(believed)], guarantee, bound=pf.DAGWM())
         if promised.noise.scale == 0:

@@ -75,7 +75,9 @@ def test_json_gives_the_scenario_back():
         assert again.fingerprint == scenario.fingerprint
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"version": 1}', '{"version": 99}', "null", '{"version": 1, "secret": 3}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"version": 1}', '{"version": 99}', "null", '{"version": 1, "secret": 3}']
+)
 def test_other_json_is_a_misuse(text):
     """Text that no scenario wrote is named as such."""
     with pytest.raises(pf.Misuse):
@@ -165,7 +167,9 @@ def test_zero_transitions_are_priced_or_refused():
     assert 0 < found.noise.scale <= 6
     with pytest.raises(pf.Refused):
         pf.calibrate(
-            pf.laws(_scenario(prior=pf.MarkovChain([[1.0, 0.0], [0.0, 1.0]], initial=[0.5, 0.5])), pf.Statistic.total(10**6)),
+            pf.laws(
+                _scenario(prior=pf.MarkovChain([[1.0, 0.0], [0.0, 1.0]], initial=[0.5, 0.5])), pf.Statistic.total(10**6)
+            ),
             pf.Pure(1.0),
             bound=pf.Quilt(approximate=True),
         )

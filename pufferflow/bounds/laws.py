@@ -34,6 +34,12 @@ class Laws(Sequence[Pair], abc.ABC):
 
     A bound asks for a movement (`winf`, `near`, `span`), for the chain behind the laws (`walks`), or goes through the
     pairs. Where a prior knows a shorter way to an answer than through its pairs, it overrides the question.
+
+    >>> import pufferflow as pf
+    >>> scenario = pf.Scenario(secret=pf.Secret("paid", domain=[0, 1]), prior=pf.AnyCorrelation())
+    >>> laws = pf.laws(scenario, pf.Statistic.total(10))
+    >>> isinstance(laws, Laws), pf.calibrate(laws, pf.Pure(1.0)).noise
+    (True, Laplace(scale=10.0))
     """
 
     movement_only: ClassVar[bool] = False

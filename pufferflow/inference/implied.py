@@ -24,7 +24,7 @@ def implied(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws:
 def asked(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
     """Return the column that a statistic asks about and its domain, as prior or secret declare it."""
     known = dict(prior.columns)
-    if secret.reads is not None and not known:
+    if secret.reads is not None and (not known or secret.reads[0] in known):
         known[secret.reads[0]] = secret.reads[1]
     if statistic.column is None and len(known) == 1:
         return next(iter(known.items()))

@@ -1,5 +1,6 @@
 """How far an answer moves if every row of a group may change: group privacy (M7)."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,8 @@ from pufferflow.messages.chain import Floats
 from pufferflow.messages.stretches import Whole
 from pufferflow.rounding import UNIT, float_above, upwards
 from pufferflow.transport import footing
+
+_MANY = 4096
 
 
 def group_movement(weights: Floats, counts: Whole, tables: Floats, norm: float) -> float:
@@ -27,6 +30,9 @@ def group_movement(weights: Floats, counts: Whole, tables: Floats, norm: float) 
 
 def _total(weights: Floats, counts: Whole, table: Floats) -> float:
     """Return Σ_r |w_r| · (max φ − min φ), rounded up once."""
+    if len(weights) > _MANY:
+        rough = math.fsum((np.abs(weights) * counts).tolist()) * float(table.max() - table.min())
+        return upwards(rough, 8 * UNIT)
     span = Fraction(float(table.max())) - Fraction(float(table.min()))
     rows = zip(np.abs(weights).tolist(), counts.tolist(), strict=True)
     return float_above(span * sum((Fraction(weight) * count for weight, count in rows), Fraction(0)))

@@ -35,7 +35,9 @@ _SLIGHT = 1e-9
 def _(prior: MarkovChain, statistic: Statistic, secret: AnySecret) -> Laws:
     _, domain = asked(prior, statistic, secret)
     rows = Rows.of(statistic, domain, first=isinstance(secret, Initial))
-    return ChainLaws(prior, prior.chain(rows.positions, statistic.start), rows, value_places(secret, domain), domain.points)
+    return ChainLaws(
+        prior, prior.chain(rows.positions, statistic.start), rows, value_places(secret, domain), domain.points
+    )
 
 
 def value_places(secret: AnySecret, domain: Domain) -> Whole:

@@ -201,7 +201,7 @@ def _stepped(laws: Floats, matrix: Floats) -> Floats:
     faint = following < _FAINT
     if faint.any() and (((laws > 0).astype(np.intp) @ (matrix > 0) > 0) & faint).any():
         raise Refused(
-            "A state of the chain becomes so unlikely, although it stays possible, that no float holds its probability.",
+            "A state of the chain stays possible, but becomes so unlikely that no float holds its probability.",
             allowed="chains whose states all return, or fewer steps",
             instead="bound=pf.GWM() or pf.Group(), or initial='stationary'",
         )

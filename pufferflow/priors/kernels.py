@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from pufferflow.errors import Misuse, Refused
 from pufferflow.priors.prior import wrong_secret
+from pufferflow.rounding import UNIT
 from pufferflow.secrets import AnySecret, Initial, Interval, Secret
 
 Floats = npt.NDArray[np.float64]
@@ -70,7 +71,7 @@ def read_initial(initial: Any, states: int) -> str | tuple[float, ...]:
             allowed=allowed,
             instead="initial='stationary'",
         )
-    return tuple((law / law.sum()).tolist())
+    return tuple(normalised(law).tolist())
 
 
 def check_states(states: int, secret: AnySecret) -> None:
@@ -124,8 +125,9 @@ def initial_in_words(initial: str | tuple[float, ...]) -> str:
 
 
 def normalised(rows: Floats) -> Floats:
-    """Return rows with sum 1."""
-    return rows / rows.sum(axis=-1, keepdims=True)
+    """Return rows with sum 1; those whose sum is 1 but for rounding stay as they are."""
+    sums = rows.sum(axis=-1, keepdims=True)
+    return np.where(np.abs(sums - 1) <= rows.shape[-1] * UNIT, rows, rows / sums)
 
 
 def tuples(kernels: Floats) -> tuple[Rows, ...]:

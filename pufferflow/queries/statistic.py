@@ -36,7 +36,7 @@ class Statistic:
     start: float
     column: str | None
 
-    def __init__(  # noqa: PLR0913 - the parts of a statistic, each by its name
+    def __init__(
         self,
         weights: Any,
         values: Any = None,

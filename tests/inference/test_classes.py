@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.support.chains import scenario
 
 import pufferflow as pf
+from tests.support.chains import scenario
 
 LOW, HIGH = [[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]]
 

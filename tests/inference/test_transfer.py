@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.support.chains import given, kernel, scenario
 
 import pufferflow as pf
+from tests.support.chains import given, kernel, scenario
 
 
 def _law(paths, weights, table):
@@ -36,7 +36,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "states", "positions", "weights", "initial", "period"), CASES, ids=lambda x: str(x))
+@pytest.mark.parametrize(("name", "states", "positions", "weights", "initial", "period"), CASES, ids=str)
 def test_laws_and_distances_equal_enumeration(name, states, positions, weights, initial, period):
     """Listed laws have the enumerated atoms and weights; W_∞, group movement and messages agree with them."""
     rng = np.random.default_rng(len(name))
@@ -118,7 +118,9 @@ ANCHORS = [
 QUILTS = [(29.762, 81.435), (3.5718, 11.537), (0.2387, 1.1731), (6.7236, 15.572), (251.37, 343.19), (1.5249, 5.5517)]
 
 
-@pytest.mark.parametrize(("anchor", "quilts"), list(zip(ANCHORS, QUILTS, strict=True)), ids=[str(a[:3]) for a in ANCHORS])
+@pytest.mark.parametrize(
+    ("anchor", "quilts"), list(zip(ANCHORS, QUILTS, strict=True)), ids=[str(a[:3]) for a in ANCHORS]
+)
 def test_the_anchor_table(anchor, quilts):
     """T=100, count, stationary: auto and messages reach the exact minimum, W_∞/ε, quilts and group as published."""
     q, p, epsilon, least, movement = anchor
@@ -145,7 +147,7 @@ def test_distances_of_a_count(stay, distance):
 
 
 def test_anticorrelated_chains_fall_back_on_the_movement():
-    """q=.6, p=.3, T=20, ε=1: one number per row gives 1.850, matrices 1.831, the exact minimum is .790; auto is the best."""
+    """q=.6, p=.3, T=20, ε=1: 1.850 by one number a row, 1.831 by matrices, the exact minimum .790; auto is the best."""
     laws = pf.laws(scenario([[0.4, 0.6], [0.7, 0.3]]), pf.Statistic.total(20))
     messages = pf.calibrate(laws, pf.Pure(1), bound=pf.Messages()).noise.scale
     exact = pf.calibrate(laws, pf.Pure(1), bound=pf.Exact()).noise.scale

@@ -1,0 +1,236 @@
+"""Laws of sums over independent rows, added on whole numbers so that no two equal sums come out as different atoms.
+
+Weights and values are read as the decimals they print as; every sum is then a base plus a whole number of steps,
+exactly. Float masses are never let fall so far that one could be lost (M8): then the law is refused, not shortened.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, cast, final
+
+import numpy as np
+
+from pufferflow.errors import Refused
+from pufferflow.inference.dense import FAINT, Dense, faint
+from pufferflow.law import Law
+from pufferflow.law.atoms import exactly
+from pufferflow.messages.stretches import Whole
+from pufferflow.priors.probabilities import Array
+from pufferflow.queries import Statistic
+from pufferflow.reading import decimal_reading
+from pufferflow.rounding import float_above
+from pufferflow.secrets import Domain
+
+AnySum = Law | Dense
+_DENSE = 1 << 17
+_MOST_DENSE = 6e9
+_MOST_SPARSE = 3e7
+_MOST_BITS = 4e9
+_MOST_PRODUCT = 2 * 10**7
+_decimals: Any = np.frompyfunc(decimal_reading, 1, 1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What rows add to the answers: a row of kind j at point x adds `exact[j, o, x]` to answer o.
+
+    Rows with the same weights are of one kind: `counts` of them, the first of which is row `first`.
+    """
+
+    exact: Array
+    counts: Whole
+    first: Whole
+
+    @classmethod
+    def of(cls, statistic: Statistic, domain: Domain) -> "Terms":
+        """Return the terms of a statistic of a column with a domain."""
+        weights, first, counts = np.unique(statistic.weights.T + 0.0, axis=0, return_index=True, return_counts=True)
+        exact = _decimals(weights)[:, :, None] * _decimals(statistic.on(domain))[None]
+        return cls(exact, counts.astype(np.intp), first.astype(np.intp))
+
+    @property
+    def answers(self) -> int:
+        """How many answers there are."""
+        return self.exact.shape[1]
+
+    @cached_property
+    def lattice(self) -> "Lattice":
+        """The terms as whole numbers of steps."""
+        base = self.exact.min(axis=2)
+        above = self.exact - base[:, :, None]
+        steps = [_common_step(above[:, answer]) for answer in range(self.answers)]
+        whole = above / np.array(steps, dtype=object)[None, :, None]
+        return Lattice(self, base, np.array(steps, dtype=object), np.vectorize(int, otypes=[object])(whole))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Terms as `base[j] + step · whole[j]`, coordinate by coordinate."""
+
+    terms: Terms
+    base: Array
+    step: Array
+    whole: Array
+
+    def row(self, kind: int, masses: Array) -> AnySum:
+        """Return the law of one row's whole numbers."""
+        if self.dense and masses.dtype != object:
+            return Dense.of(self.whole[kind, 0], masses)
+        return self.alone(kind, masses)
+
+    def alone(self, kind: int, masses: Array) -> Law:
+        """Return the same as a law with no more than the points it has."""
+        return Law(self.whole[kind].T, masses)
+
+    def placed(self, law: Law, kind: int | None) -> Law:
+        """Return the law of the answers from that of whole numbers: all rows', or those of one row of a kind.
+
+        On a line atoms are the nearest floats; distances are taken on the whole numbers, where they are exact.
+        """
+        base = self.base[kind] if kind is not None else (self.base * self.terms.counts[:, None]).sum(axis=0)
+        if self.terms.answers == 1:
+            return law.map(lambda values: (exactly(values) * self.step[0] + base[0]).astype(np.float64))
+        return law.map(lambda values: exactly(values) * self.step + base)
+
+    def length(self, steps: float) -> float:
+        """Return so many steps on a line, rounded up."""
+        return float_above(Fraction(steps) * self.step[0])
+
+    def total(self, masses: Array) -> AnySum:
+        """Return the law of the sum of all rows that have these masses at the points."""
+        return self._sum(*(self._power(kind, masses, int(count)) for kind, count in enumerate(self.terms.counts)))
+
+    def others(self, masses: Array) -> list[AnySum]:
+        """Return for each kind the law of the sum of all rows but one of that kind."""
+        counts = self.terms.counts.tolist()
+        fewer = [self._power(kind, masses, count - 1) for kind, count in enumerate(counts)]
+        if len(counts) == 1:
+            return fewer
+        parts = [self._sum(law, self.row(kind, masses)) for kind, law in enumerate(fewer)]
+        before, after = [self._nothing(masses)], [self._nothing(masses)]
+        for law in parts[:-1]:
+            before.append(self._sum(before[-1], law))
+        for law in parts[:0:-1]:
+            after.append(self._sum(after[-1], law))
+        return [self._sum(a, law, b) for a, law, b in zip(before, fewer, after[::-1], strict=True)]
+
+    def check(self, masses: Array, *, each: bool) -> None:
+        """Refuse sums with too many atoms; `each`: of all rows but one of each kind."""
+        if self.work(masses, each=each) > 1:
+            raise _too_many(self.terms)
+
+    def error(self, masses: Array) -> int:
+        """Return how far float masses of sums can be off, relatively, in half units in the last place.
+
+        Each convolution adds what its shorter law has points, squaring doubles what was there, and so do mixtures.
+        """
+        rows, size = int(self.terms.counts.sum()), min(self.volume, _DENSE)
+        rounds = 2 * rows.bit_length() + 2 * len(self.terms.counts) + 6
+        return 2 * rows * (masses.shape[1] + 4) + size * rounds + 4 * len(masses) + 16
+
+    def work(self, masses: Array, *, each: bool) -> float:
+        """Return how much of what is allowed adding up the rows takes, in time."""
+        rounds = len(masses) * (2 * len(self.terms.counts) if each else 1)
+        bits = self._bits(masses)
+        if self.dense:
+            size = float(self.volume)
+            limbs = 1 + bits / 128  # half the rows' bits on average
+            return rounds * size * size / 2 * (1.0 if not bits else 50 * limbs) / _MOST_DENSE
+        atoms = float(min(self.volume, self._compositions))
+        if bits and atoms * bits > _MOST_BITS:
+            return math.inf
+        steps = float(self.terms.counts.sum()) * self.whole.shape[2]
+        return rounds * steps * atoms * (10.0 if bits else 1.0) / _MOST_SPARSE
+
+    @cached_property
+    def volume(self) -> int:
+        """How many points the sums can lie on."""
+        reach = (self.whole.max(axis=2) * self.terms.counts[:, None]).sum(axis=0)
+        return math.prod(int(one) + 1 for one in reach)
+
+    @cached_property
+    def _compositions(self) -> int:
+        """In how many ways rows can be spread over different terms."""
+        different = [len({tuple(point) for point in kind.T}) for kind in self.whole]
+        return math.prod(math.comb(n + m - 1, n) for n, m in zip(self.terms.counts.tolist(), different, strict=True))
+
+    @property
+    def dense(self) -> bool:
+        """Whether all points between the least and the largest sum can be kept."""
+        return self.terms.answers == 1 and self.volume <= _DENSE
+
+    def _bits(self, masses: Array) -> int:
+        """Return how long rational masses become; 0 for floats."""
+        if masses.dtype != object:
+            return 0
+        longest = max(math.lcm(*(Fraction(mass).denominator for mass in law)).bit_length() for law in masses)
+        return longest * int(self.terms.counts.sum())
+
+    def _nothing(self, masses: Array) -> AnySum:
+        """Return the law of the sum of no rows."""
+        if self.dense and masses.dtype != object:
+            return Dense(np.ones((1, 1)))
+        return Law.point(0 if self.terms.answers == 1 else [0] * self.terms.answers)
+
+    def _sum(self, *laws: AnySum) -> AnySum:
+        """Add laws up, the short ones first."""
+        found, *rest = sorted(laws, key=len)
+        for law in rest:
+            if not self.dense and len(found) * len(law) > _MOST_PRODUCT:
+                raise _too_many(self.terms)
+            found = added(found, law)
+        return found
+
+    def _power(self, kind: int, masses: Array, count: int) -> AnySum:
+        """Return the law of the sum of so many rows of a kind: by squaring on a line, else one by one."""
+        row, law = self.row(kind, masses), self._nothing(masses)
+        if not self.dense:
+            for _ in range(count):
+                law = self._sum(law, row)
+            return law
+        for digit in f"{count:b}":
+            law = self._sum(law, law)
+            law = self._sum(law, row) if digit == "1" else law
+        return law
+
+
+def added(left: AnySum, right: AnySum) -> AnySum:
+    """Return the law of X + Y, unless a mass could be lost."""
+    if isinstance(left, Dense) or isinstance(right, Dense):
+        return cast(Dense, left).convolve(cast(Dense, right))
+    return _checked(left.convolve(right))
+
+
+def mixed(laws: Sequence[AnySum], masses: Array) -> AnySum:
+    """Return the law of a draw from one of the laws, unless a mass could be lost."""
+    if isinstance(laws[0], Dense):
+        return Dense.mixture(cast(Sequence[Dense], laws), masses)
+    return _checked(Law.mixture(cast(Sequence[Law], laws), masses))
+
+
+def _checked(law: Law) -> Law:
+    if not law.exact and law.probabilities.min() < FAINT:
+        raise faint()
+    return law
+
+
+def _too_many(terms: Terms) -> Refused:
+    return Refused(
+        f"The law of a sum of {int(terms.counts.sum())} rows has too many atoms to list.",
+        allowed="weights and values that are multiples of one number, and fewer rows or answers",
+        instead="bound=pf.Messages() or pf.Group(), which need no list",
+    )
+
+
+def _common_step(above: Array) -> Fraction:
+    """Return the largest number of which all are multiples; 1 if all are 0."""
+    values: list[Any] = [value for value in above.ravel().tolist() if value]
+    if not values:
+        return Fraction(1)
+    denominator = math.lcm(*(value.denominator for value in values))
+    return Fraction(math.gcd(*(int(value * denominator) for value in values)), denominator)

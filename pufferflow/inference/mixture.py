@@ -1,0 +1,229 @@
+"""Rows that share a hidden class: the class given the secret, then the sum of the other rows given the class (M21).
+
+What a row says of the others goes through the class. Given the secret the class has another law (its posterior), and
+that is what moves the sum of the other rows: leaving them out, or taking the class's marginal law, would miss it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from pufferflow.bounds import Laws, Pair, Place, Reach, Walk
+from pufferflow.errors import InternalError
+from pufferflow.inference.convolution import AnySum, Terms, added, mixed
+from pufferflow.inference.dense import Dense, rounding
+from pufferflow.inference.implied import asked, implied
+from pufferflow.inference.movement import group_movement
+from pufferflow.inference.star import Given, Star, StarWalk
+from pufferflow.inference.transfer import Rows
+from pufferflow.law import Law
+from pufferflow.priors.latent_class import LatentClass
+from pufferflow.priors.probabilities import Array
+from pufferflow.queries import Statistic
+from pufferflow.reading import decimal_reading, probability_below_one
+from pufferflow.rounding import float_above
+from pufferflow.secrets import AnySecret, Derived, Domain, Secret
+from pufferflow.secrets.domain import Label
+from pufferflow.transport import Certainty, near, winf
+
+
+@implied.register
+def _(prior: LatentClass, statistic: Statistic, secret: AnySecret) -> Laws:
+    prior.check(secret)
+    _, domain = asked(prior, statistic, secret)
+    return StarLaws(_star(prior, secret), statistic, domain)
+
+
+def _star(prior: LatentClass, secret: AnySecret) -> Star:
+    """Return the classes that occur and, for each secret value, their posterior law."""
+    weights, rows = prior.arrays
+    occurs = weights > 0
+    weights, rows = weights[occurs], rows[occurs]
+    if isinstance(secret, Derived):
+        names = prior.classes(secret)
+        points = np.eye(len(weights), dtype=np.intp).astype(rows.dtype)
+        given = {name: Given(points[c], None) for c, name in enumerate(names)}
+        return Star(rows, given, secret.value_pairs(list(names)), prior)
+    if not isinstance(secret, Secret):
+        raise InternalError("A latent class was asked about a secret it had refused.", instead="reporting it")
+    given = dict[Label, Given]()
+    for place, value in enumerate(secret.domain.points):
+        joint = weights * rows[:, place]
+        own = np.zeros(rows.shape, dtype=rows.dtype)
+        own[:, place] = 1
+        given[value] = Given(joint / joint.sum(), own)
+    return Star(rows, given, secret.value_pairs(), prior)
+
+
+@final
+class StarLaws(Laws):
+    """The laws of sums over rows that share a class, whose pairs are listed only where somebody goes through them."""
+
+    def __init__(self, star: Star, statistic: Statistic, domain: Domain) -> None:
+        self._star, self._statistic, self._domain = star, statistic, domain
+        self._terms = Terms.of(statistic, domain)
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+        return self._statistic.answers
+
+    def least_winf(self, norm: float) -> Reach:
+        """Return that none is quickly known."""
+        del norm
+        return Reach(0.0, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
+
+    def walks(self) -> Sequence[Walk]:
+        """Return the star with the movements of its rows (M20)."""
+        return [StarWalk.of(self._star.as_floats(), Rows.of(self._statistic, self._domain, first=False))]
+
+    def winf(self, norm: float) -> Reach:
+        """Return the largest W_∞ of a pair, also of sums whose far tails no float holds."""
+        return super().winf(norm) if self.dimension > 1 else self._farthest(self._gap)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the largest z at which a pair is (z, delta)-near.
+
+        Where tails are too faint for floats, what they and rounding can amount to is taken from δ first.
+        """
+        if self.dimension > 1:
+            return super().near(delta, norm)
+        probability_below_one(delta, "delta")
+        share = decimal_reading(delta)
+        if self._faint:
+            share -= Fraction(rounding(self._terms.lattice.error(self._star.rows)))
+        return self._farthest(lambda mu, nu: _near(mu, nu, share)) if share > 0 else self.winf(norm)
+
+    def _farthest(self, measure: Callable[[AnySum, AnySum], tuple[float, bool]]) -> Reach:
+        """Return the longest distance on the line, measured in steps."""
+        found: list[Reach] = []
+        for kind, sums in enumerate(self._sums):
+            for a, b in self._star.pairs:
+                steps, exact = measure(sums[a], sums[b])
+                certainty = Certainty.EXACT if exact else Certainty.UPPER_BOUND
+                found.append(Reach(self._terms.lattice.length(steps), certainty, self._place(kind, (a, b))))
+        worst = max(found, key=lambda reach: reach.length)
+        certain = all(reach.certainty == Certainty.EXACT for reach in found)
+        return Reach(worst.length, Certainty.EXACT if certain else Certainty.UPPER_BOUND, worst.witness)
+
+    def _gap(self, mu: AnySum, nu: AnySum) -> tuple[float, bool]:
+        """Return W_∞ in steps, and whether it is exact."""
+        if isinstance(mu, Dense) and isinstance(nu, Dense):
+            gap = mu.winf(nu, self._terms.lattice.error(self._star.rows))
+            return gap.length, gap.least == gap.most
+        distance = winf(_as_law(mu), _as_law(nu))
+        return float(distance), distance.certainty == Certainty.EXACT
+
+    @property
+    def _faint(self) -> bool:
+        return any(isinstance(law, Dense) and law.faint for sums in self._sums for law in sums.values())
+
+    def span(self, norm: float) -> Reach:
+        """Return the farthest two answers that two secrets allow (M7): exactly for one answer, from above for more."""
+        if self.dimension > 1:
+            return self._span_of_vectors(norm)
+        ends = {value: self._ends(one) for value, one in self._star.given.items()}
+        found: list[Reach] = []
+        for a, b in self._star.pairs:
+            (low, high), (least, most) = ends[a], ends[b]
+            lengths = np.maximum(high - least, most - low)
+            kind = max(range(len(lengths)), key=lengths.__getitem__)
+            found.append(Reach(float_above(lengths[kind]), Certainty.EXACT, self._place(kind, (a, b))))
+        return max(found, key=lambda reach: reach.length)
+
+    def _span_of_vectors(self, norm: float) -> Reach:
+        rows = Rows.of(self._statistic, self._domain, first=False)
+        parts = [(rows.weights, np.bincount(rows.kinds))]
+        if self._star.alone:
+            parts = [(column[:, None], np.ones(1, dtype=np.intp)) for column in rows.weights.T]
+        length = max(group_movement(weights, counts, rows.tables, norm) for weights, counts in parts)
+        return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
+
+    def _ends(self, given: Given) -> tuple[Array, Array]:
+        """Return the least and the largest answer that a secret value allows, for each kind of its row; exactly."""
+        least, most = list[Array](), list[Array]()
+        for c in np.flatnonzero(given.classes > 0).tolist():
+            reached = self._terms.exact[:, 0, self._star.rows[c] > 0]
+            own = reached if given.own is None else self._terms.exact[:, 0, given.own[c] > 0]
+            for found, others, end in (
+                (least, reached.min(axis=1), own.min(axis=1)),
+                (most, reached.max(axis=1), own.max(axis=1)),
+            ):
+                total = (others * self._terms.counts).sum()
+                found.append(end if self._star.alone else total - others + end)
+        return np.min(least, axis=0), np.max(most, axis=0)
+
+    def __len__(self) -> int:
+        """Return how many pairs there are."""
+        return len(self._star.pairs) * (1 if self._star.of_group else len(self._terms.counts))
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        """Return one pair."""
+        return self._every[place]
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Give all pairs."""
+        return iter(self._every)
+
+    @cached_property
+    def _every(self) -> list[Pair]:
+        """List the pairs, once for all rows of one weight."""
+        found: list[Pair] = []
+        for kind, sums in enumerate(self._sums):
+            own = kind if self._star.alone else None
+            laws = {value: self._terms.lattice.placed(_as_law(law), own) for value, law in sums.items()}
+            found += [self._pair(laws[a], laws[b], kind, (a, b)) for a, b in self._star.pairs]
+        return found
+
+    @cached_property
+    def _sums(self) -> list[dict[Label, AnySum]]:
+        """The laws of the whole numbers behind the answers, by kind of the secret's row and by secret value.
+
+        Rational masses too long to carry become floats.
+        """
+        star, lattice = self._star, self._terms.lattice
+        if star.alone:
+            given = {value: one.own[0] for value, one in star.given.items() if one.own is not None}
+            kinds = range(len(self._terms.counts))
+            return [{value: lattice.alone(kind, own) for value, own in given.items()} for kind in kinds]
+        if star.rows.dtype == object and lattice.work(star.rows, each=not star.of_group) > 1:
+            star = star.as_floats()
+        lattice.check(star.rows, each=not star.of_group)
+        if star.of_group:
+            totals = [lattice.total(masses) for masses in star.rows]
+            used = {value: np.flatnonzero(one.classes > 0).tolist() for value, one in star.given.items()}
+            return [{v: mixed([totals[c] for c in used[v]], one.classes[used[v]]) for v, one in star.given.items()}]
+        others = [lattice.others(masses) for masses in star.rows]
+        return [
+            {value: self._given_row(one, [sums[kind] for sums in others], kind) for value, one in star.given.items()}
+            for kind in range(len(self._terms.counts))
+        ]
+
+    def _given_row(self, given: Given, others: Sequence[AnySum], kind: int) -> AnySum:
+        """Return the law of the sum given a value of the secret of a row of one kind."""
+        if given.own is None:
+            raise InternalError("A row's secret without its row.", instead="reporting it")
+        used = np.flatnonzero(given.classes > 0).tolist()
+        own = [self._terms.lattice.row(kind, given.own[c]) for c in used]
+        return mixed([added(others[c], row) for c, row in zip(used, own, strict=True)], given.classes[used])
+
+    def _pair(self, mu: Law, nu: Law, kind: int, values: tuple[Label, Label]) -> Pair:
+        return Pair(mu, nu, self._star.prior, values, int(self._terms.first[kind]))
+
+    def _place(self, kind: int, values: tuple[Label, Label]) -> Place:
+        return Place(self.dimension, self._star.prior, values, int(self._terms.first[kind]))
+
+
+def _as_law(law: AnySum) -> Law:
+    return law.law() if isinstance(law, Dense) else law
+
+
+def _near(mu: AnySum, nu: AnySum, share: Fraction) -> tuple[float, bool]:
+    """Return the smallest z in steps, and whether it is exact."""
+    laws = [law.most() if isinstance(law, Dense) else law for law in (mu, nu)]
+    distance = near(laws[0], laws[1], share)
+    lost = any(isinstance(law, Dense) and law.faint for law in (mu, nu))
+    return float(distance), distance.certainty == Certainty.EXACT and not lost

@@ -1,0 +1,173 @@
+"""Nearness certified by draws from a simulation (M8); nothing else can be, W_∞ least of all."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn, final
+
+import numpy as np
+
+from pufferflow.bounds import Laws, Pair, Place, Reach
+from pufferflow.errors import InternalError, Refused
+from pufferflow.inference.implied import implied
+from pufferflow.law import Law
+from pufferflow.priors.simulator import Simulator
+from pufferflow.queries import Statistic
+from pufferflow.reading import decimal_reading, probability_below_one
+from pufferflow.rounding import UNIT, float_below
+from pufferflow.secrets import AnySecret, Derived, Secret
+from pufferflow.secrets.domain import Label
+from pufferflow.transport import Certainty, near
+
+
+@implied.register
+def _(prior: Simulator, statistic: Statistic, secret: AnySecret) -> Laws:
+    prior.check(secret)
+    if isinstance(secret, Derived):
+        pairs = secret.value_pairs(secret.values or ())
+        return SampledLaws(prior, statistic, pairs, [None])
+    if not isinstance(secret, Secret):
+        raise InternalError("A simulator was asked about a secret it had refused.", instead="reporting it")
+    return SampledLaws(prior, statistic, secret.value_pairs(), _rows(prior, statistic))
+
+
+def _rows(prior: Simulator, statistic: Statistic) -> list[int | None]:
+    """Return the rows to draw: all of them, or one of each weight where rows are exchangeable."""
+    if not prior.exchangeable:
+        return list(range(statistic.size))
+    _, first = np.unique(statistic.weights, axis=1, return_index=True)
+    return sorted(first.tolist())
+
+
+def slack(draws: int, confidence: float, pairs: int) -> float:
+    """Return by how much δ grows from empirical laws to true ones, for all pairs at once, rounded up (M8).
+
+    √(ln(1/β)·(1/n + 1/n)/2) with β = (1 − confidence)/pairs: McDiarmid's inequality, of one order of each pair; what
+    couplings leave unmatched is the same for the other.
+
+    >>> round(slack(100_000, 0.999, pairs=1), 5)
+    0.00831
+    """
+    share = float_below(1 - decimal_reading(confidence)) / pairs
+    return math.sqrt(-math.log(share) / draws) * (1 + 8 * UNIT)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """For which δ and norm draws were made, and what they said."""
+
+    delta: Fraction
+    norm: float
+    reach: Reach
+
+
+@final
+class SampledLaws(Laws):
+    """Laws that only draws are known of. They answer one question, once: how near all pairs are for one δ.
+
+    M8 holds for a δ that was fixed before the draws. So the draws are made when δ is asked, and another δ (or norm)
+    asked of the same laws is refused: choosing among several answers would take more than the confidence stated.
+    """
+
+    def __init__(
+        self, prior: Simulator, statistic: Statistic, pairs: list[tuple[Label, Label]], rows: list[int | None]
+    ) -> None:
+        self._prior, self._statistic, self._pairs, self._rows = prior, statistic, pairs, rows
+        self._drawn: _Drawn | None = None
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+        return self._statistic.answers
+
+    @property
+    def certainty(self) -> Certainty:
+        """An upper bound, with the prior's confidence."""
+        return Certainty.UPPER_BOUND
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the largest z at which the empirical laws of a pair are (z, delta − slack)-near: true ones are too."""
+        probability_below_one(delta, "delta")
+        share = decimal_reading(delta)
+        if self._drawn is None:
+            self._drawn = _Drawn(share, norm, self._reach(share, norm))
+        if (self._drawn.delta, self._drawn.norm) != (share, norm):
+            raise Refused(
+                f"The draws were made for delta={float(self._drawn.delta):g} in one norm; a certificate by draws holds "
+                "for what was fixed before them.",
+                allowed="one delta, and one norm, for each set of draws",
+                instead="pf.laws(scenario, query) once more, for new draws",
+            )
+        return self._drawn.reach
+
+    def winf(self, norm: float) -> Reach:
+        """Refuse."""
+        del norm
+        raise _no_list()
+
+    def least_winf(self, norm: float) -> Reach:
+        """Return that none is known."""
+        del norm
+        return Reach(0.0, Certainty.UPPER_BOUND, self._place(self._rows[0], self._pairs[0]))
+
+    def span(self, norm: float) -> Reach:
+        """Refuse."""
+        del norm
+        raise _no_list()
+
+    def __len__(self) -> int:
+        """Return how many pairs there are."""
+        return len(self._pairs) * len(self._rows)
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        """Refuse."""
+        raise _no_list()
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Refuse."""
+        raise _no_list()
+
+    def _reach(self, delta: Fraction, norm: float) -> Reach:
+        """Draw under every value of the secret, and compare."""
+        extra = slack(self._prior.draws, self._prior.confidence, len(self))
+        left = delta - Fraction(extra)
+        if left < 0:
+            self._too_few(delta)
+        rng = np.random.default_rng(self._prior.seed)
+        found: list[Reach] = []
+        for row in self._rows:
+            values = dict.fromkeys(value for pair in self._pairs for value in pair)
+            laws = {value: self._law(value, row, rng) for value in values}
+            for a, b in self._pairs:
+                length = float(near(laws[a], laws[b], left, norm))
+                found.append(Reach(length, Certainty.UPPER_BOUND, self._place(row, (a, b))))
+        return max(found, key=lambda reach: reach.length)
+
+    def _law(self, value: Label, row: int | None, rng: np.random.Generator) -> Law:
+        drawn = self._prior.sample(value, row, self._statistic, rng)
+        points, counts = np.unique(drawn[:, 0] if self.dimension == 1 else drawn, axis=0, return_counts=True)
+        return Law.empirical(points, counts=counts)
+
+    def _too_few(self, delta: Fraction) -> NoReturn:
+        """Refuse a δ that so many draws cannot certify."""
+        one = slack(1, self._prior.confidence, len(self))
+        needed = "no number is enough for delta=0" if not delta else f"more than {(one / float(delta)) ** 2:.2g}"
+        raise Refused(
+            f"{self._prior.draws} draws for each value of the secret cannot certify delta={float(delta):g} for "
+            f"{len(self)} pairs with confidence {self._prior.confidence:g}.",
+            allowed=f"as many draws as it takes: {needed}",
+            instead="a larger delta, or a prior whose laws can be worked out",
+        )
+
+    def _place(self, row: Any, pair: tuple[Label, Label]) -> Place:
+        return Place(self.dimension, self._prior, pair, 0 if row is None else row)
+
+
+def _no_list() -> Refused:
+    return Refused(
+        "Laws of a pf.Simulator, of which only draws are known: W_∞, spans and losses of samples bound nothing.",
+        allowed="bound=pf.GAWM(delta), for a promise with room for delta",
+        instead="pf.Approx(epsilon, delta=0.05) with bound=pf.GAWM(0.05), or a prior whose laws can be worked out",
+    )

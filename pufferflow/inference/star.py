@@ -1,0 +1,164 @@
+"""A hidden class and the rows that share it: what outputs tell of a secret, for any noise (M20 on a star)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.bounds import Place, Walk
+from pufferflow.errors import Refused
+from pufferflow.inference.transfer import Rows
+from pufferflow.messages.chain import Floats
+from pufferflow.messages.star import between, of_all, of_class, of_others
+from pufferflow.messages.stretches import Whole
+from pufferflow.noise import Noise
+from pufferflow.priors.probabilities import Array
+from pufferflow.rounding import UNIT
+from pufferflow.secrets.domain import Label
+
+_MOST_KINDS = 64
+_FINE = 16
+_MOST_STATES = 128
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What one value of the secret says: the law of the class, and of its own row's point in each class.
+
+    `own` has the shape (classes, points); it is None if the secret is no row's, but the whole group's.
+    """
+
+    classes: Array
+    own: Array | None
+
+    @property
+    def point(self) -> int | None:
+        """The point that the secret's row then has for certain, if it has one."""
+        if self.own is None:
+            return None
+        possible = np.flatnonzero((self.own[self.classes > 0] > 0).any(axis=0))
+        return int(possible[0]) if len(possible) == 1 else None
+
+    def as_floats(self) -> "Given":
+        """Return the same with floats."""
+        return Given(_floats(self.classes), None if self.own is None else _floats(self.own))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Star:
+    """A hidden class with the laws of a row given each, of shape (classes, points), and what each secret value says.
+
+    With a single class rows are independent; then the others may be left out, each row standing `alone` (M2).
+    """
+
+    rows: Array
+    given: Mapping[Label, Given]
+    pairs: Sequence[tuple[Label, Label]]
+    prior: Any
+    alone: bool = False
+
+    @property
+    def of_group(self) -> bool:
+        """Whether the secret is the whole group's."""
+        return next(iter(self.given.values())).own is None
+
+    def as_floats(self) -> "Star":
+        """Return the same with floats."""
+        given = {value: one.as_floats() for value, one in self.given.items()}
+        return Star(_floats(self.rows), given, self.pairs, self.prior, self.alone)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StarWalk(Walk):
+    """Rows that share a hidden class: those of kind j move answers by `shifts[j, :, e, f]` between points e and f."""
+
+    star: Star
+    shifts: Floats
+    counts: Whole
+    first: Whole
+    answers: int
+
+    @classmethod
+    def of(cls, star: Star, rows: Rows) -> "StarWalk":
+        """Return the walk of some rows; of many different weights those near each other count as the larger."""
+        weights = _rounded_up(np.abs(rows.weights))
+        distinct, back = np.unique(weights, axis=1, return_inverse=True)
+        kinds = back.reshape(-1)[rows.kinds]
+        _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+        alike = Rows(rows.positions, distinct, kinds, rows.tables, None)
+        return cls(star, alike.shifts, counts.astype(np.intp), first.astype(np.intp), len(rows.tables))
+
+    @property
+    def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """How many answers there are."""
+        return self.answers
+
+    @property
+    def reach(self) -> float:
+        """The largest sum, over the answers, of the movements by one row."""
+        return float(self.shifts.sum(axis=1).max(initial=0.0))
+
+    def loss(self, noise: Noise) -> tuple[float, Place]:
+        """Return the largest of ℓ_r + g_post(D), D what the other rows tell of the class (M20); the worse order."""
+        pairs = [pair for a, b in self.star.pairs for pair in ((a, b), (b, a))]
+        if noise.scale == 0 and self.shifts.any():
+            return math.inf, self._place(0, pairs[0])
+        losses = np.asarray(noise.pure(self.shifts)).sum(axis=1) * (1 + self.shifts.shape[1] * UNIT)
+        told = of_class(self.star.rows, losses)
+        if self.star.of_group:
+            found = self._between(pairs, of_all(told, self.counts))[None]
+        else:
+            others = of_others(told, self.counts)
+            found = np.array([self._of_row(pairs, losses[j], others[j]) for j in range(len(losses))])
+        kind, pair = np.unravel_index(int(found.argmax()), found.shape)
+        return float(found[kind, pair]), self._place(int(kind), pairs[pair])
+
+    def _between(self, pairs: Sequence[tuple[Label, Label]], limits: Floats) -> Floats:
+        tops, bottoms = (np.array([self.star.given[pair[side]].classes for pair in pairs]) for side in (0, 1))
+        return between(tops, bottoms, limits)
+
+    def _of_row(self, pairs: Sequence[tuple[Label, Label]], losses: Floats, others: Floats) -> Floats:
+        """Return what is told of a row's secret: by itself, if its points are known, and by the others."""
+        points = [(self.star.given[a].point, self.star.given[b].point) for a, b in pairs]
+        if all(point is not None for both in points for point in both):
+            own = np.array([losses[a, b] for a, b in points])
+            return (own + self._between(pairs, others)) * (1 + UNIT)
+        return self._jointly(pairs, losses, others)
+
+    def _jointly(self, pairs: Sequence[tuple[Label, Label]], losses: Floats, others: Floats) -> Floats:
+        """Return the same with class and point as one state, whose limits add up."""
+        laws = {
+            v: (one.classes[:, None] * one.own).ravel() for v, one in self.star.given.items() if one.own is not None
+        }
+        used = np.flatnonzero(np.any(list(laws.values()), axis=0))
+        if len(used) > _MOST_STATES:
+            raise Refused(
+                f"Messages between {len(used)} combinations of a shared class and a row's value.",
+                allowed=f"at most {_MOST_STATES} of them",
+                instead="bound=pf.GWM(), or a table with fewer values",
+            )
+        classes, points = np.divmod(used, losses.shape[0])
+        limits = others[np.ix_(classes, classes)] + losses[np.ix_(points, points)]
+        tops, bottoms = (np.array([laws[pair[side]][used] for pair in pairs]) for side in (0, 1))
+        return between(tops, bottoms, limits * (1 + UNIT))
+
+    def _place(self, kind: int, pair: tuple[Label, Label]) -> Place:
+        return Place(self.dimension, self.star.prior, pair, int(self.first[kind]))
+
+
+def _floats(masses: Array) -> Floats:
+    return masses.astype(np.float64)
+
+
+def _rounded_up(weights: Floats) -> Floats:
+    """Return weights of at most about 64 kinds; where there are more, each is raised by up to 4.5 %, never lowered."""
+    if len(np.unique(weights, axis=1).T) <= _MOST_KINDS:
+        return weights
+    with np.errstate(divide="ignore"):
+        powers = np.exp2(np.ceil(np.log2(weights) * _FINE) / _FINE)
+    return np.where(weights > 0, np.maximum(powers, weights), 0.0)

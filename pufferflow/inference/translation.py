@@ -1,0 +1,213 @@
+"""How far answers move if the rows of a group are translated with the value of one of them (M15, M16, M14)."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from pufferflow.inference.crossing import Jumps
+from pufferflow.inference.moved import Movement
+from pufferflow.inference.question import Floats, Question, Whole, norms_above, products
+from pufferflow.priors.covariance import Covariance
+from pufferflow.rounding import UNIT, lifted
+from pufferflow.secrets import Interval
+from pufferflow.transport import Certainty
+
+_NOT_CERTAIN = 1 - 1e-9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """Rows that move with a secret one by c_ri·v, or less where values are read into the domain (M15).
+
+    On an interval each row moves by a share of its translation, from nothing to all: one answer by at most
+    max(Σ(w_r v_r)⁺, Σ(w_r v_r)⁻), each term at most |w_r|·(high − low). In classes it may cross borders either way.
+    Movements of several answers are bounded one by one, and in classes also row by row.
+    """
+
+    question: Question
+    covariance: Covariance
+
+    @cached_property
+    def places(self) -> Floats:
+        """Where secrets are."""
+        return np.zeros(1) if self.question.first else self.covariance.places(self.question.positions)
+
+    @cached_property
+    def rows(self) -> Whole:
+        """The row that is at each place, −1 if it is not asked about; in classes of values with places between rows."""
+        positions = self.question.positions
+        found = np.minimum(np.searchsorted(positions, self.places), len(positions) - 1)
+        asked = np.where(positions[found] == self.places, found, -1)
+        if self.question.first or isinstance(self.question.domain, Interval):
+            return asked
+        between = self.covariance.between(positions, np.zeros((1, len(positions))), 0.0)
+        return np.concatenate([asked, np.full(between.shape[1], -1)])
+
+    @cached_property
+    def steps(self) -> Floats:
+        """How far each answer moves with the secret at each place: shape (answers, places)."""
+        if isinstance(self.question.domain, Interval):
+            return self._on_interval(self.question.domain)
+        weights = np.abs(self.question.weights)
+        own = products(weights, self.question.differences.max(axis=1, keepdims=True))
+        others = np.zeros((len(weights), len(self.rows)))
+        for heights, level in self._levels(self.jumps.of_answers):
+            others += self._reached(weights * heights[:, None], level)
+        return plus(self._at_places(own), self._rounded(others))
+
+    @cached_property
+    def jumps(self) -> Jumps:
+        """What movements between classes do."""
+        return Jumps.of(self.question)
+
+    def lengths(self, norm: float) -> Floats:
+        """Return how far all answers together move in a norm, for each place."""
+        whole = norms_above(self.steps, norm)
+        kinds = None if isinstance(self.question.domain, Interval) else self.jumps.of_kinds(norm)
+        if kinds is None:
+            return whole
+        kind_of = self.question.kinds[2]
+        own = self.question.own(norm)[0][kind_of][None]
+        others = np.zeros((1, len(self.rows)))
+        for heights, level in self._levels(kinds):
+            others += self._reached(heights[kind_of][None], level)
+        return np.minimum(whole, plus(self._at_places(own), self._rounded(others))[0])
+
+    def movement(self) -> Movement:
+        """Return the farthest movement over all places and pairs of values."""
+        lengths = self.lengths(1)
+        place = int(lengths.argmax())
+        row = int(self.rows[place])
+        certainty = Certainty.EXACT if self._attained(place) else Certainty.UPPER_BOUND
+        witness = self.question.farthest[1], row if row >= 0 else None
+        if self.question.answers == 1:
+            return Movement.of_one(float(lengths[place]), certainty, *witness)
+        return Movement(self.steps.max(axis=1), lambda norm: float(self.lengths(norm).max()), certainty, *witness)
+
+    def _on_interval(self, domain: Interval) -> Floats:
+        """Return the larger sum of either sign; the row itself counts on its own side."""
+        tables, positions = self.question.tables, self.question.positions
+        rises = tables[:, 1:] - tables[:, :1]
+        ends = products(self.question.weights, rises * (1 + 2 * UNIT) if (rises != np.rint(rises)).any() else rises)
+        signed = np.copysign(ends, self.question.weights * np.sign(rises))
+        distance = self.question.farthest[0]
+        share = min(distance / domain.width * (1 + 4 * UNIT), 1.0)
+        cap = 1 / share * (1 + 2 * UNIT)
+        if self.question.first:
+            sides = self.covariance.sides_at(self.places, positions, signed, cap)
+        else:
+            sides = self.covariance.sides(positions, signed, cap)
+        up, down = (side if share == 1 else lifted(side * share, 2 * UNIT) for side in sides)
+        own = products(self.question.weights, self.question.differences.max(axis=1, keepdims=True))
+        plus_side, minus_side = np.where(signed > 0, own, 0.0), np.where(signed < 0, own, 0.0)
+        return np.maximum(plus(self._at_places(plus_side), up), plus(self._at_places(minus_side), down))
+
+    def _levels(self, heights: Floats) -> list[tuple[Floats, float]]:
+        """Return by how much more φ can jump from level to level, and the correlation that takes."""
+        distance = self.question.farthest[0]
+        more = np.diff(heights, axis=-1, prepend=0.0)
+        more = np.where(more > 0, np.nextafter(more, np.inf), 0.0) if (heights != np.rint(heights)).any() else more
+        levels = self.jumps.gaps / distance * (1 - 16 * UNIT)
+        return [(more[..., k], float(level)) for k, level in enumerate(levels) if more[..., k].any()]
+
+    def _reached(self, heights: Floats, level: float) -> Floats:
+        if self.question.first:
+            return self.covariance.reached_at(self.places, self.question.positions, heights, level)
+        asked = self.covariance.reached(self.question.positions, heights, level)
+        return np.concatenate([asked, self.covariance.between(self.question.positions, heights, level)], axis=1)
+
+    def _at_places(self, values: Floats) -> Floats:
+        return np.where(self.rows >= 0, values[:, self.rows], 0.0)
+
+    def _rounded(self, sums: Floats) -> Floats:
+        """Return sums over levels rounded up, with the products in them; those of whole numbers are exact."""
+        numbers = self.question.weights, self.question.tables
+        if all((one == np.rint(one)).all() for one in numbers) and float(sums.max(initial=0.0)) < 2.0**52:
+            return sums
+        return lifted(sums, 2 * (len(self.jumps.gaps) + 4) * UNIT)
+
+    def _attained(self, place: int) -> bool:
+        """Say whether the one answer's laws do move so far: no other row moves, or one that is free to.
+
+        Then the answer grows or falls with that row, so the translation is the quantile coupling; and a Gaussian with a
+        variance above 0 is somewhere where the reading lets it move all the way, and somewhere where it stays.
+        """
+        positions, at = self.question.positions, self.places[[min(place, len(self.places) - 1)]]
+        if self.question.answers > 1 or place >= len(self.places) or not np.isfinite(at[0]):
+            return False
+        above, below = (side[0] for side in self.covariance.toward(at, positions))
+        moves = (self.question.weights[0] != 0) & (positions != at[0]) & (above + below > 0)
+        if not moves.any():
+            return True
+        if moves.sum() > 1 or not self.covariance.known or not isinstance(self.question.domain, Interval):
+            return False
+        other = int(moves.argmax())
+        back = np.add(*self.covariance.toward(positions[[other]], at))[0, 0]
+        row = int(self.rows[place])
+        own = np.zeros(1) if row < 0 else self.question.weights[0, [row]]
+        aligned = own[0] * self.question.weights[0, other] * (above - below)[other] >= 0
+        alone = self.steps[0, place] == products(own, self.question.differences.max(keepdims=True)[0])[0]
+        return bool((aligned or alone) and (above + below)[other] * back < _NOT_CERTAIN)
+
+
+def plus(own: Floats, others: Floats) -> Floats:
+    """Return sums, rounded up only where there is something to add."""
+    total = own + others
+    whole = (total == np.rint(total)) & (others == np.rint(others)) & (total < 2.0**52)
+    return np.where((others == 0) | whole & (own == np.rint(own)), total, np.nextafter(total, np.inf))
+
+
+def by_shares(question: Question, shares: Floats) -> Movement:
+    """Return the movement if row r moves by at most shares[r] times the secret's difference, whichever way (M14)."""
+    distance, pair = question.farthest
+    weights = np.abs(question.weights)
+    start = question.positions == 0
+    own = products(weights[:, start], question.differences.max(axis=1, keepdims=True)).sum(axis=1)
+    rest = weights[:, ~start], shares[~start]
+    others = _on_interval(question, *rest) if isinstance(question.domain, Interval) else _in_classes(question, *rest)
+    steps = plus(own, others)
+    alone = int((weights > 0).sum()) <= 1 and (
+        isinstance(question.domain, Interval) or bool(start[weights[0] > 0].all())
+    )
+    certainty = Certainty.EXACT if alone and question.answers == 1 else Certainty.UPPER_BOUND
+    row = int(start.argmax()) if start.any() else None
+    if question.answers == 1:
+        return Movement.of_one(float(steps[0]), certainty, pair, row)
+    return Movement(steps, lambda norm: _length(question, steps, shares, distance, norm), certainty, pair, row)
+
+
+def _on_interval(question: Question, weights: Floats, shares: Floats) -> Floats:
+    reach = question.differences.max(axis=1, keepdims=True)
+    return _total(products(products(weights, reach), shares[None]))
+
+
+def _in_classes(question: Question, weights: Floats, shares: Floats) -> Floats:
+    jumps = Jumps.of(question)
+    level = jumps.level(shares * question.farthest[0])
+    return _total(products(weights, jumps.of_answers[:, level]))
+
+
+def _total(terms: Floats) -> Floats:
+    """Return sums of terms ≥ 0, rounded up."""
+    total = terms.sum(axis=-1)
+    whole = bool((terms == np.rint(terms)).all()) and float(terms.sum()) < 2.0**52
+    alone = (terms > 0).sum(axis=-1) <= 1
+    return np.where(whole | alone, total, lifted(total, (terms.shape[-1] + 2) * UNIT))
+
+
+def _length(question: Question, steps: Floats, shares: Floats, distance: float, norm: float) -> float:
+    """Return the norm of the answers' movements; in classes also the sum of the rows' movements, if that is less."""
+    whole = float(norms_above(steps, norm))
+    if isinstance(question.domain, Interval):
+        return whole
+    jumps = Jumps.of(question)
+    kinds = jumps.of_kinds(norm)
+    if kinds is None:
+        return whole
+    start, kind_of = question.positions == 0, question.kinds[2]
+    own = question.own(norm)[0][kind_of]
+    each = np.where(start, own, kinds[kind_of, jumps.level(shares * distance)])
+    return min(whole, float(_total(each[None])[0]))
