@@ -20,8 +20,9 @@ from pufferflow.transport import Certainty, footing, line
 from pufferflow.transport.gathering import MOST_PAIRS
 from pufferflow.transport.plan import all_differences
 
-_MOST_TRIED = 250_000
-"""How many pairs of atoms are worth a transport problem where the quantile coupling is good but not optimal."""
+_MOST_TRIED = 2_000_000
+"""How many pairs of atoms, of all laws together, are worth a transport problem where the quantile coupling is good."""
+_MOST_TRIED_EACH = 250_000
 
 
 @final
@@ -48,15 +49,17 @@ class DAGWM(Bound):
         gaussian = [pair for pair in pairs if isinstance(pair.mu, GaussianLaw)]
         finite = [pair for pair in pairs if not isinstance(pair.mu, GaussianLaw)]
         parts: list[Part] = [*GWM().parts(gaussian, noise)] if gaussian else []
-        return parts + [TransportPart(pair, noise) for pair in finite]
+        tried = min(_MOST_TRIED_EACH, _MOST_TRIED // max(len(finite), 1))
+        return parts + [TransportPart(pair, noise, tried) for pair in finite]
 
 
 @final
 class TransportPart(Part):
     """One pair of finite laws, with its quantile coupling on R, and POT's where that is not known to be the best."""
 
-    def __init__(self, pair: Pair, noise: Noise) -> None:
+    def __init__(self, pair: Pair, noise: Noise, tried: int = _MOST_TRIED_EACH) -> None:
         self.pair = pair
+        self._tried = tried
         self.ball = ball_of(pair, noise)
         self.plan = line.plan(*finite_laws(pair)) if pair.dimension == 1 else None
         self.sensitivity = self.ball.radius
@@ -138,7 +141,7 @@ class TransportPart(Part):
         found, count = math.inf, len(mu) * len(nu)
         if self.plan is not None:
             found = self.plan.price(cost(self._sign(pair) * self.plan.differences))
-        if (self.plan is not None and (optimal or count > _MOST_TRIED)) or count > MOST_PAIRS:
+        if (self.plan is not None and (optimal or count > self._tried)) or count > MOST_PAIRS:
             return found
         from pufferflow.transport import emd  # POT takes longer to load than everything else here together
 

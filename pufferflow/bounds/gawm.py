@@ -10,7 +10,8 @@ from pufferflow.bounds.bound import BallPart, Bound
 from pufferflow.bounds.laws import as_laws
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import Refused
-from pufferflow.noise import Noise
+from pufferflow.guarantees import Guarantee
+from pufferflow.noise import Family, Noise
 from pufferflow.reading import probability_below_one
 from pufferflow.rounding import UNIT
 
@@ -50,3 +51,12 @@ class GAWM(Bound):
         extra = -math.log1p(-own) * (1 + 4 * UNIT) if self.as_printed else 0.0
         reach = laws.near(self.delta, norm_for(noise, self.norm, laws.dimension))
         return [replace(ball(reach, unbounded), own_delta=own, extra=extra)]
+
+    def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
+        """Return the scale that hides the movement of the pairs that are quickly looked at."""
+        reach = as_laws(pairs).least_near(self.delta, family(1.0).norm)
+        if reach.length in (0.0, math.inf):
+            return 0.0
+        own = probability_below_one(self.delta, "delta")
+        part = BallPart(reach.length, reach.certainty, reach.witness, own)
+        return part.least_scale(family, guarantee)

@@ -3,7 +3,7 @@
 import abc
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast, final
 
 import numpy as np
@@ -63,6 +63,11 @@ class Laws(Sequence[Pair], abc.ABC):
         """Return a movement that the largest W_∞ is not below, if one is quickly known."""
         del norm
         return Reach(0.0, Certainty.UPPER_BOUND, self[0])
+
+    def least_near(self, delta: float, norm: float) -> Reach:
+        """Return a z that the largest one at which a pair is (z, delta)-near is not below, if one is quickly known."""
+        del delta
+        return replace(self.least_winf(norm), length=0.0)
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the largest z at which a pair is (z, delta)-near."""

@@ -56,7 +56,7 @@ class ChainWalk(Walk):
         return float(self.shifts.sum(axis=1).max(initial=0.0))
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
-        """Return the largest of B_t + ℓ_t + F_t (M20); losses of a row add over answers, whose noises are independent."""
+        """Return the largest of B_t + ℓ_t + F_t (M20); a row's losses add over answers with noises of their own."""
         losses = np.asarray(noise.pure(self.shifts)).sum(axis=1)
         if not np.isfinite(losses).all():  # no noise, or one without a pure loss
             return math.inf, self.place(0, self.secrets.pairs[0].tolist())

@@ -1,8 +1,9 @@
 """Reading what is asked for: the family of noises, the bounds, the kind of promise."""
 
+import math
 from typing import Any, cast
 
-from pufferflow.bounds import DAGWM, GAWM, GWM, Bound, Kantorovich, Messages
+from pufferflow.bounds import DAGWM, GAWM, GWM, Bound, Group, Kantorovich, Messages
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, RenyiCurve
 from pufferflow.noise import Family, Noise
@@ -22,12 +23,12 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
     return cast(Family, noise)
 
 
-def read_bounds(bound: Any, guarantee: Guarantee) -> list[Bound]:
+def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
     """Return the bounds to try."""
     if isinstance(bound, Bound):
         return [bound]
     if isinstance(bound, str) and bound == "auto":
-        return _every_robust(guarantee)
+        return _every_robust(guarantee, noise)
     if isinstance(bound, list | tuple) and bound and all(isinstance(one, Bound) for one in cast(list[Any], bound)):
         return list(cast(list[Bound], bound))
     given = repr(bound) if isinstance(bound, str) else f"of type {type(cast(object, bound)).__name__}"
@@ -40,13 +41,22 @@ def read_bounds(bound: Any, guarantee: Guarantee) -> list[Bound]:
     )
 
 
-def _every_robust(guarantee: Guarantee) -> list[Bound]:
-    """Return the bounds worth trying for a promise that a slightly wrong prior does not break, the quick ones first."""
+def _every_robust(guarantee: Guarantee, noise: Noise) -> list[Bound]:
+    """Return the bounds worth trying for a promise that a slightly wrong prior does not break, the quick ones first.
+
+    Group privacy is always among them, so that there is an answer wherever there can be one.
+    """
     if isinstance(guarantee, Pure):
-        return [Messages(), GWM(), Kantorovich()]
+        return [Messages(), GWM(), Kantorovich(), Group()]
     if isinstance(guarantee, Approx | ApproxRenyi) and guarantee.delta > 0:
-        return [Messages(), DAGWM(), GAWM(guarantee.delta), GWM()]
-    return [Messages(), DAGWM(), GWM()]
+        return [Messages(), DAGWM(), GAWM(_left_out(guarantee, noise)), GWM(), Group()]
+    return [Messages(), DAGWM(), GWM(), Group()]
+
+
+def _left_out(guarantee: Approx | ApproxRenyi, noise: Noise) -> float:
+    """Return the share that GAWM may leave out: all of δ, or half where the noise itself needs some of it."""
+    needs = isinstance(guarantee, Approx) and math.isinf(noise.pure(1.0))
+    return guarantee.delta / 2 if needs else guarantee.delta
 
 
 def read_kind(kind: Any) -> Guarantee:

@@ -79,7 +79,8 @@ def calibrate(
             allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi",
             instead="pf.Pure(1.0)",
         )
-    family, bounds = read_family(noise, guarantee), read_bounds(bound, guarantee)
+    family = read_family(noise, guarantee)
+    bounds = read_bounds(bound, guarantee, family(1.0))
     found = [cheapest(laws, bounds, guarantee, family) for laws in pieces]
     scale = max(one for one, _ in found)
     chosen = [way for _, way in found]
@@ -124,5 +125,5 @@ def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bound | Sequence[Bound] 
         raise Misuse(
             "The noise is no noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
         )
-    bounds = read_bounds(bound, read_kind(kind))
+    bounds = read_bounds(bound, read_kind(kind), noise)
     return max(least_epsilon(laws, bounds, noise, kind) for laws in pieces)

@@ -1,7 +1,7 @@
 """Transfer along a Markov chain: the laws of sums by forward and backward steps (M18), and the chain itself (M20)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast, final
@@ -29,6 +29,7 @@ from pufferflow.transport import Certainty
 _MOST_LISTED = 20_000
 _MOST_MULTIPLE = 10**6
 _SLIGHT = 1e-9
+_QUICKLY = 500
 
 
 @implied.register
@@ -129,6 +130,11 @@ class ChainLaws(Laws):
         """The number of coordinates of the answer."""
         return len(self._rows.tables)
 
+    @property
+    def certainty(self) -> Certainty:
+        """With several initial laws every pair of their laws has to look alike, also where no mixture has both."""
+        return Certainty.EXACT if len(self._chain.initial) == 1 else Certainty.UPPER_BOUND
+
     def walks(self) -> Sequence[Walk]:
         """Return the chain with the movements of its rows."""
         both = np.concatenate([self._pairs, self._pairs[:, ::-1]])
@@ -161,9 +167,22 @@ class ChainLaws(Laws):
         del norm
         if self.dimension > 1:
             return Reach(0.0, Certainty.UPPER_BOUND, self._place(0, self._pairs[0]))
-        middle = self._chain.length // 2 if self._rows.secret is None else int(self._rows.secret.argmax())
-        length = mean_difference(self._chain, self._sums.values, self._rows.kinds, middle, self._pairs)
+        length = mean_difference(self._chain, self._sums.values, self._rows.kinds, self._middle, self._pairs)
         return Reach(length * self._rows.unit * (1 - _SLIGHT), Certainty.UPPER_BOUND, self._place(0, self._pairs[0]))
+
+    def least_near(self, delta: float, norm: float) -> Reach:
+        """Return what one row in the middle of a chain that is not long asks for."""
+        if self.dimension > 1 or len(self._chain.initial) > 1 or self._chain.length > _QUICKLY:
+            return super().least_near(delta, norm)
+        middle = np.zeros(self._chain.length, dtype=np.bool_)
+        middle[self._middle] = True
+        found = self._reach(nearest(self._sums, self._pairs, delta, middle))
+        return found if found.certainty == Certainty.EXACT else replace(found, length=0.0)
+
+    @property
+    def _middle(self) -> int:
+        """A secret row that much hangs on."""
+        return self._chain.length // 2 if self._rows.secret is None else int(self._rows.secret.argmax())
 
     def __len__(self) -> int:
         """Return how many pairs there are."""

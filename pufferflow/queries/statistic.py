@@ -20,6 +20,7 @@ _WEIGHTS = "one finite weight for each row, or rows of them: one for each answer
 class Statistic:
     """Answers Σ_r weights[o, r] · φ_o(X_r) over the rows r of one correlated group, one for each o.
 
+    Every row of the group is one: those that are not asked about have weight 0, for their values are secret too.
     `weights` has one number for each row, or one row of them for each answer. `values` gives φ: numbers for the points
     of the domain in their order (the same for all answers, or a row for each), a mapping from value to number, or None
     for the value itself. On an interval φ is linear between its ends. `positions` tells where in its sequence each row

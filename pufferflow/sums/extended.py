@@ -1,11 +1,11 @@
 """Sums and products of positive numbers whose exponents no float holds; a mass of 1e−900 is as exact as any other (M8).
 
-A number is written on planes: Σ_l planes[l] · 2^(−900·l). Every float on a plane is 0 or at least 2^−450, and below
+A number is written on planes: Σ_l planes[l] · 2^(−640·l). Every float on a plane is 0, or at least 2^−450 and below
 2^480: two of them multiply within [2^−900, 2^960], and 2^20 such products add up, without underflow or overflow. So
 every sum of products of positive numbers keeps the relative accuracy of its operations, k·2^−53 for k of them, at any
 size; nothing is ever flushed to 0. Mixing by a stochastic kernel does not raise the largest entry of a plane (laws of
-the future) or its total (joint laws with the state), so planes stay below 2^480 for 2^30 entries. What sinks below
-2^−450 is moved a plane down by `settled`; it drops only what is below 2^−370 of the number it belongs to.
+the future) or its total (joint laws with the state), so planes stay below 2^480 for 2^30 entries. Before something
+sinks below 2^−450 all that is below 2^−200 moves a plane down. What that drops is below 2^−100 of its number.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,10 @@ import numpy as np
 
 from pufferflow.sums.statistic import Floats, Whole
 
-BITS = 900
+BITS = 640
 SPAN = 2.0**BITS
-LEAST = 2.0 ** (-BITS // 2)
+LEAST = 2.0**-450
+KEPT = 2.0**-200
 
 
 @final
@@ -30,16 +31,16 @@ class Masses:
 
 
 def settled(planes: Floats) -> Masses:
-    """Return the same numbers with each on one plane, where it is 0 or within [2^−450, 2^450); planes 0 may be larger.
+    """Return the same numbers with each on one plane, where it is 0 or at least 2^−200.
 
-    Entries may lie within [2^−930, 2^980] and on several planes.
+    Entries may be spread over several planes, and lie within [2^−930, 2^980].
     """
     kept: list[Any] = []
     rest, deeper, placed = planes[0], list(planes[1:]), np.zeros(planes.shape[1:], dtype=np.bool_)
     while deeper or not kept or rest.any():
         following = np.where(placed, 0.0, deeper.pop(0)) if deeper else np.zeros(1)
         whole = rest + following / SPAN
-        here = whole >= LEAST
+        here = whole >= KEPT
         placed |= here
         kept.append(np.where(here, whole, 0.0))
         rest = np.where(here, 0.0, rest) * SPAN + np.where(here, 0.0, following)
@@ -70,16 +71,20 @@ def shifted(law: Masses, by: Whole, span: int) -> Masses:
 
 
 def normalised(planes: Floats) -> Floats:
-    """Return one law of shape (L, N) divided by its total."""
+    """Return one law of shape (L, N) divided by its total; entries may then lie within [2^−930, 2^930]."""
     totals = planes.sum(axis=1)
     top = int(np.flatnonzero(totals)[0])
     total = totals[top] + (totals[top + 1] / SPAN if top + 1 < len(totals) else 0.0)
-    found = planes[top:] / total
-    return found if len(planes) == 1 else settled(found).planes
+    return planes[top:] / total
+
+
+def tight(planes: Floats) -> Floats:
+    """Return a law with each mass on one plane; on a single plane a normalised law is that already."""
+    return planes if len(planes) == 1 else settled(planes).planes
 
 
 def convolved(left: Floats, right: Floats) -> Floats:
-    """Return the law of a sum of two, given on planes (L, N) each; directly, since an FFT would lose small masses."""
+    """Return the law of a sum of two, given tight on planes (L, N); directly, since an FFT would lose small masses."""
     if len(left) == len(right) == 1:
         return np.convolve(left[0], right[0])[None]
     planes = np.zeros((len(left) + len(right) - 1, left.shape[1] + right.shape[1] - 1))

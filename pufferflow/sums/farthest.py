@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.sums.extended import Masses, convolved
+from pufferflow.sums.extended import Masses, convolved, tight
 from pufferflow.sums.lattice import Lattice, lattice
 from pufferflow.sums.levels import Gap, Levels, Yardstick, gap, holds, levels, within, yardstick
 from pufferflow.sums.sides import Sides
@@ -122,7 +122,7 @@ class _Look:
         for a, b in pairs:
             for state in (a, b):
                 if state not in laws:
-                    laws[state] = levels(convolved(before[state], after[state]), values[state], self._by)
+                    laws[state] = levels(convolved(tight(before[state]), tight(after[state])), values[state], self._by)
             if not self._best.holds(laws[a], laws[b]):
                 self._best.look(laws[a], laws[b], row, (a, b))
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.rounding import UNIT
-from pufferflow.sums.extended import BITS, settled
+from pufferflow.sums.extended import BITS, SPAN, tight
 from pufferflow.sums.statistic import Floats
 
 Ladder = npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ def yardstick(rows: int, states: int, points: int) -> Yardstick:
 @final
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """A law from point `low` to point `high`: the levels at low … high − 1, nondecreasing, and its masses on planes."""
+    """A law from point `low` to point `high`: the levels at low … high − 1, and its masses on planes."""
 
     ladder: Ladder
     low: int
@@ -75,20 +75,27 @@ def levels(planes: Floats, offset: int, by: Yardstick) -> Levels:
     masses = planes[:, first : last + 1]
     if first == last:
         return Levels(np.empty(0, dtype=np.int64), offset + first, offset + last, masses)
-    below = _positions(np.cumsum(masses, axis=1)[:, :-1], 0, by)
-    above = _positions(np.cumsum(masses[:, ::-1], axis=1)[:, -2::-1], -1, by)
-    ladder = np.maximum.accumulate(np.where(below <= above, below, -above))
-    return Levels(ladder, offset + first, offset + last, masses)
+    below = _positions(np.cumsum(masses, axis=1)[:, :-1], by)
+    above = _positions(np.cumsum(masses[:, ::-1], axis=1)[:, :-1], by)[::-1]
+    return Levels(np.where(below <= above, below, -above), offset + first, offset + last, masses)
 
 
-def _positions(tails: Floats, smallest: int, by: Yardstick) -> Ladder:
-    """Return positions in the ordering of floats, that of ½ being 0."""
-    if len(tails) == 1 and tails[0, smallest] >= 2.0 ** (-BITS // 2):
-        return (np.ascontiguousarray(tails[0]).view(np.int64) - _HALF) >> by.coarse
-    planes = settled(tails).planes
-    depth = (planes > 0).argmax(axis=0)
-    within = (planes.sum(axis=0).view(np.int64) - _HALF) >> by.coarse
-    return within - depth * (BITS << (52 - by.coarse))
+def _positions(tails: Floats, by: Yardstick) -> Ladder:
+    """Return the positions of rising sums in the ordering of floats, that of ½ being 0.
+
+    A sum is read on the first plane where it is not 0, with what the next two add; the third next adds less than 2^−500
+    of that, since entries are at most 2^1310 apart before planes are put in their places.
+    """
+    end = tails.shape[1]
+    found = np.empty(end, dtype=np.int64)
+    for depth, plane in enumerate(tails):
+        start = int(np.searchsorted(plane[:end], 0.0, side="right"))
+        value = plane[start:end].copy()
+        for more, deeper in enumerate(tails[depth + 1 : depth + 3], start=1):
+            value += deeper[start:end] / SPAN / SPAN ** (more - 1)
+        found[start:end] = ((value.view(np.int64) - _HALF) >> by.coarse) - depth * (BITS << (52 - by.coarse))
+        end = start
+    return found
 
 
 def within(mu: Levels, nu: Levels, steps: int, slack: int) -> bool:
@@ -125,8 +132,13 @@ def _needed(mu: Levels, nu: Levels, slack: int) -> int:
     """Return the least number of steps for which `_reaches` holds."""
     if not len(mu.ladder):
         return nu.high - mu.high
-    reached = np.searchsorted(nu.ladder, mu.ladder - slack) + (nu.low - mu.low)
+    reached = np.searchsorted(_rising(nu), _rising(mu) - slack) + (nu.low - mu.low)
     return max(int((reached - np.arange(len(reached))).max()), nu.high - mu.high)
+
+
+def _rising(law: Levels) -> Ladder:
+    """Return the levels as they rise; rounding may lower some by less than a tie, in the middle."""
+    return np.maximum.accumulate(law.ladder)
 
 
 def _untangled(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
@@ -147,7 +159,7 @@ def _untangled(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
 
 def _light(law: Levels, by: Yardstick) -> Ladder:
     """Return the levels at atoms that hardly move them."""
-    still = np.diff(law.ladder) <= 2 * by.ties
+    still = np.diff(_rising(law)) <= 2 * by.ties
     return law.ladder[1:][still & law.masses[:, 1:-1].any(axis=0)] if len(law.ladder) else law.ladder
 
 
@@ -162,7 +174,8 @@ def _tied(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> Ladder:
 
 def _same(mu: Levels, nu: Levels, by: Yardstick) -> bool:
     """Return whether every atom has the same mass in both laws, within rounding."""
-    if mu.low != nu.low or mu.masses.shape != nu.masses.shape:
+    left, right = tight(mu.masses), tight(nu.masses)
+    if mu.low != nu.low or left.shape != right.shape:
         return False
-    differences: Any = np.abs(mu.masses - nu.masses)
-    return bool((differences <= by.rounding * mu.masses).all())
+    differences: Any = np.abs(left - right)
+    return bool((differences <= by.rounding * left).all())

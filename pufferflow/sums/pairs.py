@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.errors import Misuse, Refused
 from pufferflow.law import Law
-from pufferflow.sums.extended import SPAN, convolved
+from pufferflow.sums.extended import SPAN, convolved, tight
 from pufferflow.sums.lattice import Lattice, lattice
 from pufferflow.sums.sides import Sides
 from pufferflow.sums.statistic import Flags, Floats, Sums, Whole, asked
@@ -84,7 +84,7 @@ class _Places:
 
     def law(self, row: int, state: int, before: Floats, after: Floats) -> Law:
         """Return the law of the sum given a state of a row, from what comes before and after it."""
-        planes = convolved(before, after)
+        planes = convolved(tight(before), tight(after))
         masses = sum((plane / SPAN**depth for depth, plane in enumerate(planes[:2])), np.zeros(planes.shape[1]))
         at = np.flatnonzero(planes.any(axis=0))
         if float(masses[at].min()) < _LEAST_MASS:

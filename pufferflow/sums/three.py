@@ -1,6 +1,7 @@
 """The three-term bound W_∞(past) + |v(a) − v(b)| + W_∞(future): past and future are independent given a row (M18)."""
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import final
 
 import numpy as np
@@ -15,9 +16,10 @@ from pufferflow.sums.statistic import Asked, Farthest, Flags, Floats, Sums, Whol
 Pair = tuple[int, int]
 FINE = 4000
 """How many points per row a lattice has that values are brought to."""
-_MOST_WORK = 6e10
+_MOST_WORK = 1.2e11
 _MOST_POINTS = 2_000_000
 _PASSES = 15
+_SAMPLE = 200
 _UNKNOWN = Gap(0, 0, 1)
 
 
@@ -36,8 +38,8 @@ def three_terms(sums: Sums, pairs: Whole, rows: Flags | None = None) -> Farthest
     found = affordable(sums, asked(sums, pairs, rows))
     if found is None:
         raise Refused(
-            f"The laws of a sum of {sums.length} rows have too many points to follow.",
-            allowed=f"about {_most_points(sums)} points for so many rows, states and probabilities",
+            f"The laws of a sum of {sums.length} rows have too many points, or too small masses, to follow row by row.",
+            allowed="about 20,000 rows of two states, fewer of more",
             instead="nearest with a delta, or messages (M20)",
         )
     return found
@@ -45,11 +47,23 @@ def three_terms(sums: Sums, pairs: Whole, rows: Flags | None = None) -> Farthest
 
 def affordable(sums: Sums, secrets: Asked) -> Farthest | None:
     """Return the largest three-term bound, on the exact lattice if there is one; None if that takes too long."""
-    most = _most_points(sums)
+    rows, states = sums.length, sums.chain.states
+    passes = rows * states * (states + _PASSES)
+    most = min(int(_MOST_WORK / passes), _MOST_POINTS)
     where = lattice(sums, most)
     if where.error:
-        where = lattice(sums, min(most, FINE * sums.length))
-    return bounded(sums, secrets, where) if where.size <= most else None
+        where = lattice(sums, min(most, FINE * rows))
+    if where.size > most or passes * where.size * _planes(sums, where) > _MOST_WORK:
+        return None
+    return bounded(sums, secrets, where)
+
+
+def _planes(sums: Sums, where: Lattice) -> float:
+    """Return on how many planes laws lie on average, judged by the last rows alone."""
+    rows = min(_SAMPLE, sums.length)
+    law = settled(next(islice(Sides(sums, where).futures_back(), rows - 1, None)).planes)
+    bits = BITS * (len(law.planes) - 1) - float(np.log2(law.least))
+    return 1 + 2 / 3 * bits / rows * sums.length / BITS
 
 
 def bounded(sums: Sums, secrets: Asked, where: Lattice) -> Farthest:
@@ -106,15 +120,4 @@ def possible(law: Masses) -> Flags:
 
 def conditional(planes: Floats) -> list[Floats]:
     """Return the law given each state, from joint or conditional ones; a state without mass has an empty one."""
-    if len(planes) > 1:
-        planes = settled(planes).planes
     return [normalised(law) if law.any() else law for law in planes.transpose(1, 0, 2)]
-
-
-def _most_points(sums: Sums) -> int:
-    """Return how many points the laws may have, by the number of passes over them."""
-    rows, states = sums.length, sums.chain.states
-    kernels = sums.chain.kernels
-    bits = -float(np.log2(np.min(kernels, initial=1.0, where=kernels > 0)))
-    planes = 1 + rows * bits / BITS
-    return min(int(_MOST_WORK / (rows * states * (states + _PASSES) * planes)), _MOST_POINTS)

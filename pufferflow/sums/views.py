@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.sums.extended import Masses, shifted
+from pufferflow.sums.extended import Masses, shifted, tight
 from pufferflow.sums.lattice import Lattice
 from pufferflow.sums.nearness import Search
 from pufferflow.sums.sides import Sides
@@ -109,8 +109,8 @@ class View:
 
 
 def visible(law: Masses) -> Floats:
-    """Return the law given each state, at [state, 0, s], without masses below 2^−450; they count as unmatched."""
-    return np.stack([planes[:1] for planes in conditional(law.planes)])
+    """Return the law given each state, at [state, 0, s], without masses below 2^−200; they count as unmatched."""
+    return np.stack([tight(planes)[:1] for planes in conditional(law.planes)])
 
 
 def _joint(before: Floats, after: Floats) -> Floats:
