@@ -138,6 +138,27 @@ class Scenario:
         """The step as it could be typed."""
         return step_in_words(self.step) if self.timed else str(self.step)
 
+    def check_frame(self, frame: pl.LazyFrame | pl.DataFrame) -> None:
+        """Check a private frame before any row of it is read: columns, types, and that no prior was fitted on it.
+
+        A prior that was fitted in this process on the same frame, or on a file that the frame scans, is refused.
+        """
+        if not isinstance(frame, pl.LazyFrame | pl.DataFrame):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Misuse(
+                f"The frame is of type {type(frame).__name__}.",
+                allowed="a Polars frame",
+                instead="pl.scan_parquet(file)",
+            )
+        for prior in self.priors:
+            origin = prior.provenance.origin
+            if origin is not None and origin.holds(frame):
+                raise Misuse(
+                    f"The prior was fitted on {prior.provenance.reference!r}, which is the private frame itself.",
+                    allowed="a prior that is declared, or fitted on other, public rows",
+                    instead='pf.Reference("a public survey", other_frame)',
+                )
+        self.check_schema(frame.collect_schema())
+
     def check_schema(self, schema: Mapping[str, Any]) -> None:
         """Check a frame's columns and types against the scenario; no row is read."""
         for column in (*self.sensitive, *self.public):

@@ -27,5 +27,5 @@ def test_misuse_is_a_value_error():
 @pytest.mark.parametrize("kind", KINDS)
 def test_errors_survive_pickling(kind):
     """An error from a worker process arrives with its three parts."""
-    error = pickle.loads(pickle.dumps(kind("a", allowed="b", instead="c")))  # noqa: S301 - our own bytes
+    error = pickle.loads(pickle.dumps(kind("a", allowed="b", instead="c")))
     assert (type(error), error.problem, error.allowed, error.instead) == (kind, "a", "b", "c")

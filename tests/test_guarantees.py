@@ -142,7 +142,7 @@ def test_promise_round_trips(promise):
     """A stored promise comes back equal, through JSON, pickle and its own repr, and hashes alike."""
     assert pf.Guarantee.from_json(promise.to_json()) == promise
     assert type(promise).from_json(promise.to_json()) == promise
-    assert pickle.loads(pickle.dumps(promise)) == promise  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(promise)) == promise
     assert eval(repr(promise), vars(pf)) == promise  # noqa: S307 - our own repr
     assert hash(pf.Guarantee.from_json(promise.to_json())) == hash(promise)
 

@@ -136,6 +136,25 @@ def test_a_frame_is_checked_by_its_schema_alone():
         labels.check_schema(pl.Schema(SCHEMA))
 
 
+def test_a_prior_fitted_on_the_private_frame_is_refused(tmp_path):
+    """The same frame, or a scan of the same file, is noticed before any row is read; another frame is not."""
+    rows = pl.DataFrame({"meter": [1] * 50, "hour": range(50), "level": [0, 0, 1, 1, 0] * 10})
+    rows.write_parquet(tmp_path / "private.parquet")
+    rows.write_parquet(tmp_path / "public.parquet")
+
+    def fitted(frame):
+        prior = pf.MarkovChain.fit(pf.Reference("a meter", frame), "level", "hour", domain=[0, 1])
+        return pf.Scenario(secret=SECRET, prior=prior, order_by="hour", within="meter")
+
+    private = pl.scan_parquet(tmp_path / "private.parquet")
+    for reference, frame in ((rows, rows), (private, private), (private, private.filter(pl.col("hour") > 3))):
+        with pytest.raises(pf.Misuse, match="private frame"):
+            fitted(reference).check_frame(frame)
+    fitted(pl.scan_parquet(tmp_path / "public.parquet")).check_frame(private)
+    with pytest.raises(pf.Misuse):
+        fitted(rows).check_frame("private.parquet")
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -69,7 +69,7 @@ def test_cauchy_noise_has_a_scale_not_a_rate():
 
 
 def test_cauchy_noise_in_three_dimensions():
-    """For d = 3, k = α = 2 the printed bound (.863) is below the loss of a shift along one axis and of the ball (1.216)."""
+    """For d = 3, k = α = 2 the printed bound, .863, is below the loss of a shift, 1.216 (M11)."""
     noise = pf.GeneralizedCauchy(1.0, k=2)
     each = noise.renyi(1.0 * math.sqrt(1 / 3) * math.sqrt(3), 2)  # coordinates of a vector of length √3
     assert 3 * noise.renyi(1.0, 2) > 0.863

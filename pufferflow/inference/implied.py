@@ -6,7 +6,7 @@ from pufferflow.bounds import Laws
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.priors import Prior
 from pufferflow.queries import Statistic
-from pufferflow.secrets import AnySecret, Domain
+from pufferflow.secrets import AnySecret, Derived, Domain
 
 
 @singledispatch
@@ -22,12 +22,18 @@ def implied(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws:
 
 
 def asked(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
-    """Return the column that a statistic asks about and its domain, as prior or secret declare it."""
+    """Return the column that a statistic asks about and its domain, as prior or secret declare it.
+
+    A statistic that names none asks about the only one there is beside the secret itself.
+    """
     known = dict(prior.columns)
     if secret.reads is not None and (not known or secret.reads[0] in known):
         known[secret.reads[0]] = secret.reads[1]
-    if statistic.column is None and len(known) == 1:
-        return next(iter(known.items()))
+    if statistic.column is None:
+        hidden = secret.name if isinstance(secret, Derived) else secret.reads and secret.reads[0]
+        others = {name: domain for name, domain in known.items() if name != hidden} or known
+        if len(others) == 1:
+            return next(iter(others.items()))
     if statistic.column not in known:
         named = "no column" if statistic.column is None else f"the column {statistic.column!r}"
         raise Misuse(

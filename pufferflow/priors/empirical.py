@@ -50,7 +50,7 @@ class Empirical(Prior):
         _check(counted, names, source.name)
         left_out = frame.height - used.height
         notes = (f"{left_out} rows without {names[0]} or {names[1]} were left out",) if left_out else ()
-        self._set(names, columns, counts, Provenance(source.name, used.height, digest_of(frame), notes))
+        self._set(names, columns, counts, Provenance(source.name, used.height, digest_of(frame), notes, source.origin))
 
     def _set(
         self, names: tuple[str, str], columns: Sequence[Any], counts: Sequence[int], provenance: Provenance

@@ -98,7 +98,7 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     diagnosis, memory = diagnose(sequences, transitions), second_step(sequences.counts, len(points))
     initial, settled = _initial(sequences, transitions)
     notes = (*sequences.notes, *_thin(counts), *settled, *_doubts(diagnosis, memory))
-    provenance = Provenance(reference.name, sequences.rows, digest_of(frame), notes)
+    provenance = Provenance(reference.name, sequences.rows, digest_of(frame), notes, reference.origin)
     return Fitted(transitions, initial, points, low, high, provenance, diagnosis, memory)
 
 

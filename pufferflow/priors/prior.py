@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 from pufferflow.errors import Misuse
+from pufferflow.priors.origin import Origin
 from pufferflow.secrets import AnySecret, Domain
 
 
@@ -18,6 +19,11 @@ class Provenance:
     rows: int = 0
     digest: str = ""
     notes: tuple[str, ...] = field(default=())
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy without the origin, which is a matter of this process."""
+        return Provenance, (self.reference, self.rows, self.digest, self.notes)
 
     def describe(self) -> str:
         """Say in words where the prior comes from, and what fitting found wrong with it."""

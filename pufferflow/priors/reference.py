@@ -8,6 +8,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.priors.origin import Origin, origin_of
 
 _AT_ONCE = 1 << 17
 _INSTEAD = 'pf.Reference("census 2020", frame)'
@@ -27,6 +28,7 @@ class Reference:
 
     name: str
     frame: pl.LazyFrame
+    origin: Origin
 
     def __init__(self, name: str, frame: Any) -> None:
         if not isinstance(cast(object, name), str) or not name.strip():
@@ -35,6 +37,7 @@ class Reference:
             )
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "frame", _lazy(frame))
+        object.__setattr__(self, "origin", origin_of(frame))
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return some columns, which are public, and read nothing else."""

@@ -84,7 +84,7 @@ class _Best:
         """Return whether a distance with this bound is no news; note what it leaves open."""
         if bound.length > self.gap.length or (bound.most > self.gap.length == self.gap.most):
             return False
-        self._note(bound.least * 0 - 1, bound.most)
+        self._note(_NONE.least, bound.most)
         return True
 
     def holds(self, mu: Levels, nu: Levels) -> bool:

@@ -48,9 +48,8 @@ def _scenario(secret, prior):
     return pf.Scenario(secret=secret, prior=prior, order_by="hour" if prior.ordered else None, within="house")
 
 
-def _statistic(secret, prior, weights=(1.0, 1.0, 2.0, 1.0)):
-    column = next((name for name in prior.columns if name in ("test", "grade")), None)
-    return pf.Statistic(list(weights), column=column)
+def _statistic(weights=(1.0, 1.0, 2.0, 1.0)):
+    return pf.Statistic(list(weights))
 
 
 @pytest.fixture(params=CASES, ids=str)
@@ -74,7 +73,7 @@ def test_it_is_said_in_words_and_survives_json(case):
 
 def test_its_bounds_stand_in_order(case):
     """Exact (where laws are) is not above auto, auto not above GWM nor group privacy, where a bound has an answer."""
-    laws = pf.laws(_scenario(*case), _statistic(*case))
+    laws = pf.laws(_scenario(*case), _statistic())
     scales = {}
     for name, bound in {"exact": pf.Exact(), "auto": "auto", "gwm": pf.GWM(), "group": pf.Group()}.items():
         try:
@@ -91,7 +90,7 @@ def test_its_bounds_stand_in_order(case):
 def test_twice_the_weights_take_twice_the_noise(case):
     """Scaling an answer scales its noise."""
     once, twice = (
-        pf.calibrate(pf.laws(_scenario(*case), _statistic(*case, weights)), pf.Pure(1.0)).noise.scale
+        pf.calibrate(pf.laws(_scenario(*case), _statistic(weights)), pf.Pure(1.0)).noise.scale
         for weights in ((1.0, 1.0, 2.0, 1.0), (2.0, 2.0, 4.0, 2.0))
     )
     assert twice == pytest.approx(2 * once, rel=1e-4)
@@ -100,8 +99,7 @@ def test_twice_the_weights_take_twice_the_noise(case):
 def test_every_promise_has_an_answer(case):
     """Pure, Rényi and (ε, δ) promises find a noise for two answers at once."""
     secret, prior = case
-    column = _statistic(secret, prior).column
-    laws = pf.laws(_scenario(secret, prior), pf.Statistic([[1, 1, 0, 0], [0, 1, 1, 1]], column=column))
+    laws = pf.laws(_scenario(secret, prior), pf.Statistic([[1, 1, 0, 0], [0, 1, 1, 1]]))
     for guarantee in (pf.Pure(1.0), pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-5)):
         found = pf.calibrate(laws, guarantee)
         assert 0 < found.noise.scale < 100

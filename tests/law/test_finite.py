@@ -142,7 +142,7 @@ def test_caller_keeps_his_arrays():
 @given(exact_laws())
 def test_laws_survive_copies(law):
     """Pickled and copied laws are equal, hash alike and stay exact."""
-    for twin in (pickle.loads(pickle.dumps(law)), copy.deepcopy(law)):  # noqa: S301 - our own bytes
+    for twin in (pickle.loads(pickle.dumps(law)), copy.deepcopy(law)):
         assert twin == law
         assert hash(twin) == hash(law)
         assert twin.exact

@@ -31,7 +31,7 @@ def test_operations_follow_linear_algebra():
 def test_gaussians_are_frozen_and_survive_copies():
     """Equal laws hash alike, pickle, and cannot be changed."""
     law = pf.GaussianLaw([1, 2], C)
-    assert pickle.loads(pickle.dumps(law)) == law  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(law)) == law
     assert hash(pf.GaussianLaw([1, 2], C)) == hash(law)
     with pytest.raises(ValueError, match="read-only"):
         law.mean[0] = 1

@@ -241,7 +241,7 @@ def test_odd_laws_are_read():
 @pytest.mark.parametrize("law", [pf.Law([Fraction(1, 3), 1], [HALF, HALF]), pf.Law([0, 1], [0.5, 0.5])])
 def test_copies_stay_frozen(law):
     """Copied and pickled laws cannot be changed either."""
-    twins = [copy.deepcopy(law), *(pickle.loads(pickle.dumps(law, protocol)) for protocol in range(6))]  # noqa: S301
+    twins = [copy.deepcopy(law), *(pickle.loads(pickle.dumps(law, protocol)) for protocol in range(6))]
     for twin in twins:
         assert twin == law
         with pytest.raises(ValueError, match="read-only"):

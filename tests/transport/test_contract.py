@@ -177,6 +177,6 @@ def test_distances_are_numbers_with_evidence():
     distance = pf.winf(pf.Law([0, 1], [Fraction(1, 3), Fraction(2, 3)]), pf.Law.point(2), coupling=True)
     assert repr(distance) == "2.0"
     assert distance + 1 == 3
-    for twin in (pickle.loads(pickle.dumps(distance)), copy.copy(distance)):  # noqa: S301 - our own bytes
+    for twin in (pickle.loads(pickle.dumps(distance)), copy.copy(distance)):
         assert (twin, twin.certainty, twin.rounding) == (distance, pf.Certainty.EXACT, 0.0)
         assert twin.coupling.masses.tolist() == distance.coupling.masses.tolist()
