@@ -78,7 +78,7 @@ def test_cauchy_noise_in_three_dimensions():
 
 
 def test_signs_do_not_cancel_under_clamping():
-    """Correlation −.9 on [0, 10]: the signed sum is 1.0; clamped at one row alone the answer moves by almost 10 (M15)."""
+    """Correlation −.9 on [0, 10]: the signed sum is 1.0, but one row clamped, the answer moves by almost 10 (M15)."""
     where = pf.Scenario(
         secret=pf.Secret("x", domain=pf.Interval(0, 10)),
         prior=pf.GaussianPrior([[1.0, -0.9], [-0.9, 1.0]]),

@@ -1,5 +1,6 @@
 """A Markov chain along the rows of one sequence, and the steps by which messages travel on it, both ways (M20)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 _MOST_TURNS = 200_000
 _FAINT = 1e-280
+_MODERATE = 300.0
 SAME = 1e-13
 """Marginals that differ by no more than this, relatively, share a reversed kernel; every message pays for it."""
 
@@ -140,9 +142,20 @@ class Steps:
     targets: Flags
     tight: bool = True
 
+    @cached_property
+    def _alone(self) -> list[tuple[float, float] | None]:
+        """Return for two states how likely the first one follows each; None where a step has more to choose from."""
+        whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
+        steps = zip(self.rows, self.sources.all(axis=1) & self.targets.all(axis=1), strict=True)
+        return [(float(rows[0, 0, 0]), float(rows[1, 0, 0])) if whole and both else None for rows, both in steps]
+
     def send(self, which: int, limits: Floats) -> Floats:
         """Return g_P(D), rounded up: how far means of functions within the limits can differ between two states."""
         size = self.rows.shape[1]
+        if size == 2 and self._alone[which]:
+            found = _of_two(*self._alone[which], float(limits[0, 1]), float(limits[1, 0]))
+            if found is not None:
+                return np.array([[0.0, found[0]], [found[1], 0.0]])
         message = np.zeros((size, size))
         sources, targets = np.flatnonzero(self.sources[which]), np.flatnonzero(self.targets[which])
         within = limits[np.ix_(sources, sources)]
@@ -156,6 +169,21 @@ class Steps:
         worst = found.reshape(top.shape[:3]).max(axis=(1, 2)) + 8 * SAME * min(widest, 1.0)
         message[targets[first], targets[second]] = np.minimum(worst, widest)
         return message
+
+
+def _of_two(first: float, second: float, up: float, down: float) -> tuple[float, float] | None:
+    """Return g_P(D) of two states in closed form, rounded up; None where e^D is too large for it.
+
+    With r = v₀/v₁ between e^{−D₁₀} and e^{D₀₁} the ratio of means is monotone in r: its ends are the extremes.
+    """
+    if max(up, down) > _MODERATE:
+        return None
+    logs = [
+        math.log1p((first - second) * grown / (1 + second * grown)) for grown in (math.expm1(up), math.expm1(-down))
+    ]
+    pad = 8 * SAME * min(max(up, down), 1.0)
+    widest = max(up, down)
+    return min(max(logs) + pad, widest) if max(logs) > 0 else pad, min(max(-min(logs), 0.0) + pad, widest)
 
 
 class _Kept:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pufferflow.messages import Chain, Exposures, Secrets, endless, leak, stationary
+from pufferflow.messages.chain import Steps
 
 
 def every_pair(size):
@@ -249,3 +250,17 @@ def test_what_never_forgets_has_no_endless_total(kernel):
     """Identity and periodic kernels: the messages grow for ever, and the answer is ∞."""
     chain = Chain(np.array([kernel], dtype=float), turns(1), np.array([[0.5, 0.5]]))
     assert endless(chain, Exposures(0.1 * (1 - np.eye(2))[None], turns(1)), every_pair(2)).value == math.inf
+
+
+def test_two_states_have_a_closed_form():
+    """For two states a message is that of the linear programs, for all sizes of limits and kernels."""
+    rng = np.random.default_rng(8)
+    for _ in range(400):
+        stay = rng.random(2) ** rng.integers(1, 5)
+        matrix = np.array([[[stay[0], 1 - stay[0]], [stay[1], 1 - stay[1]]]])
+        limits = np.zeros((2, 2))
+        limits[0, 1], limits[1, 0] = rng.exponential(10.0 ** rng.integers(-3, 2, 2))
+        order, known = np.zeros(1, dtype=np.intp), np.ones((1, 2), dtype=np.bool_)
+        closed, solved = (Steps(matrix[:, :, None, :], order, known, known) for _ in range(2))
+        solved.__dict__["_alone"] = [None]
+        assert closed.send(0, limits) == pytest.approx(solved.send(0, limits), rel=1e-6, abs=1e-12)
