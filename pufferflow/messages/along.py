@@ -10,6 +10,7 @@ from pufferflow.messages.stretches import Stretch, Whole, repeat, stretches
 
 _CLOSE = 1e-9
 _LOOSE = 1e-6
+_ROUNDING = 1e-12
 _MOST_PAD = 1e-2
 _MOST_CYCLES = 200
 _MOST_SLOW = 20_000
@@ -115,7 +116,7 @@ class _Book:
             second = self.cycle(message, stretch)[-1]
             third = self.cycle(second, stretch)[-1]
             before, after = float(np.abs(second - message).max()), float(np.abs(third - second).max())
-            if after > 0 and before > 0:
+            if after > 0 and before > _ROUNDING * size:
                 rate = max(min(after / before, 1.0), rate / 2)
             message = third
             if after <= _CLOSE / 100 * max(size, float(third.max())):

@@ -146,14 +146,16 @@ class Steps:
     def _alone(self) -> list[tuple[float, float] | None]:
         """Return for two states how likely the first one follows each; None where a step has more to choose from."""
         whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
-        steps = zip(self.rows, self.sources.all(axis=1) & self.targets.all(axis=1), strict=True)
-        return [(float(rows[0, 0, 0]), float(rows[1, 0, 0])) if whole and both else None for rows, both in steps]
+        both = np.asarray(self.sources.all(axis=1)) & np.asarray(self.targets.all(axis=1))
+        firsts: list[tuple[float, float]] = [(float(rows[0, 0, 0]), float(rows[1, 0, 0])) for rows in self.rows]
+        return [one if whole and known else None for one, known in zip(firsts, both.tolist(), strict=True)]
 
     def send(self, which: int, limits: Floats) -> Floats:
         """Return g_P(D), rounded up: how far means of functions within the limits can differ between two states."""
         size = self.rows.shape[1]
-        if size == 2 and self._alone[which]:
-            found = _of_two(*self._alone[which], float(limits[0, 1]), float(limits[1, 0]))
+        alone = self._alone[which] if size == 2 else None
+        if alone is not None:
+            found = _of_two(*alone, float(limits[0, 1]), float(limits[1, 0]))
             if found is not None:
                 return np.array([[0.0, found[0]], [found[1], 0.0]])
         message = np.zeros((size, size))
