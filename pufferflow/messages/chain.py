@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pufferflow.errors import Refused
 from pufferflow.messages.cone import spread
+from pufferflow.messages.functions import MOST_STATES, WIDEST, listed
 from pufferflow.messages.stretches import Stretch, Whole, possible, repeat, stretches
 
 Floats = npt.NDArray[np.float64]
@@ -165,10 +166,16 @@ class Steps:
         if widest == 0 or len(targets) < 2:
             return message
         rows = self.rows[which][targets][:, :, sources]
+        pad = 8 * SAME * min(widest, 1.0)
+        if len(sources) <= MOST_STATES and widest <= WIDEST:
+            found = listed(rows, within)
+            message[np.ix_(targets, targets)] = np.minimum(np.maximum(found, 0.0) + pad, widest)
+            np.fill_diagonal(message, 0.0)
+            return message
         first, second = np.nonzero(~np.eye(len(targets), dtype=np.bool_))
         top, bottom = np.broadcast_arrays(rows[first][:, :, None, :], rows[second][:, None, :, :])
         found = spread(top.reshape(-1, len(sources)), bottom.reshape(-1, len(sources)), within)
-        worst = found.reshape(top.shape[:3]).max(axis=(1, 2)) + 8 * SAME * min(widest, 1.0)
+        worst = found.reshape(top.shape[:3]).max(axis=(1, 2)) + pad
         message[targets[first], targets[second]] = np.minimum(worst, widest)
         return message
 

@@ -12,15 +12,15 @@ Under reversed rows w_u = m(u)·P(u,x) both odds share m: α/β is at most ρ_A,
 s_u/p_u outside, p and s the entries of the two states' columns. This keeps the unknown m from counting twice.
 """
 
-import itertools
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from pufferflow.messages.chain import SAME
-from pufferflow.messages.marginals import Between, Flags, Floats, Marginals, members
+from pufferflow.messages.functions import listed, members
+from pufferflow.messages.marginals import Between, Flags, Floats, Marginals
 from pufferflow.messages.stretches import Whole
 from pufferflow.rounding import UNIT
 
@@ -54,7 +54,7 @@ class Extremes:
         size = len(self.sources)
         worst = np.full((len(self.targets),) * 2, widest)
         if self.rows is not None and widest <= _HIGH:
-            worst = np.minimum(worst, _listed(self.rows, within))
+            worst = np.minimum(worst, listed(self.rows, within))
         # where many states tell so much, the sum of all losses serves as well and takes no time
         most = np.inf if size <= _MOST_LISTED else _HIGH
         if (self.rows is None or self.ratios is not None or widest > _HIGH) and widest < most:
@@ -204,41 +204,3 @@ def _raised(odds: Floats, height: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         many = height + np.logaddexp(0.0, -odds - height) - np.logaddexp(0.0, -odds)
         return np.where(odds > 0, many, np.logaddexp(0.0, odds + height) - np.logaddexp(0.0, odds))
-
-
-def _listed(rows: Floats, within: Floats) -> Floats:
-    """Return the largest log ratio over extreme functions: those that limits tie together."""
-    u = _functions(within)
-    means = np.log1p(rows @ np.expm1(u).T) if within.max() <= 1 else np.log(rows @ np.exp(u).T)
-    return np.asarray((means.max(axis=1)[:, None, :] - means.min(axis=1)[None, :, :]).max(axis=2))
-
-
-def _functions(within: Floats) -> Floats:
-    """Return the logs of all extreme functions within the limits, each at most 0.
-
-    Rounding may not lose one, so limits count as kept up to a few units.
-    """
-    closed = within.copy()
-    for via in range(len(closed)):
-        np.minimum(closed, (closed[:, via, None] + closed[None, via, :]) * (1 + UNIT), out=closed)
-    tails, heads, paths = _trees(len(closed))
-    u = (paths @ closed[tails, heads][:, :, None])[:, :, 0]
-    room = 16 * len(closed) * UNIT * closed.max()
-    u = u[(u[:, :, None] - u[:, None, :] <= closed + room).all(axis=(1, 2))]
-    return u - u.max(axis=1, keepdims=True)
-
-
-@cache
-def _trees(size: int) -> tuple[Whole, Whole, Floats]:
-    """Return all trees from upper to lower states: tails, heads, and the signed edges on the way from state 0."""
-    trees: list[Any] = []
-    for upper in members(size)[1:-1]:
-        pairs = [(e, f) for e in np.flatnonzero(upper) for f in np.flatnonzero(~upper)]
-        trees += itertools.combinations(pairs, size - 1)
-    tails, heads = np.array(trees, dtype=np.intp).transpose(2, 0, 1)
-    matrix = np.zeros((len(tails), size, size))
-    each, edge = np.arange(len(tails))[:, None], np.arange(size - 1)
-    matrix[each, edge, tails], matrix[each, edge, heads] = 1.0, -1.0
-    matrix[:, -1, 0] = 1.0
-    whole = np.abs(np.linalg.det(matrix)) > 0.5  # ±1 for a tree, 0 if edges close a circle
-    return tails[whole], heads[whole], np.rint(np.linalg.inv(matrix[whole]))[:, :, :-1]

@@ -14,6 +14,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.messages.functions import members
 from pufferflow.messages.stretches import Whole
 from pufferflow.rounding import UNIT
 
@@ -25,15 +26,6 @@ _STILL = 1e-14
 _MOST_PADS = 40
 _MOST_PAD = 1e-6
 _PASSED = 1e-13
-
-
-def members(size: int) -> Flags:
-    """Return which states are in each set: shape (2^k, k).
-
-    >>> members(2).astype(int).tolist()
-    [[0, 0], [1, 0], [0, 1], [1, 1]]
-    """
-    return np.asarray((np.arange(1 << size)[:, None] >> np.arange(size)) & 1 == 1)
 
 
 @final
