@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from pufferflow.bounds import GAWM, BallPart
+from pufferflow.bounds import BallPart
 from pufferflow.calibration import Calibration, least_epsilon_of
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
@@ -38,8 +38,6 @@ def robustness(promised: Calibration, prior_error: float = 0.0, *, ratio: float 
         )
     moved = finite_number_at_least_zero(prior_error, "prior_error")
     factor = finite_number_at_least_zero(ratio, "ratio")
-    if math.isinf(promised.sensitivity):
-        raise Refused("A promise without a bounded movement.", allowed="a calibration with a finite sensitivity")
     found = promised.guarantee if moved == 0 else _moved(promised, moved)
     return found if factor == 0 else stretched(found, factor)
 
@@ -69,27 +67,23 @@ def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
 
 
 def _moved(promised: Calibration, moved: float) -> Guarantee:
-    """Return the better of two proofs: a longer movement, or the noise's own loss of the error, twice."""
-    found: list[Guarantee] = []
-    if promised.by_movement:
-        found.append(_farther(promised, _sum(promised.sensitivity, 2 * moved)))
+    """Return what a longer movement is worth; where no movement was used, the noise's own loss of the error, twice."""
+    if promised.by_movement and math.isfinite(promised.sensitivity):
+        return _farther(promised, _sum(promised.sensitivity, 2 * moved))
     own = promised.noise.pure_within(moved, promised.witness.dimension)
-    if math.isfinite(own) and not isinstance(promised.guarantee, ApproxRenyi):
-        found.append(stretched(promised.guarantee, own))
-    if not found:
+    if math.isinf(own) or isinstance(promised.guarantee, ApproxRenyi):
         raise Refused(
             f"A wrong prior for {promised.guarantee!r} proven by {type(promised.bound).__name__}.",
             allowed="a bound that speaks of a movement, or a noise with a pure loss",
             instead="bound=pf.GWM()",
         )
-    return min(found, key=_size)
+    return stretched(promised.guarantee, own)
 
 
 def _farther(promised: Calibration, radius: float) -> Guarantee:
     """Return the promise that the noise keeps for a longer movement."""
-    noise, bound = promised.noise, promised.bound
-    own = float(bound.delta) if isinstance(bound, GAWM) else 0.0
-    part = BallPart(radius, promised.certainty, promised.witness, own)
+    noise = promised.noise
+    part = BallPart(radius, promised.certainty, promised.witness, promised.own_delta)
 
     def epsilon(kind: Any) -> float:
         return least_epsilon_of(part, noise, kind)
@@ -125,7 +119,7 @@ def _renyi_cost(alpha: float, ratio: float) -> Fraction:
 
 
 def _delta(delta: float, ratio: float) -> float:
-    grown = delta * math.exp(ratio) * (1 + _ROUNDING)
+    grown = delta * math.exp(min(ratio, 700.0)) * (1 + _ROUNDING)
     if grown >= 1:
         raise Refused(
             "The delta of the promise grows to 1: nothing is left of it.",
@@ -138,14 +132,3 @@ def _delta(delta: float, ratio: float) -> float:
 def _sum(left: float, right: float | Fraction) -> float:
     """Return a sum rounded up."""
     return float_above(Fraction(left) + Fraction(right))
-
-
-def _size(guarantee: Guarantee) -> float:
-    """Return what to compare two promises of one kind by."""
-    match guarantee:
-        case RenyiCurve(_, epsilons):
-            return sum(epsilons)
-        case Pure(epsilon) | Renyi(_, epsilon) | Approx(epsilon, _) | ApproxRenyi(_, epsilon, _):
-            return epsilon
-        case _:
-            return math.inf

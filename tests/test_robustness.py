@@ -1,6 +1,7 @@
 """What is left of a promise when the prior is wrong (M30)."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
+from pufferflow.bounds import Listed
 
 POINTS = [(pf.Law.point(0), pf.Law.point(1))]
 
@@ -80,3 +82,32 @@ def test_errors_that_are_no_distance_are_refused(bad):
     """A negative, NaN or textual error is a misuse."""
     with pytest.raises(pf.Misuse):
         pf.robustness(pf.calibrate(POINTS, pf.Pure(1.0)), bad)
+
+
+def test_gaussian_laws_move_by_more_than_their_means_alone_say():
+    """With the exact loss of two Gaussian laws the error is added to their distance, so the promise only weakens."""
+    pair = pf.GaussianLaw(0, 1), pf.GaussianLaw(10, 1)
+    promised = pf.calibrate([pair], pf.Renyi(2, 1.0), noise=pf.Gaussian, bound=pf.Exact())
+    assert pf.robustness(promised, 0.5).epsilon >= 1.21
+    assert pf.robustness(promised, 0.0) == promised.guarantee
+
+
+def test_a_share_left_out_for_one_prior_counts_for_all():
+    """If one piece is proven by GAWM and the worst by GWM, GAWM's share is still part of the grown promise."""
+    own = Fraction(15, 10000)
+    first = pf.Law.point(0), pf.Law([Fraction(11, 10), 1000], [1 - own, own])
+    second = pf.Law.point(0), pf.Law.point(Fraction(12, 10))
+    pieces = [Listed([pf.Pair(*first)]), Listed([pf.Pair(*second)])]
+    promised = pf.calibrate(pieces, pf.Approx(1.0, 0.003), noise=pf.Gaussian, bound=[pf.GAWM(0.0015), pf.GWM()])
+    grown = pf.robustness(promised, 1.0)
+    part = pf.Gaussian(promised.noise.scale).delta(3.2, grown.epsilon)
+    assert 0.0015 + (1 - 0.0015) * part <= 0.003 * (1 + 1e-6)
+
+
+def test_large_errors_are_answered_or_refused():
+    """A movement keeps the promise's δ; likelihood factors beyond floats are refused, not an overflow."""
+    promised = pf.calibrate(POINTS, pf.Approx(1.0, 0.5), bound=pf.GWM())
+    for error in (1.0, 10.0, 1000.0):
+        assert pf.robustness(promised, error).delta == 0.5
+    with pytest.raises(pf.Refused):
+        pf.robustness(promised, ratio=1000.0)

@@ -40,6 +40,8 @@ class Calibration:
     note: str = field(default="")
     by_movement: bool = field(default=True, repr=False)
     """Whether `sensitivity` is a movement from law to law for all pairs, as `pf.robustness` likes to know."""
+    own_delta: float = field(default=0.0, repr=False)
+    """The probability that a bound leaves out of this movement."""
 
     def __repr__(self) -> str:
         """Show what was found, without the laws."""
@@ -102,6 +104,7 @@ def calibrate(
         bound=chosen[worst].bound,
         note=_NO_NOISE if scale == 0 else "",
         by_movement=all(way.bound.by_movement for way in chosen),
+        own_delta=max(way.own_delta for way in chosen),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.bounds import Bound, Laws, Part, Witness
+from pufferflow.bounds import Bound, Group, Laws, Part, Witness
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, Guarantee, Kind
 from pufferflow.noise import Family, Noise
@@ -28,6 +28,11 @@ class Way:
     def sensitivity(self) -> float:
         """The largest movement of a part."""
         return max(part.sensitivity for part in self.parts)
+
+    @property
+    def own_delta(self) -> float:
+        """The largest share that a part leaves out."""
+        return max(part.own_delta for part in self.parts)
 
     @property
     def certainty(self) -> Certainty:
@@ -72,7 +77,8 @@ def cheapest(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, family: 
             if best is None or scale < best[0]:
                 best = scale, way
         except Refused as refusal:
-            refusals.append(refusal)
+            if not (refusals and isinstance(bound, Group)):  # others say more of what is missing
+                refusals.append(refusal)
     if best is None:
         raise most_telling(refusals)
     return best

@@ -30,7 +30,7 @@ class Alone:
         """The distinct columns of weights that a secret row can have."""
         if not self.question.first:
             return self.question.kinds[0]
-        start = self.question.positions == 0
+        start = self.question.starts
         return self.question.weights[:, start] if start.any() else np.zeros((self.question.answers, 1))
 
     @property

@@ -38,7 +38,8 @@ class Question:
     domain: Domain
     pairs: list[tuple[Label, Label]]
     first: bool
-    """Whether the secret is the value at position 0, not that of every row."""
+    """Whether the secret is the value at `start`, not that of every row."""
+    start: float
 
     @classmethod
     def of(cls, prior: Prior, statistic: Statistic, secret: Secret | Initial) -> "Question":
@@ -46,8 +47,19 @@ class Question:
         _, domain = asked(prior, statistic, secret)
         first = isinstance(secret, Initial)
         return cls(
-            statistic.weights, statistic.on(domain), statistic.positions, domain, secret.value_pairs(), first=first
+            statistic.weights,
+            statistic.on(domain),
+            statistic.positions,
+            domain,
+            secret.value_pairs(),
+            first=first,
+            start=statistic.start,
         )
+
+    @property
+    def starts(self) -> npt.NDArray[np.bool_]:
+        """Which row is the first of its sequence."""
+        return self.positions == self.start
 
     @property
     def answers(self) -> int:
@@ -79,7 +91,10 @@ class Question:
     @cached_property
     def distances(self) -> list[float]:
         """How far apart the two values of each pair are, at most, in the unit of the column; rounded up."""
-        return [self._distance(a, b) for a, b in self.pairs]
+        if isinstance(self.domain, Bins | Interval):
+            return [self._distance(a, b) for a, b in self.pairs]
+        left, right = (self.domain.numbers[[self._place(pair[side]) for pair in self.pairs]] for side in (0, 1))
+        return rounded_up(lambda a, b: abs(a - b), left, right).tolist()
 
     @property
     def farthest(self) -> tuple[float, tuple[Label, Label]]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pufferflow.bounds import Laws
+from pufferflow.errors import Misuse
 from pufferflow.inference.alone import Alone
 from pufferflow.inference.implied import asked, implied
 from pufferflow.inference.moved import Moved, Movement
@@ -76,7 +77,7 @@ def _(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
 @implied.register
 def _(prior: Diffusion, statistic: Statistic, secret: AnySecret) -> Laws:
     question = _of_one_row(prior, statistic, secret)
-    return Moved(prior, by_shares(question, prior.shares(statistic.positions)), question.group)
+    return Moved(prior, by_shares(question, prior.shares(_since(statistic))), question.group)
 
 
 @implied.register
@@ -93,6 +94,13 @@ def _of_one_row(prior: Prior, statistic: Statistic, secret: AnySecret) -> Questi
     return Question.of(prior, statistic, secret)
 
 
+def _since(statistic: Statistic) -> Floats:
+    """Return the time since the start of the sequence, rounded down."""
+    since = statistic.positions - statistic.start
+    whole = (since == np.rint(since)) & (statistic.positions < 2.0**52)
+    return np.where(whole | (statistic.positions == statistic.start), since, np.nextafter(since, 0.0))
+
+
 def _tables(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
     """Return φ at all points; where no column is named, the numbers that a row may add, 1 if none are given."""
     if secret.reads is not None or prior.columns or statistic.column is not None:
@@ -100,6 +108,12 @@ def _tables(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
         return statistic.on(domain)
     given = statistic.values
     if given is None:
+        if not isinstance(secret, Presence):
+            raise Misuse(
+                "The statistic adds up values of a column, and neither secret nor prior say what they can be.",
+                allowed="a secret with a column and its domain, or the numbers that a row may add",
+                instead="pf.Derived(name, column=..., domain=...), or pf.Statistic(weights, values=[0, 1])",
+            )
         given = np.ones((1, 1))
     elif not isinstance(given, np.ndarray):
         given = np.array([[float(value) for value in given.values()]])

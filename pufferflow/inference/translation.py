@@ -33,7 +33,9 @@ class Translation:
     @cached_property
     def places(self) -> Floats:
         """Where secrets are."""
-        return np.zeros(1) if self.question.first else self.covariance.places(self.question.positions)
+        return (
+            np.array([self.question.start]) if self.question.first else self.covariance.places(self.question.positions)
+        )
 
     @cached_property
     def rows(self) -> Whole:
@@ -164,7 +166,7 @@ def by_shares(question: Question, shares: Floats) -> Movement:
     """Return the movement if row r moves by at most shares[r] times the secret's difference, whichever way (M14)."""
     distance, pair = question.farthest
     weights = np.abs(question.weights)
-    start = question.positions == 0
+    start = question.starts
     own = products(weights[:, start], question.differences.max(axis=1, keepdims=True)).sum(axis=1)
     rest = weights[:, ~start], shares[~start]
     others = _on_interval(question, *rest) if isinstance(question.domain, Interval) else _in_classes(question, *rest)
@@ -207,7 +209,7 @@ def _length(question: Question, steps: Floats, shares: Floats, distance: float, 
     kinds = jumps.of_kinds(norm)
     if kinds is None:
         return whole
-    start, kind_of = question.positions == 0, question.kinds[2]
+    start, kind_of = question.starts, question.kinds[2]
     own = question.own(norm)[0][kind_of]
     each = np.where(start, own, kinds[kind_of, jumps.level(shares * distance)])
     return min(whole, float(_total(each[None])[0]))

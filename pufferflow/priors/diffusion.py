@@ -69,7 +69,8 @@ class Diffusion(Prior):
         >>> Diffusion(1.0).shares(np.array([0.0, 1.0])).round(6)
         array([1.      , 0.367879])
         """
-        exponents = self.contraction * positions
+        with np.errstate(over="ignore"):
+            exponents = np.minimum(self.contraction * positions, 1000.0)
         with np.errstate(under="ignore"):
             left = np.maximum(np.exp(-exponents) * (1 + 4 * UNIT + 2 * UNIT * exponents), SMALLEST)
         return np.where(exponents == 0, 1.0, np.minimum(lifted(left, 4 * UNIT), 1.0))

@@ -35,6 +35,10 @@ def origin_of(frame: Any) -> Origin:
         return Origin(frozenset())
     files: set[str] = set()
     if isinstance(frame, pl.LazyFrame):
-        for scanned in _SCAN.findall(frame.explain(optimized=False)):
+        try:
+            plan = frame.explain(optimized=False)
+        except (pl.exceptions.PolarsError, OSError):  # it cannot be read either, and says so then
+            plan = ""
+        for scanned in _SCAN.findall(plan):
             files.update(path.strip() for path in scanned.split(","))
     return Origin(frozenset(files), weakref.ref(frame))

@@ -113,6 +113,14 @@ class Statistic:
                 allowed="a number for every point, in the domain's order; for several answers a row each",
                 instead="values=[0, 0, 0, 1]",
             )
+        with np.errstate(over="ignore"):
+            most = float(np.abs(self.weights).sum(axis=1).max() * np.abs(table).max() * 2)
+        if not np.isfinite(most):
+            raise Misuse(
+                "The answers can be beyond all floats.",
+                allowed="weights and values whose sums are floats",
+                instead="larger units",
+            )
         return np.broadcast_to(table, (self.answers, len(points)))
 
 

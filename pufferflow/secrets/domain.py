@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast, final
 
 import numpy as np
@@ -16,6 +17,7 @@ from pufferflow.reading import finite_number
 
 Floats = npt.NDArray[np.float64]
 Label = str | int | float | bool
+_WHOLE = 2**53
 
 
 class Domain(abc.ABC):
@@ -54,15 +56,18 @@ class Domain(abc.ABC):
     def stored(self) -> dict[str, Any]:
         """Return the domain as plain values, for JSON and the fingerprint."""
 
+    @cached_property
+    def _places(self) -> dict[Label, int]:
+        return {point: place for place, point in enumerate(self.points)}
+
     def place(self, value: object, name: str) -> int:
         """Return the place of one value of a finite domain."""
-        for place, point in enumerate(self.points):
-            if type(point) is type(value) and point == value:
-                return place
-        if isinstance(value, numbers.Real) and self.numeric:
-            for place, point in enumerate(self.points):
-                if point == value:
-                    return place
+        try:
+            found = self._places.get(cast(Label, value))
+        except TypeError:  # not hashable, so no value
+            found = None
+        if found is not None:
+            return found
         raise Misuse(
             f"{name} is {value!r}, which the domain does not have.",
             allowed=f"one of {_shown(self.points)}",
@@ -217,6 +222,12 @@ def _label(value: object, name: str, allowed: str, instead: str) -> Label:
     if isinstance(value, str | bool):
         return value
     if isinstance(value, numbers.Integral):
+        if abs(int(value)) > _WHOLE:
+            raise Misuse(
+                f"{name} has a whole number beyond 2^53, which no float tells from its neighbours.",
+                allowed=allowed,
+                instead=instead,
+            )
         return int(value)
     if isinstance(value, numbers.Real) and math.isfinite(value):
         return float(value)

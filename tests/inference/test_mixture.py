@@ -19,6 +19,7 @@ from pufferflow.messages.star import of_all, of_others
 from pufferflow.priors.latent_class import LatentClass
 from pufferflow.queries import Statistic
 from pufferflow.secrets import Derived, Secret
+from pufferflow.sums.extended import BITS
 
 HALF = Fraction(1, 2)
 
@@ -245,7 +246,7 @@ def test_no_mass_underflows():
     for _ in range(11):
         law = law.convolve(law)
     (plane,) = np.flatnonzero(law.planes[:, 0])
-    assert np.log2(law.planes[plane, 0]) - 900 * plane == -2048
+    assert np.log2(law.planes[plane, 0]) - BITS * plane == -2048
     assert (law.faint, len(law)) == (True, 2049)
     assert law.most().probabilities.sum() == pytest.approx(1.0, rel=1e-13)
 

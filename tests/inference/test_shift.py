@@ -338,3 +338,44 @@ def test_losses_of_independent_rows_are_those_of_one_row():
         assert pf.calibrate(found, pf.Pure(0.5), noise=pf.Laplace, bound=bound).noise == pf.Laplace(2.0)
     histogram = laws(Independent(), np.ones((3, 50)), [0, 1, 2], np.eye(3))
     assert pf.calibrate(histogram, pf.Pure(0.5), noise=pf.Laplace, bound=pf.GWM()).noise == pf.Laplace(4.0)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [pf.Independent(), pf.Diffusion(1.0), pf.GaussianPrior(pf.AR1(0.5)), pf.WeaklyDependent(0.1)],
+    ids=lambda prior: type(prior).__name__,
+)
+def test_the_first_value_is_where_the_sequence_starts(prior):
+    """A sequence that starts at 5 moves as one that starts at 0 does."""
+    scenario = pf.Scenario(secret=pf.Initial("x", pf.Interval(0, 10)), prior=prior, order_by="t")
+    early = pf.laws(scenario, pf.Statistic([1.0, 1.0], positions=[0, 1]))
+    late = pf.laws(scenario, pf.Statistic([1.0, 1.0], positions=[5, 6], start=5))
+    lengths = [laws.pieces[0].winf(1).length for laws in (early, late)]
+    assert lengths[1] == pytest.approx(lengths[0], rel=1e-12)
+    assert lengths[0] >= 10
+
+
+def test_a_hidden_secret_needs_to_know_what_is_added_up():
+    """A sum of a column that nobody declared is refused, not answered without noise."""
+    scenario = pf.Scenario(secret=pf.Derived("ill"), prior=pf.AnyCorrelation())
+    with pytest.raises(pf.Misuse):
+        pf.laws(scenario, pf.Statistic.total(5))
+    assert pf.calibrate(pf.laws(scenario, pf.Statistic.total(5, values=[0, 1])), pf.Pure(1.0)).noise.scale == 5
+
+
+def test_many_values_are_quick():
+    """A list of 1,500 values, all pairs of them, takes no minutes."""
+    secret = pf.Secret("x", domain=list(range(1500)))
+    scenario = pf.Scenario(secret=secret, prior=pf.GaussianPrior(pf.AR1(0.5)), order_by="t")
+    assert pf.laws(scenario, pf.Statistic.total(2)).pieces[0].winf(1).length >= 1499
+
+
+def test_numbers_near_the_end_of_floats_are_a_misuse():
+    """Values and weights whose sums are no floats, and whole numbers that floats mix up, are named."""
+    for domain in ([-1e308, 0.0, 1e308], pf.Interval(-1e308, 1e308)):
+        scenario = pf.Scenario(secret=pf.Secret("x", domain=domain), prior=pf.AnyCorrelation())
+        with pytest.raises(pf.Misuse):
+            pf.laws(scenario, pf.Statistic([1.0, 1.0]))
+    with pytest.raises(pf.Misuse):
+        pf.Secret("x", [2**60, 2**60 + 1])
+    assert float(pf.Diffusion(1e308).shares(np.array([1000.0]))[0]) < 1e-300

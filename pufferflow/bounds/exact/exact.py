@@ -18,7 +18,7 @@ from pufferflow.errors import InternalError, Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
-from pufferflow.transport import Certainty
+from pufferflow.transport import Certainty, winf
 
 _TOLERANCE = 1e-8
 _FARTHEST = 1e12
@@ -194,7 +194,7 @@ class GaussianPart(Part):
                 instead="noise=pf.Gaussian, or bound=pf.GWM() where both laws have one covariance",
             )
         self.pair = pair
-        self.sensitivity = 1.0
+        self.sensitivity = float(winf(pair.mu, pair.nu, noise.norm))
         mu, nu = _gaussian_laws(pair)
         known = mu.dimension == 1 or np.array_equal(mu.covariance, nu.covariance)
         self.certainty = Certainty.EXACT if known else Certainty.UPPER_BOUND
