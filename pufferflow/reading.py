@@ -9,6 +9,20 @@ from typing import cast
 from pufferflow.errors import Misuse
 from pufferflow.rounding import float_above
 
+_LONGEST = 40
+
+
+def shown(value: object) -> str:
+    """Return what was given, for an error: short texts and numbers as they are, of all else only the type.
+
+    >>> shown("level"), shown([1, 2])
+    ("'level'", 'of type list')
+    """
+    if isinstance(value, str | int | float):
+        text = repr(value)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return f"of type {type(value).__name__}"
+
 
 def finite_number(value: object, name: str, *, allowed: str, instead: str) -> float:
     """Return `value` as a finite float, or say what was given; booleans and texts are no numbers here."""

@@ -161,6 +161,12 @@ class Scenario:
 
     def check_schema(self, schema: Mapping[str, Any]) -> None:
         """Check a frame's columns and types against the scenario; no row is read."""
+        if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise Misuse(
+                f"The schema is of type {type(schema).__name__}.",
+                allowed="a pl.Schema",
+                instead="scenario.check_frame(frame), or frame.collect_schema()",
+            )
         for column in (*self.sensitive, *self.public):
             if column not in schema:
                 raise Misuse(

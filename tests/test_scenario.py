@@ -192,3 +192,39 @@ def test_zero_transitions_are_priced_or_refused():
             pf.Pure(1.0),
             bound=pf.Quilt(approximate=True),
         )
+
+
+def test_errors_name_the_type_and_not_the_data():
+    """What was given by mistake, a column of private rows say, does not appear in the message."""
+    private = pl.Series("patient", ["Ann", "Bob"])
+    for make in (
+        lambda: pf.Secret(private, domain=[0, 1]),
+        lambda: pf.Presence(private),
+        lambda: pf.Statistic([1], column=private),
+        lambda: pf.Statistic.total(private),
+        lambda: pf.Scenario(secret=SECRET, prior=CHAIN, order_by=private),
+        lambda: pf.Scenario(secret=SECRET, prior=CHAIN, order_by="hour", public=[private]),
+        lambda: pf.Secret("x", domain=[0, 1], missing=private),
+        lambda: pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]], period=private),
+    ):
+        with pytest.raises(pf.Misuse) as caught:
+            make()
+        assert "Ann" not in str(caught.value)
+        assert len(str(caught.value).splitlines()) <= 5
+
+
+def test_equal_numbers_are_one_domain():
+    """Whole numbers as ints or floats, and both zeros, give one fingerprint."""
+    prints = {_scenario(secret=pf.Secret("level", domain=domain)).fingerprint for domain in ([0, 1], [0.0, 1.0])}
+    assert len(prints) == 1
+    assert pf.Interval(0.0, 1).stored() == pf.Interval(-0.0, 1).stored()
+
+
+def test_a_period_is_the_number_of_matrices():
+    """Two matrices have the period 2; anything else is a misuse, and what is kept survives JSON."""
+    two = [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.4, 0.6]]]
+    for period in (1, True, 3, 2.0, "2"):
+        with pytest.raises(pf.Misuse):
+            pf.MarkovChain(two, period=period)
+    with pytest.raises(pf.Misuse):
+        pf.MarkovChain([[10**400, 0.0], [0.0, 1.0]])

@@ -50,12 +50,20 @@ class Part(abc.ABC):
         worst = self.pure(noise)
         if worst.value <= epsilon:
             return Worst(0.0, worst.witness)
-        found = [self.renyi(noise, alpha) for alpha in DEFAULT_ORDERS]
+        found = self._curve(noise)
         deltas = [
             _delta_of_renyi(alpha, loss.value, epsilon) for alpha, loss in zip(DEFAULT_ORDERS, found, strict=True)
         ]
         best = min(range(len(deltas)), key=deltas.__getitem__)
         return Worst(deltas[best], found[best].witness)
+
+    def _curve(self, noise: Noise) -> list[Worst]:
+        """Return the Rényi losses of all orders; those of the last noise are kept, since many ε are asked of it."""
+        kept: tuple[Noise, list[Worst]] | None = getattr(self, "_last_curve", None)
+        if kept is None or kept[0] != noise:
+            kept = noise, [self.renyi(noise, alpha) for alpha in DEFAULT_ORDERS]
+            object.__setattr__(self, "_last_curve", kept)  # a part may be a frozen dataclass
+        return kept[1]
 
     def excess(self, noise: Noise, guarantee: Guarantee) -> float:
         """Return log(loss / what the promise allows): not above 0 exactly if the promise is kept."""

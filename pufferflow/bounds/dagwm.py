@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
 from pufferflow.bounds.gwm import GWM
-from pufferflow.bounds.laws import as_laws
+from pufferflow.bounds.laws import as_laws, only_if_small
 from pufferflow.bounds.pairs import Pair, finite_laws
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
@@ -46,6 +46,7 @@ class DAGWM(Bound):
         """Return one part for every pair; where a translation says it all it is the ball's."""
         if as_laws(pairs).movement_only:
             return [*GWM().parts(pairs, noise)]
+        only_if_small(pairs)
         gaussian = [pair for pair in pairs if isinstance(pair.mu, GaussianLaw)]
         finite = [pair for pair in pairs if not isinstance(pair.mu, GaussianLaw)]
         parts: list[Part] = [*GWM().parts(gaussian, noise)] if gaussian else []

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pufferflow.bounds.bound import Bound, Part, Worst
 from pufferflow.bounds.dagwm import ball_of
+from pufferflow.bounds.laws import only_if_small
 from pufferflow.bounds.pairs import Pair, finite_laws
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
@@ -38,6 +39,7 @@ class Kantorovich(Bound):
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every pair."""
+        only_if_small(pairs)
         return [RowsPart(pair, noise) for pair in pairs]
 
 

@@ -4,6 +4,7 @@ import abc
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, cast, final
 
 import numpy as np
@@ -54,6 +55,11 @@ class Laws(Sequence[Pair], abc.ABC):
     def certainty(self) -> Certainty:
         """How the pairs relate to the laws that the prior implies."""
         return Certainty.EXACT
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether going through the pairs and finding couplings for each is a matter of seconds."""
+        return True
 
     def winf(self, norm: float) -> Reach:
         """Return the largest W_∞ of a pair."""
@@ -128,6 +134,16 @@ def read_laws(given: object) -> list[Laws]:
         same_dimension({laws.dimension for laws in found})
         return found
     return [Listed(read_pairs(given))]
+
+
+def only_if_small(pairs: Sequence[Pair]) -> None:
+    """Refuse laws of which there are too many, or too large ones, to find a coupling for each pair."""
+    if isinstance(pairs, Laws) and not pairs.small:
+        raise Refused(
+            "A coupling for every pair of these laws of vectors: they have too many values.",
+            allowed="joint laws of a few hundred values",
+            instead="bound=pf.Messages(), pf.GWM() or pf.Group(), or fewer answers at once",
+        )
 
 
 def as_laws(pairs: Sequence[Pair]) -> Laws:

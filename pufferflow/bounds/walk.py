@@ -4,6 +4,7 @@ import abc
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -57,12 +58,20 @@ class ChainWalk(Walk):
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
         """Return the largest of B_t + ℓ_t + F_t (M20); a row's losses add over answers with noises of their own."""
+        if not self._hidden:
+            return 0.0, self.place(0, self.secrets.pairs[0].tolist())
         losses = np.asarray(noise.pure(self.shifts)).sum(axis=1)
         if not np.isfinite(losses).all():  # no noise, or one without a pure loss
             return math.inf, self.place(0, self.secrets.pairs[0].tolist())
         exposures = Exposures(losses * (1 + self.shifts.shape[1] * UNIT), self.kinds)
         found = leak(self.chain, exposures, self.secrets)
         return found.value, self.place(found.row, found.states)
+
+    @cached_property
+    def _hidden(self) -> bool:
+        """Whether some secret row can have both states of a pair."""
+        rows = self.chain.mask_of if self.secrets.rows is None else self.chain.mask_of[self.secrets.rows]
+        return bool(self.chain.masks[np.unique(rows)][:, self.secrets.pairs].all(axis=2).any())
 
     def place(self, row: int, states: Sequence[int]) -> Place:
         """Return a row and two of its states, by their names."""

@@ -1,10 +1,11 @@
 """Joint laws of several sums along a chain, given the state of one row, while they are small (M18)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import numpy as np
 
+from pufferflow.bounds import Pair
 from pufferflow.errors import Refused
 from pufferflow.law import Law
 from pufferflow.messages import Chain
@@ -14,6 +15,7 @@ from pufferflow.messages.stretches import Whole
 _MOST_ATOMS = 20_000
 _MOST_WORK = 30_000_000
 _LEAST_MASS = 1e-290
+_MOST_COMPARED = 6_000_000
 
 
 @final
@@ -106,6 +108,13 @@ class Joint:
     def _nothing(self) -> Law:
         width = self._steps.shape[2]
         return Law.point(0.0 if width == 1 else np.zeros(width))
+
+
+def few_atoms(pairs: Sequence[Pair]) -> bool:
+    """Say whether laws are small enough to be compared pair by pair: vectors take their product, numbers do not."""
+    laws = [(mu, nu) for mu, nu in pairs if isinstance(mu, Law) and isinstance(nu, Law)]
+    sizes = [len(mu) + len(nu) if mu.dimension == 1 else len(mu) * len(nu) for mu, nu in laws]
+    return sum(sizes) <= _MOST_COMPARED
 
 
 def _too_large() -> Refused:

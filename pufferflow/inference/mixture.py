@@ -12,10 +12,11 @@ from typing import final
 import numpy as np
 
 from pufferflow.bounds import Laws, Pair, Place, Reach, Walk
-from pufferflow.errors import InternalError
+from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.convolution import AnySum, Terms, added, mixed
 from pufferflow.inference.dense import Dense, rounding
 from pufferflow.inference.implied import asked, implied
+from pufferflow.inference.joint import few_atoms
 from pufferflow.inference.movement import group_movement
 from pufferflow.inference.star import Given, Star, StarWalk
 from pufferflow.inference.transfer import Rows
@@ -82,7 +83,19 @@ class StarLaws(Laws):
 
     def winf(self, norm: float) -> Reach:
         """Return the largest W_∞ of a pair, also of sums whose far tails no float holds."""
-        return super().winf(norm) if self.dimension > 1 else self._farthest(self._gap)
+        if self.dimension == 1:
+            return self._farthest(self._gap)
+        return super().winf(norm) if self.small else self.span(norm)
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether laws of vectors can be listed, and compared in a few seconds; else every row may change (M7)."""
+        if self.dimension == 1:
+            return True  # those that are too long to list refuse to be
+        try:
+            return few_atoms(self._every)
+        except Refused:
+            return False
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the largest z at which a pair is (z, delta)-near.
@@ -90,7 +103,7 @@ class StarLaws(Laws):
         Where tails are too faint for floats, what they and rounding can amount to is taken from δ first.
         """
         if self.dimension > 1:
-            return super().near(delta, norm)
+            return super().near(delta, norm) if self.small else self.span(norm)
         probability_below_one(delta, "delta")
         share = decimal_reading(delta)
         if self._faint:

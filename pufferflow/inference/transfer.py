@@ -12,7 +12,7 @@ from pufferflow.bounds import ChainWalk, Laws, Pair, Place, Reach, Walk
 from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.expected import mean_difference
 from pufferflow.inference.implied import asked, implied
-from pufferflow.inference.joint import Joint
+from pufferflow.inference.joint import Joint, few_atoms
 from pufferflow.inference.movement import group_movement
 from pufferflow.law import Law
 from pufferflow.messages import Chain, Secrets
@@ -151,23 +151,32 @@ class ChainLaws(Laws):
         return Reach(self._rows.group(norm), certainty, self._place(0, self._pairs[0]))
 
     def winf(self, norm: float) -> Reach:
-        """Return the largest W_∞ over rows and pairs (M18): exact while that can be worked out, a bound beyond."""
+        """Return the largest W_∞ over rows and pairs (M18): exact while that can be worked out, a bound beyond.
+
+        Laws of vectors are compared while they are small; beyond that the movement of the group is the bound.
+        """
+        whole = self.span(norm)
         if self.dimension > 1 or len(self._chain.initial) > 1:
-            return super().winf(norm)
-        return self._reach(farthest(self._sums, self._pairs, self._rows.secret))
+            return super().winf(norm) if self.small else whole
+        found = self._reach(farthest(self._sums, self._pairs, self._rows.secret))
+        return found if found.length <= whole.length else replace(whole, certainty=Certainty.UPPER_BOUND)
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the largest z at which a pair is (z, delta)-near, for chains of any length an upper bound."""
         if self.dimension > 1 or len(self._chain.initial) > 1:
-            return super().near(delta, norm)
-        return self._reach(nearest(self._sums, self._pairs, delta, self._rows.secret))
+            return super().near(delta, norm) if self.small else self.span(norm)
+        found, whole = self._reach(nearest(self._sums, self._pairs, delta, self._rows.secret)), self.span(norm)
+        return found if found.length <= whole.length else replace(whole, certainty=Certainty.UPPER_BOUND)
 
     def least_winf(self, norm: float) -> Reach:
         """Return the largest difference between expected answers, which no coupling can undercut."""
         del norm
         if self.dimension > 1:
             return Reach(0.0, Certainty.UPPER_BOUND, self._place(0, self._pairs[0]))
-        length = mean_difference(self._chain, self._sums.values, self._rows.kinds, self._middle, self._pairs)
+        pairs = self._pairs[self._hidden(self._pairs, self._middle)]
+        if len(pairs) == 0:
+            return Reach(0.0, Certainty.UPPER_BOUND, self._place(0, self._pairs[0]))
+        length = mean_difference(self._chain, self._sums.values, self._rows.kinds, self._middle, pairs)
         return Reach(length * self._rows.unit * (1 - _SLIGHT), Certainty.UPPER_BOUND, self._place(0, self._pairs[0]))
 
     def least_near(self, delta: float, norm: float) -> Reach:
@@ -178,6 +187,22 @@ class ChainLaws(Laws):
         middle[self._middle] = True
         found = self._reach(nearest(self._sums, self._pairs, delta, middle))
         return found if found.certainty == Certainty.EXACT else replace(found, length=0.0)
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether the joint laws can be listed, and compared in a few seconds; else every row may change (M7)."""
+        if self.dimension == 1 and len(self._chain.initial) == 1:
+            return True  # those that are too long to list refuse to be
+        try:
+            return few_atoms(self._every)
+        except Refused:
+            return False
+
+    def _hidden(self, pairs: Whole, row: int | None) -> np.typing.NDArray[np.bool_]:
+        """Say which pairs of states are both possible at a row, or at any secret row."""
+        which = self._chain.mask_of if self._rows.secret is None else self._chain.mask_of[self._rows.secret]
+        masks = self._chain.masks[np.unique(which) if row is None else self._chain.mask_of[[row]]]
+        return np.asarray(masks[:, pairs].all(axis=2).any(axis=0))
 
     @property
     def _middle(self) -> int:
@@ -203,6 +228,10 @@ class ChainLaws(Laws):
 
     @cached_property
     def _every(self) -> list[Pair]:
+        if not self._hidden(self._pairs, None).any():
+            nothing = Law.point(0.0 if self.dimension == 1 else np.zeros(self.dimension))
+            a, b = self._pairs[0].tolist()
+            return [self._pair(nothing, nothing, 0, (a, b))]
         if self.dimension > 1 or len(self._chain.initial) > 1:
             return self._joint()
         if len(self) > _MOST_LISTED or len(self) * self._chain.length > 100 * _MOST_LISTED:

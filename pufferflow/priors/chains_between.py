@@ -12,6 +12,7 @@ from pufferflow.messages.chain import Floats
 from pufferflow.priors.kernels import (
     SUM_TOLERANCE,
     Rows,
+    check_period,
     check_states,
     in_words,
     initial_in_words,
@@ -69,12 +70,7 @@ class ChainsBetween(Prior):
                 allowed=f"at most {_MOST_STATES} states",
                 instead="fewer classes, or a list of single chains",
             )
-        if period is not None and (single or period != len(least)) and period != 1:
-            raise Misuse(
-                f"period is {period!r} for {1 if single else len(least)} matrices.",
-                allowed="as many matrices as the period has phases",
-                instead="low and high as lists of 24 matrices, period=24",
-            )
+        check_period(period, 1 if single else len(least))
         object.__setattr__(self, "low", tuples(least))
         object.__setattr__(self, "high", tuples(most))
         object.__setattr__(self, "period", 1 if single else period)

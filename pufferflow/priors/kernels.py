@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from pufferflow.errors import Misuse, Refused
 from pufferflow.priors.prior import wrong_secret
+from pufferflow.reading import shown
 from pufferflow.rounding import UNIT
 from pufferflow.secrets import AnySecret, Initial, Interval, Secret
 
@@ -36,7 +37,7 @@ def read_bounds(given: Any, name: str, allowed: str = _BOUNDS) -> tuple[Floats, 
     """Return matrices of numbers from 0 to 1, and whether a single one was given."""
     try:
         kernels = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise Misuse(f"{name} is not made of numbers.", allowed=allowed, instead=_EXAMPLE) from error
     single = kernels.ndim == 2
     kernels = kernels[None] if single else kernels
@@ -53,6 +54,17 @@ def read_bounds(given: Any, name: str, allowed: str = _BOUNDS) -> tuple[Floats, 
     return kernels, single
 
 
+def check_period(period: object, matrices: int) -> None:
+    """Refuse a period that is not the number of matrices."""
+    whole = isinstance(period, int) and not isinstance(period, bool)
+    if period is not None and not (whole and period == matrices):
+        raise Misuse(
+            f"period is {shown(period)} for {matrices} {'matrix' if matrices == 1 else 'matrices'}.",
+            allowed="as many matrices as the period has phases",
+            instead="pf.MarkovChain([P0, …, P23], period=24)",
+        )
+
+
 def read_initial(initial: Any, states: int) -> str | tuple[float, ...]:
     """Return how a chain starts."""
     allowed = f"'stationary', 'free', or {states} probabilities with sum 1"
@@ -62,7 +74,7 @@ def read_initial(initial: Any, states: int) -> str | tuple[float, ...]:
         return initial
     try:
         law = np.array(initial, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise Misuse("initial is not made of numbers.", allowed=allowed, instead="initial='stationary'") from error
     good = law.shape == (states,) and np.isfinite(law).all() and (law >= 0).all()
     if not good or abs(law.sum() - 1) > SUM_TOLERANCE:

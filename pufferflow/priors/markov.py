@@ -16,6 +16,7 @@ from pufferflow.priors.kernels import (
     Floats,
     Rows,
     Whole,
+    check_period,
     check_states,
     in_words,
     initial_in_words,
@@ -63,12 +64,7 @@ class MarkovChain(Prior):
         provenance: Provenance = DECLARED,
     ) -> None:
         kernels, single = read_kernels(transition)
-        if period is not None and (single or period != len(kernels)) and period != 1:
-            raise Misuse(
-                f"period is {period!r} for {1 if single else len(kernels)} matrices.",
-                allowed="as many matrices as the period has phases",
-                instead="pf.MarkovChain([P0, …, P23], period=24)",
-            )
+        check_period(period, 1 if single else len(kernels))
         object.__setattr__(self, "transition", tuples(kernels))
         object.__setattr__(self, "period", 1 if single else period)
         object.__setattr__(self, "initial", read_initial(initial, kernels.shape[1]))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.errors import Misuse
-from pufferflow.reading import finite_number
+from pufferflow.reading import finite_number, shown
 from pufferflow.secrets import Domain, read_name
 
 Floats = npt.NDArray[np.float64]
@@ -53,6 +53,8 @@ class Statistic:
         object.__setattr__(self, "weights", read)
         object.__setattr__(self, "values", _values(values))
         object.__setattr__(self, "positions", _positions(positions, read.shape[1]))
+        self.weights.setflags(write=False)
+        self.positions.setflags(write=False)
         object.__setattr__(self, "start", _start(start, self.positions))
         object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
 
@@ -104,7 +106,8 @@ class Statistic:
                     allowed="a number for every point",
                     instead="a mapping with all values of the domain as keys",
                 )
-            table = np.array([[float(known[point]) for point in points]])
+            numbers = [known[point] for point in points]
+            table = _floats([numbers], "values", "a finite number for every point", "values={0: 0, 1: 1}")
         else:
             table = np.atleast_2d(self.values)
         if table.shape[1] != len(points) or table.shape[0] not in (1, self.answers):
@@ -126,7 +129,7 @@ class Statistic:
 
 def _count(size: object) -> int:
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise Misuse(f"size is {size!r}.", allowed="a whole number >= 1", instead="Statistic.total(24)")
+        raise Misuse(f"size is {shown(size)}.", allowed="a whole number >= 1", instead="Statistic.total(24)")
     return size
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.reading import finite_number
+from pufferflow.reading import finite_number, shown
 
 Floats = npt.NDArray[np.float64]
 Label = str | int | float | bool
@@ -69,7 +69,7 @@ class Domain(abc.ABC):
         if found is not None:
             return found
         raise Misuse(
-            f"{name} is {value!r}, which the domain does not have.",
+            f"{name} is {shown(value)}, which the domain does not have.",
             allowed=f"one of {_shown(self.points)}",
             instead=f"{self.points[0]!r}",
         )
@@ -110,8 +110,8 @@ class Interval(Domain):
         high = finite_number(self.high, "high", allowed=allowed, instead=instead)
         if not low < high:
             raise Misuse(f"The interval goes from {low:g} to {high:g}.", allowed=allowed, instead=instead)
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
+        object.__setattr__(self, "low", low + 0.0)  # −0.0 is 0.0
+        object.__setattr__(self, "high", high + 0.0)
 
     @property
     def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -230,7 +230,8 @@ def _label(value: object, name: str, allowed: str, instead: str) -> Label:
             )
         return int(value)
     if isinstance(value, numbers.Real) and math.isfinite(value):
-        return float(value)
+        number = float(value)
+        return int(number) if number.is_integer() and abs(number) <= _WHOLE else number
     raise Misuse(
         f"{name} has a value of type {type(value).__name__}"
         + (" that is not finite." if isinstance(value, float) else "."),

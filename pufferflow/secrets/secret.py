@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 from pufferflow.errors import Misuse
-from pufferflow.reading import finite_number
+from pufferflow.reading import finite_number, shown
 from pufferflow.secrets.domain import Domain, Interval, Label, read_domain, restored_domain
 from pufferflow.secrets.pairs import Closer, Rule, read_rule, value_pairs
 
@@ -264,7 +264,7 @@ def restored_secret(stored: dict[str, Any]) -> AnySecret:
 def read_name(name: object, what: str) -> str:
     """Return the name of a column."""
     if not isinstance(name, str) or not name:
-        raise Misuse(f"{what} is {name!r}.", allowed="the name of a column", instead=f'{what}="level"')
+        raise Misuse(f"{what} is {shown(name)}.", allowed="the name of a column", instead=f'{what}="level"')
     return name
 
 

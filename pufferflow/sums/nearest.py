@@ -8,7 +8,7 @@ import numpy as np
 
 from pufferflow.reading import decimal_reading, probability_below_one
 from pufferflow.rounding import UNIT, float_below
-from pufferflow.sums.farthest import farthest, most_points
+from pufferflow.sums.farthest import FINE, farthest, most_points
 from pufferflow.sums.lattice import Lattice, lattice
 from pufferflow.sums.levels import yardstick
 from pufferflow.sums.nearness import Allowance, Search
@@ -44,6 +44,8 @@ def nearest(sums: Sums, pairs: Whole, delta: float | Fraction | Decimal, rows: F
     probability_below_one(delta, "delta")
     share, secrets, most = float_below(decimal_reading(delta)), asked(sums, pairs, rows), most_points(sums)
     where = lattice(sums, most)
+    if where.error:
+        where = lattice(sums, min(most, FINE * sums.length))
     found = None
     if share and (sums.length <= _SHORT or where.size <= most // _QUICK):
         found = _exactly(sums, secrets, where, share)

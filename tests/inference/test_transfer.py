@@ -177,3 +177,48 @@ def test_the_first_value_alone_is_hidden_by_less():
     ]
     assert scales == sorted(scales, reverse=True)
     assert scales[-1] < scales[0] / 4
+
+
+NOWHERE = [
+    ("absorbed", pf.Secret("level", domain=[0, 1]), pf.MarkovChain([[0.2, 0.8], [0.0, 1.0]])),
+    ("known start", pf.Initial("level", domain=[0, 1]), pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]], initial=[1, 0])),
+]
+
+
+@pytest.mark.parametrize(("name", "secret", "prior"), NOWHERE, ids=[case[0] for case in NOWHERE])
+def test_where_nothing_can_be_hidden_no_noise_is_needed(name, secret, prior):
+    """If no row can have two states, every promise holds without noise, under every bound."""
+    where = pf.Scenario(secret=secret, prior=prior, order_by="hour")
+    for statistic in (pf.Statistic.total(3), pf.Statistic([[1, 1, 0], [0, 1, 1]])):
+        laws = pf.laws(where, statistic)
+        for bound in ("auto", pf.Messages(), pf.Exact(), pf.DAGWM(), pf.GWM()):
+            assert pf.loss(laws, pf.Laplace(1.0), pf.Pure, bound=bound) == 0, name
+        assert pf.calibrate(laws, pf.Pure(1.0)).noise.scale == 0
+        assert pf.calibrate(laws, pf.Pure(1.0), bound=pf.Messages()).noise.scale == 0
+
+
+def test_no_bound_is_left_out_for_states_that_cannot_be():
+    """A mean difference of impossible states does not keep the better bound from being tried."""
+    matrix = [[0, 0.935, 0.065], [0, 0.093, 0.907], [0, 0.96, 0.04]]
+    where = scenario(matrix, initial=[0.036, 0.198, 0.766], pairs=[(0, 1), (0, 2)])
+    laws = pf.laws(where, pf.Statistic([0, 2, 2, 1], [3, 0, -3]))
+    assert laws.pieces[0].least_winf(1).length <= laws.pieces[0].winf(1).length
+    assert pf.calibrate(laws, pf.Pure(1.0), bound=[pf.Messages(), pf.GWM()]).noise.scale == pytest.approx(3.0)
+
+
+def test_vectors_too_large_to_compare_have_a_bound():
+    """A histogram of a day is answered quickly: by messages for a pure promise, by the group's movement for others."""
+    laws = pf.laws(scenario(kernel(np.random.default_rng(0), 4)), pf.Statistic.histogram(24, 4))
+    assert pf.calibrate(laws, pf.Pure(1.0)).bound == pf.Messages()
+    found = pf.calibrate(laws, pf.Renyi(4, 1.0), noise=pf.Gaussian)
+    assert found.certainty == "upper_bound"
+    assert found.sensitivity <= 48 * (1 + 1e-9)
+    with pytest.raises(pf.Refused):
+        pf.calibrate(laws, pf.Pure(1.0), bound=pf.DAGWM())
+
+
+def test_values_without_a_common_step_are_quick():
+    """A sum of two rows with irrational weights is near or far in seconds, and never farther than the group."""
+    laws = pf.laws(scenario([[0.7, 0.3], [0.4, 0.6]]), pf.Statistic([2**0.5, 3.14159265358979]))
+    piece = laws.pieces[0]
+    assert piece.near(0.01, 1).length <= piece.winf(1).length * (1 + 1e-9) <= piece.span(1).length * (1 + 1e-8)
