@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from pufferflow.priors.diagnosis import Diagnosis, diagnose
 from pufferflow.priors.memory import SecondStep, second_step
 from pufferflow.priors.prior import Provenance
 from pufferflow.priors.reference import Reference, digest_of, read_reference
-from pufferflow.reading import finite_number
+from pufferflow.reading import finite_number, shown
 from pufferflow.secrets import read_name
 from pufferflow.secrets.domain import Label
 
@@ -112,6 +112,8 @@ def _check(period: object, smoothing: object) -> None:
 
 def _units(column: str, order_by: str, within: str | Sequence[str] | None) -> list[str]:
     """Return the columns that tell sequences apart."""
+    if within is not None and not isinstance(cast(object, within), str | Sequence):
+        raise Misuse(f"within is {shown(within)}.", allowed="names of columns", instead='within="meter"')
     units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else within or [])]
     names = [*units, read_name(order_by, "order_by"), read_name(column, "column")]
     if len(set(names)) < len(names):

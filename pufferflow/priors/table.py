@@ -20,6 +20,7 @@ from pufferflow.priors.probabilities import (
     restored_law,
     stored_law,
 )
+from pufferflow.reading import shown
 from pufferflow.secrets import AnySecret, Derived, Domain, Secret
 from pufferflow.secrets.domain import Label, Listed
 
@@ -48,10 +49,12 @@ class Table(Prior):
 
     def __init__(self, frame: Any, shared: str | Sequence[str] = ()) -> None:
         names, cells, masses = _read(frame)
+        if not isinstance(cast(object, shared), str | Sequence):
+            raise _bad(f"shared is {shown(shared)}.", "the name of a column, or a list of them")
         joined = (shared,) if isinstance(shared, str) else tuple(shared)
         for name in joined:
             if name not in names:
-                raise _bad(f"shared names {name!r}, which is no column of the table.", f"one of {list(names)}")
+                raise _bad(f"shared names {shown(name)}, which is no column of the table.", f"one of {list(names)[:6]}")
         law = read_law(masses, PROBABILITY)
         rows = _merged(cells, law)
         object.__setattr__(self, "names", names)

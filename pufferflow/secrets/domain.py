@@ -82,6 +82,15 @@ class Listed(Domain):
 
     points: tuple[Label, ...]
 
+    def __post_init__(self) -> None:
+        """Refuse whole numbers that floats mix up: statistics would take two of them for one."""
+        if any(isinstance(point, int) and abs(point) > _WHOLE for point in self.points):
+            raise Misuse(
+                "A whole number beyond 2^53, which no float tells from its neighbours.",
+                allowed="numbers that a float holds",
+                instead="labels, or numbers counted from the smallest",
+            )
+
     def describe(self) -> str:
         """Say which values there are."""
         return f"one of {_shown(self.points)}"
@@ -151,7 +160,7 @@ class Bins(Domain):
         read = tuple(finite_number(edge, "edges", allowed=allowed, instead=instead) for edge in edges)
         if any(not low < high for low, high in itertools.pairwise(read)):
             raise Misuse("The edges do not grow.", allowed=allowed, instead=instead)
-        points = _points(values, "values")
+        points = Listed(_points(values, "values")).points
         if len(points) not in (len(read) - 1, len(read) + 1):
             raise Misuse(f"{len(points)} values for {len(read)} edges.", allowed=allowed, instead=instead)
         object.__setattr__(self, "edges", read)
@@ -222,12 +231,6 @@ def _label(value: object, name: str, allowed: str, instead: str) -> Label:
     if isinstance(value, str | bool):
         return value
     if isinstance(value, numbers.Integral):
-        if abs(int(value)) > _WHOLE:
-            raise Misuse(
-                f"{name} has a whole number beyond 2^53, which no float tells from its neighbours.",
-                allowed=allowed,
-                instead=instead,
-            )
         return int(value)
     if isinstance(value, numbers.Real) and math.isfinite(value):
         number = float(value)

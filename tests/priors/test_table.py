@@ -109,3 +109,10 @@ def test_secrets_that_a_table_knows_are_taken():
         Derived("ill", column="score", domain=[0, 1, 2]),
     ):
         Table(FRAME).check(secret)
+
+
+def test_numbers_that_floats_mix_up_are_refused():
+    """Two neighbouring whole numbers beyond 2^53 would be one value, and their difference would need no noise."""
+    table = Table({"s": [2**60, 2**60 + 1], "x": [2**60, 2**60 + 1], "probability": [0.5, 0.5]})
+    with pytest.raises(pf.Misuse):
+        _ = table.columns
