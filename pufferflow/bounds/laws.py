@@ -51,6 +51,10 @@ class Laws(Sequence[Pair], abc.ABC):
     def dimension(self) -> int:
         """The number of coordinates of the answer."""
 
+    def __bool__(self) -> bool:
+        """Say yes: there is always something to hide, also where pairs are not counted."""
+        return True
+
     @property
     def certainty(self) -> Certainty:
         """How the pairs relate to the laws that the prior implies."""

@@ -24,12 +24,14 @@ def implied(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws:
 def asked(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
     """Return the column that a statistic asks about and its domain, as prior or secret declare it.
 
-    A statistic that names none asks about the only one there is beside the secret itself.
+    A statistic that names none asks about the one that a derived secret names, or the only one beside the secret.
     """
     known = dict(prior.columns)
     if secret.reads is not None and (not known or secret.reads[0] in known):
         known[secret.reads[0]] = secret.reads[1]
     if statistic.column is None:
+        if isinstance(secret, Derived) and secret.reads is not None and secret.reads[0] in known:
+            return secret.reads
         hidden = secret.name if isinstance(secret, Derived) else secret.reads and secret.reads[0]
         others = {name: domain for name, domain in known.items() if name != hidden} or known
         if len(others) == 1:

@@ -59,23 +59,23 @@ class Statistic:
         object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
 
     @classmethod
-    def total(cls, size: int, values: Any = None) -> Self:
+    def total(cls, size: int, values: Any = None, *, column: str | None = None) -> Self:
         """Return the sum of φ over rows that follow each other.
 
         >>> Statistic.total(24).size
         24
         """
-        return cls(np.ones(_count(size)), values)
+        return cls(np.ones(_count(size)), values, column=column)
 
     @classmethod
-    def mean(cls, size: int, values: Any = None) -> Self:
+    def mean(cls, size: int, values: Any = None, *, column: str | None = None) -> Self:
         """Return the mean of φ over rows that follow each other; how many there are is public."""
-        return cls(np.full(_count(size), 1 / _count(size)), values)
+        return cls(np.full(_count(size), 1 / _count(size)), values, column=column)
 
     @classmethod
-    def histogram(cls, size: int, points: int) -> Self:
+    def histogram(cls, size: int, points: int, *, column: str | None = None) -> Self:
         """Return how many rows have each of the values of a domain with so many points."""
-        return cls(np.ones((_count(points), _count(size))), np.eye(points))
+        return cls(np.ones((_count(points), _count(size))), np.eye(points), column=column)
 
     @property
     def size(self) -> int:

@@ -52,6 +52,7 @@ def test_far_positions_and_starts():
 def test_what_a_class_cannot_answer_is_refused():
     """Listing laws, W_∞ and quilts of a class are refused; group privacy is not."""
     laws = pf.laws(_class(), pf.Statistic.total(10))
+    assert laws
     for bound in (pf.GWM(), pf.Exact(), pf.DAGWM(), pf.Quilt()):
         with pytest.raises(pf.Refused):
             pf.calibrate(laws, pf.Pure(1.0), bound=bound)

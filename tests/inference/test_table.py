@@ -178,3 +178,13 @@ def test_table_1_from_the_tables(tables, name, file, released, secret, only):
     prior = Empirical(Reference(name, frame), secret=secret, released=released)
     _, winf, w2 = next(row for row in TABLE_1 if row[0] == name)
     assert movements(prior) == (winf, pytest.approx(w2, abs=5e-4 if w2 > 1 else 5e-5))
+
+
+def test_a_derived_secret_may_name_the_column_asked_about():
+    """Of several columns the one named by the secret is asked about, or the one named by the statistic."""
+    table = Table({"s": [0, 1], "x": [0, 3], "y": [0, 7], "probability": [0.5, 0.5]})
+    named = Derived("s", column="x", domain=[0, 3])
+    assert implied(table, Statistic.total(1), named).winf(1).length == 3
+    assert implied(table, Statistic.total(1, column="y"), named).winf(1).length == 7
+    assert implied(table, Statistic.mean(2, column="y"), Derived("s")).winf(1).length == 3.5
+    assert implied(table, Statistic.histogram(1, 2, column="y"), Derived("s")).winf(1).length == 2
