@@ -65,12 +65,12 @@ class _Charges:
 
     def loss(self, noise: Noise) -> Found:
         """Return the largest loss of a row; rows inside a quilt change one by one, or move one answer all at once."""
-        shifts = self.walk.shifts
-        each = float(np.asarray(noise.pure(shifts)).sum(axis=1).max())
-        if each == math.inf:  # no noise, or one without a pure loss
-            return each, self.walk.place(0, self.walk.secrets.pairs[0].tolist())
-        if shifts.shape[1] == 1 and self.walk.dimension == 1:
-            found = self.quilts.loss(lambda sizes: np.asarray(noise.pure(sizes * float(shifts.max()))))
+        losses = self.walk.exposures(noise)
+        if losses is None:
+            return math.inf, self.walk.place(0, self.walk.secrets.pairs[0].tolist())
+        if self.walk.answers == 1:
+            found = self.quilts.loss(lambda sizes: np.asarray(noise.pure(sizes * self.walk.reach)))
         else:
+            each = float(losses.max())
             found = self.quilts.loss(lambda sizes: sizes * each * (1 + 1e-12))
         return found.value, self.walk.place(found.row, self.walk.secrets.pairs[0].tolist())

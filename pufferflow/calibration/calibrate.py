@@ -6,7 +6,7 @@ from typing import final
 
 from pufferflow.bounds import Bound, Laws, Pair, Witness, read_laws
 from pufferflow.calibration.asked import read_bounds, read_family, read_kind
-from pufferflow.calibration.ways import EPSILON_TOLERANCE, cheapest, least_certain, least_epsilon
+from pufferflow.calibration.ways import EPSILON_TOLERANCE, cheapest, least_certain, least_epsilon, proven
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.noise import Family, Laplace, Noise
@@ -60,11 +60,11 @@ def calibrate(
 ) -> Calibration:
     """Return the least noise of a family with which an answer keeps a promise, whatever the pair and its order.
 
-    `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`; each is taken in both
-    orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`, `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound` is
-    one bound, several (the least scale wins), or "auto": every bound that a slightly wrong prior does not break, which
-    leaves out `pf.Exact`. The scale is never below the least that the bound allows, and above it by no more than a
-    relative 1e-8.
+    `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`, or what `pf.laws` implies
+    for a scenario; each is taken in both orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`,
+    `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound` is one bound, several (the least scale wins), or "auto":
+    every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`. The scale is never below the
+    least that the bound allows, and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -88,12 +88,13 @@ def calibrate(
     chosen = [way for _, way in found]
     while True:  # a loss that is not quite monotone in the scale may ask for a little more
         noisy = family(scale)
-        excesses = [way.worst(noisy, guarantee)[0] for way in chosen]
-        worst = max(range(len(chosen)), key=excesses.__getitem__)
-        if excesses[worst] <= 0:
+        worst = [way.worst(noisy, guarantee) for way in chosen]
+        place = max(range(len(chosen)), key=lambda i: worst[i][0])
+        excess, part = worst[place]
+        if excess <= 0:
             break
-        scale = max(chosen[worst].least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
-    cost, witness = chosen[worst].loss(noisy, guarantee)
+        scale = max(chosen[place].least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+    cost, witness = proven(part, noisy, guarantee)
     return Calibration(
         noise=noisy,
         guarantee=guarantee,
@@ -101,7 +102,7 @@ def calibrate(
         sensitivity=max(way.sensitivity for way in chosen),
         witness=witness,
         certainty=least_certain([way.certainty for way in chosen]),
-        bound=chosen[worst].bound,
+        bound=chosen[place].bound,
         note=_NO_NOISE if scale == 0 else "",
         by_movement=all(way.bound.by_movement for way in chosen),
         own_delta=max(way.own_delta for way in chosen),

@@ -54,20 +54,20 @@ class Way:
                 return scale
             scale = max(part.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
 
-    def loss(self, noise: Noise, guarantee: Guarantee) -> tuple[float, Witness]:
-        """Return the ε proven for a promise that is kept, and the witness of the part nearest its limit."""
-        _, part = self.worst(noise, guarantee)
-        rows = part.losses(noise, guarantee)
-        cost, _, witness = max(rows, key=lambda row: row[0] / row[1] if row[1] else math.inf)
-        if isinstance(guarantee, Approx):
-            cost = least_epsilon_of(part, noise, Approx.of(guarantee.delta), at_most=guarantee.epsilon)
-        return cost, witness
+
+def proven(part: Part, noise: Noise, guarantee: Guarantee) -> tuple[float, Witness]:
+    """Return the ε that a part proves of a promise that is kept, and its witness."""
+    rows = part.losses(noise, guarantee)
+    cost, _, witness = max(rows, key=lambda row: row[0] / row[1] if row[1] else math.inf)
+    if isinstance(guarantee, Approx):
+        cost = least_epsilon_of(part, noise, Approx.of(guarantee.delta), at_most=guarantee.epsilon)
+    return cost, witness
 
 
 def cheapest(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, family: Family) -> tuple[float, Way]:
     """Return the least scale that a bound proves for these laws, and how."""
     best: tuple[float, Way] | None = None
-    refusals: list[Refused] = []
+    refusals: list[tuple[Bound, Refused]] = []
     for bound in bounds:
         try:
             if best is not None and bound.least(laws, family, guarantee) >= best[0]:
@@ -77,8 +77,7 @@ def cheapest(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, family: 
             if best is None or scale < best[0]:
                 best = scale, way
         except Refused as refusal:
-            if not (refusals and isinstance(bound, Group)):  # others say more of what is missing
-                refusals.append(refusal)
+            refusals.append((bound, refusal))
     if best is None:
         raise most_telling(refusals)
     return best
@@ -87,7 +86,7 @@ def cheapest(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, family: 
 def least_epsilon(laws: Laws, bounds: Sequence[Bound], noise: Noise, kind: Kind) -> float:
     """Return the least ε that a bound proves for these laws with this noise."""
     found: list[float] = []
-    refusals: list[Refused] = []
+    refusals: list[tuple[Bound, Refused]] = []
     for bound in bounds:
         try:
             parts = bound.parts(laws, noise)
@@ -95,7 +94,7 @@ def least_epsilon(laws: Laws, bounds: Sequence[Bound], noise: Noise, kind: Kind)
                 part.check(kind(0.0))
             found.append(max(least_epsilon_of(part, noise, kind) for part in parts))
         except Refused as refusal:
-            refusals.append(refusal)
+            refusals.append((bound, refusal))
     if not found:
         raise most_telling(refusals)
     return min(found)
@@ -107,9 +106,13 @@ def least_certain(found: Sequence[Certainty]) -> Certainty:
     return min(found, key=order.index)
 
 
-def most_telling(refusals: Sequence[Refused]) -> Refused:
-    """Return the refusal to show where every bound refused: the last, since quick bounds with few uses come first."""
-    return refusals[-1]
+def most_telling(refusals: Sequence[tuple[Bound, Refused]]) -> Refused:
+    """Return the refusal to show where every bound refused: the last, since quick bounds with few uses come first.
+
+    Group privacy comes after all of them; what it lacks is of use only where nothing else was tried.
+    """
+    others = [refusal for bound, refusal in refusals if not isinstance(bound, Group)]
+    return (others or [refusal for _, refusal in refusals])[-1]
 
 
 def least_epsilon_of(part: Part, noise: Noise, kind: Kind, at_most: float | None = None) -> float:

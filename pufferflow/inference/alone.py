@@ -29,14 +29,14 @@ class Alone:
     def columns(self) -> Floats:
         """The distinct columns of weights that a secret row can have."""
         if not self.question.first:
-            return self.question.kinds[0]
+            return self.question.kinds.columns
         start = self.question.starts
         return self.question.weights[:, start] if start.any() else np.zeros((self.question.answers, 1))
 
     @property
     def rows(self) -> Sequence[int]:
         """A row that has each of them."""
-        return [0] if self.question.first else self.question.kinds[1].tolist()
+        return [0] if self.question.first else self.question.kinds.first.tolist()
 
     def laws(self) -> Laws:
         """Return the pairs one by one, or their longest movement if they are many."""

@@ -56,7 +56,7 @@ class Jumps:
 
     def of_kinds(self, norm: float) -> Floats | None:
         """Return the largest jump of all answers that a row of each kind makes, in a norm; None if that is too long."""
-        columns = self.question.kinds[0]
+        columns = self.question.kinds.columns
         if len(columns) == 1 or columns.size * len(self.first) > _MOST_NORMS:
             return None
         return self._highest(norms_above(products(columns[:, :, None], self.moves[:, None, :]), norm))

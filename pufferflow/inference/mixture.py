@@ -13,13 +13,13 @@ import numpy as np
 
 from pufferflow.bounds import Laws, Pair, Place, Reach, Walk
 from pufferflow.errors import InternalError, Refused
+from pufferflow.inference.along import Rows
 from pufferflow.inference.convolution import AnySum, Terms, added, mixed
 from pufferflow.inference.dense import Dense, rounding
 from pufferflow.inference.implied import asked, implied
 from pufferflow.inference.joint import few_atoms
 from pufferflow.inference.movement import group_movement
 from pufferflow.inference.star import Given, Star, StarWalk
-from pufferflow.inference.transfer import Rows
 from pufferflow.law import Law
 from pufferflow.priors.latent_class import LatentClass
 from pufferflow.priors.probabilities import Array

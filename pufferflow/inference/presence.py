@@ -7,6 +7,7 @@ import numpy as np
 
 from pufferflow.inference.moved import Movement
 from pufferflow.inference.question import Floats, norms_above, row_norms
+from pufferflow.queries import Kinds
 from pufferflow.rounding import UNIT, float_above, upwards
 from pufferflow.transport import Certainty
 
@@ -20,10 +21,8 @@ def with_nothing(tables: Floats) -> Floats:
 
 def columns_of(weights: Floats) -> tuple[Floats, Any]:
     """Return the distinct columns of weights, up to sign, and how many rows have each."""
-    if len(weights) == 1:
-        distinct, counts = np.unique(np.abs(weights[0]), return_counts=True)
-        return distinct[None], counts
-    return np.unique(weights, axis=1, return_counts=True)
+    kinds = Kinds.of(np.abs(weights) if len(weights) == 1 else weights)
+    return kinds.columns, kinds.counts
 
 
 def departure(weights: Floats, tables: Floats) -> Movement:

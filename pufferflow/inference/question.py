@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pufferflow.inference.implied import asked
 from pufferflow.inference.movement import group_movement
 from pufferflow.priors import Prior
-from pufferflow.queries import Statistic
+from pufferflow.queries import Kinds, Statistic
 from pufferflow.rounding import SMALLEST, UNIT, float_above, lifted
 from pufferflow.secrets import Bins, Domain, Initial, Interval, Secret
 from pufferflow.secrets.domain import Label
@@ -67,15 +67,9 @@ class Question:
         return len(self.weights)
 
     @cached_property
-    def kinds(self) -> tuple[Floats, Whole, Whole, Whole]:
-        """Distinct columns of weights, the first row of each, which of them each row has, and how many rows."""
-        if self.answers == 1:
-            found = np.unique(self.weights[0], return_index=True, return_inverse=True, return_counts=True)
-            return found[0][None], *found[1:]
-        columns, rows, kind_of, counts = np.unique(
-            self.weights, axis=1, return_index=True, return_inverse=True, return_counts=True
-        )
-        return columns, rows, kind_of.reshape(-1), counts
+    def kinds(self) -> Kinds:
+        """Rows that weigh alike."""
+        return Kinds.of(self.weights)
 
     @cached_property
     def differences(self) -> Floats:
@@ -104,12 +98,11 @@ class Question:
 
     def group(self, norm: float) -> float:
         """Return the movement of all rows over all values (M7)."""
-        columns, _, _, counts = self.kinds
-        return group_movement(columns, counts, self.tables, norm)
+        return group_movement(self.kinds.columns, self.kinds.counts, self.tables, norm)
 
     def own(self, norm: float) -> tuple[Floats, Whole]:
         """Return how far a row of each kind alone moves the answers, in a norm, and between which pair of values."""
-        return row_norms(self.kinds[0], self.differences, norm)
+        return row_norms(self.kinds.columns, self.differences, norm)
 
     def _place(self, value: Label) -> int:
         return self.domain.place(value, "a value")

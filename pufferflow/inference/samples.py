@@ -13,7 +13,7 @@ from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.implied import implied
 from pufferflow.law import Law
 from pufferflow.priors.simulator import Simulator
-from pufferflow.queries import Statistic
+from pufferflow.queries import Kinds, Statistic
 from pufferflow.reading import decimal_reading, probability_below_one
 from pufferflow.rounding import UNIT, float_below
 from pufferflow.secrets import AnySecret, Derived, Secret
@@ -36,8 +36,7 @@ def _rows(prior: Simulator, statistic: Statistic) -> list[int | None]:
     """Return the rows to draw: all of them, or one of each weight where rows are exchangeable."""
     if not prior.exchangeable:
         return list(range(statistic.size))
-    _, first = np.unique(statistic.weights, axis=1, return_index=True)
-    return sorted(first.tolist())
+    return sorted(Kinds.of(statistic.weights).first.tolist())
 
 
 def slack(draws: int, confidence: float, pairs: int) -> float:

@@ -129,7 +129,7 @@ def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
     within = float((np.abs(question.weights).sum(axis=1) * ranges).max()) / 2  # well below the movement of the group
 
     def length(norm: float) -> float:
-        spread = row_norms(question.kinds[0], slopes, norm)[0].max()
+        spread = row_norms(question.kinds.columns, slopes, norm)[0].max()
         total = _sum(alone.length(norm), 2 * prior.distance, float(spread))
         return total if total < within else min(total, question.group(norm))
 

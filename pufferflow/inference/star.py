@@ -9,12 +9,13 @@ import numpy as np
 
 from pufferflow.bounds import Place, Walk
 from pufferflow.errors import Refused
-from pufferflow.inference.transfer import Rows
+from pufferflow.inference.along import Rows
 from pufferflow.messages.chain import Floats
 from pufferflow.messages.star import between, of_all, of_class, of_others
 from pufferflow.messages.stretches import Whole
 from pufferflow.noise import Noise
 from pufferflow.priors.probabilities import Array
+from pufferflow.queries import Kinds
 from pufferflow.rounding import UNIT
 from pufferflow.secrets.domain import Label
 
@@ -87,28 +88,18 @@ class StarWalk(Walk):
     def of(cls, star: Star, rows: Rows) -> "StarWalk":
         """Return the walk of some rows; of many different weights those near each other count as the larger."""
         weights = _rounded_up(np.abs(rows.weights))
-        distinct, back = np.unique(weights, axis=1, return_inverse=True)
-        kinds = back.reshape(-1)[rows.kinds]
+        alike = Kinds.of(weights)
+        kinds = alike.of_row[rows.kinds]
         _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
-        alike = Rows(rows.positions, distinct, kinds, rows.tables, None)
-        return cls(star, alike.shifts, counts.astype(np.intp), first.astype(np.intp), len(rows.tables))
-
-    @property
-    def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """How many answers there are."""
-        return self.answers
-
-    @property
-    def reach(self) -> float:
-        """The largest sum, over the answers, of the movements by one row."""
-        return float(self.shifts.sum(axis=1).max(initial=0.0))
+        fewer = Rows(rows.positions, alike.columns, kinds, rows.tables, None)
+        return cls(star, fewer.shifts, counts.astype(np.intp), first.astype(np.intp), len(rows.tables))
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
         """Return the largest of ℓ_r + g_post(D), D what the other rows tell of the class (M20); the worse order."""
         pairs = [pair for a, b in self.star.pairs for pair in ((a, b), (b, a))]
-        if noise.scale == 0 and self.shifts.any():
+        losses = self.exposures(noise)
+        if losses is None:
             return math.inf, self._place(0, pairs[0])
-        losses = np.asarray(noise.pure(self.shifts)).sum(axis=1) * (1 + self.shifts.shape[1] * UNIT)
         told = of_class(self.star.rows, losses)
         if self.star.of_group:
             found = self._between(pairs, of_all(told, self.counts))[None]
@@ -148,7 +139,7 @@ class StarWalk(Walk):
         return between(tops, bottoms, limits * (1 + UNIT))
 
     def _place(self, kind: int, pair: tuple[Label, Label]) -> Place:
-        return Place(self.dimension, self.star.prior, pair, int(self.first[kind]))
+        return Place(self.answers, self.star.prior, pair, int(self.first[kind]))
 
 
 def _floats(masses: Array) -> Floats:
@@ -157,7 +148,7 @@ def _floats(masses: Array) -> Floats:
 
 def _rounded_up(weights: Floats) -> Floats:
     """Return weights of at most about 64 kinds; where there are more, each is raised by up to 4.5 %, never lowered."""
-    if len(np.unique(weights, axis=1).T) <= _MOST_KINDS:
+    if Kinds.of(weights).columns.shape[1] <= _MOST_KINDS:
         return weights
     with np.errstate(divide="ignore"):
         powers = np.exp2(np.ceil(np.log2(weights) * _FINE) / _FINE)

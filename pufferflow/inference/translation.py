@@ -71,7 +71,7 @@ class Translation:
         kinds = None if isinstance(self.question.domain, Interval) else self.jumps.of_kinds(norm)
         if kinds is None:
             return whole
-        kind_of = self.question.kinds[2]
+        kind_of = self.question.kinds.of_row
         own = self.question.own(norm)[0][kind_of][None]
         others = np.zeros((1, len(self.rows)))
         for heights, level in self._levels(kinds):
@@ -209,7 +209,7 @@ def _length(question: Question, steps: Floats, shares: Floats, distance: float, 
     kinds = jumps.of_kinds(norm)
     if kinds is None:
         return whole
-    start, kind_of = question.starts, question.kinds[2]
+    start, kind_of = question.starts, question.kinds.of_row
     own = question.own(norm)[0][kind_of]
     each = np.where(start, own, kinds[kind_of, jumps.level(shares * distance)])
     return min(whole, float(_total(each[None])[0]))

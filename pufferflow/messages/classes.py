@@ -14,11 +14,11 @@ import numpy as np
 from pufferflow.errors import Misuse
 from pufferflow.messages.chain import SAME, Flags, Floats
 from pufferflow.messages.extremes import Extremes, future, past
+from pufferflow.messages.functions import MOST_STATES
 from pufferflow.messages.marginals import Between, Marginals, among, between, resting
 from pufferflow.messages.stretches import Stretch, Whole, possible, repeat, stretches
 
 _MOST_STATES = 10
-_TIGHT_STATES = 5
 _CLOSE = 1e-11
 _LOOSE = 1e-6
 _PATIENCE = 1000
@@ -84,7 +84,7 @@ class Chains:
     @cached_property
     def forward(self) -> "Bounds":
         """The steps of messages about the future, the last row first."""
-        return Bounds([future(step) for step in self.kernels], self.order[::-1], tight=self.states <= _TIGHT_STATES)
+        return Bounds([future(step) for step in self.kernels], self.order[::-1], tight=self.states <= MOST_STATES)
 
     @cached_property
     def backward(self) -> "Bounds":
@@ -149,7 +149,7 @@ class _Kept:
         self.chains = chains
         self.order = np.empty(len(chains.order), dtype=np.intp)
         self.pool: list[Extremes] = []
-        self.tight = chains.states <= _TIGHT_STATES
+        self.tight = chains.states <= MOST_STATES
         self.last: dict[tuple[int, int], tuple[Marginals, int]] = {}
 
     def follow(self, laws: Marginals, stretch: Stretch) -> Marginals:

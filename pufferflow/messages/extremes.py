@@ -19,12 +19,11 @@ from typing import final
 import numpy as np
 
 from pufferflow.messages.chain import SAME
-from pufferflow.messages.functions import listed, members
+from pufferflow.messages.functions import MOST_STATES, listed, members
 from pufferflow.messages.marginals import Between, Flags, Floats, Marginals
 from pufferflow.messages.stretches import Whole
 from pufferflow.rounding import UNIT
 
-_MOST_LISTED = 5
 _HIGH = 300.0
 _RARE = 1e-300
 
@@ -56,7 +55,7 @@ class Extremes:
         if self.rows is not None and widest <= _HIGH:
             worst = np.minimum(worst, listed(self.rows, within))
         # where many states tell so much, the sum of all losses serves as well and takes no time
-        most = np.inf if size <= _MOST_LISTED else _HIGH
+        most = np.inf if size <= MOST_STATES else _HIGH
         if (self.rows is None or self.ratios is not None or widest > _HIGH) and widest < most:
             worst = np.minimum(worst, self._of_sets(within, widest))
         # marginals may be SAME off, means and logs a few units for each state: rounded up
@@ -72,13 +71,11 @@ class Extremes:
             height[:, 0, 0] = within[0, 1], within[1, 0]
         top, least = self.odds[:, :, None], -self.odds[::-1, None, :]
         if self.ratios is not None:
-            top, least = self._shared(top, least, height)
+            top, least = self._shared(self.ratios, top, least, height)
         return np.asarray((_raised(top, height) - _raised(least, height)).max(axis=0))
 
-    def _shared(self, top: Floats, least: Floats, height: Floats) -> tuple[Floats, Floats]:
+    def _shared(self, ratios: Floats, top: Floats, least: Floats, height: Floats) -> tuple[Floats, Floats]:
         """Return the worst odds α ≤ ρβ: the ratio rises with α, falls with β, on α = ρβ is largest at β² = 1/(ρe^r)."""
-        assert self.ratios is not None  # noqa: S101 - the caller has looked
-        ratios = self.ratios
         known = np.isfinite(ratios)
         with np.errstate(invalid="ignore"):
             under = np.minimum(self.odds[:, None, :], top - ratios)
@@ -95,7 +92,7 @@ def future(step: Between) -> Extremes:
         # the rest of a row has the least of the other states
         odds = np.log(step.most[:, 1:-1]) - np.log(step.least[:, -2:0:-1])
     rows = None
-    if 3 <= step.size <= _MOST_LISTED:
+    if 3 <= step.size <= MOST_STATES:
         rows = _stacked([corners(low, high) for low, high in zip(step.low, step.high, strict=True)])
     return Extremes(states, states, odds.T, None, rows)
 
@@ -108,7 +105,7 @@ def past(laws: Marginals, step: Between, sources: Flags, targets: Flags) -> Extr
     # what can occur does not vanish
     held = Marginals(laws.least[sets], np.where(sets > 0, np.maximum(laws.most[sets], _RARE), 0.0))
     rows = None
-    if 3 <= len(from_) <= _MOST_LISTED:
+    if 3 <= len(from_) <= MOST_STATES:
         rows = _stacked([_reversed(held, low[:, x], high[:, x]) for x in range(len(to))])
     ratios = _ratios(low, high, step.high[from_].sum(axis=1))
     return Extremes(from_, to, _odds(held, low, high), ratios, rows)

@@ -32,6 +32,11 @@ class Secrets:
     pairs: Whole
     rows: Flags | None = None
 
+    def possible(self, chain: Chain | Chains) -> Flags:
+        """Return for each pair whether some secret row can have both its states."""
+        rows = chain.mask_of if self.rows is None else chain.mask_of[self.rows]
+        return np.asarray(chain.masks[np.unique(rows)][:, self.pairs].all(axis=2).any(axis=0))
+
     def largest(self, losses: Floats, possible: Flags) -> tuple[float, int, int]:
         """Return the largest loss among matrices of shape (U, k, k), with the places of the matrix and of the pair.
 

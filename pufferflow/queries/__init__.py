@@ -1,5 +1,6 @@
 """What is asked: queries come down to additive statistics."""
 
+from pufferflow.queries.kinds import Kinds
 from pufferflow.queries.statistic import Statistic
 
-__all__ = ["Statistic"]
+__all__ = ["Kinds", "Statistic"]

@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast, final
+from typing import Any, ClassVar, cast, final
 
 from pufferflow.errors import Misuse
 from pufferflow.reading import finite_number, shown
@@ -28,19 +28,11 @@ class AnySecret(abc.ABC):
         """Return the secret as plain values, for JSON and the fingerprint."""
 
 
-@final
 @dataclass(frozen=True)
-class Secret(AnySecret):
-    """The value of `column` in each row: any two values of the domain (or the pairs named) must look alike.
+class ValueSecret(AnySecret):
+    """What secrets about a column's value share: the column, its domain, the pairs, and how missing values are read."""
 
-    `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`. `pairs` is "all", "adjacent",
-    `pf.Closer(distance)` or a list of pairs. Numbers outside the domain are read as its nearest value; null, NaN and
-    unknown labels as `missing`, which is the first value (or low) if left out.
-
-    >>> Secret("level", domain=[0, 1, 2, 3], pairs="adjacent").value_pairs()
-    [(0, 1), (1, 2), (2, 3)]
-    """
-
+    kind: ClassVar[str]
     column: str
     domain: Domain
     pairs: Rule
@@ -62,14 +54,10 @@ class Secret(AnySecret):
         """Return the pairs of values that must look alike, each once."""
         return value_pairs(self.pairs, self.domain)
 
-    def describe(self) -> str:
-        """Say in words what is hidden."""
-        return f"the value of {self.column!r} in every row ({self.domain.describe()}), {_pairs_in_words(self.pairs)}"
-
     def stored(self) -> dict[str, Any]:
         """Return all fields as plain values."""
         return {
-            "kind": "value",
+            "kind": self.kind,
             "column": self.column,
             "domain": self.domain.stored(),
             "pairs": _stored_rule(self.pairs),
@@ -78,42 +66,40 @@ class Secret(AnySecret):
 
 
 @final
-@dataclass(frozen=True)
-class Initial(AnySecret):
+@dataclass(frozen=True, init=False)
+class Secret(ValueSecret):
+    """The value of `column` in each row: any two values of the domain (or the pairs named) must look alike.
+
+    `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`. `pairs` is "all", "adjacent",
+    `pf.Closer(distance)` or a list of pairs. Numbers outside the domain are read as its nearest value; null, NaN and
+    unknown labels as `missing`, which is the first value (or low) if left out.
+
+    >>> Secret("level", domain=[0, 1, 2, 3], pairs="adjacent").value_pairs()
+    [(0, 1), (1, 2), (2, 3)]
+    """
+
+    kind = "value"
+
+    def describe(self) -> str:
+        """Say in words what is hidden."""
+        return f"the value of {self.column!r} in every row ({self.domain.describe()}), {_pairs_in_words(self.pairs)}"
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Initial(ValueSecret):
     """The first value of a sequence: where somebody started, not where they went.
 
     >>> Initial("place", domain=[0, 1]).describe()
     "the first value of 'place' in every sequence (one of 0, 1), any two of them"
     """
 
-    column: str
-    domain: Domain
-    pairs: Rule
-    missing: Label
-
-    def __init__(self, column: str, domain: object, pairs: object = "all", missing: object = None) -> None:
-        same = Secret(column, domain, pairs, missing)
-        for name in ("column", "domain", "pairs", "missing"):
-            object.__setattr__(self, name, getattr(same, name))
-
-    @property
-    def reads(self) -> tuple[str, Domain]:
-        """The sensitive column and its domain."""
-        return self.column, self.domain
-
-    def value_pairs(self) -> list[tuple[Label, Label]]:
-        """Return the pairs of values that must look alike, each once."""
-        return value_pairs(self.pairs, self.domain)
+    kind = "initial"
 
     def describe(self) -> str:
         """Say in words what is hidden."""
         where = self.domain.describe()
         return f"the first value of {self.column!r} in every sequence ({where}), {_pairs_in_words(self.pairs)}"
-
-    def stored(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        same = Secret(self.column, self.domain, self.pairs, self.missing)
-        return {**same.stored(), "kind": "initial"}
 
 
 @final

@@ -222,3 +222,25 @@ def test_values_without_a_common_step_are_quick():
     laws = pf.laws(scenario([[0.7, 0.3], [0.4, 0.6]]), pf.Statistic([2**0.5, 3.14159265358979]))
     piece = laws.pieces[0]
     assert piece.near(0.01, 1).length <= piece.winf(1).length * (1 + 1e-9) <= piece.span(1).length * (1 + 1e-8)
+
+
+def test_laws_are_a_sequence():
+    """Length, places and iteration agree, also where a free start has more pairs and a certain row has fewer."""
+    free = pf.Scenario(
+        secret=pf.Secret("level", domain=[0, 1]),
+        prior=[pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]], initial=start) for start in ("free", [1.0, 0.0], "stationary")],
+        order_by="hour",
+    )
+    laws = pf.laws(free, pf.Statistic.total(3))
+    assert [laws[place] for place in range(len(laws))] == list(laws)
+
+
+def test_noise_without_a_pure_loss_is_no_number_for_messages():
+    """Gaussian noise has no pure loss, along chains, stars and quilts alike."""
+    star = pf.Scenario(secret=pf.Secret("x", [0, 1]), prior=pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]))
+    chain = scenario([[0.9, 0.1], [0.2, 0.8]])
+    for where, bound in ((star, pf.Messages()), (chain, pf.Messages()), (chain, pf.Quilt())):
+        laws = pf.laws(where, pf.Statistic.total(4))
+        assert pf.loss(laws, pf.Gaussian(1.0), pf.Pure, bound=bound) == float("inf")
+        with pytest.raises(pf.Refused):
+            pf.calibrate(laws, pf.Renyi(2, 1.0), noise=pf.Gaussian, bound=bound)
