@@ -244,3 +244,17 @@ def test_noise_without_a_pure_loss_is_no_number_for_messages():
         assert pf.loss(laws, pf.Gaussian(1.0), pf.Pure, bound=bound) == float("inf")
         with pytest.raises(pf.Refused):
             pf.calibrate(laws, pf.Renyi(2, 1.0), noise=pf.Gaussian, bound=bound)
+
+
+def test_the_order_of_the_two_values_does_not_matter():
+    """A secret pair named the other way round costs the same: both orders are looked at."""
+    rng = np.random.default_rng(4)
+    for _ in range(6):
+        matrix, law = kernel(rng, 2), rng.dirichlet([1, 1]).tolist()
+        losses = []
+        for pair in ((0, 1), (1, 0)):
+            laws = pf.laws(scenario(matrix, initial=law, pairs=[pair]), pf.Statistic([1, 2, -1]))
+            losses.append(
+                [pf.loss(laws, pf.Laplace(1.0), pf.Pure, bound=bound) for bound in (pf.Messages(), pf.Quilt())]
+            )
+        assert losses[0] == pytest.approx(losses[1], rel=1e-12)
