@@ -34,6 +34,8 @@ STEPS_PER_SCALE = 1024
 """How many steps of the grid make a scale, at least."""
 _MARGIN = 1e-11
 _LARGEST_STEP = 2.0**50
+_LARGEST_ANSWER = 2**61
+_EVERYDAY_EXPONENT = 900
 _MOST_AT_ONCE = 1 << 18
 _WORD = 64
 
@@ -107,15 +109,34 @@ def sample(noise: Drawable, size: int | tuple[int, ...], rng: np.random.Generato
 
 def release(noise: Drawable, answers: npt.ArrayLike, rng: np.random.Generator | None, grid: object = None) -> Noisy:
     """Return answers with noise, on the grid."""
-    values = _answers(answers)
+    values = _answers(answers, plain=noise.scale > 0)
     bits = _source(rng)
     if noise.scale == 0:
         return Noisy(_floats(values, Fraction(1)), Fraction(0), rng is None, values)
     width = grid_of(noise.scale) if grid is None else _read_grid(grid, noise.scale)
-    moves = _draw(noise, values.size, width, bits)
-    exact = [round(value / width) + move for value, move in zip(values.ravel().tolist(), moves.tolist(), strict=True)]
-    steps = _objects(exact, values.shape)
-    return Noisy(_floats(steps, width), width, rng is None, steps)
+    steps = _moved(values, _draw(noise, values.size, width, bits).reshape(values.shape), width)
+    return Noisy(_floats(steps, width), width, rng is None, steps.astype(object, copy=False))
+
+
+def _moved(values: npt.NDArray[Any], moves: npt.NDArray[Any], width: Fraction) -> npt.NDArray[Any]:
+    """Return answers brought onto the grid and moved: int64 where no sum can overflow, or Python's integers."""
+    nearest = _nearest(values, width) if moves.dtype != object else None
+    if nearest is not None:
+        return np.asarray(nearest + moves)  # |nearest| ≤ 2⁶¹ + 1 and |moves| < 2⁶²
+    pairs = zip(values.ravel().tolist(), moves.ravel().tolist(), strict=True)
+    return _objects([round(value / width) + move for value, move in pairs], values.shape)
+
+
+def _nearest(values: npt.NDArray[Any], width: Fraction) -> npt.NDArray[np.int64] | None:
+    """Return integers in whole steps as `round(value / width)` does, halves to even; None where int64 is too short."""
+    if values.dtype == object:
+        return None
+    over, under = width.denominator, width.numerator
+    largest = max(1, int(values.max(initial=0)), -int(values.min(initial=0)))
+    if largest * over > _LARGEST_ANSWER or under > _LARGEST_ANSWER:
+        return None
+    floor, rest = np.divmod(values.astype(np.int64) * over, under)
+    return floor + ((2 * rest > under) | ((2 * rest == under) & (floor % 2 == 1)))
 
 
 def _draw(noise: Drawable, count: int, width: Fraction, bits: Bits) -> npt.NDArray[Any]:
@@ -192,9 +213,12 @@ def _first(holds: Callable[[int], bool], guess: int) -> int:
 
 def _floats(steps: npt.NDArray[Any], width: Fraction) -> Floats:
     """Return steps of the grid as floats, each rounded once."""
-    binary = width.numerator == 1 and width.denominator & (width.denominator - 1) == 0
-    if binary and steps.dtype != object and abs(steps).max(initial=0) <= 2**53:
-        return np.ldexp(steps.astype(np.float64), -(width.denominator.bit_length() - 1))
+    over, under = width.denominator, width.numerator
+    exponent = under.bit_length() - over.bit_length()
+    binary = over & (over - 1) == 0 and under & (under - 1) == 0
+    if binary and steps.dtype != object and abs(exponent) <= _EVERYDAY_EXPONENT:
+        # int64 becomes a float in one rounding, and so far from either end of the floats the stretching is exact
+        return np.asarray(np.ldexp(steps.astype(np.float64), exponent))
     exact = [_as_float(step * width) for step in steps.ravel().tolist()]
     return np.array(exact, dtype=np.float64).reshape(steps.shape)
 
@@ -225,8 +249,10 @@ def _shape(size: object) -> tuple[int, ...]:
     return tuple(int(n) for n in parts)
 
 
-def _answers(answers: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return answers as Fractions; the message of a refusal says nothing about them."""
+def _answers(answers: npt.ArrayLike, *, plain: bool) -> npt.NDArray[Any]:
+    """Return answers as Fractions (arrays of integers `plain`); a refusal says nothing about them."""
+    if plain and isinstance(answers, np.ndarray) and cast(npt.NDArray[Any], answers).dtype.kind in "iu":
+        return np.asarray(cast(npt.NDArray[Any], answers))
     raw: npt.NDArray[Any] = np.asarray(answers, dtype=object)
     try:
         exact = [_exactly(value) for value in raw.ravel().tolist()]

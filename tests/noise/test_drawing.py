@@ -140,6 +140,57 @@ def test_a_given_grid_is_used():
             pf.Laplace(1.0).release(0, grid=grid)
 
 
+WHOLE = {
+    "int64": np.random.default_rng(5).integers(-(10**6), 10**6, (20, 5)),
+    "int8": np.array([-128, -1, 0, 1, 127], dtype=np.int8),
+    "uint64": np.array([0, 1, 2**63, 2**64 - 1], dtype=np.uint64),
+    "longest": np.array([-(2**63), 2**63 - 1, 0]),
+    "about a quarter": np.array([2**61, -(2**61), 2**61 + 1]),
+    "single": np.array(-7),
+    "none": np.zeros(0, dtype=np.int64),
+    "other bytes": np.array([5, -6], dtype=">i8"),
+    "masked": np.ma.masked_equal([5, 6], 6),
+}
+every_array = pytest.mark.parametrize("answers", WHOLE.values(), ids=WHOLE.keys())
+
+
+@every_array
+@pytest.mark.parametrize("grid", [None, 1, 12, Fraction(1, 4)], ids=str)
+def test_integer_arrays_are_released_as_their_numbers_are(answers, grid):
+    """An array of integers gives the steps, floats, shape and types that a list of the same numbers gives."""
+    noise = pf.Laplace(12400.0)
+    fast = noise.release(answers, np.random.default_rng(9), grid)
+    slow = noise.release(np.asarray(answers).tolist(), np.random.default_rng(9), grid)
+    assert fast.steps.tolist() == slow.steps.tolist()
+    assert fast.values.tobytes() == slow.values.tobytes()
+    for one, other in ((fast.steps, slow.steps), (fast.values, slow.values)):
+        assert (type(one), one.dtype, one.shape) == (type(other), other.dtype, other.shape)
+    assert all(type(step) is int for step in fast.steps.ravel().tolist())
+
+
+@every_array
+@pytest.mark.parametrize(
+    "width", [Fraction(2), Fraction(1, 10), Fraction(12, 7), Fraction(1, 2**61), Fraction(1, 2**1000), Fraction(2**80)]
+)
+def test_answers_move_to_the_nearest_step_exactly(answers, width):
+    """Where int64 is too short Python's integers take over; halves go to the even step either way."""
+    plain = np.asarray(answers)
+    moves = np.random.default_rng(4).integers(-(2**62) + 1, 2**62, plain.shape)
+    pairs = zip(plain.ravel().tolist(), moves.ravel().tolist(), strict=True)
+    exact = [round(value / width) + move for value, move in pairs]
+    assert drawing._moved(plain, moves, width).ravel().tolist() == exact
+    assert drawing._moved(plain, moves.astype(object), width).ravel().tolist() == exact
+
+
+@pytest.mark.parametrize("width", [Fraction(1, 1024), Fraction(2), Fraction(1, 2**1074), Fraction(2**1000)], ids=str)
+def test_steps_become_floats_in_one_rounding(width):
+    """Whole numbers of steps, as long as int64 goes, show as the nearest float of the exact product."""
+    steps = np.concatenate([np.random.default_rng(6).integers(-(2**63), 2**63 - 1, 200), [2**53 + 1, -(2**54) - 2, 0]])
+    exact = [drawing._as_float(step * width) for step in steps.tolist()]
+    assert drawing._floats(steps, width).tolist() == exact
+    assert drawing._floats(steps.astype(object), width).tolist() == exact
+
+
 def test_seeded_draws_say_that_they_are_not_for_release():
     """A result from a given generator carries that with it, in a field and in what it shows."""
     seeded = pf.Gaussian(1.0).release(5, np.random.default_rng(0))
