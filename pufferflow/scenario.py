@@ -2,8 +2,13 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
 from typing import Any, cast, final
 
 import polars as pl
@@ -12,9 +17,12 @@ from pufferflow.errors import Misuse
 from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
 from pufferflow.priors.prior import wrong_secret
 from pufferflow.priors.steps import read_step, step_in_words
+from pufferflow.reading import finite_number, shown
 from pufferflow.secrets import AnySecret, Presence, read_name, restored_secret
 
 VERSION = 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FINER_THAN_MICROSECONDS = re.compile(r"[.,]\d{7}")
 _EXAMPLE = 'pf.Scenario(secret=pf.Secret("level", domain=[0, 1, 2]), prior=pf.Independent())'
 
 
@@ -26,6 +34,8 @@ class Scenario:
     `prior` is one prior, or a list of them: the class Θ, whose worst member counts. Rows with the same value of
     `within` (a column or several) may depend on each other, others are independent; left out, all rows hang together.
     `order_by` puts them in order: a row's position is the value itself, counted in `step`, a duration or a number.
+    `start` is where every sequence began, whether rows of it are kept or not: there an initial law holds, and the value
+    there is what `pf.Initial` hides. It is a number (0 if left out), or a date or time for a `step` that is a duration.
     `public` names the columns that everybody may know; only they can filter and group. `order_by` and `within` are
     among them.
 
@@ -47,6 +57,7 @@ class Scenario:
     priors: tuple[Prior, ...]
     order_by: str | None
     step: int
+    start: int | float | datetime | None
     within: tuple[str, ...]
     public: tuple[str, ...]
     timed: bool
@@ -58,6 +69,7 @@ class Scenario:
         *,
         order_by: str | None = None,
         step: object = 1,
+        start: object = None,
         within: str | Sequence[str] = (),
         public: str | Sequence[str] = (),
     ) -> None:
@@ -78,8 +90,15 @@ class Scenario:
         object.__setattr__(self, "order_by", order)
         object.__setattr__(self, "step", unit)
         object.__setattr__(self, "timed", timed)
+        object.__setattr__(self, "start", _moment(start) if timed else _number(start))
         object.__setattr__(self, "within", together)
         object.__setattr__(self, "public", tuple(dict.fromkeys(known)))
+        if start is not None and order is None:
+            raise Misuse(
+                "start is given, and order_by is missing.",
+                allowed="start together with the column that puts the rows in order",
+                instead='order_by="hour", step="1h", start="2026-01-01"',
+            )
         self._agree()
 
     def _agree(self) -> None:
@@ -107,6 +126,18 @@ class Scenario:
         return tuple(dict.fromkeys(known))
 
     @property
+    def start_known(self) -> bool:
+        """Whether it is known where the sequences began; of times that nobody named it is not."""
+        return self.start is not None
+
+    @property
+    def start_position(self) -> float:
+        """Where the sequences began, in steps (times since 1970-01-01 UTC); 0.0 if that is not known."""
+        if isinstance(self.start, datetime):
+            return (self.start - _EPOCH) // timedelta(microseconds=1) * 1000 / self.step
+        return float(Fraction(self.start or 0) / self.step)
+
+    @property
     def fingerprint(self) -> str:
         """A short text that equal scenarios share, in every process and release of this library."""
         kept = {"secret": self.secret.stored(), "priors": [prior.fingerprint() for prior in self.priors]}
@@ -127,6 +158,8 @@ class Scenario:
             lines.append("All rows belong together; none is assumed to be independent of the others.")
         if self.order_by is not None:
             lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
+        if self.start:
+            lines.append(f"Every sequence began where {self.order_by!r} is {_in_words(self.start)}.")
         if self.public:
             lines.append(f"Known to everybody: {_listed(self.public)}, and which rows there are.")
         if isinstance(self.secret, Presence):
@@ -182,6 +215,12 @@ class Scenario:
 
     def _check_order(self, dtype: Any) -> None:
         fits = dtype.is_temporal() if self.timed else dtype.is_integer() or dtype.is_float() or dtype.is_decimal()
+        if fits and isinstance(self.start, datetime) and dtype not in (pl.Date, pl.Datetime):
+            raise Misuse(
+                f"The column {self.order_by!r} of type {dtype} for sequences that begin at a date.",
+                allowed="a column of dates, or of dates with a time",
+                instead="casting the column, or leaving start out",
+            )
         if not fits:
             raise Misuse(
                 f"The column {self.order_by!r} of type {dtype} counted in steps of {self.step_in_words}.",
@@ -190,8 +229,10 @@ class Scenario:
             )
 
     def _frame(self) -> dict[str, Any]:
-        """Return what is neither secret nor prior as plain values."""
+        """Return what is neither secret nor prior as plain values; a start at 0 goes without saying."""
+        start = self.start.isoformat() if isinstance(self.start, datetime) else self.start
         return {
+            **({"start": start} if start else {}),
             "version": VERSION,
             "order_by": self.order_by,
             "step": self.step_in_words if self.timed else self.step,
@@ -219,6 +260,7 @@ class Scenario:
             return cls(
                 restored_secret(stored["secret"]),
                 [restored_prior(prior) for prior in stored["priors"]],
+                start=stored.get("start"),
                 **{name: stored[name] for name in ("order_by", "step", "within", "public")},
             )
         except (ValueError, KeyError, TypeError) as error:
@@ -263,6 +305,44 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
             )
         prior.check(secret)
     return priors
+
+
+def _number(given: object) -> int | float:
+    """Return where numbers begin, whole numbers as such however they were written."""
+    if given is None:
+        return 0
+    allowed, instead = "a finite number, or a date for a step that is a duration", 'start=0, or step="1h"'
+    number = finite_number(given, "start", allowed=allowed, instead=instead)
+    exact = Fraction(given if isinstance(given, Rational | Decimal) else number)
+    return int(exact.numerator) if exact.denominator == 1 else number
+
+
+def _moment(given: object) -> datetime | None:
+    """Return where times begin, in UTC; what names no time zone is in UTC already, as in Polars."""
+    if given is None:
+        return None
+    text = given.isoformat() if isinstance(given, date) else given
+    moment = _in_utc(text) if isinstance(text, str) else None
+    if moment is None:
+        raise Misuse(
+            f"start is {shown(given)}.",
+            allowed="a date or time (or its ISO text, to the microsecond) for a step that is a duration",
+            instead='start="2026-01-01", or start="2026-01-01T06:00"',
+        )
+    return moment
+
+
+def _in_utc(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        known = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # a time zone may lead out of the years 1 to 9999
+        return None
+    return None if _FINER_THAN_MICROSECONDS.search(text) else known
+
+
+def _in_words(start: float | datetime) -> str:
+    return f"{start.replace(tzinfo=None).isoformat(' ')} UTC" if isinstance(start, datetime) else str(start)
 
 
 def _check_type(column: str, dtype: Any, *, numeric: bool) -> None:

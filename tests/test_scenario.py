@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -61,6 +64,64 @@ def test_the_fingerprint_is_the_same_in_every_process():
     assert found == _scenario().fingerprint == "pf1-492a055795008f3aff531d701ea9c55a"
 
 
+EVENING = datetime(2026, 1, 1, 18, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("step", "start", "kept", "position"),
+    [
+        ("1h", "2026-01-01T18:30", EVENING, 490914.5),
+        ("1h", "2026-01-01T20:30+02:00", EVENING, 490914.5),
+        ("1h", EVENING.replace(tzinfo=None), EVENING, 490914.5),
+        ("1h", EVENING.astimezone(timezone(timedelta(hours=-5))), EVENING, 490914.5),
+        ("1d", date(1970, 1, 3), datetime(1970, 1, 3, tzinfo=UTC), 2.0),
+        ("1d", "1969-12-31", datetime(1969, 12, 31, tzinfo=UTC), -1.0),
+        ("1ns", "2026-01-01T18:30:00.000001", EVENING.replace(microsecond=1), 1767292200000001000.0),
+        (1, 5, 5, 5.0),
+        (2, 5.0, 5, 2.5),
+        (1, -0.5, -0.5, -0.5),
+        (4, Fraction(1, 2), 0.5, 0.125),
+        (1, Decimal(7), 7, 7.0),
+        (1, np.int64(7), 7, 7.0),
+        (3600 * 10**9, 1767292200000000001, 1767292200000000001, 490914.5),
+        (1, None, 0, 0.0),
+        (1, -0.0, 0, 0.0),
+    ],
+    ids=str,
+)
+def test_sequences_begin_where_it_is_said(step, start, kept, position):
+    """A start is kept as a number or a time in UTC, counted in steps, and comes back from JSON."""
+    scenario = _scenario(step=step, start=start)
+    assert (scenario.start, scenario.start_position, scenario.start_known) == (kept, position, True)
+    assert type(scenario.start) is type(kept)
+    again = pf.Scenario.from_json(scenario.to_json())
+    assert (again, again.fingerprint) == (scenario, scenario.fingerprint)
+
+
+def test_a_start_that_nobody_named():
+    """Times begin nowhere in particular, and say so; neither fingerprint, JSON nor words mention a start."""
+    scenario = _scenario()
+    assert (scenario.start, scenario.start_position, scenario.start_known) == (None, 0.0, False)
+    for silent in (scenario, _scenario(step=1), _scenario(step=1, start=0)):
+        assert '"start"' not in silent.to_json()
+        assert "began" not in silent.describe()
+    assert _scenario(step=1, start=0).fingerprint == _scenario(step=1).fingerprint
+    starts = ["2026-01-01", "2026-01-02", "1970-01-01", None]
+    assert len({_scenario(start=start).fingerprint for start in starts}) == 4
+    assert "began where 'hour' is 2026-01-01 00:00:00 UTC." in _scenario(start="2026-01-01").describe()
+    assert "began where 'hour' is 5." in _scenario(step=1, start=5).describe()
+
+
+def test_a_date_begins_columns_of_dates_only():
+    """A time of day or a duration has no date to begin at."""
+    for dtype in (pl.Date, pl.Datetime("ns"), pl.Datetime("ms", "Europe/Berlin")):
+        _scenario(start="2026-01-01").check_schema(pl.Schema({**SCHEMA, "hour": dtype}))
+    for dtype in (pl.Time, pl.Duration("us")):
+        _scenario().check_schema(pl.Schema({**SCHEMA, "hour": dtype}))
+        with pytest.raises(pf.Misuse, match="begin at a date"):
+            _scenario(start="2026-01-01").check_schema(pl.Schema({**SCHEMA, "hour": dtype}))
+
+
 def test_json_gives_the_scenario_back():
     """to_json and from_json are inverse, and keep the fingerprint."""
     for scenario in (
@@ -100,6 +161,22 @@ def test_other_json_is_a_misuse(text):
         {"step": 1.5},
         {"step": "0h"},
         {"within": 3},
+        {"start": 3},
+        {"start": True},
+        {"start": "monday"},
+        {"start": ""},
+        {"start": "2026-13-01"},
+        {"start": "2026-01-01T00:00:00.0000001"},
+        {"start": "0001-01-01T00:00+14:00"},
+        {"start": timedelta(hours=1)},
+        {"start": float("nan")},
+        {"start": float("nan"), "step": 1},
+        {"start": 10**400, "step": 1},
+        {"start": False, "step": 1},
+        {"start": "0", "step": 1},
+        {"start": date(2026, 1, 1), "step": 1},
+        {"start": 0, "step": 1, "order_by": None, "prior": pf.Independent()},
+        {"start": "2026-01-01", "order_by": None, "prior": pf.Independent()},
         {"public": ["level"]},
         {"within": "level"},
         {"secret": pf.Secret("level", domain=[0, 1, 2])},

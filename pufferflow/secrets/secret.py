@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, ClassVar, cast, final
 
 from pufferflow.errors import Misuse
@@ -107,7 +108,8 @@ class Initial(ValueSecret):
 class Presence(AnySecret):
     """Whether the rows of a unit (all those with one value of `within`) are there at all, as in differential privacy.
 
-    How many rows there are is then private too. Name a `column` and its `domain` to ask for more than counts.
+    How many rows there are is then private too. Name a `column` and its `domain` to ask for more than counts. With
+    `rows`, at most so many rows of a unit are read; a release leaves out the others.
 
     >>> Presence(within="person").describe()
     "whether the rows of each 'person' are there at all"
@@ -117,8 +119,17 @@ class Presence(AnySecret):
     column: str | None = None
     domain: Domain | None = None
     missing: Label | None = field(default=None)
+    rows: int | None = None
 
-    def __init__(self, within: str, column: str | None = None, domain: object = None, missing: object = None) -> None:
+    def __init__(
+        self,
+        within: str,
+        column: str | None = None,
+        domain: object = None,
+        missing: object = None,
+        *,
+        rows: int | None = None,
+    ) -> None:
         object.__setattr__(self, "within", read_name(within, "within"))
         if (column is None) != (domain is None):
             raise Misuse(
@@ -130,6 +141,7 @@ class Presence(AnySecret):
         object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
         object.__setattr__(self, "domain", read)
         object.__setattr__(self, "missing", None if read is None else _missing(missing, read))
+        object.__setattr__(self, "rows", None if rows is None else _rows(rows))
 
     @property
     def reads(self) -> tuple[str, Domain] | None:
@@ -138,11 +150,13 @@ class Presence(AnySecret):
 
     def describe(self) -> str:
         """Say in words what is hidden."""
-        return f"whether the rows of each {self.within!r} are there at all"
+        most = "" if self.rows is None else f", at most {self.rows} {'row' if self.rows == 1 else 'rows'} each"
+        return f"whether the rows of each {self.within!r} are there at all{most}"
 
     def stored(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
+        """Return all fields as plain values; without `rows`, those that there have always been."""
         return {
+            **({} if self.rows is None else {"rows": self.rows}),
             "kind": "presence",
             "within": self.within,
             "column": self.column,
@@ -263,6 +277,12 @@ def _missing(given: object, domain: Domain) -> Label:
             raise Misuse(f"missing is {number:g}.", allowed=domain.describe(), instead=f"missing={domain.low:g}")
         return number
     return domain.points[domain.place(given, "missing")]
+
+
+def _rows(given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
+        raise Misuse(f"rows is {shown(given)}.", allowed="a whole number >= 1, or None for all rows", instead="rows=10")
+    return int(given)
 
 
 def _pairs_in_words(rule: Rule, what: str = "of them") -> str:

@@ -69,6 +69,12 @@ def test_pairs_of_values(domain, pairs, expected):
         lambda: pf.Closer(math.nan),
         lambda: pf.Presence(""),
         lambda: pf.Presence("person", column="x"),
+        lambda: pf.Presence("person", rows=0),
+        lambda: pf.Presence("person", rows=-3),
+        lambda: pf.Presence("person", rows=1.0),
+        lambda: pf.Presence("person", rows=True),
+        lambda: pf.Presence("person", rows="10"),
+        lambda: pf.Presence("person", rows=math.nan),
         lambda: pf.Derived(""),
         lambda: pf.Derived("x", pairs=[(0, 1)]),
         lambda: pf.Derived("x", values=["a", "b"], pairs=[("a", "c")]),
@@ -108,6 +114,8 @@ SECRETS = [
     pf.Initial("x", ["a", "b"]),
     pf.Presence("person"),
     pf.Presence("person", "x", pf.Interval(0, 1)),
+    pf.Presence("person", "x", pf.Interval(0, 1), rows=10),
+    pf.Presence("person", rows=np.int64(1)),
     pf.Derived("ill"),
     pf.Derived("ill", ["no", "yes"], column="age", domain=[1, 2, 3]),
 ]
@@ -119,3 +127,26 @@ def test_secrets_survive_storing(secret):
     again = restored_secret(secret.stored())
     assert again == secret
     assert again.describe() == secret.describe()
+
+
+def test_most_rows_of_a_unit():
+    """What is read of a unit is said and stored, and a presence without it is stored as it has always been."""
+    few = pf.Presence("person", rows=10)
+    assert (few.rows, few.describe()) == (
+        10,
+        "whether the rows of each 'person' are there at all, at most 10 rows each",
+    )
+    assert pf.Presence("person", rows=1).describe().endswith("at most 1 row each")
+    assert type(restored_secret(pf.Presence("person", rows=np.int64(3)).stored()).rows) is int
+    assert pf.Presence("person").stored() == {
+        "kind": "presence",
+        "within": "person",
+        "column": None,
+        "domain": None,
+        "missing": None,
+    }
+    prints = {pf.Scenario(pf.Presence("person", rows=rows), pf.Independent()).fingerprint for rows in (None, 1, 2)}
+    assert len(prints) == 3
+    scenario = pf.Scenario(few, pf.Independent())
+    assert pf.Scenario.from_json(scenario.to_json()) == scenario
+    assert "at most 10 rows each" in scenario.describe()
