@@ -1,0 +1,92 @@
+"""Predicates that cut a domain into classes, one for each bar of a histogram."""
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final, cast
+
+import numpy as np
+
+from pufferflow.errors import Misuse
+from pufferflow.expressions.lined import Lined
+from pufferflow.expressions.names import short
+from pufferflow.expressions.pieces import Line, Pieces, compare, times, together
+from pufferflow.expressions.tabled import Tabled
+from pufferflow.expressions.values import Values
+from pufferflow.reading import finite_number
+from pufferflow.secrets import Domain, Interval
+
+_ALLOWED: Final = "growing numbers"
+_INSTEAD: Final = "edges=[0, 1, 5, 10]"
+
+
+def indicators(column: str, domain: Domain, edges: Sequence[float] | None = None) -> tuple[tuple[str, Values], ...]:
+    """Return a label and a predicate for every point of a finite domain, or for every class of an interval.
+
+    A class reaches from one edge up to the next, which belongs to the next class; the last class has both. Where the
+    edges do not reach the ends of the interval there are open classes beyond them, so every value is in one class.
+
+    >>> [label for label, _ in indicators("x", Interval(0, 10), edges=[0, 1, 5])]
+    ['0 to 1', '1 to 5', '5 and more']
+    """
+    if isinstance(domain, Interval):
+        return _classes(column, domain, _edges(edges))
+    if edges is not None:
+        raise Misuse(
+            "edges for a domain whose values are listed.",
+            allowed="edges for an interval only; a listed domain has a class for each value",
+            instead="pf.Bins(edges, values) as the domain, or sums of the classes after the release",
+        )
+    return tuple(
+        (str(point), _one(column, domain, place, f"{short(column, 30)} is {point!r}"))
+        for place, point in enumerate(domain.points)
+    )
+
+
+def _one(column: str, domain: Domain, place: int, words: str) -> Tabled:
+    steps = tuple(int(other == place) for other in range(len(domain.points)))
+    return Tabled(
+        column, domain, short(words, 60), boolean=True, unit=Fraction(1), low=0, high=1, name=None, steps=steps
+    )
+
+
+def _edges(given: Sequence[float] | None) -> list[float]:
+    if given is None:
+        raise Misuse("An interval has no classes of its own.", allowed=_ALLOWED, instead=_INSTEAD)
+    if isinstance(given, str) or not isinstance(cast(object, given), Sequence | np.ndarray) or len(given) == 0:
+        raise Misuse("edges is no list of numbers.", allowed=_ALLOWED, instead=_INSTEAD)
+    read = [finite_number(edge, "edges", allowed=_ALLOWED, instead=_INSTEAD) for edge in given]
+    if any(not low < high for low, high in itertools.pairwise(read)):
+        raise Misuse("The edges do not grow.", allowed=_ALLOWED, instead=_INSTEAD)
+    return read
+
+
+def _classes(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[str, Values], ...]:
+    bounds: list[tuple[str, float | None, float | None]] = [
+        (f"{_number(low)} to {_number(high)}", low, high) for low, high in itertools.pairwise(edges)
+    ]
+    if domain.low < edges[0] or len(edges) == 1:
+        bounds.insert(0, (f"below {_number(edges[0])}", None, edges[0]))
+    if domain.high > edges[-1] or len(edges) == 1:
+        bounds.append((f"{_number(edges[-1])} and more", edges[-1], None))
+    label, low, _ = bounds[-1]
+    bounds[-1] = label, low, None  # nothing lies beyond the last class, whose upper edge is its own
+    return tuple((label, _between(column, domain, label, low, high)) for label, low, high in bounds)
+
+
+def _between(column: str, domain: Interval, label: str, low: float | None, high: float | None) -> Lined:
+    ends = Fraction(domain.low), Fraction(domain.high)
+    line = Pieces.line(*ends, Line(Fraction(0), Fraction(1)))
+    found = Pieces.line(*ends, Line(Fraction(1)))
+    if low is not None:
+        found = compare(line, Pieces.line(*ends, Line(Fraction(low))), lambda sign: sign >= 0)
+    if high is not None:
+        below = compare(line, Pieces.line(*ends, Line(Fraction(high))), lambda sign: sign < 0)
+        found = together(times, found, below)
+    return Lined.of(column, domain, found, short(f"{short(column, 30)} in {label}", 60), boolean=True)
+
+
+def _number(edge: float) -> str:
+    """Return an edge in few digits where they suffice: two edges must not look alike."""
+    brief = f"{edge:g}"
+    return brief if float(brief) == edge else repr(edge)

@@ -1,0 +1,167 @@
+"""Piecewise linear functions on an interval, in rational numbers; they may jump.
+
+Knots cut the interval. Between two of them the function is a line, and at each knot it has a value of its own: `<` and
+`<=` differ at single points, and so do these functions.
+"""
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, NamedTuple, Self, final
+
+from pufferflow.errors import Refused
+
+_MOST: Final = 200
+ZERO: Final = Fraction(0)
+
+
+class Line(NamedTuple):
+    """intercept + slope · x."""
+
+    intercept: Fraction
+    slope: Fraction = ZERO
+
+    def on(self, x: Fraction) -> Fraction:
+        """Return the value at x."""
+        return self.intercept + self.slope * x
+
+
+class NotLinearError(Exception):
+    """Two functions were multiplied of which neither is constant."""
+
+
+@final
+@dataclass(frozen=True)
+class Pieces:
+    """A function on [knots[0], knots[-1]]: at[i] at knots[i], and lines[i] between knots[i] and knots[i + 1]."""
+
+    knots: tuple[Fraction, ...]
+    at: tuple[Fraction, ...]
+    lines: tuple[Line, ...]
+
+    @classmethod
+    def line(cls, low: Fraction, high: Fraction, line: Line) -> Self:
+        """Return a single line.
+
+        >>> Pieces.line(Fraction(0), Fraction(2), Line(Fraction(1), Fraction(3))).at
+        (Fraction(1, 1), Fraction(7, 1))
+        """
+        return cls((low, high), (line.on(low), line.on(high)), (line,))
+
+    @property
+    def straight(self) -> bool:
+        """Whether one line says it all."""
+        return len(self.lines) == 1 and self.continuous
+
+    @property
+    def flat(self) -> bool:
+        """Whether every line is level."""
+        return not any(line.slope for line in self.lines)
+
+    @property
+    def continuous(self) -> bool:
+        """Whether the function jumps nowhere."""
+        starts = all(line.on(x) == y for line, x, y in zip(self.lines, self.knots, self.at, strict=False))
+        return starts and all(
+            line.on(x) == y for line, x, y in zip(self.lines, self.knots[1:], self.at[1:], strict=True)
+        )
+
+    def values(self) -> list[Fraction]:
+        """Return the values at the knots and the limits on both sides of them; all others lie between these."""
+        ends = [line.on(x) for line, ends in zip(self.lines, itertools.pairwise(self.knots), strict=True) for x in ends]
+        return [*self.at, *ends]
+
+    def on(self, x: Fraction) -> Fraction:
+        """Return the value at a number of the interval."""
+        place = bisect_left(self.knots, x)
+        return self.at[place] if self.knots[place] == x else self.lines[place - 1].on(x)
+
+    def cut(self, more: Iterable[Fraction]) -> "Pieces":
+        """Return the same function with more knots."""
+        knots = tuple(sorted({*self.knots, *more}))
+        lines = tuple(self.lines[bisect_left(self.knots, high) - 1] for high in knots[1:])
+        return Pieces(knots, tuple(map(self.on, knots)), lines)
+
+    def tidy(self) -> "Pieces":
+        """Return the same function without knots at which nothing happens."""
+        kept = [
+            place
+            for place, x in enumerate(self.knots[1:-1], 1)
+            if self.lines[place - 1] != self.lines[place] or self.lines[place].on(x) != self.at[place]
+        ]
+        places = [0, *kept, len(self.lines)]
+        found = Pieces(
+            tuple(self.knots[place] for place in places),
+            tuple(self.at[place] for place in places),
+            tuple(self.lines[place] for place in places[:-1]),
+        )
+        if len(found.lines) > _MOST:
+            raise Refused(
+                f"The expression has more than {_MOST} pieces.",
+                allowed=f"functions of up to {_MOST} pieces on an interval",
+                instead="pf.Bins(edges, values) as the domain of the column",
+            )
+        return found
+
+    def mapped(self, change: Callable[[Line], Line]) -> "Pieces":
+        """Return the function whose lines and values are changed one by one."""
+        return Pieces(
+            self.knots, tuple(change(Line(y)).intercept for y in self.at), tuple(map(change, self.lines))
+        ).tidy()
+
+    def sign(self) -> "Pieces":
+        """Return −1, 0 or 1, with knots where the function passes 0."""
+        roots = [
+            -line.intercept / line.slope if line.slope else low
+            for line, low in zip(self.lines, self.knots, strict=False)
+        ]
+        inside = [
+            root for root, ends in zip(roots, itertools.pairwise(self.knots), strict=True) if ends[0] < root < ends[1]
+        ]
+        whole = self.cut(inside)
+        middles = [(low + high) / 2 for low, high in itertools.pairwise(whole.knots)]
+        lines = tuple(Line(_sign(line.on(x))) for line, x in zip(whole.lines, middles, strict=True))
+        return Pieces(whole.knots, tuple(map(_sign, whole.at)), lines)
+
+
+def together(change: Callable[..., Line], *functions: Pieces) -> Pieces:
+    """Return the function that `change` makes of several, from their lines; a value counts as a level line."""
+    knots = {x for function in functions for x in function.knots}
+    cut = [function.cut(knots) for function in functions]
+    at = tuple(change(*map(Line, values)).intercept for values in zip(*(one.at for one in cut), strict=True))
+    lines = tuple(change(*lines) for lines in zip(*(one.lines for one in cut), strict=True))
+    return Pieces(cut[0].knots, at, lines).tidy()
+
+
+def plus(first: Line, second: Line) -> Line:
+    """Return the sum of two lines."""
+    return Line(first.intercept + second.intercept, first.slope + second.slope)
+
+
+def minus(first: Line, second: Line) -> Line:
+    """Return the difference of two lines."""
+    return Line(first.intercept - second.intercept, first.slope - second.slope)
+
+
+def times(first: Line, second: Line) -> Line:
+    """Return the product of two lines, one of them level."""
+    if first.slope and second.slope:
+        raise NotLinearError
+    level, other = (second, first) if first.slope else (first, second)
+    return Line(level.intercept * other.intercept, level.intercept * other.slope)
+
+
+def choose(predicate: Line, truthy: Line, falsy: Line) -> Line:
+    """Return one of two lines."""
+    return truthy if predicate.intercept else falsy
+
+
+def compare(first: Pieces, second: Pieces, holds: Callable[[Fraction], bool]) -> Pieces:
+    """Return 1 where the sign of first − second is one that holds, else 0."""
+    return together(minus, first, second).sign().mapped(lambda line: Line(Fraction(holds(line.intercept))))
+
+
+def _sign(y: Fraction) -> Fraction:
+    return Fraction((y > 0) - (y < 0))

@@ -1,0 +1,100 @@
+"""From what a user writes to φ: a column name or an expression of one sensitive column, compiled on its domain."""
+
+from collections.abc import Mapping
+from typing import cast
+
+import polars as pl
+
+from pufferflow.errors import Misuse
+from pufferflow.expressions.agreement import agrees
+from pufferflow.expressions.allowed import VALUES, check
+from pufferflow.expressions.curves import curve
+from pufferflow.expressions.evaluated import table
+from pufferflow.expressions.lined import Lined
+from pufferflow.expressions.names import short
+from pufferflow.expressions.tabled import Tabled
+from pufferflow.expressions.tree import Node, read_tree
+from pufferflow.expressions.values import Values
+from pufferflow.expressions.words import words
+from pufferflow.reading import shown
+from pufferflow.secrets import Domain, Interval
+
+
+def read_values(given: str | pl.Expr, domains: Mapping[str, Domain]) -> Values:
+    """Return φ for the name of a sensitive column or an expression of one.
+
+    The expression is never run on rows of data: on a finite domain it is evaluated at the points, on an interval its
+    closed form is worked out. What mixes rows or touches other columns is refused by name.
+
+    >>> from pufferflow.secrets.domain import read_domain
+    >>> level = {"level": read_domain([0, 1, 2, 3])}
+    >>> read_values(pl.col("level").clip(0, 2) * 2, level).steps
+    (0, 1, 2, 2)
+    """
+    expression = _column(given, domains) if isinstance(given, str) else given
+    if not isinstance(cast(object, expression), pl.Expr):
+        raise Misuse(
+            f"The question is {shown(given)}.",
+            allowed="the name of a sensitive column, or a Polars expression of one",
+            instead='"x" or pl.col("x").clip(0, 9)',
+        )
+    tree = read_tree(expression)
+    check(tree, VALUES)
+    return _compiled(expression, tree, _only_column(tree, domains), domains)
+
+
+def _column(name: str, domains: Mapping[str, Domain]) -> pl.Expr:
+    if name not in domains:
+        raise _undeclared(name, domains)
+    return pl.col(name)
+
+
+def _only_column(tree: Node, domains: Mapping[str, Domain]) -> str:
+    for name in tree.columns:
+        if name not in domains:
+            raise _undeclared(name, domains)
+    if len(tree.columns) == 1:
+        return tree.columns[0]
+    if not tree.columns:
+        raise Misuse(
+            f"{words(tree)} reads no column.",
+            allowed="expressions of one sensitive column",
+            instead="a count of rows, or an expression that begins with pl.col(…)",
+        )
+    raise Misuse(
+        f"{words(tree)} reads {len(tree.columns)} columns: {_listed(tree.columns)}.",
+        allowed="expressions of one sensitive column; public columns filter and group",
+        instead="a query for each of the columns",
+    )
+
+
+def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str, Domain]) -> Values:
+    domain, said = domains[column], words(tree)
+    name = _alias(expression, tree)
+    if isinstance(domain, Interval):
+        drawn = curve(tree, domain)
+        boolean = agrees(drawn, expression, column, said)
+        return Lined.of(column, domain, drawn, said, boolean=boolean, name=name)
+    values, boolean = table(expression, column, domain.points, said)
+    return Tabled.of(column, domain, values, said, boolean=boolean, name=name)
+
+
+def _alias(expression: pl.Expr, tree: Node) -> str | None:
+    """Return the name that the expression was given; None if it bears its column's."""
+    if not any(node.kind == "name" for node in tree.walk()):
+        return None
+    name = expression.meta.output_name(raise_if_undetermined=False)
+    return None if name in tree.columns else name
+
+
+def _undeclared(name: str, domains: Mapping[str, Domain]) -> Misuse:
+    return Misuse(
+        f"The column {short(repr(name), 60)} is not declared to be sensitive with a domain.",
+        allowed=_listed(domains) or "no column: the secret declares none with a domain",
+        instead="pf.Secret(column, domain) in the scenario, or a filter if the column is public",
+    )
+
+
+def _listed(names: "Mapping[str, Domain] | tuple[str, ...]") -> str:
+    some = [short(repr(name), 40) for name in list(names)[:6]]
+    return ", ".join(some) + (", …" if len(names) > 6 else "")

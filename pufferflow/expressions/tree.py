@@ -1,0 +1,218 @@
+"""The tree of a Polars expression, as Polars itself writes it down; every node that is not known here is refused.
+
+`meta.is_row_separable()` would not do: it accepts `x - x.mean()`. What Polars writes is a closed set of nodes instead:
+those below stay, all others are refused by name, and so is whatever a later Polars writes differently.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal, cast, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.errors import Refused
+from pufferflow.expressions.names import function_name, refusal
+
+Kind = Literal["column", "literal", "operator", "function", "choice", "cast", "name"]
+_DEEPEST: Final = 150
+_MOST_NODES: Final = 5_000
+
+OPERATORS: Final = {
+    "Eq": "==",
+    "NotEq": "!=",
+    "EqValidity": "eq_missing",
+    "NotEqValidity": "ne_missing",
+    "Lt": "<",
+    "LtEq": "<=",
+    "Gt": ">",
+    "GtEq": ">=",
+    "Plus": "+",
+    "Minus": "-",
+    "Multiply": "*",
+    "TrueDivide": "/",
+    "FloorDivide": "//",
+    "Modulus": "%",
+    "And": "&",
+    "LogicalAnd": "&",
+    "Or": "|",
+    "LogicalOr": "|",
+    "Xor": "^",
+}
+
+
+@final
+@dataclass(frozen=True)
+class Node:
+    """A node: `word` is its column, operator, function, data type or name; `value` a literal's value or the options.
+
+    A literal whose value is no finite number, Boolean or text has the value None; its `word` says what it is.
+    """
+
+    kind: Kind
+    word: str
+    inputs: tuple["Node", ...] = ()
+    value: Any = None
+
+    def walk(self) -> Iterator["Node"]:
+        """Yield the node and all below it."""
+        yield self
+        for node in self.inputs:
+            yield from node.walk()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read, each once, in the order in which they come up."""
+        return tuple(dict.fromkeys(node.word for node in self.walk() if node.kind == "column"))
+
+
+def read_tree(expression: pl.Expr) -> Node:
+    """Return the tree of an expression, or refuse the first part of it that may see more than one row.
+
+    >>> read_tree(pl.col("x").clip(0, 9)).word
+    'clip'
+    """
+    try:
+        _measure(expression)
+        written: Any = json.loads(expression.meta.serialize(format="json"))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, RecursionError, ValueError, TypeError):
+        raise Refused(
+            "The expression cannot be written down, so nobody can say what it does.",
+            allowed="expressions of columns, plain literals and Polars' own functions",
+            instead='pl.col("x").clip(0, 9) * 2',
+        ) from None
+    return _node(written)
+
+
+def _measure(expression: pl.Expr) -> None:
+    """Refuse large expressions before they are written down: `e = e + e`, sixty times, would fill the memory."""
+    level, nodes, depth = [expression], 0, 0
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        if nodes > _MOST_NODES or depth > _DEEPEST:
+            raise Refused(
+                "The expression is too large." if nodes > _MOST_NODES else "The expression is nested too deeply.",
+                allowed=f"up to {_MOST_NODES} parts, up to {_DEEPEST} of them inside each other",
+                instead="replace_strict with a mapping, for long tables of values",
+            )
+        level = [part for above in level for part in above.meta.pop()]
+
+
+def _node(written: Any) -> Node:
+    if isinstance(written, dict):
+        entries = cast(dict[str, Any], written)
+        if len(entries) == 1:
+            ((tag, body),) = entries.items()
+            read = _READERS.get(tag)
+            found = None if read is None else read(body)
+            if found is not None:
+                return found
+    raise refusal(written)
+
+
+def _fields(body: Any, *names: str) -> tuple[Any, ...] | None:
+    """Return the fields of a node if it has exactly these: one more could hide an expression."""
+    if not isinstance(body, dict):
+        return None
+    entries = cast(dict[str, Any], body)
+    return tuple(entries[name] for name in names) if entries.keys() == set(names) else None
+
+
+def _column(body: Any) -> Node | None:
+    return Node("column", body) if isinstance(body, str) else None
+
+
+def _operator(body: Any) -> Node | None:
+    fields = _fields(body, "left", "op", "right")
+    if fields is None or fields[1] not in OPERATORS:
+        return None
+    left, operator, right = fields
+    return Node("operator", OPERATORS[operator], (_node(left), _node(right)))
+
+
+def _choice(body: Any) -> Node | None:
+    fields = _fields(body, "predicate", "truthy", "falsy")
+    return None if fields is None else Node("choice", "when", tuple(map(_node, fields)))
+
+
+def _cast(body: Any) -> Node | None:
+    fields = _fields(body, "expr", "dtype", "options")
+    if fields is None:
+        return None
+    expression, dtype, options = fields
+    exact = _fields(dtype, "Literal")
+    if exact is None:
+        return None
+    return Node("cast", exact[0] if isinstance(exact[0], str) else next(iter(exact[0])), (_node(expression),), options)
+
+
+def _alias(body: Any) -> Node | None:
+    match body:
+        case [expression, str(name)]:
+            return Node("name", name, (_node(expression),))
+        case _:
+            return None
+
+
+def _keep(body: Any) -> Node:
+    return Node("name", "keep", (_node(body),))
+
+
+def _rename(body: Any) -> Node | None:
+    fields = _fields(body, "function", "expr")
+    if fields is None:
+        return None
+    function, expression = fields
+    match function:
+        case "ToLowercase" | "ToUppercase" | {"Prefix": str()} | {"Suffix": str()}:
+            return Node("name", "renamed", (_node(expression),))
+        case _:  # a Python function may choose the name
+            return None
+
+
+def _function(body: Any) -> Node | None:
+    fields = _fields(body, "input", "function")
+    if fields is None or not isinstance(fields[0], list):
+        return None
+    name, options = function_name(fields[1])
+    return Node("function", name, tuple(map(_node, cast(list[Any], fields[0]))), options)
+
+
+def _literal(body: Any) -> Node | None:
+    if not isinstance(body, dict) or len(cast(dict[str, Any], body)) != 1:
+        return None
+    ((tag, held),) = cast(dict[str, Any], body).items()
+    if tag in ("Dyn", "Scalar") and isinstance(held, dict):
+        ((word, value),) = cast(dict[str, Any], held).items()
+        return Node("literal", word, value=_plain(word, value))
+    return Node("literal", tag)
+
+
+def _plain(word: str, value: Any) -> Fraction | bool | str | None:
+    """Return what a literal means; numbers exactly, and NaN and infinities, which JSON has not, as None."""
+    match word, value:
+        case ("Boolean", bool()) | ("String", str()):
+            return value
+        case "Decimal", [int(digits), _, int(places)]:
+            return Fraction(digits, 10**places)
+        case "Float32", int() | float():
+            return Fraction(float(np.float32(value)))
+        case _, int() | float() if word.startswith(("Int", "UInt", "Float")):
+            return Fraction(value)
+        case _:
+            return None
+
+
+_READERS: Final[dict[str, Callable[[Any], Node | None]]] = {
+    "Alias": _alias,
+    "BinaryExpr": _operator,
+    "Cast": _cast,
+    "Column": _column,
+    "Function": _function,
+    "KeepName": _keep,
+    "Literal": _literal,
+    "RenameAlias": _rename,
+    "Ternary": _choice,
+}

@@ -1,0 +1,84 @@
+"""φ, a function of the value of one sensitive column, in whole steps of a grid (M13).
+
+Every measure is a sum of such a φ over rows. Steps are whole, so sums are exact, whatever the order of the rows. The
+width of a step is a power of two, so that short binary fractions are met exactly; others are rounded to the grid, which
+is part of what is asked, not of the promise.
+"""
+
+import abc
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from pufferflow.secrets import Domain
+
+TABLE_LIMIT: Final = 40
+"""Steps of a table are at most 2^40 …"""
+LINE_LIMIT: Final = 30
+"""… and those read from a formula at most 2^30, so that floats tell a quarter of a step from none."""
+
+
+@dataclass(frozen=True)
+class Values(abc.ABC):
+    """φ on the domain of a column: in units of `unit`, never below `low` and never above `high`.
+
+    `words` are the expression in short, `boolean` says that it is a predicate, `name` is the alias it was given.
+    """
+
+    column: str
+    domain: Domain
+    words: str
+    boolean: bool
+    unit: Fraction
+    low: int
+    high: int
+    name: str | None
+
+    @abc.abstractmethod
+    def squared(self, center: Fraction) -> "Values":
+        """Return (φ − center)²."""
+
+
+def power_of_two(exponent: int) -> Fraction:
+    """Return 2^exponent."""
+    return Fraction(2) ** exponent
+
+
+def exact_unit(values: Iterable[Fraction]) -> Fraction | None:
+    """Return the largest power of two that divides all values; None if there is none, 1 if all values are 0.
+
+    >>> exact_unit([Fraction(3, 4), Fraction(6)]), exact_unit([Fraction(0)]), exact_unit([Fraction(1, 3)])
+    (Fraction(1, 4), Fraction(1, 1), None)
+    """
+    some = [value for value in values if value]
+    if any(value.denominator & (value.denominator - 1) for value in some):
+        return None
+    twos = [_twos(value.numerator) - _twos(value.denominator) for value in some]
+    return power_of_two(min(twos, default=0))
+
+
+def fitting_unit(largest: Fraction, limit: int) -> Fraction:
+    """Return the smallest power of two of which `largest` has at most 2^limit.
+
+    >>> fitting_unit(Fraction(5), 30) * 2**27
+    Fraction(1, 1)
+    """
+    if not largest:
+        return Fraction(1)
+    exponent = largest.numerator.bit_length() - largest.denominator.bit_length() - 1
+    while power_of_two(exponent) < largest:
+        exponent += 1
+    return power_of_two(exponent - limit)
+
+
+def grid(values: Iterable[Fraction], limit: int) -> Fraction:
+    """Return the coarsest grid that has all these values, or the finest within the limit where that is coarser."""
+    known = list(values)
+    largest = max(map(abs, known), default=Fraction(0))
+    exact = exact_unit(known)
+    return exact if exact is not None and largest <= exact * 2**limit else fitting_unit(largest, limit)
+
+
+def _twos(number: int) -> int:
+    return (number & -number).bit_length() - 1
