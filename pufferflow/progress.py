@@ -1,0 +1,126 @@
+"""What a person at a terminal sees of work that takes a while: how far it is, on stderr, gone when it is done.
+
+Nothing appears unless stderr is a terminal and the work has lasted longer than `SHOWN_AFTER`; then a thread of its own
+shows it, so that long steps inside a library are seen too. One work at a time is shown: what begins inside another, or
+beside it, stays silent. What is printed meanwhile goes where it was meant to go.
+"""
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO, final
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+SHOWN_AFTER = 1.5
+"""Seconds."""
+_shown = threading.Lock()
+
+
+def working(text: str, total: int | None = None) -> "Work":
+    """Return work to go through in a `with`: a bar of `total` parts, or without one a spinner; both tell the time.
+
+    >>> with working("Reading", total=2) as work:
+    ...     for _ in range(2):
+    ...         work.advance()
+    """
+    return Work(text, total)
+
+
+@final
+class Work:
+    """Work under way; `advance` may be called from any thread."""
+
+    def __init__(self, text: str, total: int | None) -> None:
+        self._text, self._total = text, total
+        self._done, self._over = 0, False
+        self._bar: Progress | None = None
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        """Begin, and show it later if it is still going on."""
+        self._began = time.monotonic()
+        if _is_terminal(sys.stderr):
+            self._timer = threading.Timer(SHOWN_AFTER, self._show, [sys.stderr])
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End, and leave the terminal as it was, however the work ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._over = True
+            bar, self._bar = self._bar, None
+        if bar is not None:
+            _stop(bar)
+
+    def advance(self, parts: int = 1) -> None:
+        """Say that some parts more are done."""
+        if self._timer is None:
+            return
+        with self._lock:
+            self._done += parts
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], completed=self._done)
+
+    def _show(self, terminal: TextIO) -> None:
+        bar = _bar(terminal, timed=self._total is None)
+        if bar is None:
+            return
+        task = bar.add_task(self._text, total=self._total)
+        bar.tasks[0].start_time = self._began
+        with self._lock:
+            if self._over or not _shown.acquire(blocking=False):
+                return
+            bar.update(task, completed=self._done)
+            self._bar = bar
+            try:
+                bar.start()
+            except (OSError, ValueError):  # the terminal has gone
+                self._bar = None
+                _stop(bar)
+
+
+def _stop(bar: "Progress") -> None:
+    try:
+        bar.stop()
+    except (OSError, ValueError):  # the terminal has gone, and there is nothing to restore
+        pass
+    finally:
+        _shown.release()
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Say whether a stream is a terminal; one that is missing or closed is none."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+def _bar(terminal: TextIO, *, timed: bool) -> "Progress | None":
+    """Return a display that is not shown yet; None for a terminal that cannot move its cursor."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(file=terminal)
+    if not console.is_interactive:
+        return None
+    spinner = SpinnerColumn("line" if console.options.ascii_only else "dots")
+    text = TextColumn("{task.description}", markup=False)
+    parts = () if timed else (BarColumn(), MofNCompleteColumn())
+    # redirected, what is printed to stdout would end up on stderr
+    return Progress(
+        *(spinner, text, *parts, TimeElapsedColumn()),
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
