@@ -9,7 +9,7 @@ from typing import ClassVar, cast, final
 
 import numpy as np
 
-from pufferflow.bounds.pairs import Pair, Witness, read_pairs, same_dimension
+from pufferflow.bounds.pairs import Pair, Witness, read_pairs
 from pufferflow.bounds.walk import Walk
 from pufferflow.errors import Refused
 from pufferflow.law import GaussianLaw, Law
@@ -127,16 +127,18 @@ class Listed(Laws):
 
 
 def read_laws(given: object) -> list[Laws]:
-    """Return what is given, pairs or laws or both, as one or more laws of answers of one dimension."""
+    """Return what is given, pairs or laws or both, as one or more laws.
+
+    Pairs are of one dimension; laws stand by themselves: groups of rows that are asked about in two cells and in three
+    have answers of different lengths.
+    """
     if isinstance(given, Laws):
         return given.pieces if isinstance(given, Together) else [given]
     if isinstance(given, Iterable) and not isinstance(given, Pair | Law | GaussianLaw):
         given = list(cast(Iterable[object], given))
         whole = [one for one in given if isinstance(one, Laws)]
         rest = [one for one in given if not isinstance(one, Laws)]
-        found = [*(Together(whole).pieces if whole else []), *([Listed(read_pairs(rest))] if rest or not whole else [])]
-        same_dimension({laws.dimension for laws in found})
-        return found
+        return [*(Together(whole).pieces if whole else []), *([Listed(read_pairs(rest))] if rest or not whole else [])]
     return [Listed(read_pairs(given))]
 
 
@@ -198,12 +200,11 @@ class Together(Laws):
 
     def __init__(self, pieces: Sequence[Laws]) -> None:
         self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, Together) else [laws])]
-        same_dimension({laws.dimension for laws in self.pieces})
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer."""
-        return self.pieces[0].dimension
+        """The number of coordinates of the longest answer."""
+        return max(laws.dimension for laws in self.pieces)
 
     def __len__(self) -> int:
         """Return how many pairs there are."""

@@ -8,5 +8,6 @@ from pufferflow.inference import table as table
 from pufferflow.inference import transfer as transfer
 from pufferflow.inference.implied import asked, implied
 from pufferflow.inference.laws import laws
+from pufferflow.inference.pattern import of_pattern
 
-__all__ = ["asked", "implied", "laws"]
+__all__ = ["asked", "implied", "laws", "of_pattern"]

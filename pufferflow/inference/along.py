@@ -32,6 +32,26 @@ def value_places(secret: AnySecret, domain: Domain) -> Whole:
     return np.array(pairs, dtype=np.intp)
 
 
+def shifts_of(weights: Floats, tables: Floats) -> Floats:
+    """Return how far rows with these weights move the answers they touch between two states: (kinds, …, k, k)."""
+    moves = np.abs(tables[:, :, None] - tables[:, None, :])
+    touched = (weights != 0) & np.asarray(moves.any(axis=(1, 2)))[:, None]
+    most = max(int(touched.sum(axis=0).max()), 1)
+    places = np.argsort(~touched, axis=0, kind="stable")[:most]
+    sizes = np.take_along_axis(np.abs(weights), places, axis=0)
+    return (sizes[:, :, None, None] * moves[places]).transpose(1, 0, 2, 3) * (1 + 4 * UNIT)
+
+
+def alike(shifts: Floats) -> tuple[Floats, Whole]:
+    """Return the distinct movements of kinds of rows, and which of them each kind has.
+
+    Messages see how far a row moves answers, not which ones (M20): windows of a sequence, of which each row is in one,
+    repeat along it as a single sum does.
+    """
+    _, first, same = np.unique(shifts.reshape(len(shifts), -1), axis=0, return_index=True, return_inverse=True)
+    return shifts[first], same.reshape(-1)
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -75,14 +95,21 @@ class Rows:
         return group_movement(self.weights, counts, self.tables, norm)
 
     @property
+    def apart(self) -> Whole:
+        """How many rows move each of some answers that share no row."""
+        counts = np.bincount(self.kinds, minlength=self.weights.shape[1])
+        found, free = list[int](), np.ones(len(counts), dtype=np.bool_)
+        for weights, table in zip(self.weights, self.tables, strict=True):
+            moving = weights != 0
+            if np.ptp(table) > 0 and moving.any() and free[moving].all():
+                found.append(int(counts[moving].sum()))
+                free &= ~moving
+        return np.array(found, dtype=np.intp)
+
+    @property
     def shifts(self) -> Floats:
-        """How far a row of each kind moves the answers it touches between two states, of shape (kinds, …, k, k)."""
-        moves = np.abs(self.tables[:, :, None] - self.tables[:, None, :])
-        touched = (self.weights != 0) & np.asarray(moves.any(axis=(1, 2)))[:, None]
-        most = max(int(touched.sum(axis=0).max()), 1)
-        places = np.argsort(~touched, axis=0, kind="stable")[:most]
-        weights = np.take_along_axis(np.abs(self.weights), places, axis=0)
-        return (weights[:, :, None, None] * moves[places]).transpose(1, 0, 2, 3) * (1 + 4 * UNIT)
+        """How far a row of each kind moves the answers it touches."""
+        return shifts_of(self.weights, self.tables)
 
     @property
     def unit(self) -> float:
@@ -115,8 +142,8 @@ class AlongLaws(Laws, abc.ABC, Generic[C]):
     def walks(self) -> Sequence[Walk]:
         """Return the sequence with the movements of its rows."""
         rows, both = self._rows, np.concatenate([self._pairs, self._pairs[:, ::-1]])
-        secrets = Secrets(both, rows.secret)
-        return [ChainWalk(self.dimension, self._chain, rows.shifts, rows.kinds, secrets, self._prior, self._labels)]
+        secrets, (shifts, kind_of) = Secrets(both, rows.secret), alike(rows.shifts)
+        return [ChainWalk(self.dimension, self._chain, shifts, kind_of[rows.kinds], secrets, self._prior, self._labels)]
 
     def span(self, norm: float) -> Reach:
         """Return the movement of all rows over all states (M7)."""

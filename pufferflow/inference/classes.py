@@ -6,6 +6,7 @@ from typing import NoReturn, final
 from pufferflow.bounds import Laws, Pair
 from pufferflow.errors import Refused
 from pufferflow.inference.along import AlongLaws, Rows, value_places
+from pufferflow.inference.free import row_by_row
 from pufferflow.inference.implied import asked, implied
 from pufferflow.messages import Chains
 from pufferflow.priors import ChainsBetween
@@ -13,7 +14,8 @@ from pufferflow.queries import Statistic
 from pufferflow.secrets import AnySecret, Initial
 
 
-@implied.register
+@implied.register(ChainsBetween)
+@row_by_row
 def _(prior: ChainsBetween, statistic: Statistic, secret: AnySecret) -> Laws:
     _, domain = asked(prior, statistic, secret)
     rows = Rows.of(statistic, domain, first=isinstance(secret, Initial))

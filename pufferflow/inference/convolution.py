@@ -19,7 +19,7 @@ from pufferflow.law import Law
 from pufferflow.law.atoms import exactly
 from pufferflow.messages.stretches import Whole
 from pufferflow.priors.probabilities import Array
-from pufferflow.queries import Statistic
+from pufferflow.queries import Kinds, Statistic
 from pufferflow.reading import decimal_reading
 from pufferflow.rounding import float_above
 from pufferflow.secrets import Domain
@@ -48,9 +48,9 @@ class Terms:
     @classmethod
     def of(cls, statistic: Statistic, domain: Domain) -> "Terms":
         """Return the terms of a statistic of a column with a domain."""
-        weights, first, counts = np.unique(statistic.weights.T + 0.0, axis=0, return_index=True, return_counts=True)
-        exact = _decimals(weights)[:, :, None] * _decimals(statistic.on(domain))[None]
-        return cls(exact, counts.astype(np.intp), first.astype(np.intp))
+        kinds = Kinds.of(statistic.weights + 0.0, statistic.counts)
+        exact = _decimals(kinds.columns.T)[:, :, None] * _decimals(statistic.on(domain))[None]
+        return cls(exact, kinds.counts.astype(np.intp), kinds.first.astype(np.intp))
 
     @property
     def answers(self) -> int:

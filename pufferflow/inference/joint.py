@@ -1,5 +1,6 @@
 """Joint laws of several sums along a chain, given the state of one row, while they are small (M18)."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import final
 
@@ -108,6 +109,17 @@ class Joint:
     def _nothing(self) -> Law:
         width = self._steps.shape[2]
         return Law.point(0.0 if width == 1 else np.zeros(width))
+
+
+def many_atoms(chain: Chain, apart: Whole) -> bool:
+    """Say whether laws are too large to be compared before any is listed.
+
+    `apart` counts the rows that move each of some answers which share no row. n such rows have n + 1 sums or more, one
+    less given a row of them, and answers together have the product; fewer only where a transition is impossible.
+    """
+    log_atoms = float(np.log1p(apart).sum()) - math.log(2)
+    every = bool((chain.kernels > 0).all())
+    return every and 2 * log_atoms + math.log(chain.length) > math.log(_MOST_COMPARED)
 
 
 def few_atoms(pairs: Sequence[Pair]) -> bool:

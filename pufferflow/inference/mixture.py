@@ -13,7 +13,6 @@ import numpy as np
 
 from pufferflow.bounds import Laws, Pair, Place, Reach, Walk
 from pufferflow.errors import InternalError, Refused
-from pufferflow.inference.along import Rows
 from pufferflow.inference.convolution import AnySum, Terms, added, mixed
 from pufferflow.inference.dense import Dense, rounding
 from pufferflow.inference.implied import asked, implied
@@ -23,7 +22,7 @@ from pufferflow.inference.star import Given, Star, StarWalk
 from pufferflow.law import Law
 from pufferflow.priors.latent_class import LatentClass
 from pufferflow.priors.probabilities import Array
-from pufferflow.queries import Statistic
+from pufferflow.queries import Kinds, Statistic
 from pufferflow.reading import decimal_reading, probability_below_one
 from pufferflow.rounding import float_above
 from pufferflow.secrets import AnySecret, Derived, Domain, Secret
@@ -72,6 +71,10 @@ class StarLaws(Laws):
         """The number of coordinates of the answer."""
         return self._statistic.answers
 
+    @cached_property
+    def _kinds(self) -> Kinds:
+        return Kinds.of(self._statistic.weights, self._statistic.counts)
+
     def least_winf(self, norm: float) -> Reach:
         """Return that none is quickly known."""
         del norm
@@ -79,7 +82,7 @@ class StarLaws(Laws):
 
     def walks(self) -> Sequence[Walk]:
         """Return the star with the movements of its rows (M20)."""
-        return [StarWalk.of(self._star.as_floats(), Rows.of(self._statistic, self._domain, first=False))]
+        return [StarWalk.of(self._star.as_floats(), self._kinds, self._statistic.on(self._domain))]
 
     def winf(self, norm: float) -> Reach:
         """Return the largest W_∞ of a pair, also of sums whose far tails no float holds."""
@@ -148,11 +151,10 @@ class StarLaws(Laws):
         return max(found, key=lambda reach: reach.length)
 
     def _span_of_vectors(self, norm: float) -> Reach:
-        rows = Rows.of(self._statistic, self._domain, first=False)
-        parts = [(rows.weights, np.bincount(rows.kinds))]
+        tables, parts = self._statistic.on(self._domain), [(self._kinds.columns, self._kinds.counts)]
         if self._star.alone:
-            parts = [(column[:, None], np.ones(1, dtype=np.intp)) for column in rows.weights.T]
-        length = max(group_movement(weights, counts, rows.tables, norm) for weights, counts in parts)
+            parts = [(column[:, None], np.ones(1, dtype=np.intp)) for column in self._kinds.columns.T]
+        length = max(group_movement(weights, counts, tables, norm) for weights, counts in parts)
         return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
 
     def _ends(self, given: Given) -> tuple[Array, Array]:

@@ -40,6 +40,8 @@ class Question:
     first: bool
     """Whether the secret is the value at `start`, not that of every row."""
     start: float
+    counts: Any = None
+    """How many rows each column of weights stands for, None if one."""
 
     @classmethod
     def of(cls, prior: Prior, statistic: Statistic, secret: Secret | Initial) -> "Question":
@@ -54,6 +56,7 @@ class Question:
             secret.value_pairs(),
             first=first,
             start=statistic.start,
+            counts=statistic.counts,
         )
 
     @property
@@ -69,7 +72,7 @@ class Question:
     @cached_property
     def kinds(self) -> Kinds:
         """Rows that weigh alike."""
-        return Kinds.of(self.weights)
+        return Kinds.of(self.weights, self.counts)
 
     @cached_property
     def differences(self) -> Floats:

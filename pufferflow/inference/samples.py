@@ -10,6 +10,7 @@ import numpy as np
 
 from pufferflow.bounds import Laws, Pair, Place, Reach
 from pufferflow.errors import InternalError, Refused
+from pufferflow.inference.free import row_by_row
 from pufferflow.inference.implied import implied
 from pufferflow.law import Law
 from pufferflow.priors.simulator import Simulator
@@ -21,7 +22,8 @@ from pufferflow.secrets.domain import Label
 from pufferflow.transport import Certainty, near
 
 
-@implied.register
+@implied.register(Simulator)
+@row_by_row
 def _(prior: Simulator, statistic: Statistic, secret: AnySecret) -> Laws:
     prior.check(secret)
     if isinstance(secret, Derived):

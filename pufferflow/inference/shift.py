@@ -6,17 +6,15 @@ add, whatever was asked (M1, M24).
 
 import itertools
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from pufferflow.bounds import Laws
-from pufferflow.errors import Misuse
 from pufferflow.inference.alone import Alone
-from pufferflow.inference.implied import asked, implied
+from pufferflow.inference.free import free, row_by_row, tables_of
+from pufferflow.inference.implied import implied
 from pufferflow.inference.moved import Moved, Movement
-from pufferflow.inference.movement import group_movement
-from pufferflow.inference.presence import PRESENCE, columns_of, departure, with_nothing
+from pufferflow.inference.presence import departure
 from pufferflow.inference.question import Floats, Question, products, rounded_up, row_norms
 from pufferflow.inference.translation import Translation, by_shares, plus
 from pufferflow.priors.any_correlation import AnyCorrelation
@@ -33,29 +31,13 @@ from pufferflow.transport import Certainty
 
 @implied.register
 def _(prior: AnyCorrelation, statistic: Statistic, secret: AnySecret) -> Laws:
-    tables = _tables(prior, statistic, secret)
-    values: tuple[Any, Any] = PRESENCE
-    if isinstance(secret, Presence):
-        tables = with_nothing(tables)
-    elif isinstance(secret, Secret | Initial):
-        values = secret.value_pairs()[0]
-    else:
-        values = ("any value", "any other")
-    columns, counts = columns_of(statistic.weights)
-
-    def length(norm: float) -> float:
-        return group_movement(columns, counts, tables, norm)
-
-    if len(tables) == 1:
-        return Moved(prior, Movement.of_one(length(1), Certainty.EXACT, values))
-    steps = [group_movement(columns[[o]], counts, tables[[o]], 1) for o in range(len(tables))]
-    return Moved(prior, Movement(np.array(steps), length, Certainty.UPPER_BOUND, values))
+    return free(prior, statistic, secret, Certainty.EXACT)
 
 
 @implied.register
 def _(prior: Independent, statistic: Statistic, secret: AnySecret) -> Laws:
     if isinstance(secret, Presence):
-        return Moved(prior, departure(statistic.weights, _tables(prior, statistic, secret)))
+        return Moved(prior, departure(statistic.weights, tables_of(prior, statistic, secret), statistic.counts))
     if not isinstance(secret, Secret | Initial):
         raise wrong_secret(
             "pf.Independent",
@@ -67,20 +49,46 @@ def _(prior: Independent, statistic: Statistic, secret: AnySecret) -> Laws:
     return Alone(prior, question).laws()
 
 
-@implied.register
+@implied.register(GaussianPrior)
+@row_by_row
 def _(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
+    return _translated(prior, statistic, secret, apart=False)
+
+
+def _translated(prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, apart: bool) -> Laws:
     question = _of_one_row(prior, statistic, secret)
     prior.covariance.check(statistic.positions)
-    return Moved(prior, Translation(question, prior.covariance).movement(), question.group)
+    return Moved(prior, Translation(question, prior.covariance, apart).movement(), question.group)
 
 
-@implied.register
+def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | None:
+    """Return a movement of a sum that is none the shorter if the rows are split into cells, None if none is known.
+
+    Its answers ask about all cells at once. What it adds up are sizes of movements of rows: their vectors are as long
+    in the norms 1 and 2 whichever cell they are in, so by the triangle inequality cells together move no farther than
+    the sum of lengths; nor, answer by answer, than the norm of the sums of sizes.
+    """
+    if isinstance(prior, GaussianPrior):
+        return _apart(prior, statistic, secret)
+    if isinstance(prior, AnyCorrelation | Diffusion | WeaklyDependent) or isinstance(secret, Presence):
+        return implied(prior, statistic, secret)
+    return None
+
+
+@row_by_row
+def _apart(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
+    return _translated(prior, statistic, secret, apart=True)
+
+
+@implied.register(Diffusion)
+@row_by_row
 def _(prior: Diffusion, statistic: Statistic, secret: AnySecret) -> Laws:
     question = _of_one_row(prior, statistic, secret)
     return Moved(prior, by_shares(question, prior.shares(_since(statistic))), question.group)
 
 
-@implied.register
+@implied.register(WeaklyDependent)
+@row_by_row
 def _(prior: WeaklyDependent, statistic: Statistic, secret: AnySecret) -> Laws:
     question = _of_one_row(prior, statistic, secret)
     return Moved(prior, _nearby(prior, question), question.group)
@@ -99,26 +107,6 @@ def _since(statistic: Statistic) -> Floats:
     since = statistic.positions - statistic.start
     whole = (since == np.rint(since)) & (statistic.positions < 2.0**52)
     return np.where(whole | (statistic.positions == statistic.start), since, np.nextafter(since, 0.0))
-
-
-def _tables(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
-    """Return φ at all points; where no column is named, the numbers that a row may add, 1 if none are given."""
-    if secret.reads is not None or prior.columns or statistic.column is not None:
-        _, domain = asked(prior, statistic, secret)
-        return statistic.on(domain)
-    given = statistic.values
-    if given is None:
-        if not isinstance(secret, Presence):
-            raise Misuse(
-                "The statistic adds up values of a column, and neither secret nor prior say what they can be.",
-                allowed="a secret with a column and its domain, or the numbers that a row may add",
-                instead="pf.Derived(name, column=..., domain=...), or pf.Statistic(weights, values=[0, 1])",
-            )
-        given = np.ones((1, 1))
-    elif not isinstance(given, np.ndarray):
-        given = np.array([[float(value) for value in given.values()]])
-    table = np.atleast_2d(given)
-    return np.broadcast_to(table, (statistic.answers, table.shape[1]))
 
 
 def _nearby(prior: WeaklyDependent, question: Question) -> Movement:

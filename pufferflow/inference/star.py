@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.bounds import Place, Walk
 from pufferflow.errors import Refused
-from pufferflow.inference.along import Rows
+from pufferflow.inference.along import alike, shifts_of
 from pufferflow.messages.chain import Floats
 from pufferflow.messages.star import between, of_all, of_class, of_others
 from pufferflow.messages.stretches import Whole
@@ -85,14 +85,15 @@ class StarWalk(Walk):
     answers: int
 
     @classmethod
-    def of(cls, star: Star, rows: Rows) -> "StarWalk":
+    def of(cls, star: Star, rows: Kinds, tables: Floats) -> "StarWalk":
         """Return the walk of some rows; of many different weights those near each other count as the larger."""
-        weights = _rounded_up(np.abs(rows.weights))
-        alike = Kinds.of(weights)
-        kinds = alike.of_row[rows.kinds]
-        _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
-        fewer = Rows(rows.positions, alike.columns, kinds, rows.tables, None)
-        return cls(star, fewer.shifts, counts.astype(np.intp), first.astype(np.intp), len(rows.tables))
+        fewer = Kinds.of(_rounded_up(np.abs(rows.columns)))
+        shifts, same = alike(shifts_of(fewer.columns, tables))
+        kinds = same[fewer.of_row]
+        counts = np.zeros(len(shifts), dtype=np.int64)
+        np.add.at(counts, kinds, rows.counts)
+        _, first = np.unique(kinds, return_index=True)
+        return cls(star, shifts, counts, rows.first[first], len(tables))
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
         """Return the largest of ℓ_r + g_post(D), D what the other rows tell of the class (M20); the worse order."""

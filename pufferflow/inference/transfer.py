@@ -12,8 +12,9 @@ from pufferflow.bounds import Laws, Pair, Reach
 from pufferflow.errors import Refused
 from pufferflow.inference.along import AlongLaws, Rows, value_places
 from pufferflow.inference.expected import mean_difference
+from pufferflow.inference.free import row_by_row
 from pufferflow.inference.implied import asked, implied
-from pufferflow.inference.joint import Joint, few_atoms
+from pufferflow.inference.joint import Joint, few_atoms, many_atoms
 from pufferflow.law import Law
 from pufferflow.messages import Chain, Secrets
 from pufferflow.messages.chain import Flags
@@ -29,7 +30,8 @@ _SLIGHT = 1e-9
 _QUICKLY = 500
 
 
-@implied.register
+@implied.register(MarkovChain)
+@row_by_row
 def _(prior: MarkovChain, statistic: Statistic, secret: AnySecret) -> Laws:
     _, domain = asked(prior, statistic, secret)
     rows = Rows.of(statistic, domain, first=isinstance(secret, Initial))
@@ -83,6 +85,8 @@ class ChainLaws(AlongLaws[Chain]):
         """Whether the joint laws can be listed, and compared in a few seconds; else every row may change (M7)."""
         if not self._jointly:
             return True  # those that are too long to list refuse to be
+        if self.dimension > 1 and many_atoms(self._chain, self._rows.apart):
+            return False
         try:
             return few_atoms(self._every)
         except Refused:

@@ -25,10 +25,15 @@ class Translation:
     On an interval each row moves by a share of its translation, from nothing to all: one answer by at most
     max(Σ(w_r v_r)⁺, Σ(w_r v_r)⁻), each term at most |w_r|·(high − low). In classes it may cross borders either way.
     Movements of several answers are bounded one by one, and in classes also row by row.
+
+    Rows asked about in cells that are still open, `apart`, may move one cell up and another down. Then both sums count,
+    and no split of the rows into cells moves farther in the norms 1 and 2: neither norm of a split number is larger
+    than the sum of its parts' sizes, for each answer.
     """
 
     question: Question
     covariance: Covariance
+    apart: bool = False
 
     @cached_property
     def places(self) -> Floats:
@@ -105,7 +110,8 @@ class Translation:
         up, down = (side if share == 1 else lifted(side * share, 2 * UNIT) for side in sides)
         own = products(self.question.weights, self.question.differences.max(axis=1, keepdims=True))
         plus_side, minus_side = np.where(signed > 0, own, 0.0), np.where(signed < 0, own, 0.0)
-        return np.maximum(plus(self._at_places(plus_side), up), plus(self._at_places(minus_side), down))
+        above, below = plus(self._at_places(plus_side), up), plus(self._at_places(minus_side), down)
+        return plus(above, below) if self.apart else np.maximum(above, below)
 
     def _levels(self, heights: Floats) -> list[tuple[Floats, float]]:
         """Return by how much more φ can jump from level to level, and the correlation that takes."""
@@ -138,7 +144,7 @@ class Translation:
         variance above 0 is somewhere where the reading lets it move all the way, and somewhere where it stays.
         """
         positions, at = self.question.positions, self.places[[min(place, len(self.places) - 1)]]
-        if self.question.answers > 1 or place >= len(self.places) or not np.isfinite(at[0]):
+        if self.apart or self.question.answers > 1 or place >= len(self.places) or not np.isfinite(at[0]):
             return False
         above, below = (side[0] for side in self.covariance.toward(at, positions))
         moves = (self.question.weights[0] != 0) & (positions != at[0]) & (above + below > 0)

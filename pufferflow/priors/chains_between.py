@@ -93,6 +93,11 @@ class ChainsBetween(Prior):
         """A chain is a sequence."""
         return True
 
+    @property
+    def repeats(self) -> int | None:
+        """The period, if the sequence starts from a stationary law; other starts fade, and laws change with that."""
+        return self.period if self.initial == "stationary" else None
+
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
         """Both bounds, of shape (number, states, states), a rounding apart at least from what was given."""

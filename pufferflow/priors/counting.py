@@ -1,7 +1,8 @@
 """Reading a public reference as sequences of states, and counting which state follows which.
 
 Positions are values of `order_by` counted in steps: numbers from 0, dates and times from 1970-01-01 (those with a time
-zone in UTC). Phases of a period are positions modulo the period, here and wherever a chain is used.
+zone in UTC, unless steps are whole days, which local clocks count). Phases of a period are positions modulo the period,
+here and wherever a chain is used.
 """
 
 from collections.abc import Sequence
@@ -175,6 +176,8 @@ def count_steps(values: pl.Series, step: object = 1) -> tuple[pl.Series, Clock]:
 def _moments(values: pl.Series, size: int) -> tuple[pl.Series, Clock]:
     """Return dates and times in microseconds; only where those are too coarse in nanoseconds, which end in 2262."""
     fortnight = max(2 * UNITS["w"] // size, 1)
+    if isinstance(values.dtype, pl.Datetime) and values.dtype.time_zone is not None and size % UNITS["d"] == 0:
+        values = values.dt.replace_time_zone(None)  # days of a local clock are not equally long in UTC
     kind = values.dtype
     if isinstance(kind, pl.Time):
         return values.to_physical(), Clock(size, 0, fortnight)

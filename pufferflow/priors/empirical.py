@@ -69,6 +69,11 @@ class Empirical(Prior):
         return Table({**columns, PROBABILITY: [Fraction(count, total) for count in self.counts]})
 
     @property
+    def alone(self) -> bool:
+        """Each row is a draw of its own."""
+        return True
+
+    @property
     def columns(self) -> dict[str, Domain]:
         """Both columns, with the values that the reference has."""
         return self.table.columns

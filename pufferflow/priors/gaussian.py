@@ -73,6 +73,11 @@ class GaussianPrior(Prior):
         """Whether the covariance speaks of positions."""
         return self.covariance.ordered
 
+    @property
+    def repeats(self) -> int | None:
+        """1 if covariances depend on how far apart rows are."""
+        return 1 if self.covariance.stationary else None
+
     def check(self, secret: AnySecret) -> None:
         """Refuse secrets that are no value of a row, and domains without numbers."""
         if not isinstance(secret, Secret | Initial):

@@ -15,6 +15,11 @@ class Independent(Prior):
     'rows are independent of each other'
     """
 
+    @property
+    def alone(self) -> bool:
+        """Rows tell nothing of each other."""
+        return True
+
     def describe(self) -> str:
         """Say in words what an adversary may believe."""
         return "rows are independent of each other"

@@ -82,6 +82,11 @@ class MarkovChain(Prior):
         """A chain is a sequence."""
         return True
 
+    @property
+    def repeats(self) -> int | None:
+        """The period, if the sequence starts from a stationary law; other starts fade, and laws change with that."""
+        return self.period if self.initial == "stationary" else None
+
     @cached_property
     def kernels(self) -> Floats:
         """The matrices, of shape (number, states, states)."""

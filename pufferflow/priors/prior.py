@@ -79,6 +79,19 @@ class Prior(abc.ABC):
         """Whether the rows form a sequence, so that a scenario has to name `order_by`."""
         return False
 
+    @property
+    def repeats(self) -> int | None:
+        """By multiples of how many steps all positions may be shifted without changing any law; None: by none.
+
+        The laws then do not depend on where a sequence began. 1 where rows have no order.
+        """
+        return None if self.ordered else 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether the rows of a group tell nothing of each other, so that the values of one row move nothing else."""
+        return False
+
 
 def stored_provenance(prior: Prior) -> dict[str, Any]:
     """Return the provenance to store, if there is any to speak of."""

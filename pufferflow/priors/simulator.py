@@ -60,6 +60,11 @@ class Simulator(Prior):
         object.__setattr__(self, "draws", int(draws))
         object.__setattr__(self, "confidence", confidence)
 
+    @property
+    def repeats(self) -> int | None:
+        """None: the function is told where rows stand."""
+        return None
+
     def check(self, secret: AnySecret) -> None:
         """Refuse secrets that are no value to draw under."""
         if not isinstance(secret, Secret | Derived):

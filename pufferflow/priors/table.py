@@ -63,6 +63,11 @@ class Table(Prior):
         object.__setattr__(self, "shared", joined)
 
     @property
+    def alone(self) -> bool:
+        """Whether nothing is drawn once for all rows of a group."""
+        return not self.shared
+
+    @property
     def columns(self) -> dict[str, Domain]:
         """All columns but the probability, with the values they can have, in ascending order."""
         return {name: Listed(self.values(name)) for name in self.names}

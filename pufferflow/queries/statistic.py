@@ -12,6 +12,9 @@ from pufferflow.reading import finite_number, shown
 from pufferflow.secrets import Domain, read_name
 
 Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+_MOST_ROWS = 2_000_000
+_MOST_WEIGHTS = 5_000_000
 _WEIGHTS = "one finite weight for each row, or rows of them: one for each answer"
 
 
@@ -25,10 +28,13 @@ class Statistic:
     of the domain in their order (the same for all answers, or a row for each), a mapping from value to number, or None
     for the value itself. On an interval φ is linear between its ends. `positions` tells where in its sequence each row
     stands; left out, the rows follow each other from 0. `start` is the position at which the sequence began, where a
-    prior's initial law holds. `column` names the column asked about, if there are several.
+    prior's initial law holds. `column` names the column asked about, if there are several. `counts` tells how many rows
+    each column of weights stands for, where they are many and weigh alike; such rows follow each other from 0.
 
     >>> Statistic([1, 1, 1]).size, Statistic.total(3).answers, Statistic.histogram(3, 4).answers
     (3, 1, 4)
+    >>> Statistic([1, 0], counts=[20_000_000, 5]).size
+    20000005
     """
 
     weights: Floats
@@ -36,8 +42,9 @@ class Statistic:
     positions: Floats
     start: float
     column: str | None
+    counts: Whole | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is asked of which rows
         self,
         weights: Any,
         values: Any = None,
@@ -45,6 +52,7 @@ class Statistic:
         *,
         start: float = 0,
         column: str | None = None,
+        counts: Any = None,
     ) -> None:
         read = _floats(weights, "weights", _WEIGHTS, "Statistic([1, 1, 1])")
         read = np.atleast_2d(read)
@@ -52,7 +60,8 @@ class Statistic:
             raise Misuse(f"weights has shape {read.shape}.", allowed=_WEIGHTS, instead="Statistic([1, 1, 1])")
         object.__setattr__(self, "weights", read)
         object.__setattr__(self, "values", _values(values))
-        object.__setattr__(self, "positions", _positions(positions, read.shape[1]))
+        object.__setattr__(self, "counts", _counts(counts, read.shape[1]))
+        object.__setattr__(self, "positions", _positions(positions, read.shape[1], self.counts))
         self.weights.setflags(write=False)
         self.positions.setflags(write=False)
         object.__setattr__(self, "start", _start(start, self.positions))
@@ -80,12 +89,25 @@ class Statistic:
     @property
     def size(self) -> int:
         """How many rows there are."""
-        return self.weights.shape[1]
+        return self.weights.shape[1] if self.counts is None else int(self.counts.sum())
 
     @property
     def answers(self) -> int:
         """How many numbers the statistic has."""
         return self.weights.shape[0]
+
+    def listed(self) -> "Statistic | None":
+        """Return the same with a column of weights for every row; None if they are too many to list.
+
+        >>> Statistic([1, 0], counts=[2, 1]).listed().weights
+        array([[1., 1., 0.]])
+        """
+        if self.counts is None:
+            return self
+        if self.size > _MOST_ROWS or self.size * self.answers > _MOST_WEIGHTS:
+            return None
+        weights = np.repeat(self.weights, self.counts, axis=1)
+        return Statistic(weights, self.values, start=self.start, column=self.column)
 
     def on(self, domain: Domain) -> Floats:
         """Return φ at the points of a domain, of shape (answers, points).
@@ -117,7 +139,8 @@ class Statistic:
                 instead="values=[0, 0, 0, 1]",
             )
         with np.errstate(over="ignore"):
-            most = float(np.abs(self.weights).sum(axis=1).max() * np.abs(table).max() * 2)
+            rows = np.abs(self.weights) * (1 if self.counts is None else self.counts)
+            most = float(rows.sum(axis=1).max() * np.abs(table).max() * 2)
         if not np.isfinite(most):
             raise Misuse(
                 "The answers can be beyond all floats.",
@@ -149,9 +172,30 @@ def _values(given: Any) -> Floats | Mapping[Any, float] | None:
     return _floats(given, "values", "a number for every point of the domain", "values=[0, 0, 0, 1]")
 
 
-def _positions(given: Any, size: int) -> Floats:
+def _counts(given: Any, columns: int) -> Whole | None:
+    """Return how many rows columns stand for, None if each stands for one."""
     if given is None:
-        return np.arange(size, dtype=np.float64)
+        return None
+    allowed, instead = "one whole number >= 1 for each column of weights, below 2^53 together", "counts=[1000, 20]"
+    read = _floats(given, "counts", allowed, instead)
+    if read.shape != (columns,) or (read < 1).any() or (read != np.rint(read)).any() or read.sum() > 2.0**53:
+        raise Misuse(f"counts do not fit {columns} columns of weights.", allowed=allowed, instead=instead)
+    return None if (read == 1).all() else read.astype(np.int64)
+
+
+def _positions(given: Any, size: int, counts: Whole | None) -> Floats:
+    """Return where rows stand, of columns with counts the first row of each."""
+    follow = np.arange(size, dtype=np.float64)
+    if counts is not None:
+        follow = (np.cumsum(counts) - counts).astype(np.float64)
+        if given is not None and not np.array_equal(given, follow):
+            raise Misuse(
+                "positions are given together with counts.",
+                allowed="positions of rows that are listed one by one, or counts of rows without an order",
+                instead="leaving positions out",
+            )
+    if given is None or counts is not None:
+        return follow
     allowed, instead = "one number >= 0 for each row, growing", "positions=range(24)"
     read = _floats(given, "positions", allowed, instead)
     if read.shape != (size,) or (read < 0).any():

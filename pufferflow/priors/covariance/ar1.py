@@ -32,6 +32,7 @@ class AR1(Covariance):
     """
 
     phi: Span
+    stationary = True
 
     def __init__(self, phi: Given) -> None:
         allowed, instead = "a number above -1 and below 1, or a pair (low, high) of them", "pf.AR1(0.9)"

@@ -29,6 +29,8 @@ class Covariance(abc.ABC):
 
     ordered: bool = True
     """Whether positions matter."""
+    stationary: bool = False
+    """Whether rows shifted together keep their covariances."""
     has_variances: bool = False
     """Whether it says how much rows vary, not only how they correlate."""
 

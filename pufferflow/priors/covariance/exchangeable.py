@@ -27,6 +27,7 @@ class Exchangeable(Covariance):
 
     rho: Span
     ordered = False
+    stationary = True
 
     def __init__(self, rho: Given) -> None:
         allowed = "a correlation from -1 to 1, or a pair (low, high) of them"

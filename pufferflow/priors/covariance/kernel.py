@@ -37,6 +37,7 @@ class Kernel(Covariance):
     """
 
     function: Function | tuple[float, ...]
+    stationary = True
 
     def __init__(self, function: Function | Sequence[float]) -> None:
         object.__setattr__(self, "function", cast(Any, function) if callable(function) else _listed(function))

@@ -1,0 +1,108 @@
+"""Laws of answers about many cells of one group, or about rows whose cells are open: bounded, not listed (M7, M20)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, cast, final
+
+import numpy as np
+
+from pufferflow.bounds import Laws, Pair, Place, Reach, Walk
+from pufferflow.errors import Refused
+from pufferflow.inference.cells import Cells
+from pufferflow.inference.free import values_of
+from pufferflow.law import Law
+from pufferflow.priors import Prior
+from pufferflow.secrets import AnySecret
+from pufferflow.transport import Certainty
+
+_MOST_STEPS = 10_000
+
+
+@final
+class Covered(Laws):
+    """What holds of all patterns whose rows are among those given, in whatever cells they are asked about.
+
+    `one` are the laws of all rows in a single cell. Its walks serve every split into cells: outputs see a row through
+    its exposure ℓ_t alone, a sum over the answers that the row touches (M20), and each row touches the answers of one
+    cell, with the same weights in all of them.
+
+    They serve every pattern inside, too. Rows that a pattern does not have, or does not ask about, have the exposure 0
+    along the same chain, whose kernels over gaps are products of its own and whose marginals do not depend on which
+    rows are there; messages grow with exposures, and secrets are at fewer rows. So all groups have to have begun at the
+    same position, unless positions may be shifted (`Prior.repeats`). On a star (M21), which has no positions, n rows
+    tell no more of the class than n asked rows do, and a secret row that is not asked about leaves n − 1 others.
+
+    Movements are those of the group (`Cells`), or of one cell where `scattered` says that no split moves farther.
+    """
+
+    movement_only = True
+
+    def __init__(  # noqa: PLR0913 - what is asked, of whom, and two bounds on it
+        self, prior: Prior, secret: AnySecret, one: Laws, cells: Cells, dimension: int, *, scattered: bool
+    ) -> None:
+        self._prior, self._secret, self._one, self._cells = prior, secret, one, cells
+        self._dimension, self._scattered = dimension, scattered
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer; the most there can be, if cells are open."""
+        return self._dimension
+
+    @property
+    def certainty(self) -> Certainty:
+        """An upper bound."""
+        return Certainty.UPPER_BOUND
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether there is a pair to look at: not where it would stand for other numbers of answers."""
+        return self._dimension == len(self._cells.steps) <= _MOST_STEPS
+
+    def walks(self) -> Sequence[Walk]:
+        """Return the walks of one cell, as those of so many answers: noises of their own are on each of them."""
+        return [replace(cast(Any, walk), answers=self._dimension) for walk in self._one.walks()]
+
+    def winf(self, norm: float) -> Reach:
+        """Return the shorter of both movements."""
+        whole = self.span(norm)
+        if not self._scattered:
+            return whole
+        return replace(whole, length=min(whole.length, self._one.winf(norm).length))
+
+    def least_winf(self, norm: float) -> Reach:
+        """Return 0: no movement is known to be needed."""
+        return replace(self.span(norm), length=0.0)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the movement: what moves less, and how often, is not known."""
+        del delta
+        return self.winf(norm)
+
+    def span(self, norm: float) -> Reach:
+        """Return the movement of all rows that may change (M7)."""
+        place = Place(self._dimension, self._prior, values_of(self._secret), 0)
+        return Reach(self._cells.length(norm), Certainty.UPPER_BOUND, place)
+
+    def __len__(self) -> int:
+        """Return 1: one pair stands for all."""
+        return 1
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        """Return the pair of points as far apart as the answers move, each by itself."""
+        return [self._pair][place]
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Give the pair."""
+        yield self._pair
+
+    @cached_property
+    def _pair(self) -> Pair:
+        if not self.small:
+            raise Refused(
+                f"Listing the movements of up to {self._dimension} answers about cells that are open, or too many.",
+                allowed=f"at most {_MOST_STEPS} answers, about cells that are known",
+                instead="bound=pf.Messages(), pf.GWM() or pf.Group(), which need no list",
+            )
+        start, end = Law.point(np.zeros(self._dimension)), Law.point(self._cells.steps)
+        return Pair(start, end, self._prior, values_of(self._secret))

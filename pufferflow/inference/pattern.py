@@ -1,0 +1,149 @@
+"""From the public pattern of a group to the laws of all that a batch asks about it: one vector, cell by cell (M23)."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from pufferflow.bounds import Laws
+from pufferflow.errors import InternalError, Misuse
+from pufferflow.inference.cells import Cells, moves_of
+from pufferflow.inference.covered import Covered
+from pufferflow.inference.implied import implied
+from pufferflow.inference.question import Floats
+from pufferflow.inference.rounded import Rounded
+from pufferflow.inference.shift import scattered
+from pufferflow.priors import AnyCorrelation, Diffusion, GaussianPrior, Prior, Simulator, WeaklyDependent
+from pufferflow.queries import Statistic
+from pufferflow.queries.pattern import Pattern, Whole
+from pufferflow.secrets import AnySecret, Initial, Presence
+
+_MOST_WEIGHTS = 2_000_000
+_MOST_COMPARED = 300_000
+
+
+def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows are, and what is asked
+    prior: Prior,
+    secret: AnySecret,
+    pattern: Pattern,
+    tables: Floats,
+    column: str | None,
+    rounding: Floats | None = None,
+    *,
+    cells: int | None = None,
+) -> Laws:
+    """Return the laws of Σ φ_j(x) over the rows of cell c, for all cells c of a pattern and, in each, all measures j.
+
+    `tables` holds φ of each measure at the points of the domain (on an interval at both ends), `column` names the
+    column asked about. `rounding` tells by how much more each measure's φ moves at most if a row is rounded to whole
+    steps. Where cells are open, because the pattern covers others or the rows of a unit come and go, `cells` is the
+    most there are; left out, every row may be in a cell of its own.
+
+    Rows that are `alone` move one cell each, and a single row says it all (M2, M25).
+
+    >>> import pufferflow as pf
+    >>> days = Pattern(np.arange(48) // 24, np.ones(48, dtype=int), np.arange(48.0))
+    >>> chain, secret = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), pf.Secret("on", domain=[0, 1])
+    >>> laws = of_pattern(chain, secret, days, np.array([[0.0, 1.0]]), "on")
+    >>> laws.dimension, laws.span(1).length
+    (2, 48.0)
+    """
+    if prior.ordered and pattern.positions is None:
+        raise InternalError("The pattern of rows in order has no positions.", instead="reporting it")
+    if prior.alone and not isinstance(secret, Presence):
+        pattern = _one_row(pattern, secret)
+    asked = Asked(pattern, np.atleast_2d(tables), column, isinstance(secret, Presence) or pattern.covers, cells)
+    moves = moves_of(prior, secret, asked.tables)
+    laws = _laws(prior, secret, asked, moves)
+    if rounding is None or isinstance(secret, Presence) or not np.any(rounding):
+        return laws
+    growth = np.asarray(rounding, dtype=np.float64).reshape(-1, 1)
+    if growth.shape[0] != len(asked.tables) or not (growth >= 0).all():
+        raise Misuse("rounding does not fit the measures.", allowed="one number >= 0 for each measure")
+    return Rounded(laws, asked.in_cells(growth), asked.in_cells(moves))
+
+
+def _laws(prior: Prior, secret: AnySecret, asked: "Asked", moves: Floats) -> Laws:
+    """Return the laws answer by answer where something is gained by that, and in time; else what bounds them."""
+    if not asked.pattern.covers and (asked.split <= 1 or asked.worth_listing(prior)):
+        return implied(prior, asked.statistic(apart=True), secret)
+    together = asked.statistic(apart=False)
+    found = scattered(prior, together, secret)
+    one = implied(prior, together, secret) if found is None else found
+    dimension = asked.split * len(asked.tables)
+    return Covered(prior, secret, one, asked.in_cells(moves), dimension, scattered=found is not None)
+
+
+def _one_row(pattern: Pattern, secret: AnySecret) -> Pattern:
+    """Return the pattern of one row alone, asked about if any is; of the first row, if that is the secret."""
+    asked = pattern.cells >= 0
+    if isinstance(secret, Initial) and pattern.positions is not None:
+        asked &= pattern.positions == pattern.start
+    return Pattern(np.array([0 if asked.any() else -1]), np.ones(1, dtype=np.int64))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of the rows of a pattern; `open_cells` if their cells are not told."""
+
+    pattern: Pattern
+    tables: Floats
+    column: str | None
+    open_cells: bool
+    most_cells: int | None
+
+    @property
+    def split(self) -> int:
+        """How many cells have rows, at most."""
+        if not self.open_cells:
+            return max(self.pattern.answers, 1)
+        return max(min(self.pattern.asked, self.most_cells or self.pattern.asked), 1)
+
+    def worth_listing(self, prior: Prior) -> bool:
+        """Whether answers one by one say more than their rows together, and are few.
+
+        Movements along rows do while weights for all answers and rows are. Joint laws do where they can be compared:
+        n rows give a cell n + 1 values or more, cells together the product, all but where states are impossible.
+        """
+        if self.open_cells or self.split * len(self.tables) * self.pattern.rows > _MOST_WEIGHTS:
+            return False
+        if isinstance(prior, AnyCorrelation | Diffusion | GaussianPrior | Simulator | WeaklyDependent):
+            return not isinstance(prior, AnyCorrelation)  # whose movement is no longer than that of its cells
+        sizes = self.in_cells(self.tables).sizes
+        return 2 * float(np.log1p(sizes).sum()) + math.log(len(self.pattern.cells)) <= math.log(_MOST_COMPARED)
+
+    def in_cells(self, moves: Floats) -> Cells:
+        """Return the cells with what a row moves."""
+        return Cells.of(self.pattern, moves, open_cells=self.open_cells)
+
+    def statistic(self, *, apart: bool) -> Statistic:
+        """Return what is asked as sums with weights 0 and 1: cell by cell, or of all cells together."""
+        cells, counts = self._entries
+        known = cells if apart and not self.open_cells else np.minimum(cells, 0)
+        many = max(int(known.max(initial=0)) + 1, 1)
+        weights = np.repeat(known[None] == np.arange(many)[:, None], len(self.tables), axis=0)
+        positions, start = self.pattern.positions, self.pattern.start
+        return Statistic(
+            weights,
+            np.tile(self.tables, (many, 1)),
+            positions,
+            start=0.0 if positions is None else start,
+            column=self.column,
+            counts=counts,
+        )
+
+    @cached_property
+    def _entries(self) -> tuple[Whole, Whole]:
+        """The cell of each row and how many rows it stands for; rows without an order are gathered by their cells."""
+        cells, counts = self.pattern.cells, self.pattern.counts
+        if self.pattern.positions is not None:
+            return cells, counts
+        if self.open_cells:
+            cells = np.minimum(cells, 0)
+        distinct, place = np.unique(cells, return_inverse=True)
+        rows = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(rows, place, counts)
+        return distinct, rows
