@@ -1,0 +1,58 @@
+"""Where rows stand: values of `order_by` counted in steps, as references are when chains are fitted.
+
+Positions are whole where all rows are the same part of a step late (weeks that begin on Mondays, and not like
+1970-01-01 on a Thursday); that part is left out. Otherwise they keep their fractions.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pufferflow.errors import Misuse
+from pufferflow.priors.counting import Clock, count_steps
+from pufferflow.scenario import Scenario
+
+_NEAR = 1e-6
+
+
+class Places(NamedTuple):
+    """Positions are `values` / `scale`; `whole` if they are whole numbers of steps; all sequences began at `start`."""
+
+    values: npt.NDArray[Any]
+    scale: int
+    start: float
+
+    @property
+    def whole(self) -> bool:
+        """Whether positions are whole numbers of steps; they are the values then."""
+        return self.scale == 1 and self.values.dtype.kind == "i"
+
+    def positions(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return values as positions."""
+        return values / self.scale
+
+
+def places_of(moments: pl.Series, scenario: Scenario) -> Places:
+    """Return where the rows stand that have these values of `order_by`."""
+    ticks, clock = count_steps(moments, scenario.step_in_words if scenario.timed else scenario.step)
+    if ticks.null_count():
+        raise Misuse(
+            f"The column {scenario.order_by!r} has a row without a position: null, NaN, or beyond 64 bits.",
+            allowed="an order_by that says of every row where it stands",
+            instead=f"frame.filter(pl.col({scenario.order_by!r}).is_not_null())",
+        )
+    found, start = ticks.to_numpy(), scenario.start_position
+    late = (found + clock.forgiven) % clock.ticks
+    if late.max() - late.min() <= 2 * clock.forgiven:
+        return Places((found - late + clock.forgiven) // clock.ticks, 1, _from(start, int(late[0]), clock))
+    if clock.forgiven:  # what has no ticks of its own is kept as it is
+        return Places(moments.cast(pl.Float64).to_numpy() / scenario.step, 1, start)
+    return Places(found, clock.ticks, start)
+
+
+def _from(start: float, late: int, clock: Clock) -> float:
+    """Return where sequences began: if as late in a step as all rows, without that part, as they."""
+    earlier = start - (late - clock.forgiven) / clock.ticks
+    return float(round(earlier)) if abs(earlier - round(earlier)) <= _NEAR else start

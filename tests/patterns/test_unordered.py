@@ -1,0 +1,221 @@
+"""Patterns of rows without order, against counting in plain Python, for key columns of every type."""
+
+import datetime as dt
+from collections import Counter
+from decimal import Decimal
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pufferflow as pf
+from pufferflow.patterns import found, unordered
+
+KEYS = {
+    "numbers": (pl.Int64, [3, -(2**62), 2**62]),
+    "unsigned numbers": (pl.UInt64, [0, 2**64 - 1, 7]),
+    "long numbers": (pl.Int128, [0, 2**100, 7]),
+    "texts": (pl.String, ["", "north", "süd"]),
+    "bytes": (pl.Binary, [b"", b"\xff", b"a"]),
+    "categories": (pl.Categorical, ["b", "a", "c"]),
+    "an enum": (pl.Enum(["c", "a", "b"]), ["b", "a", "c"]),
+    "truths": (pl.Boolean, [True, False]),
+    "dates": (pl.Date, [dt.date(2026, 1, 1), dt.date(1960, 2, 29)]),
+    "times": (
+        pl.Datetime("us", "Europe/Berlin"),
+        [dt.datetime(2026, 1, 1, tzinfo=dt.UTC), dt.datetime(1, 1, 1, tzinfo=dt.UTC)],
+    ),
+    "decimals": (pl.Decimal(20, 2), [Decimal("0.10"), Decimal("-7.25")]),
+    "floats": (pl.Float64, [float("nan"), 0.0, -0.0, float("inf"), 1.5]),
+    "structs": (pl.Struct({"a": pl.Int8}), [{"a": 1}, {"a": None}]),
+    "lists": (pl.List(pl.Int8), [[1], [], [1, None]]),
+    "lists of floats": (pl.List(pl.Float64), [[float("nan")], [0.0, float("nan")], []]),
+    "structs of floats": (pl.Struct({"a": pl.Float32}), [{"a": float("nan")}, {"a": 1.0}]),
+    "short floats": (pl.Float32, [float("nan"), -0.0, 0.0]),
+    "nothing": (pl.Null, [None]),
+}
+
+
+def plain(value):
+    """What tells values apart in Python as in Polars: NaN equals NaN, and lists can be keys."""
+    return repr(0.0 if value == 0.0 else value)
+
+
+def collect(lazy):
+    return lazy.collect(engine="streaming")
+
+
+def patterns(frame, within, by=(), asked=None, collecting=collect):
+    scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.AnyCorrelation(), within=within)
+    return found(frame.lazy(), scenario, by, asked, ordered=False, period=1, collect=collecting)
+
+
+def shown(result):
+    """How many groups have cells of these sizes (in falling order) and so many other rows."""
+    listed = Counter()
+    for pattern in result.distinct:
+        inside = pattern.cells >= 0
+        sizes = pattern.counts[inside].tolist()
+        assert pattern.cells[inside].tolist() == list(range(len(sizes)))
+        assert sizes == sorted(sizes, reverse=True)
+        assert (pattern.positions is None, pattern.covers, pattern.start) == (True, False, 0.0)
+        listed[tuple(sizes), int(pattern.counts[~inside].sum())] += pattern.groups
+    assert len(listed) == len(result.distinct)
+    assert sum(listed.values()) == result.groups
+    return dict(listed)
+
+
+def counted(frame, within, by, asked):
+    """The same, row by row."""
+    cells, others = {}, Counter()
+    for row in frame.iter_rows(named=True):
+        group = tuple(plain(row[name]) for name in within)
+        cells.setdefault(group, Counter())
+        if asked is None or row[asked]:
+            cells[group][tuple(plain(row[name]) for name in by)] += 1
+        else:
+            others[group] += 1
+    return dict(
+        Counter((tuple(sorted(sizes.values(), reverse=True)), others[group]) for group, sizes in cells.items() if sizes)
+    )
+
+
+@st.composite
+def frames(draw, rows=12):
+    """Frames with keys of several types and a Boolean column."""
+    height = draw(st.integers(0, rows))
+    columns = {}
+    for name in ("g", "h", "a", "b"):
+        kind, values = KEYS[draw(st.sampled_from(sorted(KEYS)))]
+        drawn = draw(st.lists(st.sampled_from([*values, None]), min_size=height, max_size=height))
+        columns[name] = pl.Series(name, drawn, dtype=kind)
+    flags = st.lists(st.sampled_from([True, True, False, None]), min_size=height, max_size=height)
+    return pl.DataFrame({**columns, "asked": pl.Series(draw(flags), dtype=pl.Boolean)})
+
+
+@settings(max_examples=60)
+@given(
+    frames(),
+    st.lists(st.sampled_from("gh"), unique=True),
+    st.lists(st.sampled_from("gab"), unique=True),
+    st.sampled_from([None, "asked"]),
+    st.sampled_from([1, 4096]),
+)
+def test_patterns_are_those_counted_row_by_row(frame, within, by, asked, first_rows):
+    """Groups, cells and rows that are not asked about are told apart for several keys of any type, with nulls."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unordered, "_FIRST_ROWS", first_rows)
+        assert shown(patterns(frame, within, by, asked)) == counted(frame, within, by, asked)
+
+
+def test_rows_that_are_not_asked_about_do_not_tell_which_cells_a_group_has():
+    """Two cells, null and 1, are two although a row that does not count makes up for the null."""
+    frame = pl.DataFrame({"g": [1, 1, 1], "c": [1, None, 1], "asked": [True, True, False]})
+    assert shown(patterns(frame, "g", ["c"], "asked")) == {((1, 1), 1): 1}
+    assert shown(patterns(frame.with_columns(c=pl.Series([1, 1, 2])), "g", ["c"], "asked")) == {((2,), 1): 1}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("role", ["within", "by"])
+def test_keys_of_every_type_tell_rows_apart(kind, role):
+    """Each type stands for groups and for cells, with nulls, and with rows that are not asked about."""
+    dtype, values = KEYS[kind]
+    rng = np.random.default_rng(1)
+    keys = pl.Series([[*values, None][place] for place in rng.integers(0, len(values) + 1, 60)], dtype=dtype)
+    frame = pl.DataFrame({"key": keys, "other": rng.integers(0, 20, 60), "asked": rng.random(60) < 0.7})
+    within, by = (["key"], ["other"]) if role == "within" else (["other"], ["key"])
+    for columns in ([], by):
+        assert shown(patterns(frame, within, columns, "asked")) == counted(frame, within, columns, "asked")
+
+
+@settings(max_examples=40)
+@given(frames(), st.sampled_from([None, "asked"]), st.sampled_from([(), ("a",)]))
+def test_too_many_patterns_are_covered(frame, asked, by):
+    """One pattern then has as many rows as any group, asked about in one cell or not at all, and says so."""
+    every = counted(frame, ["g"], by, asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unordered, "MOST", 1)
+        result = patterns(frame, ["g"], by, asked)
+    assert result.groups == sum(every.values())
+    if len(every) <= 1:
+        assert shown(result) == every
+        return
+    (cover,) = result.distinct
+    most, others = max(sum(sizes) for sizes, _ in every), max(rest for _, rest in every)
+    assert (cover.covers, cover.groups, cover.asked, cover.rows) == (True, result.groups, most, most + others)
+    assert cover.answers == 1
+
+
+def test_sixty_four_patterns_are_listed_and_one_more_is_covered():
+    """The limit counts patterns, whether they differ in size or in how they are split."""
+    sizes = pl.DataFrame({"g": np.repeat(np.arange(65), np.arange(1, 66))})
+    assert len(patterns(sizes.filter(pl.col("g") < 64), "g").distinct) == 64
+    assert patterns(sizes, "g").distinct[0].covers
+    split = pl.DataFrame({"g": np.repeat(np.arange(65), 130), "c": [row >= g for g in range(65) for row in range(130)]})
+    assert len(patterns(split.filter(pl.col("g") < 64), "g", ["c"]).distinct) == 64
+    assert patterns(split, "g", ["c"]).distinct[0].covers
+    whole = pl.DataFrame({"g": np.repeat(np.arange(100, 200), 130), "c": True})
+    assert patterns(pl.concat([split, whole]), "g", ["c"]).distinct[0].covers
+
+
+def test_common_cases_take_one_query():
+    """Without cells, with cells that asked rows lie in, and with one group there is one query; else at most three."""
+    queries = []
+    frame = pl.DataFrame({"g": [1, 1, 2, 3], "cell": ["a", "a", None, "b"], "other": [2, 3, 3, 3]})
+
+    def listed(lazy):
+        queries.append(lazy)
+        return collect(lazy)
+
+    for within, by, most in [
+        ("g", (), 1),
+        ("g", ["g"], 1),
+        ("g", ["cell"], 1),
+        ((), ["other"], 1),
+        ((), (), 1),
+        ("g", ["other"], 3),
+    ]:
+        queries.clear()
+        patterns(frame, within, by, collecting=listed)
+        assert len(queries) <= most
+        queries.clear()
+        patterns(
+            frame.with_columns(asked=pl.Series([True, False, True, True]), cell=pl.Series(["a", "z", None, "b"])),
+            within,
+            by,
+            "asked",
+            listed,
+        )
+        assert len(queries) <= most
+
+
+def test_columns_may_have_any_names():
+    """Names that the queries use themselves do no harm."""
+    names = ["asked", "rows", "within 0", "cell 0", "cell 0 low", "one", "groups", "others"]
+    frame = pl.DataFrame({name: [1, 1, 2, 2, 2] for name in names} | {"len": [True, False, True, True, True]})
+    for name in names:
+        others = [other for other in names if other != name]
+        assert shown(patterns(frame, name, others, "len")) == {((1,), 1): 1, ((3,), 0): 1}
+
+
+def test_a_group_of_a_hundred_thousand_cells_is_kept_short():
+    """All rows together have one entry for each cell, and a million rows are no million entries."""
+    frame = pl.DataFrame({"c": np.arange(10**6) // 10})
+    (pattern,) = patterns(frame, (), ["c"]).distinct
+    assert (pattern.answers, len(pattern.counts), pattern.rows) == (10**5, 10**5, 10**6)
+    half = frame.with_columns(asked=pl.col("c") < 5)
+    assert shown(patterns(half, (), ["c"], "asked")) == {((10,) * 5, 10**6 - 50): 1}
+    assert not patterns(half.with_columns(asked=pl.lit(value=False)), (), ["c"], "asked").distinct
+
+
+def test_many_groups_that_cross_cells_are_counted():
+    """A hundred thousand rows give what counting cell by cell gives."""
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({"g": rng.integers(0, 40_000, 10**5), "c": rng.integers(0, 3, 10**5)})
+    sizes = frame.group_by("g", "c").len().group_by("g").agg(pl.col("len").sort(descending=True))
+    known = Counter((tuple(row), 0) for row in sizes["len"].to_list())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unordered, "MOST", 1000)
+        assert shown(patterns(frame, "g", ["c"])) == dict(known)
