@@ -26,8 +26,9 @@ ROOMS = [
         "bounds",
         "calibration",
     ),
-    *("secrets", "priors", "queries", "scenario", "inference", "composition", "ledger", "report"),
-    *("plan", "release", "frame", "robustness", "learning", "confounding", "local", "audit", "jobs", "cli"),
+    *("accuracy", "progress", "secrets", "priors", "expressions", "queries", "scenario", "inference"),
+    *("robustness", "questions", "patterns", "composition", "ledger", "report", "release", "plan", "frame"),
+    *("namespace", "learning", "confounding", "local", "audit", "jobs", "cli"),
 ]
 """Ground floor first: a room imports only rooms that stand before it."""
 

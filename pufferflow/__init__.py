@@ -7,7 +7,12 @@ importing the library costs no more than a glance. `help(pf.winf)` is a good pla
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pufferflow import namespace as _namespace  # registers `.puffer` on frames
+
+del _namespace
+
 if TYPE_CHECKING:
+    from pufferflow.accuracy import Within as Within
     from pufferflow.bounds import DAGWM as DAGWM
     from pufferflow.bounds import GAWM as GAWM
     from pufferflow.bounds import GWM as GWM
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
     from pufferflow.errors import PufferflowError as PufferflowError
     from pufferflow.errors import Refused as Refused
     from pufferflow.errors import SourceFailed as SourceFailed
+    from pufferflow.frame import Batch as Batch
+    from pufferflow.frame import protect as protect
     from pufferflow.guarantees import Approx as Approx
     from pufferflow.guarantees import ApproxRenyi as ApproxRenyi
     from pufferflow.guarantees import Guarantee as Guarantee
@@ -44,6 +51,7 @@ if TYPE_CHECKING:
     from pufferflow.noise import Noise as Noise
     from pufferflow.noise import Noisy as Noisy
     from pufferflow.noise import Staircase as Staircase
+    from pufferflow.plan import Plan as Plan
     from pufferflow.priors import AR1 as AR1
     from pufferflow.priors import AnyCorrelation as AnyCorrelation
     from pufferflow.priors import Diffusion as Diffusion
@@ -60,6 +68,8 @@ if TYPE_CHECKING:
     from pufferflow.priors import Table as Table
     from pufferflow.priors import WeaklyDependent as WeaklyDependent
     from pufferflow.queries import Statistic as Statistic
+    from pufferflow.release import Certificate as Certificate
+    from pufferflow.release import Release as Release
     from pufferflow.robustness import robustness as robustness
     from pufferflow.scenario import Scenario as Scenario
     from pufferflow.secrets import Bins as Bins
@@ -93,6 +103,10 @@ _ROOMS = {
     "scenario": ("Scenario",),
     "inference": ("laws",),
     "robustness": ("robustness",),
+    "accuracy": ("Within",),
+    "plan": ("Plan",),
+    "release": ("Release", "Certificate"),
+    "frame": ("protect", "Batch"),
     "calibration": ("calibrate", "loss", "Calibration"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

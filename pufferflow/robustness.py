@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from pufferflow.bounds import BallPart
 from pufferflow.calibration import Calibration, least_epsilon_of
@@ -15,12 +15,27 @@ from pufferflow.rounding import UNIT, float_above
 _ROUNDING = 4 * UNIT
 
 
-def robustness(promised: Calibration, prior_error: float = 0.0, *, ratio: float = 0.0) -> Guarantee:
+class Planned(Protocol):
+    """A plan, as far as it matters here: noise for sums that were weighted before they were calibrated together."""
+
+    @property
+    def calibration(self) -> Calibration:
+        """The noise of the weighted sums."""
+        ...
+
+    @property
+    def largest_weight(self) -> float:
+        """How far the weighted sums move if the answers move by 1, at most."""
+        ...
+
+
+def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, ratio: float = 0.0) -> Guarantee:
     """Return the promise that holds although the true prior is not in Θ, but near one member of it (M30).
 
     `prior_error` is Δ': under every secret, a movement of at most Δ' takes the answer's true law to the law under that
     member (W_∞). `ratio` is Δ: under every secret, no event of the data is more than e^Δ times as likely under one of
-    the two as under the other (D_∞, both directions). Both errors may be present.
+    the two as under the other (D_∞, both directions). Both errors may be present. For a plan Δ' is a movement of all
+    its sums together, in the norm of its noise.
 
     >>> import pufferflow as pf
     >>> c = pf.calibrate([(pf.Law.point(0), pf.Law.point(1))], pf.Renyi(4, 2.0), noise=pf.Gaussian)
@@ -30,14 +45,17 @@ def robustness(promised: Calibration, prior_error: float = 0.0, *, ratio: float 
     >>> robustness(pure, ratio=0.25)
     Pure(epsilon=1.5)
     """
-    if not isinstance(promised, Calibration):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise Misuse(
-            f"The first argument is of type {type(promised).__name__}.",
-            allowed="a noise with its promise, as pf.calibrate returns it",
-            instead="pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)",
-        )
     moved = finite_number_at_least_zero(prior_error, "prior_error")
     factor = finite_number_at_least_zero(ratio, "ratio")
+    if not isinstance(promised, Calibration) and hasattr(promised, "largest_weight"):
+        moved = float_above(Fraction(moved) * Fraction(promised.largest_weight))
+        promised = promised.calibration
+    if not isinstance(promised, Calibration):
+        raise Misuse(
+            f"The first argument is of type {type(promised).__name__}.",
+            allowed="a noise with its promise, as pf.calibrate returns it, or a plan",
+            instead="pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)",
+        )
     found = promised.guarantee if moved == 0 else _moved(promised, moved)
     return found if factor == 0 else stretched(found, factor)
 

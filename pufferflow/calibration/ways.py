@@ -13,6 +13,8 @@ from pufferflow.roots import smallest
 from pufferflow.transport import Certainty
 
 EPSILON_TOLERANCE = 1e-9
+_WORTH = 1e-6
+"""How much smaller a scale has to be for a later bound to be preferred: the first ones are exact more often."""
 
 
 @final
@@ -74,7 +76,7 @@ def cheapest(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, family: 
                 continue
             way = Way(bound, laws, bound.parts(laws, family(1.0)))
             scale = way.least_scale(family, guarantee)
-            if best is None or scale < best[0]:
+            if best is None or scale < best[0] * (1 - _WORTH):
                 best = scale, way
         except Refused as refusal:
             refusals.append((bound, refusal))

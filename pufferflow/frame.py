@@ -1,0 +1,331 @@
+"""The way in: a private frame under a scenario, and the batch of queries that may be asked of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, cast, final
+
+import polars as pl
+
+from pufferflow.accuracy import Within
+from pufferflow.calibration.asked import read_kind
+from pufferflow.errors import Misuse
+from pufferflow.expressions import Values, indicators, read_values
+from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.noise import Family
+from pufferflow.plan import Bounds, Plan, Wanted, plan_of
+from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Sum, Variance
+from pufferflow.questions import Questions
+from pufferflow.reading import finite_number, shown
+from pufferflow.release import Account, Release
+from pufferflow.scenario import Scenario
+from pufferflow.secrets import Domain, Interval
+
+Asked = str | pl.Expr
+
+
+def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
+    """Put a private frame under a scenario; what is asked of it from here on is published with noise.
+
+    Columns and their types are checked, no row is read.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
+    >>> rows = pl.DataFrame({"day": [1, 1, 2], "level": [0, 3, 2]})
+    >>> pf.protect(rows, scenario).group_by("day").private_sum("level").release(epsilon=1.0).frame.columns
+    ['day', 'level_sum']
+    """
+    if not isinstance(scenario, Scenario):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise Misuse(
+            f"The scenario is of type {type(scenario).__name__}.", allowed="a pf.Scenario", instead="pf.Scenario(...)"
+        )
+    scenario.check_frame(frame)
+    return Batch(Questions(frame.lazy(), scenario))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch:
+    """Queries about a protected frame. Every method returns a new batch, so parts can be shared; nothing is read.
+
+    First say of which rows (`filter`, `with_columns`, `group_by`, all by public columns), then ask (`private_sum` and
+    the like), then `plan` or `release`. It is no frame: there is no way through it to the rows.
+
+    >>> batch = _example().group_by("day").private_sum("level").private_count(pl.col("level") >= 3, name="peaks")
+    >>> batch.release(epsilon=1.0).frame.columns
+    ['day', 'level_sum', 'peaks']
+    """
+
+    questions: Questions
+
+    # Which rows
+
+    def filter(self, *predicates: pl.Expr) -> "Batch":
+        """Keep the rows for which predicates of public columns hold; the others stay secret, and are not asked about.
+
+        >>> batch = _example().filter(pl.col("day") > 1)
+        """
+        found = self.questions
+        for predicate in predicates:
+            found = found.with_filter(predicate)
+        return Batch(found)
+
+    def with_columns(self, *expressions: pl.Expr, **named: pl.Expr) -> "Batch":
+        """Add public columns, worked out row by row of those there are.
+
+        >>> batch = _example().with_columns(week=pl.col("day") // 7)
+        """
+        listed = {_name_of(expression): expression for expression in expressions}
+        if len(listed) < len(expressions) or set(listed) & set(named):
+            raise Misuse(
+                "with_columns makes two columns of one name.", allowed="names of their own", instead='.alias("week")'
+            )
+        return Batch(self.questions.with_columns(listed | named))
+
+    def group_by(self, *by: Asked, keys: Any = None) -> "Batch":
+        """Ask about every group of rows with the same values of public columns.
+
+        The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows; left out, those
+        that have rows that pass the filters, in growing order.
+
+        >>> batch = _example().group_by("day", keys=[1, 2, 3])
+        """
+        found, names = self.questions, list[str]()
+        for one in by:
+            if isinstance(one, pl.Expr) and not one.meta.is_column():
+                found = found.with_columns({_name_of(one): one})
+            names.append(_name_of(one))
+        return Batch(found.grouped(names, keys))
+
+    # What is asked
+
+    def private_sum(self, column: Asked, name: str | None = None) -> "Batch":
+        """Ask for the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
+
+        >>> batch = _example().private_sum("level")
+        """
+        values = self._numbers(column)
+        return self._asking(Sum.of(_named(name, values, "sum"), values))
+
+    def private_mean(self, column: Asked, name: str | None = None) -> "Batch":
+        """Ask for the mean of a column, or of a function of it.
+
+        >>> batch = _example().private_mean("level")
+        """
+        values = self._numbers(column)
+        called = _named(name, values, "mean")
+        if self.questions.sized:
+            return self._asking(Mean.of(called, values))
+        center, centered = self._centered(column, values)
+        low, high = (float(end * values.unit) for end in (values.low, values.high))
+        words = f"the mean of {values.words}"
+        return self._asking(MeanOfUnknown(called, (centered, None), words, center, low, high))
+
+    def private_count(self, predicate: pl.Expr | None = None, name: str | None = None) -> "Batch":
+        """Ask how many rows have a property, such as `pl.col("level") >= 3`; without one, how many rows there are.
+
+        >>> batch = _example().private_count(pl.col("level") >= 3)
+        """
+        if predicate is None:
+            if self.questions.sized:
+                raise Misuse(
+                    "A count of all rows: which rows there are is public here, so it needs no noise.",
+                    allowed="a property of a sensitive column, or a scenario whose secret is pf.Presence",
+                    instead='private_count(pl.col("level") >= 3), or counting with Polars',
+                )
+            return self._asking(Count.of(_read_name(name, "count"), None))
+        values = self._read(predicate)
+        if not values.boolean:
+            raise Misuse(
+                f"The property {values.words} is no predicate: it is not true or false.",
+                allowed="a comparison",
+                instead=f'pl.col("{values.column}") >= 3',
+            )
+        return self._asking(Count.of(_named(name, values, "count"), values))
+
+    def private_histogram(
+        self, column: str, name: str | None = None, *, bins: Sequence[float] | None = None
+    ) -> "Batch":
+        """Ask how many rows have each value of the domain, or fall between `bins`, which an interval needs.
+
+        The answer has a column for each value: `level_histogram_0`, `level_histogram_1`, …
+
+        >>> batch = _example().private_histogram("level")
+        """
+        found = indicators(*self._column(column), bins)
+        return self._asking(Histogram.of(_read_name(name, f"{column}_histogram"), found))
+
+    def private_variance(self, column: Asked, name: str | None = None) -> "Batch":
+        """Ask for the variance: the mean squared distance from the mean.
+
+        >>> batch = _example().private_variance("level")
+        """
+        values = self._numbers(column)
+        _, centered = self._centered(column, values)
+        squares = centered.squared(Fraction(0))
+        called = _named(name, values, "variance")
+        return self._asking(Variance.of(called, centered, squares, values.words, sized=self.questions.sized))
+
+    def private_quantile(
+        self, column: str, q: float, name: str | None = None, *, bins: Sequence[float] | None = None
+    ) -> "Batch":
+        """Ask for a quantile, from a noisy histogram over the domain, or over `bins`, which an interval needs.
+
+        The least and the largest value are secrets of single rows; q=0.01 and q=0.99 come close.
+
+        >>> batch = _example().private_quantile("level", 0.5)
+        """
+        share = finite_number(q, "q", allowed="a number from 0 to 1", instead="private_quantile(column, 0.5)")
+        if not 0 <= share <= 1:
+            raise Misuse(f"q is {share:g}.", allowed="a number from 0 to 1", instead="private_quantile(column, 0.5)")
+        _, domain = self._column(column)
+        numbers = domain.numbers  # refused for labels
+        bars: list[Values] = [values for _, values in indicators(column, domain, bins)]
+        called = _read_name(name, f"{column}_quantile_{share:g}")
+        if isinstance(domain, Interval):
+            return self._asking(Quantile.of(called, share, bars, [float(end) for end in bins or ()], column))
+        order: list[int] = numbers.argsort(kind="stable").tolist()
+        rising = [bars[place] for place in order]
+        return self._asking(Quantile.of(called, share, rising, sorted(numbers.tolist()), column))
+
+    # What becomes of it
+
+    def plan(  # noqa: PLR0913 - a promise, and by name how to keep it
+        self,
+        guarantee: Guarantee | Kind | None = None,
+        *,
+        noise: Family | str = "auto",
+        bound: Bounds = "auto",
+        accuracy: Within | None = None,
+        shares: Mapping[str, float] | None = None,
+        epsilon: float | None = None,
+    ) -> Plan:
+        """Return how noisy the answers have to be for one promise about all of them together.
+
+        `noise` and `bound` are found by themselves, whichever give the least expected error; `accuracy` asks the other
+        way round, for the strongest promise that allows so much error. `shares` divides the budget among the queries,
+        by name; left out, equally. Reads public columns only.
+
+        >>> _example().private_sum("level").plan(Pure(1.0)).guarantee
+        Pure(epsilon=1.0)
+        """
+        promise = _promise(guarantee, epsilon, accuracy)
+        return plan_of(self.questions, Wanted(promise, noise, bound, accuracy, shares))
+
+    def release(
+        self,
+        guarantee: Guarantee | None = None,
+        *,
+        epsilon: float | None = None,
+        account: Account | None = None,
+        id: str | None = None,  # noqa: A002 - the name at the door
+        **options: Any,
+    ) -> Release:
+        """Plan and release in one go; takes what `plan` takes.
+
+        >>> _example().private_sum("level").release(epsilon=1.0).frame.shape
+        (1, 1)
+        """
+        return self.plan(guarantee, epsilon=epsilon, **options).release(account, id)
+
+    def __repr__(self) -> str:
+        """Show what is asked so far."""
+        from pufferflow.plan.words import asked_in_words
+
+        asked = asked_in_words(self.questions) if self.questions.queries else "nothing asked yet"
+        return f"<Batch {asked}; {self.questions.scenario!r}>"
+
+    # Reading arguments
+
+    def _asking(self, query: Query) -> "Batch":
+        return Batch(self.questions.asking(query))
+
+    def _read(self, given: object) -> Values:
+        return read_values(cast(Any, given), self.questions.domains)
+
+    def _numbers(self, given: object) -> Values:
+        return self._read(given)
+
+    def _centered(self, given: Asked, values: Values) -> tuple[float, Values]:
+        """Return the middle of the range, and the function less its middle, which has smaller squares."""
+        middle = float((values.low + values.high) * values.unit / 2)
+        column = pl.col(given) if isinstance(given, str) else given
+        return middle, self._read(column - middle)
+
+    def _column(self, column: object) -> tuple[str, Domain]:
+        known = self.questions.domains
+        if not isinstance(column, str) or column not in known:
+            raise Misuse(
+                f"The column {shown(column)} has no declared domain.",
+                allowed=f"the name of a sensitive column: {', '.join(map(repr, known))}",
+                instead=f"private_histogram({next(iter(known), 'level')!r})",
+            )
+        return column, known[column]
+
+
+def _promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | Kind:
+    if epsilon is not None:
+        if guarantee is not None:
+            raise Misuse(
+                "Both a promise and an epsilon are given.", allowed="one of them", instead="plan(pf.Pure(1.0))"
+            )
+        guarantee = Pure(epsilon)
+    if accuracy is not None:
+        if isinstance(guarantee, Guarantee):
+            raise Misuse(
+                "Both a promise and an accuracy are given.",
+                allowed="an accuracy with a kind of promise (pf.Pure, if left out), or a promise alone",
+                instead="plan(pf.Renyi.of(alpha=4), accuracy=pf.Within(5))",
+            )
+        if not isinstance(accuracy, Within):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise Misuse(
+                f"accuracy is of type {type(accuracy).__name__}.", allowed="pf.Within(error)", instead="pf.Within(5)"
+            )
+        kind = Pure if guarantee is None else guarantee
+        read_kind(kind)
+        return cast(Kind, kind)
+    if not isinstance(guarantee, Guarantee):
+        given = "left out" if guarantee is None else f"of type {type(guarantee).__name__}"
+        raise Misuse(
+            f"The promise is {given}.",
+            allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi, or an epsilon",
+            instead="plan(pf.Pure(1.0)), or release(epsilon=1.0)",
+        )
+    return guarantee
+
+
+def _name_of(given: object) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, pl.Expr):
+        try:
+            return given.meta.output_name()
+        except pl.exceptions.PolarsError:
+            pass
+    raise Misuse(
+        f"A public column is {shown(given)}, which has no single name.",
+        allowed="the name of a column, or an expression with one",
+        instead='pl.col("hour").dt.truncate("1d").alias("day")',
+    )
+
+
+def _named(name: object, values: Values, what: str) -> str:
+    default = values.name if values.name is not None else f"{values.column}_{what}"
+    return _read_name(name, default)
+
+
+def _read_name(name: object, default: str) -> str:
+    if name is None:
+        return default
+    if not isinstance(name, str) or not name:
+        raise Misuse(f"name is {shown(name)}.", allowed="a text", instead=f'name="{default}"')
+    return name
+
+
+def _example() -> Batch:  # pyright: ignore[reportUnusedFunction] - the examples that the tests run use it
+    """Return the batch of the examples above."""
+    from pufferflow.priors import Independent
+    from pufferflow.secrets import Secret
+
+    scenario = Scenario(Secret("level", domain=[0, 1, 2, 3]), Independent(), public=["day"])
+    return protect(pl.DataFrame({"day": [1, 1, 2], "level": [0, 3, 2]}), scenario)

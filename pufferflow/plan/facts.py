@@ -1,0 +1,101 @@
+"""What a plan learns from public columns, each when something first asks for it: patterns, keys, sizes of cells."""
+
+from functools import cached_property
+from typing import final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.bounds import Laws
+from pufferflow.bounds.laws import Together
+from pufferflow.errors import Misuse
+from pufferflow.inference import of_pattern
+from pufferflow.patterns import Patterns, found
+from pufferflow.plan.tables import Tables
+from pufferflow.priors import Prior
+from pufferflow.queries import Pattern
+from pufferflow.questions import Questions
+from pufferflow.release.bars import Floats
+from pufferflow.release.collecting import collect
+from pufferflow.release.reading import Tally, tally
+from pufferflow.secrets import Initial, Presence
+
+ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zeros(1))
+
+
+@final
+class Facts:
+    """The public facts behind one set of questions; every query on them reads public columns only."""
+
+    def __init__(self, questions: Questions) -> None:
+        self.questions = questions
+        self._patterns = dict[tuple[bool, int | None], Patterns]()
+
+    @cached_property
+    def cells(self) -> Tally:
+        """The keys of the answer in their order, and how many rows each cell has; refused where that is private."""
+        questions = self.questions
+        if not questions.sized:
+            rows = np.zeros(1 if questions.keys is None else questions.keys.height, dtype=np.int64)
+            return Tally(questions.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
+        return tally(questions.rows().select(questions.public), questions.by, questions.keys, [], self._collect)
+
+    @property
+    def size(self) -> Floats | None:
+        """How many rows each cell has; None where that is private."""
+        return self.cells.rows.astype(np.float64) if self.questions.sized else None
+
+    def patterns(self, prior: Prior) -> Patterns:
+        """Return the patterns of the groups whose rows may hang together, as far as they matter to a prior."""
+        scenario = self.questions.scenario
+        if isinstance(scenario.secret, Presence):
+            return Patterns((_present(scenario.secret),), 1)
+        if prior.alone:
+            return Patterns((ONE_ROW,), 1)
+        ordered = prior.ordered or isinstance(scenario.secret, Initial)
+        period = None if isinstance(scenario.secret, Initial) else prior.repeats
+        if ordered and period is None and not scenario.start_known:
+            raise Misuse(
+                "The prior or the secret speaks of the beginning of sequences, and it is not known when they began.",
+                allowed="a scenario with the start of all sequences",
+                instead='pf.Scenario(..., start="2026-01-01")',
+            )
+        if (ordered, period) not in self._patterns:
+            frame, asked = self.questions.everybody()
+            self._patterns[ordered, period] = found(
+                frame, scenario, self.questions.by, asked, ordered=ordered, period=period, collect=self._collect
+            )
+        return self._patterns[ordered, period]
+
+    def laws(self, tables: list[Tables], weights: Floats) -> Laws:
+        """Return the laws of the weighted sums under all priors and patterns.
+
+        If no row is asked about at all, noise is made for one row: empty answers are as noisy as others.
+        """
+        scenario = self.questions.scenario
+        column = self.questions.column
+        keys = self.questions.keys
+        cells = 1 if not self.questions.by else None if keys is None else keys.height
+        pieces: list[Laws] = []
+        for one in tables:
+            scaled = one.values * weights[:, None]  # exact: whole steps times short binary fractions
+            rounding = None if one.rounding is None else one.rounding * weights
+            pieces += [
+                of_pattern(one.prior, scenario.secret, pattern, scaled, column, rounding, cells=cells)
+                for pattern in self.patterns(one.prior).distinct or (ONE_ROW,)
+            ]
+        return Together(pieces)
+
+    def _collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
+        return collect(frame, "reading public columns")
+
+
+def _present(secret: Presence) -> Pattern:
+    """Return the pattern of a unit whose rows may be there or not: as many as it may have, in one cell, the worst."""
+    if secret.rows is None:
+        raise Misuse(
+            f"How many rows one {secret.within!r} may have is private too, and no limit is declared.",
+            allowed="the most rows of a unit that are read; others are left out",
+            instead=f"pf.Presence({secret.within!r}, ..., rows=10)",
+        )
+    return Pattern(np.zeros(1, dtype=np.intp), np.array([secret.rows]))

@@ -1,0 +1,124 @@
+"""A plan in tables: what each cell will look like, and what the same promise costs under every bound."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pufferflow.bounds import DAGWM, GAWM, GWM, Bound, Exact, Group, Kantorovich, Laws, Messages, Quilt
+from pufferflow.calibration import Calibration, calibrate
+from pufferflow.errors import PufferflowError
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee
+from pufferflow.noise import Noise
+from pufferflow.plan.planned import Planned, noises_at
+from pufferflow.progress import working
+from pufferflow.queries import Query
+from pufferflow.release.bars import Floats, expected_error, half_width
+from pufferflow.release.ready import unit_of
+
+ALL_ROWS = "all rows"
+GROUP = "group privacy"
+"""What it costs to know nothing of how the rows of a group hang together."""
+
+
+def summary(plan: Planned) -> pl.DataFrame:
+    """Return one row for each output cell; errors that depend on the answers themselves are null."""
+    groups = group_names(plan)
+    size = plan.facts.size
+    parts: list[pl.DataFrame] = []
+    for query, place, name, noise in outputs(plan, plan.calibration.noise):
+        del place
+        expected, half = _errors(query, noise, size, groups.len())
+        parts.append(
+            pl.DataFrame(
+                {"query": pl.repeat(name, groups.len(), eager=True), "group": groups},
+            ).with_columns(
+                pl.lit(type(noise).__name__).alias("noise"),
+                pl.lit(noise.scale).alias("scale"),
+                pl.Series("expected_error", expected, dtype=pl.Float64, nan_to_null=True),
+                pl.Series("interval_95", half, dtype=pl.Float64, nan_to_null=True),
+                pl.lit(repr(plan.calibration.bound)).alias("bound"),
+                pl.lit(plan.calibration.certainty.value).alias("certainty"),
+            )
+        )
+    return pl.concat(parts)
+
+
+def compare(plan: Planned) -> pl.DataFrame:
+    """Return, for every bound, the noise that it asks for to keep the same promise; refusals say why."""
+    guarantee = plan.calibration.guarantee
+    rows: list[dict[str, Any]] = []
+    with working("comparing bounds"):
+        for bound in bounds_for(guarantee):
+            found, note = _calibrated(plan, plan.laws, bound)
+            rows += _compared(plan, repr(bound), found, note)
+        found, note = _calibrated(plan, plan.group_laws, Group())
+        rows += _compared(plan, GROUP, found, note)
+    schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
+    more = {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
+    return pl.DataFrame(rows, schema=schema | more)
+
+
+def bounds_for(guarantee: Guarantee) -> list[Bound]:
+    """Return every bound that may speak of a promise and knows something of the rows."""
+    found: list[Bound] = [Messages(), Quilt(), Kantorovich(), GWM(), DAGWM(), Exact()]
+    if isinstance(guarantee, Approx | ApproxRenyi) and guarantee.delta > 0:
+        found.append(GAWM(guarantee.delta / 2))
+    return found
+
+
+def group_names(plan: Planned) -> pl.Series:
+    """Return a name for every cell."""
+    keys = plan.facts.cells.keys
+    if keys is None:
+        return pl.Series([ALL_ROWS])
+    texts = [pl.format(f"{_plain(name)}={{}}", pl.col(name).cast(pl.String).fill_null("null")) for name in keys.columns]
+    return keys.select(pl.concat_str(texts, separator=", ").alias("group")).to_series()
+
+
+def outputs(plan: Planned, noise: Noise) -> Iterator[tuple[Query, int, str, Noise]]:
+    """Give every output: its query, its place in it, its name, and the noise of its sum in the units of the answer."""
+    questions = plan.questions
+    noises = noises_at(noise, plan.weights)
+    scaled = [one.at(one.scale * float(unit_of(m))) for one, m in zip(noises, questions.measures, strict=True)]
+    for query, places in zip(questions.queries, questions.places, strict=True):
+        for place, name in enumerate(query.outputs):
+            yield query, place, name, scaled[places[place]]
+
+
+def _errors(query: Query, noise: Noise, size: Floats | None, cells: int) -> tuple[Floats, Floats]:
+    if not query.linear:
+        return np.full(cells, np.nan), np.full(cells, np.nan)
+    expected, half = expected_error(query, noise, size), half_width(query, noise, size)
+    return np.broadcast_to(expected, cells).copy(), np.broadcast_to(half, cells).copy()
+
+
+def _calibrated(plan: Planned, laws: Laws, bound: Bound) -> tuple[Calibration | None, str]:
+    try:
+        return calibrate(laws, plan.calibration.guarantee, plan.family, bound), ""
+    except PufferflowError as refusal:
+        return None, refusal.problem
+
+
+def _compared(plan: Planned, bound: str, found: Calibration | None, note: str) -> Iterator[dict[str, Any]]:
+    size = plan.facts.size
+    noise = plan.calibration.noise if found is None else found.noise
+    for query, _, name, scaled in outputs(plan, noise):
+        row: dict[str, Any] = {"bound": bound, "query": name, "noise": type(noise).__name__}
+        if found is None:
+            yield row | {"note": note}
+            continue
+        error = float(expected_error(query, scaled, size).mean()) if query.linear else None
+        times = noise.scale / plan.calibration.noise.scale if plan.calibration.noise.scale else None
+        yield row | {
+            "scale": scaled.scale,
+            "expected_error": error,
+            "times": times,
+            "certainty": found.certainty.value,
+            "note": found.note,
+        }
+
+
+def _plain(name: str) -> str:
+    return name.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,193 @@
+"""A plan: what a release would publish, how noisy, and why that keeps its promise; no private row has been read."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+import polars as pl
+
+from pufferflow.calibration import Calibration
+from pufferflow.guarantees import Guarantee
+from pufferflow.noise import Noise
+from pufferflow.plan.facts import Facts
+from pufferflow.plan.pages import compare, summary
+from pufferflow.plan.planned import Planned, planned
+from pufferflow.plan.wanted import Wanted
+from pufferflow.plan.words import asked_in_words, assumptions, explained, witness_in_words
+from pufferflow.questions import Questions
+from pufferflow.release.certificate import Asked, Certificate, Noised
+from pufferflow.release.drawn import grid_below
+from pufferflow.release.ready import Ready, unit_of
+from pufferflow.release.release import Account, Release, released
+from pufferflow.secrets import Presence
+
+COMPOSITION = "one vector of sums, joint (M23)"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """Noise for every sum of a batch, calibrated for one promise about all answers together.
+
+    A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
+    the budget.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+    >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.5))
+    >>> plan.noises["level_sum"], plan.guarantee
+    (Laplace(scale=2.0...), Pure(epsilon=1.5))
+    >>> plan.summary()["expected_error"].round(3).to_list()
+    [2.0]
+    """
+
+    _planned: Planned
+
+    @property
+    def calibration(self) -> Calibration:
+        """The noise of the weighted sums, and why it suffices."""
+        return self._planned.calibration
+
+    @property
+    def largest_weight(self) -> float:
+        """How far the weighted sums move together if the answers' sums move by 1, at most (for `pf.robustness`)."""
+        units = [float(unit_of(measure)) for measure in self.questions.measures]
+        return max(weight / unit for weight, unit in zip(self._planned.weights.tolist(), units, strict=True))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise that is kept."""
+        return self.calibration.guarantee
+
+    @property
+    def questions(self) -> Questions:
+        """What is asked."""
+        return self._planned.questions
+
+    @property
+    def noises(self) -> dict[str, Noise]:
+        """The noise behind each output, in the units of its sum (a mean's sum is not divided yet)."""
+        scales = self._ready.scales
+        questions = self.questions
+        pairs = zip(questions.queries, questions.places, strict=True)
+        return {
+            name: scales[place] for query, places in pairs for name, place in zip(query.outputs, places, strict=False)
+        }
+
+    def summary(self) -> pl.DataFrame:
+        """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
+
+        Errors of variances, quantiles and means of unknown numbers of rows depend on the answers and are null.
+        """
+        return summary(self._planned)
+
+    def explain(self) -> str:
+        """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
+        return explained(self._planned)
+
+    def compare(self) -> pl.DataFrame:
+        """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
+        return compare(self._planned)
+
+    def release(self, account: Account | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
+        """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
+
+        A noise that rests on an estimate is refused unless `estimates` allows it.
+        """
+        return released(self._ready, account, id, estimates=estimates)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page for people, one HTML file that needs nothing else."""
+        from pufferflow.report import plan_page
+
+        place = Path(path)
+        place.write_text(plan_page(self.explain(), self.summary(), self.compare()), encoding="utf-8")
+        return place
+
+    @cached_property
+    def _ready(self) -> Ready:
+        return Ready(self.questions, self._planned.noises, certificate_of(self._planned))
+
+    def __repr__(self) -> str:
+        """Show what is asked, the promise, the noise and the bound."""
+        found = self.calibration
+        noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
+        return f"<Plan {asked_in_words(self.questions)}; {found.guarantee!r} by {found.bound!r}; {noise}>"
+
+    def _repr_html_(self) -> str:
+        from pufferflow.report import plan_block
+
+        return plan_block(self.explain(), self.summary())
+
+
+def plan_of(questions: Questions, wanted: Wanted) -> Plan:
+    """Return the plan for a batch."""
+    return Plan(planned(Facts(questions), wanted))
+
+
+def certificate_of(plan: Planned) -> Certificate:
+    """Return the facts that go out with the answers."""
+    questions, found = plan.questions, plan.calibration
+    sums = tuple(
+        Noised(
+            "the number of rows" if measure is None else measure.values.words,
+            type(noise).__name__,
+            noise.scale * float(unit_of(measure)),
+            str(Fraction(grid_below(noise)) * unit_of(measure)),
+        )
+        for measure, noise in zip(questions.measures, plan.noises, strict=True)
+    )
+    queries = tuple(
+        Asked(query.words, query.outputs, places)
+        for query, places in zip(questions.queries, questions.places, strict=True)
+    )
+    sensitivity, unit = _sensitivity(plan)
+    return Certificate(
+        scenario=questions.scenario.fingerprint,
+        hidden=questions.scenario.describe(),
+        promise=_promise(found.guarantee),
+        loss=found.loss,
+        queries=queries,
+        sums=sums,
+        groups=questions.by,
+        bound=repr(found.bound),
+        sensitivity=sensitivity,
+        sensitivity_unit=unit,
+        witness=witness_in_words(plan),
+        certainty=found.certainty.value,
+        composition=COMPOSITION,
+        assumptions=tuple(assumptions(plan)),
+        notes=tuple(_notes(plan)),
+        library=_version(),
+    )
+
+
+def _sensitivity(plan: Planned) -> tuple[float, str]:
+    """Return the movement that the noise was measured against, in the answer's unit if there is one sum only."""
+    found, weights = plan.calibration.sensitivity, plan.weights
+    if len(weights) == 1 and weights[0] > 0:
+        return found / float(weights[0]) * float(unit_of(plan.questions.measures[0])), "in the unit of the answer"
+    return found, "in units in which one row moves all sums by at most 1"
+
+
+def _notes(plan: Planned) -> list[str]:
+    found = [plan.calibration.note] if plan.calibration.note else []
+    secret = plan.questions.scenario.secret
+    if isinstance(secret, Presence) and secret.rows is not None:
+        found.append(f"at most {secret.rows} rows of each {secret.within!r} were read")
+    return found
+
+
+def _promise(guarantee: Guarantee) -> Any:
+    return guarantee
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("pufferflow")
+    except PackageNotFoundError:
+        return ""

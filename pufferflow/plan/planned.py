@@ -1,0 +1,168 @@
+"""From questions and a promise to noise: balance the sums, derive their laws, calibrate, choose the noise."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from pufferflow.accuracy import Within
+from pufferflow.bounds import Laws
+from pufferflow.calibration import Calibration, calibrate, loss
+from pufferflow.calibration.asked import read_family
+from pufferflow.errors import Misuse, Refused
+from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.noise import Family, Gaussian, Laplace, Noise
+from pufferflow.plan.balance import balanced, read_shares
+from pufferflow.plan.facts import Facts
+from pufferflow.plan.tables import Tables, tables_of
+from pufferflow.plan.wanted import Wanted
+from pufferflow.priors import AnyCorrelation
+from pufferflow.progress import working
+from pufferflow.questions import Questions
+from pufferflow.release.bars import Floats, half_width
+from pufferflow.release.ready import unit_of
+from pufferflow.rounding import UNIT, upwards
+from pufferflow.secrets import Presence
+
+_CLOSER = 1e-7
+_SLIGHTLY = 1e-12
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """The sums of a batch in units of their own (`weights`), and one noise for all, calibrated for a promise."""
+
+    facts: Facts
+    tables: list[Tables]
+    weights: Floats
+    family: Family
+    calibration: Calibration
+
+    @property
+    def questions(self) -> Questions:
+        """What is asked."""
+        return self.facts.questions
+
+    @cached_property
+    def laws(self) -> Laws:
+        """The laws of the weighted sums."""
+        return self.facts.laws(self.tables, self.weights)
+
+    @cached_property
+    def group_laws(self) -> Laws:
+        """The laws if the rows of a group may have anything to do with each other: group privacy."""
+        secret = self.questions.scenario.secret
+        return self.facts.laws([tables_of(AnyCorrelation(), secret, self.questions.measures)], self.weights)
+
+    @cached_property
+    def noises(self) -> tuple[Noise, ...]:
+        """The noise of each sum in whole steps, its scale rounded up; none where no row moves the sum."""
+        return noises_at(self.calibration.noise, self.weights)
+
+
+def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
+    """Return the noise of every sum for one of the weighted sums."""
+    scales = [upwards(noise.scale / weight, 4 * UNIT) if weight > 0 else 0.0 for weight in weights.tolist()]
+    return tuple(noise.at(scale) for scale in scales)
+
+
+def planned(facts: Facts, wanted: Wanted) -> Planned:
+    """Return the least noise for a promise or, if errors are given, the strongest promise that allows them."""
+    questions = facts.questions
+    if not questions.queries:
+        raise Misuse("Nothing is asked.", allowed="a batch with one or more queries", instead='.private_sum("level")')
+    shares = read_shares(wanted.shares, questions.queries)
+    secret = questions.scenario.secret
+    tables = [tables_of(prior, secret, questions.measures) for prior in questions.scenario.priors]
+    found: list[Planned] = []
+    refused: list[Refused] = []
+    with working("planning"):
+        for family in _families(wanted):
+            weights = _weights(questions, tables, shares, family(1.0).norm)
+            try:
+                found.append(
+                    Planned(facts, tables, weights, family, _calibrated(facts, tables, weights, family, wanted))
+                )
+            except Refused as refusal:
+                refused.append(refusal)
+    if not found:
+        raise refused[0]
+    return min(found, key=_error if wanted.accuracy is None else lambda one: _epsilon(one.calibration.guarantee))
+
+
+def _families(wanted: Wanted) -> list[Family]:
+    """Return the noises to try: for a pure promise Laplace, for others Gaussian too; whichever errs less."""
+    if isinstance(wanted.noise, str):
+        if wanted.noise != "auto":
+            raise Misuse(
+                f"noise is {wanted.noise!r}.",
+                allowed='"auto", or a noise such as pf.Laplace',
+                instead="noise=pf.Laplace",
+            )
+        return [Laplace] if isinstance(wanted.example, Pure) else [Laplace, Gaussian]
+    return [read_family(wanted.noise, wanted.example)]
+
+
+def _weights(questions: Questions, tables: list[Tables], shares: Floats, norm: float) -> Floats:
+    absent = isinstance(questions.scenario.secret, Presence)
+    values = [np.pad(one.values, ((0, 0), (0, 1))) if absent else one.values for one in tables]
+    return balanced(questions.places, max(values, key=_extent), shares, norm)
+
+
+def _calibrated(facts: Facts, tables: list[Tables], weights: Floats, family: Family, wanted: Wanted) -> Calibration:
+    laws, bound = facts.laws(tables, weights), wanted.bound
+    if wanted.accuracy is None:
+        return calibrate(laws, wanted.example, family, bound)
+    scale, kind = widest(facts, weights, family, wanted.accuracy), wanted.kind
+    epsilon = loss(laws, family(scale), kind, bound)
+    if math.isinf(epsilon):
+        raise Refused(
+            f"No promise of this kind holds with errors within {wanted.accuracy.error:g}.",
+            allowed="larger errors, or another noise",
+            instead=f"pf.Within({4 * wanted.accuracy.error:g})",
+        )
+    found = calibrate(laws, kind(epsilon), family, bound)
+    while found.noise.scale > scale:  # a calibration ends a little above the least scale
+        epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
+        found = calibrate(laws, kind(epsilon), family, bound)
+    return found
+
+
+def widest(facts: Facts, weights: Floats, family: Family, accuracy: Within) -> float:
+    """Return the largest common scale with which every answer has its error."""
+    questions = facts.questions
+    scales: list[float] = []
+    for query, places in zip(questions.queries, questions.places, strict=True):
+        if not query.linear:
+            raise Refused(
+                f"The error of {query.name!r} depends on the data, so that no promise about it can be made beforehand.",
+                allowed="an accuracy of sums, counts, means and histograms",
+                instead="a batch without it, or a promise with an epsilon",
+            )
+        for place in places:
+            if weights[place] > 0:
+                noise = family(float(unit_of(questions.measures[place])) / weights[place])
+                half = float(half_width(query, noise, facts.size, accuracy.confidence).max())
+                scales.append(accuracy.error / half)
+    if not scales:
+        raise Refused("No row moves an answer: there is nothing to hide.", allowed="answers that depend on values")
+    return min(scales) * (1 - 8 * UNIT)
+
+
+def _extent(values: Floats) -> float:
+    return float((values.max(axis=1) - values.min(axis=1)).sum())
+
+
+def _error(one: Planned) -> float:
+    """Return the sum over all noisy sums of expected error over what one row can add."""
+    weights = one.weights[one.weights > 0]
+    ranges = one.tables[0].values.max(axis=1) - one.tables[0].values.min(axis=1)
+    own = np.maximum(ranges[one.weights > 0], 1e-300)
+    return float((one.calibration.noise.expected_error / weights / own).sum()) if len(weights) else 0.0
+
+
+def _epsilon(guarantee: Guarantee) -> float:
+    return float(getattr(guarantee, "epsilon", math.inf))

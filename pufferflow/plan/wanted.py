@@ -1,0 +1,34 @@
+"""What is asked of a plan: a promise or an accuracy, and how to get there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from pufferflow.accuracy import Within
+from pufferflow.bounds import Bound
+from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.noise import Family
+
+Bounds = Bound | Sequence[Bound] | str
+
+
+@final
+@dataclass(frozen=True)
+class Wanted:
+    """A promise; or errors, with the kind of promise whose ε is to be found. Noise and bound may be left open."""
+
+    promise: Guarantee | Kind
+    noise: Family | str = "auto"
+    bound: Bounds = "auto"
+    accuracy: Within | None = None
+    shares: Mapping[str, float] | None = None
+
+    @property
+    def example(self) -> Guarantee:
+        """A promise of the kind that is asked for."""
+        return self.promise if isinstance(self.promise, Guarantee) else self.promise(1.0)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of promise, where errors are given."""
+        return Pure if isinstance(self.promise, Guarantee) else self.promise

@@ -1,0 +1,167 @@
+"""A plan in words: what is hidden, from whom, how well, what carries the promise, what it costs if that is wrong."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pufferflow.calibration import loss
+from pufferflow.errors import PufferflowError
+from pufferflow.expressions import public_words
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi, RenyiCurve
+from pufferflow.plan.planned import Planned
+from pufferflow.questions import Questions
+from pufferflow.release.ready import unit_of
+from pufferflow.robustness import stretched
+from pufferflow.secrets import Presence
+
+_RATIO = 0.1
+
+
+def explained(plan: Planned) -> str:
+    """Return the text that a person can sign."""
+    questions = plan.questions
+    return "\n".join(
+        [
+            f"Published: {asked_in_words(questions)}.",
+            questions.scenario.describe(),
+            f"How well: {promise_in_words(plan.calibration.guarantee)}, for all of these answers together.",
+            f"How: {noise_in_words(plan)}",
+            f"Carried by: {carried_by(plan)}",
+            *(f"Assumed: {line}" for line in assumptions(plan)),
+            f"If that is wrong: {if_wrong(plan)}",
+        ]
+    )
+
+
+def asked_in_words(questions: Questions) -> str:
+    """Say what is asked of whom."""
+    asked = _listed([f"{query.words} ({query.name})" for query in questions.queries])
+    filtered = f" where {_listed([public_words(one) for one in questions.filters])}" if questions.filters else ""
+    grouped = f", for each {_listed(questions.by)}" if questions.by else ""
+    return f"{asked}, over rows{filtered}{grouped}" if filtered else f"{asked}{grouped}"
+
+
+def promise_in_words(guarantee: Guarantee) -> str:
+    """Say what a promise means to somebody who reads the answers."""
+    match guarantee:
+        case Pure(epsilon):
+            factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else f"e^{epsilon:g}"
+            return f"whoever sees the answers changes the odds between two such secrets at most {factor}-fold"
+        case Approx(epsilon, delta):
+            factor = f"{math.exp(min(epsilon, 700.0)):.3g}"
+            return f"the odds between two such secrets change at most {factor}-fold, up to a probability of {delta:g}"
+        case Renyi(alpha, epsilon):
+            what = f"the Rényi divergence of order {alpha:g} between the answers under two such secrets"
+            return f"{what} is at most {epsilon:g}"
+        case RenyiCurve(alphas, _):
+            return (
+                f"the Rényi divergences of {len(alphas)} orders between the answers under two such secrets are bounded"
+            )
+        case ApproxRenyi(alpha, epsilon, delta):
+            return (
+                f"outside of a probability of {delta:g}, the Rényi divergence of order {alpha:g} is at most {epsilon:g}"
+            )
+        case _:
+            return repr(guarantee)
+
+
+def noise_in_words(plan: Planned) -> str:
+    """Say what noise is added to what."""
+    parts: list[str] = []
+    for measure, noise in zip(plan.questions.measures, plan.noises, strict=True):
+        what = "the number of rows" if measure is None else f"the sum of {measure.values.words}"
+        scale = noise.scale * float(unit_of(measure))
+        parts.append(f"{scale:.4g} on {what}" if scale else f"none on {what}, which no secret moves")
+    name = type(plan.calibration.noise).__name__
+    shown = parts if len(parts) <= 6 else [*parts[:5], f"and likewise on {len(parts) - 5} more sums"]
+    return f"{name} noise of scale {_listed(shown)}{' in each group' if plan.questions.by else ''}."
+
+
+def carried_by(plan: Planned) -> str:
+    """Say which theorem and which belief the promise stands on."""
+    found = plan.calibration
+    sure = {"exact": "exactly", "upper_bound": "as an upper bound", "estimate": "as an ESTIMATE, which may be too low"}
+    return (
+        f"{found.bound!r}, which was worked out {sure[found.certainty.value]}; the costliest secret is "
+        f"{witness_in_words(plan)}. All answers are one vector, so they are paid for once (M23)."
+    )
+
+
+def assumptions(plan: Planned) -> list[str]:
+    """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
+    questions, scenario = plan.questions, plan.questions.scenario
+    found = [f"the prior is {prior.provenance.describe()}" for prior in scenario.priors]
+    if scenario.within:
+        found.append(f"rows that differ in {_listed(scenario.within)} are independent of each other")
+    if isinstance(scenario.secret, Presence):
+        found.append(f"one {scenario.secret.within} has all of its rows under one value of that column")
+    else:
+        found.append(f"everybody may know {_listed(questions.scenario.public) or 'no column'} and which rows there are")
+    found += dict.fromkeys(one.note for one in plan.tables if one.note)
+    return found
+
+
+def if_wrong(plan: Planned) -> str:
+    """Say what is left of the promise if rows hang together in another way, or if beliefs are a little off."""
+    parts: list[str] = []
+    group = under_group(plan)
+    if group is not None:
+        parts.append(
+            f"whatever the rows of one group have to do with each other, the same noise still keeps epsilon {group:.4g}"
+        )
+    try:
+        left = stretched(plan.calibration.guarantee, _RATIO)
+    except PufferflowError:
+        left = None
+    if left is not None:
+        parts.append(
+            f"if beliefs are off by a factor of up to {math.exp(_RATIO):.3g} either way, {_told(left)} is left (M30)"
+        )
+    return "; ".join(parts) + "." if parts else "nothing can be said."
+
+
+def under_group(plan: Planned) -> float | None:
+    """Return the ε of the same kind of promise that the noise keeps if nothing is known of how rows hang together."""
+    kind = kind_of(plan.calibration.guarantee)
+    if kind is None:
+        return None
+    try:
+        found = loss(plan.group_laws, plan.calibration.noise, kind)
+    except PufferflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def kind_of(guarantee: Guarantee) -> Kind | None:
+    """Return the promise without its ε."""
+    match guarantee:
+        case Pure():
+            return Pure
+        case Approx(_, delta):
+            return Approx.of(delta)
+        case Renyi(alpha, _):
+            return Renyi.of(alpha)
+        case ApproxRenyi(alpha, _, delta):
+            return ApproxRenyi.of(alpha, delta)
+        case _:
+            return None
+
+
+def witness_in_words(plan: Planned) -> str:
+    """Say which two values of the secret, in which row, are the hardest to hide."""
+    witness: Any = plan.calibration.witness
+    row = "" if witness.row is None else f" in row {witness.row + 1} of its group"
+    prior = "" if witness.prior is None else f", believing that {witness.prior.describe()}"
+    if witness.secrets is None:
+        return f"a pair that is not named{row}{prior}"
+    first, second = witness.secrets
+    return f"{first!r} against {second!r}{row}{prior}"
+
+
+def _told(guarantee: Guarantee) -> str:
+    epsilon = getattr(guarantee, "epsilon", None)
+    return f"epsilon {epsilon:.4g}" if epsilon is not None else repr(guarantee)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return ", ".join(parts)

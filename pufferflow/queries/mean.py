@@ -1,0 +1,52 @@
+"""The mean of a column's values, or of a function of them, over the rows of a cell."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from pufferflow.expressions import Values
+from pufferflow.queries.query import Floats, Query, Size, at_least_one, quotient
+
+
+@final
+@dataclass(frozen=True)
+class Mean(Query):
+    """Σ φ(x) / n, where the number n of rows is public."""
+
+    @classmethod
+    def of(cls, name: str, values: Values) -> "Mean":
+        """Return the query for one function."""
+        return cls(name, (values,), f"the mean of {values.words}")
+
+    def factor(self, size: Size) -> Floats:
+        """Return 1/n."""
+        return 1 / at_least_one(np.ones(1) if size is None else size)
+
+    def finish(self, sums: Floats, size: Size) -> Floats:
+        """Return the noisy sum over the number of rows."""
+        return sums * self.factor(size)[:, None]
+
+
+@final
+@dataclass(frozen=True)
+class MeanOfUnknown(Query):
+    """A noisy Σ (φ(x) − center) over a noisy number of rows, where that number is private too."""
+
+    center: float
+    low: float
+    high: float
+    linear = False
+
+    def finish(self, sums: Floats, size: Size) -> Floats:
+        """Return center + sum / count, within the range of φ."""
+        del size
+        found = self.center + sums[:, :1] / at_least_one(sums[:, 1:])
+        return np.clip(found, self.low, self.high)
+
+    def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Return the ends of the quotient."""
+        del size
+        least, most = at_least_one(sums[:, 1:] - half[1]), at_least_one(sums[:, 1:] + half[1])
+        low, high = quotient(sums[:, :1] - half[0], sums[:, :1] + half[0], least, most)
+        return np.clip(self.center + low, self.low, self.high), np.clip(self.center + high, self.low, self.high)

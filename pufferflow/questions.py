@@ -1,0 +1,261 @@
+"""What is asked of a frame, before anything is read: public filters and columns, groups, and queries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast, final
+
+import polars as pl
+
+from pufferflow.errors import Misuse, Refused
+from pufferflow.expressions import read_public
+from pufferflow.queries import Measure, Query
+from pufferflow.reading import shown
+from pufferflow.scenario import Scenario
+from pufferflow.secrets import Derived, Domain, Presence
+from pufferflow.secrets.domain import Label
+
+ASKED = "__pufferflow_asked"
+"""The column that tells, among all rows, those that passed the filters and have one of the keys."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """A frame, a scenario, and what is asked: frozen, every change gives another one.
+
+    Facts about columns are worked out again from these parts whenever they are needed; nothing is inferred from plans.
+    """
+
+    frame: pl.LazyFrame
+    scenario: Scenario
+    derived: tuple[tuple[str, pl.Expr], ...] = ()
+    filters: tuple[pl.Expr, ...] = ()
+    by: tuple[str, ...] = ()
+    keys: pl.DataFrame | None = None
+    queries: tuple[Query, ...] = ()
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        """The columns of the frame, with the derived ones; no row is read."""
+        return replace(self, filters=()).rows().collect_schema()
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """The columns that can filter and group."""
+        return (*self.scenario.public, *(name for name, _ in self.derived))
+
+    @property
+    def sized(self) -> bool:
+        """Whether everybody may know which rows there are."""
+        return not isinstance(self.scenario.secret, Presence)
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """The columns that can be asked about, with their domains."""
+        secret = self.scenario.secret
+        known = {name: domain for prior in self.scenario.priors for name, domain in prior.columns.items()}
+        if isinstance(secret, Derived):
+            known.pop(secret.name, None)
+        return known | ({secret.reads[0]: secret.reads[1]} if secret.reads is not None else {})
+
+    def missing(self, column: str) -> Label:
+        """Return what null, NaN and unknown labels of a column are read as."""
+        secret = self.scenario.secret
+        if secret.reads is not None and secret.reads[0] == column:
+            return cast(Any, secret).missing
+        return self.domains[column].points[0]
+
+    @property
+    def column(self) -> str | None:
+        """The sensitive column that is asked about."""
+        return next((measure.values.column for measure in self.measures if measure is not None), None)
+
+    @cached_property
+    def measures(self) -> tuple[Measure | None, ...]:
+        """The different sums that the queries read; None is the number of rows."""
+        found = dict.fromkeys(values for query in self.queries for values in query.measures)
+        return tuple(None if values is None else Measure(values, self.missing(values.column)) for values in found)
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """Which of the measures each query reads."""
+        found = {measure and measure.values: place for place, measure in enumerate(self.measures)}
+        return tuple(tuple(found[values] for values in query.measures) for query in self.queries)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of all columns of the answer beside the keys."""
+        return tuple(name for query in self.queries for name in query.outputs)
+
+    # Changes
+
+    def with_filter(self, predicate: object) -> "Questions":
+        """Return the questions about rows for which a predicate of public columns holds."""
+        self._before_queries("filter")
+        read = self._read(predicate)
+        if self._type(read) != pl.Boolean:
+            raise Misuse(
+                "A filter is not true or false.",
+                allowed="a comparison",
+                instead='.filter(pl.col("district") == "north")',
+            )
+        return replace(self, filters=(*self.filters, read))
+
+    def with_columns(self, named: Mapping[str, object]) -> "Questions":
+        """Return the questions with further public columns, worked out of those there are."""
+        self._before_queries("with_columns")
+        found = list(self.derived)
+        current = self
+        for name, expression in named.items():
+            if name in current.schema:
+                raise Misuse(
+                    f"with_columns makes a column {name!r}, which is there already.",
+                    allowed="names that no column has",
+                    instead=f'.alias("{name}_2")',
+                )
+            read = current._read(expression).alias(name)
+            current._type(read)
+            found.append((name, read))
+            current = replace(self, derived=tuple(found))
+        return current
+
+    def grouped(self, by: Sequence[str], keys: object) -> "Questions":
+        """Return the questions about each group of rows with the same public values."""
+        self._before_queries("group_by")
+        if self.by:
+            raise Misuse(
+                "group_by is called a second time.",
+                allowed="one group_by with all its columns",
+                instead='.group_by("district", "day")',
+            )
+        for name in by:
+            if name not in self.public:
+                raise not_public(name, self.public)
+        if not by or len(set(by)) < len(by):
+            raise Misuse(
+                "group_by names no column, or one twice.",
+                allowed="one or more public columns, each once",
+                instead='.group_by("day")',
+            )
+        if keys is None and not self.sized:
+            raise Misuse(
+                "Which groups there are is private: whether rows are there at all is the secret.",
+                allowed="the keys of the answer, listed",
+                instead=f'.group_by("{by[0]}", keys=["a", "b"])',
+            )
+        return replace(self, by=tuple(by), keys=None if keys is None else read_keys(keys, by, self.schema))
+
+    def asking(self, query: Query) -> "Questions":
+        """Return the questions with one more."""
+        taken = {*self.outputs, *self.by}
+        for name in query.outputs:
+            if name in taken:
+                raise Misuse(
+                    f"The answer would have two columns {name!r}.",
+                    allowed="a name of its own for every query",
+                    instead=f'name="{name}_2"',
+                )
+        columns = dict.fromkeys(values.column for values in query.measures if values is not None)
+        other = next((column for column in columns if self.column not in (None, column)), None)
+        if other is not None:
+            raise Refused(
+                f"One batch asks about {self.column!r} and {other!r}.",
+                allowed="queries about one sensitive column",
+                instead="a batch for each, knowing that their losses do not simply add, or one column made of both",
+            )
+        return replace(self, queries=(*self.queries, query))
+
+    def _before_queries(self, what: str) -> None:
+        if self.queries:
+            raise Misuse(
+                f"{what} after a query: it would not be clear which queries it is for.",
+                allowed="filter, with_columns and group_by first, then queries",
+                instead="another batch for other rows",
+            )
+
+    def _type(self, expression: pl.Expr) -> pl.DataType:
+        """Return the type of a public expression, so that one that does not fit its columns is found at once."""
+        kind = ""
+        try:
+            return self.rows().select(expression.alias("it")).collect_schema()["it"]
+        except pl.exceptions.PolarsError as error:
+            kind = type(error).__name__
+        raise Misuse(
+            f"A public expression does not fit its columns: Polars says {kind}.",
+            allowed="an expression that can be worked out of the types of its columns",
+            instead='pl.col("hour").dt.truncate("1d").alias("day")',
+        )
+
+    def _read(self, expression: object) -> pl.Expr:
+        return read_public(cast(Any, expression), self.public, never_fails=not self.sized)
+
+    # Frames to read
+
+    def rows(self) -> pl.LazyFrame:
+        """Return the private rows that are asked about, with all columns; only a release may collect them."""
+        frame = self.frame
+        for _, expression in self.derived:
+            frame = frame.with_columns(expression)
+        for predicate in self.filters:
+            frame = frame.filter(predicate)
+        return frame
+
+    def everybody(self) -> tuple[pl.LazyFrame, str | None]:
+        """Return the public columns of all rows, and the name of the one that tells which rows are asked about."""
+        frame = self.frame.select(self.scenario.public)
+        for _, expression in self.derived:
+            frame = frame.with_columns(expression)
+        if not self.filters and self.keys is None:
+            return frame, None
+        passed = pl.lit(value=True)
+        for predicate in self.filters:
+            passed &= predicate.fill_null(value=False)
+        frame = frame.with_columns(passed.alias(ASKED))
+        if self.keys is not None:
+            known = "__pufferflow_key"
+            keys = self.keys.lazy().with_columns(pl.lit(value=True).alias(known))
+            frame = frame.join(keys, on=list(self.by), how="left", nulls_equal=True)
+            frame = frame.with_columns((pl.col(ASKED) & pl.col(known).fill_null(value=False)).alias(ASKED)).drop(known)
+        return frame, ASKED
+
+
+def not_public(name: object, public: Sequence[str]) -> Misuse:
+    """Return the error for a column that is not declared to be public."""
+    known = ", ".join(repr(one) for one in public[:8]) or "none yet"
+    return Misuse(
+        f"The column {shown(name)} is not among the public ones.",
+        allowed=f"public columns: {known}",
+        instead=f"pf.Scenario(..., public=[{name!r}]) if everybody may know it",
+    )
+
+
+def read_keys(given: object, by: Sequence[str], schema: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the keys of an answer as a frame in the types of the grouping columns, in the order given."""
+    allowed = "values (of one column), tuples (of several), or a frame of the grouping columns; each key once"
+    instead = f"keys=[1, 2, 3], or a pl.DataFrame with the columns {', '.join(by)}"
+    wanted = {name: schema[name] for name in by}
+    try:
+        frame = _keys_frame(given, by)
+        frame = frame.select(pl.col(name).cast(wanted[name]) for name in by)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        frame = None
+    if frame is None:
+        raise Misuse("The keys cannot be read as values of the grouping columns.", allowed=allowed, instead=instead)
+    if frame.height == 0 or frame.is_duplicated().any():
+        raise Misuse("There are no keys, or one is given twice.", allowed=allowed, instead=instead)
+    return frame
+
+
+def _keys_frame(given: object, by: Sequence[str]) -> pl.DataFrame:
+    if isinstance(given, pl.DataFrame):
+        return given.select(by)
+    if isinstance(given, pl.Series):
+        return pl.DataFrame({by[0]: given}) if len(by) == 1 else pl.DataFrame()
+    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        raise TypeError
+    values = list(cast(Any, given))
+    if len(by) == 1:
+        return pl.DataFrame({by[0]: pl.Series(values)})
+    columns = list(zip(*values, strict=True))
+    return pl.DataFrame({name: pl.Series(list(column)) for name, column in zip(by, columns, strict=True)})

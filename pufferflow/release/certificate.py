@@ -1,0 +1,116 @@
+"""What goes out with the numbers: the promise, the noise that keeps it, and the assumptions that carry it."""
+
+from typing import Any, final
+
+import msgspec
+
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+
+VERSION = 1
+NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
+
+
+@final
+class Noised(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One noisy sum behind the answers: what is summed, the noise's scale, and the width of the grid it is on."""
+
+    sum: str
+    noise: str
+    scale: float
+    grid: str
+
+
+@final
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One query of the batch, the columns of its answer, and which of the noisy sums it uses."""
+
+    query: str
+    outputs: tuple[str, ...]
+    sums: tuple[int, ...]
+
+
+@final
+class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Facts about a release, none of which depends on a private value; `print` shows them as text.
+
+    `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
+    the sums move together, each measured in `sensitivity_unit`.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+    >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
+    >>> release.certificate.promise, release.certificate.sums[0].scale
+    (Pure(epsilon=1.0), 3.0...)
+    >>> Certificate.from_json(release.certificate.to_json()) == release.certificate
+    True
+    """
+
+    scenario: str
+    hidden: str
+    promise: Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
+    loss: float
+    queries: tuple[Asked, ...]
+    sums: tuple[Noised, ...]
+    groups: tuple[str, ...]
+    bound: str
+    sensitivity: float
+    sensitivity_unit: str
+    witness: str
+    certainty: str
+    composition: str
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    entry: str | None = None
+    library: str = ""
+    version: int = VERSION
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON text, which `from_json` reads back unchanged."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Certificate":
+        """Return the certificate that `to_json` wrote."""
+        problem = "The text is no stored certificate."
+        try:
+            found = msgspec.json.decode(text, type=cls)
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError):
+            found = None
+        if found is not None and found.version > VERSION:
+            found, problem = None, f"The certificate was written in version {found.version}, by a newer pufferflow."
+        if found is None:
+            raise Misuse(problem, allowed="what to_json wrote", instead="release.certificate.to_json()")
+        return found
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise, as the kind that all promises are."""
+        return self.promise
+
+    def __str__(self) -> str:
+        """Return the certificate as text for people."""
+        rows = [("promise", repr(self.promise)), *self._body()]
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+    def _body(self) -> list[tuple[str, str]]:
+        hidden = [("scenario", self.scenario), *(("", line) for line in self.hidden.split("\n"))]
+        asked = [("asked", f"{', '.join(query.outputs)}: {query.query}") for query in self.queries]
+        noise = [("noise", f"{one.noise} of scale {one.scale:.6g} on {one.sum}, grid {one.grid}") for one in self.sums]
+        return [
+            *hidden,
+            *asked,
+            ("groups", ", ".join(self.groups) or "none: one answer for all rows"),
+            *noise,
+            ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),
+            ("movement", f"{self.sensitivity:.6g} {self.sensitivity_unit}; worst between {self.witness}"),
+            *(("assumed", line) for line in self.assumptions),
+            *(("note", line) for line in self.notes),
+            ("ledger", self.entry or NOBODY_COUNTS),
+        ]
+
+
+def as_plain(certificate: Certificate) -> dict[str, Any]:
+    """Return a certificate as plain values."""
+    return msgspec.to_builtins(certificate)

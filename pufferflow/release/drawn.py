@@ -1,0 +1,62 @@
+"""From exact sums to published numbers: noise on every sum, queries finished from noisy sums, and their error bars."""
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from pufferflow.noise import Noise
+from pufferflow.noise.drawing import grid_of
+from pufferflow.release.bars import Floats, ends
+from pufferflow.release.reading import Tally
+from pufferflow.release.ready import Ready, unit_of
+
+
+class Drawn(NamedTuple):
+    """The answers, and the ends of their error bars, each with the keys in front."""
+
+    frame: pl.DataFrame
+    intervals: pl.DataFrame
+
+
+def drawn(ready: Ready, tally: Tally, rng: np.random.Generator | None = None) -> Drawn:
+    """Return the noisy answers of a batch; `rng` is for tests, None takes the operating system's randomness."""
+    questions = ready.questions
+    size = tally.rows.astype(np.float64) if questions.sized else None
+    sums = _noisy(ready, tally, rng)
+    answers, lows, highs = dict[str, Floats](), dict[str, Floats](), dict[str, Floats]()
+    for query, places in zip(questions.queries, questions.places, strict=True):
+        own = sums[:, list(places)]
+        found = query.finish(own, size)
+        low, high = ends(query, [ready.scales[place] for place in places], own, size)
+        for place, name in enumerate(query.outputs):
+            answers[name] = found[:, place]
+            lows[f"{name}_low"], highs[f"{name}_high"] = low[:, place], high[:, place]
+    bars = {name: column for both in zip(lows.items(), highs.items(), strict=True) for name, column in both}
+    return Drawn(_frame(tally, answers), _frame(tally, bars))
+
+
+def grid_below(noise: Noise) -> Fraction:
+    """Return the grid of a noisy sum of whole steps: the power of two next below scale/1024, at most one step (M13).
+
+    So every sum is on the grid, and bringing it there costs nothing.
+    """
+    return min(grid_of(noise.scale), Fraction(1)) if noise.scale else Fraction(1)
+
+
+def _noisy(ready: Ready, tally: Tally, rng: np.random.Generator | None) -> Floats:
+    """Return the sums with noise, in the units of the answers."""
+    columns = list[Floats]()
+    place = 0
+    for measure, noise in zip(ready.questions.measures, ready.noises, strict=True):
+        steps = tally.rows if measure is None else tally.sums[:, place]
+        place += measure is not None
+        noisy = noise.release(steps, rng=rng, grid=grid_below(noise))
+        columns.append(noisy.values * float(unit_of(measure)))  # a power of two: exact
+    return np.stack(columns, axis=1) if columns else np.zeros((len(tally.rows), 0))
+
+
+def _frame(tally: Tally, columns: dict[str, Floats]) -> pl.DataFrame:
+    found = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
+    return found if tally.keys is None else pl.concat([tally.keys, found], how="horizontal")

@@ -1,0 +1,32 @@
+"""What a release needs of a plan: the questions, a noise for every sum, and the certificate."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from pufferflow.noise import Noise
+from pufferflow.queries import Measure
+from pufferflow.questions import Questions
+from pufferflow.release.certificate import Certificate
+
+
+def unit_of(measure: Measure | None) -> Fraction:
+    """Return the width of a step of a sum; rows are counted one by one."""
+    return Fraction(1) if measure is None else measure.values.unit
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """Everything that is decided before a private row is read."""
+
+    questions: Questions
+    noises: tuple[Noise, ...]
+    """The noise of each sum, in steps of its unit."""
+    certificate: Certificate
+
+    @property
+    def scales(self) -> tuple[Noise, ...]:
+        """The same noises in the units of the answers."""
+        pairs = zip(self.noises, self.questions.measures, strict=True)
+        return tuple(noise.at(noise.scale * float(unit_of(measure))) for noise, measure in pairs)

@@ -1,0 +1,156 @@
+"""A release: reserve the cost, read the private rows once, add noise, commit (the only way to a private row).
+
+Each step is finished before the next begins. What fails after the cost is reserved leaves it reserved: somebody may
+have learned something from the failure.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, final
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.release.certificate import Certificate
+from pufferflow.release.collecting import collect
+from pufferflow.release.drawn import drawn
+from pufferflow.release.reading import Tally, at_most, tally
+from pufferflow.release.ready import Ready
+from pufferflow.secrets import Presence
+
+_FILES = ("release.parquet", "intervals.parquet", "certificate.json")
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """Numbers that may be published, their error bars, and the certificate that goes with them.
+
+    `frame` has the keys and one column for each output; `intervals` has for each output the ends of the interval that
+    holds, with probability 95 % over the noise, what the output would be without noise.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+    >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
+    >>> release.frame.columns, release.intervals.columns
+    (['level_sum'], ['level_sum_low', 'level_sum_high'])
+    """
+
+    frame: pl.DataFrame
+    intervals: pl.DataFrame
+    certificate: Certificate
+
+    def write_parquet(self, folder: str | Path) -> Path:
+        """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        self.frame.write_parquet(place / _FILES[0])
+        self.intervals.write_parquet(place / _FILES[1])
+        (place / _FILES[2]).write_text(self.certificate.to_json(), encoding="utf-8")
+        return place
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "Release":
+        """Return the release that `write_parquet` wrote."""
+        place = Path(folder)
+        missing = [name for name in _FILES if not (place / name).is_file()]
+        if missing:
+            raise SourceFailed(
+                f"The folder has no {missing[0]}.",
+                allowed="a folder that write_parquet wrote",
+                instead="release.write_parquet(folder)",
+            )
+        frames = [pl.read_parquet(place / name) for name in _FILES[:2]]
+        return cls(frames[0], frames[1], Certificate.from_json((place / _FILES[2]).read_bytes()))
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page for people, one HTML file that needs nothing else."""
+        from pufferflow.report import release_page
+
+        place = Path(path)
+        place.write_text(release_page(self.frame, self.intervals, str(self.certificate)), encoding="utf-8")
+        return place
+
+    def __repr__(self) -> str:
+        """Show the numbers, the promise, and whether anybody counts."""
+        counted = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
+        return f"{self.frame}\n{self.certificate.promise!r}, {counted}"
+
+    def _repr_html_(self) -> str:
+        from pufferflow.report import release_block
+
+        return release_block(self.frame, self.intervals, str(self.certificate))
+
+
+class Reservation(Protocol):
+    """A cost that is reserved for one release."""
+
+    @property
+    def entry(self) -> str:
+        """The name of the ledger's entry."""
+        ...
+
+    @property
+    def stored(self) -> Release | None:
+        """The release, if it was committed before under the same id."""
+        ...
+
+    def commit(self, release: Release) -> Release:
+        """Keep a release; return the one that is kept, which is another if another process was first."""
+        ...
+
+
+class Account(Protocol):
+    """Where costs are counted."""
+
+    def reserve(self, ready: Ready, release_id: str | None) -> Reservation:
+        """Reserve the cost of a release, durably, or refuse."""
+        ...
+
+
+def released(ready: Ready, account: Account | None, release_id: str | None, *, estimates: bool) -> Release:
+    """Return the noisy answers of a plan."""
+    if ready.certificate.certainty == "estimate" and not estimates:
+        raise Misuse(
+            "The noise was worked out from an estimate, which may be below the truth.",
+            allowed="bounds that are exact or above the truth",
+            instead="release(estimates=True), if an estimate is good enough",
+        )
+    if account is None:
+        if release_id is not None:
+            raise Misuse(
+                "An id for a release that no account counts.",
+                allowed="an id together with an account",
+                instead="id=None",
+            )
+        return _new(ready, None)
+    reservation = account.reserve(ready, release_id)
+    if reservation.stored is not None:
+        return reservation.stored
+    return reservation.commit(_new(ready, reservation.entry))
+
+
+def _new(ready: Ready, entry: str | None) -> Release:
+    found = drawn(ready, _read(ready))
+    counted = msgspec.structs.replace(ready.certificate, entry=entry)
+    return Release(found.frame, found.intervals, counted)
+
+
+def _read(ready: Ready) -> Tally:
+    """Read the private rows, once."""
+    questions = ready.questions
+    frame, secret = questions.rows(), questions.scenario.secret
+    if isinstance(secret, Presence) and secret.rows is not None:
+        frame = at_most(frame, secret.within, secret.rows, questions.scenario.order_by)
+    measures = [measure for measure in questions.measures if measure is not None]
+    return tally(frame, questions.by, questions.keys, measures, collect)
+
+
+def with_rng(ready: Ready, rng: np.random.Generator) -> Release:
+    """Return answers whose noise comes from a given generator: for tests, never for publication."""
+    found = drawn(ready, _read(ready), rng)
+    note = "NOT FOR RELEASE: the noise comes from a given generator"
+    marked = msgspec.structs.replace(ready.certificate, notes=(*ready.certificate.notes, note))
+    return Release(found.frame, found.intervals, marked)
