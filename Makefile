@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help demo test slow check format lint types walls bench docs system constraints clean
 
 help:
-	@echo "make demo     run the example        make check   format, lint, types, walls, tests"
+	@echo "make demo     run the main job       make check   format, lint, types, walls, tests"
 	@echo "make test     run the tests          make slow    the tests that take minutes"
 	@echo "make bench    run the benchmarks     make docs    build the documentation into site/"
 	@echo "make clean    remove what was made, .venv included"
@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP)
-	$(BIN)/python examples/household_power.py
+	$(BIN)/python examples/district_of_meters.py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q
