@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from pufferflow.queries import Statistic as Statistic
     from pufferflow.release import Certificate as Certificate
     from pufferflow.release import Release as Release
-    from pufferflow.robustness import robustness as robustness
     from pufferflow.scenario import Scenario as Scenario
     from pufferflow.secrets import Bins as Bins
     from pufferflow.secrets import Closer as Closer
@@ -86,6 +85,7 @@ if TYPE_CHECKING:
     from pufferflow.transport import near as near
     from pufferflow.transport import wasserstein as wasserstein
     from pufferflow.transport import winf as winf
+    from pufferflow.wrong_priors import robustness as robustness
 
 _ROOMS = {
     "errors": ("PufferflowError", "Misuse", "Refused", "LimitReached", "SourceFailed", "LedgerFault", "InternalError"),
@@ -102,7 +102,7 @@ _ROOMS = {
     "queries": ("Statistic",),
     "scenario": ("Scenario",),
     "inference": ("laws",),
-    "robustness": ("robustness",),
+    "wrong_priors": ("robustness",),
     "accuracy": ("Within",),
     "plan": ("Plan",),
     "release": ("Release", "Certificate"),

@@ -17,7 +17,7 @@ from pufferflow.plan import Bounds, Plan, Wanted, plan_of
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Sum, Variance
 from pufferflow.questions import Questions
 from pufferflow.reading import finite_number, shown
-from pufferflow.release import Account, Release
+from pufferflow.release import Account, Release, check_column, guarded
 from pufferflow.scenario import Scenario
 from pufferflow.secrets import Domain, Interval
 
@@ -39,8 +39,11 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
         raise Misuse(
             f"The scenario is of type {type(scenario).__name__}.", allowed="a pf.Scenario", instead="pf.Scenario(...)"
         )
-    scenario.check_frame(frame)
-    return Batch(Questions(frame.lazy(), scenario))
+    guarded(lambda: scenario.check_frame(frame))
+    questions = Questions(frame.lazy(), scenario)
+    for column, domain in questions.domains.items():
+        check_column(column, questions.schema[column], domain)
+    return Batch(questions)
 
 
 @final

@@ -9,10 +9,11 @@ import polars as pl
 
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import read_public
+from pufferflow.keys import read_keys
 from pufferflow.queries import Measure, Query
 from pufferflow.reading import shown
 from pufferflow.scenario import Scenario
-from pufferflow.secrets import Derived, Domain, Presence
+from pufferflow.secrets import Domain, Presence
 from pufferflow.secrets.domain import Label
 
 ASKED = "__pufferflow_asked"
@@ -52,12 +53,11 @@ class Questions:
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """The columns that can be asked about, with their domains."""
+        """The columns that can be asked about, with their domains: those that a prior speaks of may be missing."""
         secret = self.scenario.secret
         known = {name: domain for prior in self.scenario.priors for name, domain in prior.columns.items()}
-        if isinstance(secret, Derived):
-            known.pop(secret.name, None)
-        return known | ({secret.reads[0]: secret.reads[1]} if secret.reads is not None else {})
+        known |= {secret.reads[0]: secret.reads[1]} if secret.reads is not None else {}
+        return {name: domain for name, domain in known.items() if name in self.schema and name not in self.public}
 
     def missing(self, column: str) -> Label:
         """Return what null, NaN and unknown labels of a column are read as."""
@@ -228,34 +228,3 @@ def not_public(name: object, public: Sequence[str]) -> Misuse:
         allowed=f"public columns: {known}",
         instead=f"pf.Scenario(..., public=[{name!r}]) if everybody may know it",
     )
-
-
-def read_keys(given: object, by: Sequence[str], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Return the keys of an answer as a frame in the types of the grouping columns, in the order given."""
-    allowed = "values (of one column), tuples (of several), or a frame of the grouping columns; each key once"
-    instead = f"keys=[1, 2, 3], or a pl.DataFrame with the columns {', '.join(by)}"
-    wanted = {name: schema[name] for name in by}
-    try:
-        frame = _keys_frame(given, by)
-        frame = frame.select(pl.col(name).cast(wanted[name]) for name in by)
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
-        frame = None
-    if frame is None:
-        raise Misuse("The keys cannot be read as values of the grouping columns.", allowed=allowed, instead=instead)
-    if frame.height == 0 or frame.is_duplicated().any():
-        raise Misuse("There are no keys, or one is given twice.", allowed=allowed, instead=instead)
-    return frame
-
-
-def _keys_frame(given: object, by: Sequence[str]) -> pl.DataFrame:
-    if isinstance(given, pl.DataFrame):
-        return given.select(by)
-    if isinstance(given, pl.Series):
-        return pl.DataFrame({by[0]: given}) if len(by) == 1 else pl.DataFrame()
-    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
-        raise TypeError
-    values = list(cast(Any, given))
-    if len(by) == 1:
-        return pl.DataFrame({by[0]: pl.Series(values)})
-    columns = list(zip(*values, strict=True))
-    return pl.DataFrame({name: pl.Series(list(column)) for name, column in zip(by, columns, strict=True)})

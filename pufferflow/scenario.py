@@ -200,11 +200,12 @@ class Scenario:
                 allowed="a pl.Schema",
                 instead="scenario.check_frame(frame), or frame.collect_schema()",
             )
-        for column in (*self.sensitive, *self.public):
+        needed = (*([self.secret.reads[0]] if self.secret.reads is not None else []), *self.public)
+        for column in needed:
             if column not in schema:
                 raise Misuse(
                     f"The frame has no column {column!r}.",
-                    allowed=f"a frame with {_listed((*self.sensitive, *self.public))}",
+                    allowed=f"a frame with {_listed(needed)}",
                     instead=f"renaming a column: {_listed(tuple(schema)[:8])}",
                 )
         if self.secret.reads is not None:

@@ -16,7 +16,7 @@ from pufferflow.priors import Prior
 from pufferflow.queries import Pattern
 from pufferflow.questions import Questions
 from pufferflow.release.bars import Floats
-from pufferflow.release.collecting import collect
+from pufferflow.release.collecting import collect, guarded
 from pufferflow.release.reading import Tally, tally
 from pufferflow.secrets import Initial, Presence
 
@@ -38,7 +38,8 @@ class Facts:
         if not questions.sized:
             rows = np.zeros(1 if questions.keys is None else questions.keys.height, dtype=np.int64)
             return Tally(questions.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
-        return tally(questions.rows().select(questions.public), questions.by, questions.keys, [], self._collect)
+        frame = questions.rows().select(questions.public)
+        return guarded(lambda: tally(frame, questions.by, questions.keys, [], self._collect))
 
     @property
     def size(self) -> Floats | None:
@@ -62,8 +63,9 @@ class Facts:
             )
         if (ordered, period) not in self._patterns:
             frame, asked = self.questions.everybody()
-            self._patterns[ordered, period] = found(
-                frame, scenario, self.questions.by, asked, ordered=ordered, period=period, collect=self._collect
+            by = self.questions.by
+            self._patterns[ordered, period] = guarded(
+                lambda: found(frame, scenario, by, asked, ordered=ordered, period=period, collect=self._collect)
             )
         return self._patterns[ordered, period]
 

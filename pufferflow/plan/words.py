@@ -11,8 +11,8 @@ from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Re
 from pufferflow.plan.planned import Planned
 from pufferflow.questions import Questions
 from pufferflow.release.ready import unit_of
-from pufferflow.robustness import stretched
 from pufferflow.secrets import Presence
+from pufferflow.wrong_priors import stretched
 
 _RATIO = 0.1
 

@@ -1,6 +1,8 @@
 """Releasing: the only room that reads private rows."""
 
 from pufferflow.release.certificate import Certificate
+from pufferflow.release.cleaning import check_column
+from pufferflow.release.collecting import guarded
 from pufferflow.release.release import Account, Release, Reservation
 
-__all__ = ["Account", "Certificate", "Release", "Reservation"]
+__all__ = ["Account", "Certificate", "Release", "Reservation", "check_column", "guarded"]

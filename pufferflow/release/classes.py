@@ -96,6 +96,7 @@ class Ordered(Classes):
             places[numbers.is_null().to_numpy()] = missing
             return pl.Series(places)
 
+        search(pl.Series([], dtype=self.dtype))  # what Polars loads when first used, its threads would race for
         return self.clean.map_batches(search, return_dtype=CLASS(), is_elementwise=True)
 
 

@@ -6,17 +6,12 @@ make them fail. A number of a dtype that has no whole numbers of up to 64 bits i
 """
 
 import polars as pl
-import polars.selectors as cs
 
 from pufferflow.errors import Misuse
+from pufferflow.expressions import named
 from pufferflow.secrets.domain import Bins, Domain, Interval, Label
 
 WIDE = frozenset({pl.Int128, pl.UInt128}) if hasattr(pl, "UInt128") else frozenset({pl.Int128})
-
-
-def named(column: str) -> pl.Expr:
-    """Return the column of this very name, even if it looks like a pattern."""
-    return cs.by_name(column).as_expr()
 
 
 def labelled(domain: Domain) -> bool:

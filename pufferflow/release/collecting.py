@@ -4,19 +4,36 @@ An engine's messages can quote data, and a traceback keeps the error it came fro
 passed on but the name of its class.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import polars as pl
 
-from pufferflow.errors import SourceFailed
+from pufferflow.errors import PufferflowError, SourceFailed
 from pufferflow.progress import working
+
+T = TypeVar("T")
 
 
 def collect(frame: pl.LazyFrame, what: str = "reading rows") -> pl.DataFrame:
     """Run one streaming query."""
-    kind = ""
-    try:
+
+    def run() -> pl.DataFrame:
         with working(what):
             return frame.collect(engine="streaming")
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+
+    return guarded(run)
+
+
+def guarded(read: Callable[[], T]) -> T:
+    """Return what a reading gives; of what goes wrong in the engine nothing is told but the name of the error's class.
+
+    Errors of this library pass, and so does a person who stops the work.
+    """
+    kind = ""
+    try:
+        return read()
+    except (PufferflowError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of the engine is no Exception
         kind = type(error).__name__

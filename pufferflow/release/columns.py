@@ -68,7 +68,7 @@ class ByLine(Column):
 @final
 @dataclass(frozen=True, eq=False)
 class ByPlace(Column):
-    """Whole numbers clipped to the domain and added up: below 2^54 each only if the rows' sum is proven below 2^62."""
+    """Whole numbers below 2^29, clipped to the domain and added up: fewer than 2^32 rows stay below 2^61."""
 
     classes: Ordered
     steps: Whole

@@ -39,7 +39,8 @@ def bounded_rows() -> None:
 def weighted(counts: Whole | csr_array, steps: Whole) -> Whole:
     """Return counts @ steps, for counts ≥ 0 of shape (cells, classes) that sum to less than 2^32.
 
-    The result has 64 bits if the steps are small, else it holds Python's whole numbers.
+    Other counts may do as well, if whoever gives them proves that their products fit. The result has 64 bits if
+    the steps are small, else it holds Python's whole numbers.
 
     >>> weighted(np.array([[2**31, 1]]), np.array([[2**40], [1]]))
     array([[2361183241434822606849]], dtype=object)

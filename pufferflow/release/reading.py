@@ -15,9 +15,10 @@ import numpy.typing as npt
 import polars as pl
 
 from pufferflow.errors import Misuse
+from pufferflow.expressions import named
+from pufferflow.keys import plain
 from pufferflow.queries.measure import Measure
-from pufferflow.release.cells import places_of, plain, read_keys, runs_of
-from pufferflow.release.cleaning import named
+from pufferflow.release.cells import places_of, runs_of
 from pufferflow.release.columns import columns_of
 from pufferflow.release.exact import MOST_ROWS, bounded_rows
 from pufferflow.release.single import Pass
@@ -49,24 +50,24 @@ def tally(
 ) -> Tally:
     """Return the sums of all measures in every cell, in one pass.
 
-    With `keys` the cells are these, in this order: other keys of the data are left out, and a key that the data does
-    not have gets 0. Without, they are the keys of the data, ascending: nulls first, NaN last, categories by text.
+    With `keys` (as `read_keys` gives them) the cells are these, in this order: other keys of the data are left out, and
+    a key that the data does not have gets 0. Without, they are the keys of the data, ascending: nulls first, NaN last,
+    categories by text.
     """
     bounded_rows()
     schema = frame.collect_schema()
-    declared = None if keys is None else read_keys(keys, by, schema)
     once = Pass(by, columns_of(schema, measures), len(measures))
     query = once.query(frame)
     if not by:
         table = collect(query)
         return Tally(None, *once.read(table, np.zeros(len(table), dtype=np.intp), 1))
-    if declared is None:
+    if keys is None:
         table = collect(query.sort(plain(once.key_schema(schema))))
         cells = runs_of(once.keys(table))
         found = once.keys(table)[np.flatnonzero(np.diff(cells, prepend=-1))]
         return Tally(found, *once.read(table, cells, len(found)))
     table = collect(query)
-    return Tally(declared, *once.read(table, places_of(once.keys(table), declared), len(declared)))
+    return Tally(keys, *once.read(table, places_of(once.keys(table), keys), len(keys)))
 
 
 def at_most(frame: pl.LazyFrame, unit: str, rows: int, order_by: str | None) -> pl.LazyFrame:

@@ -14,7 +14,7 @@ import polars as pl
 
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.release.certificate import Certificate
-from pufferflow.release.collecting import collect
+from pufferflow.release.collecting import collect, guarded
 from pufferflow.release.drawn import drawn
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
@@ -145,7 +145,7 @@ def _read(ready: Ready) -> Tally:
     if isinstance(secret, Presence) and secret.rows is not None:
         frame = at_most(frame, secret.within, secret.rows, questions.scenario.order_by)
     measures = [measure for measure in questions.measures if measure is not None]
-    return tally(frame, questions.by, questions.keys, measures, collect)
+    return guarded(lambda: tally(frame, questions.by, questions.keys, measures, collect))
 
 
 def with_rng(ready: Ready, rng: np.random.Generator) -> Release:

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
-from pufferflow.release.cells import unsigned_zero
+from pufferflow.expressions import named
+from pufferflow.keys import unsigned_zero
 from pufferflow.release.classes import CLASS
-from pufferflow.release.cleaning import named
 from pufferflow.release.columns import ByClass, Column
 from pufferflow.release.exact import weighted
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pufferflow.errors import Misuse
 from pufferflow.expressions import read_values
+from pufferflow.keys import read_keys
 from pufferflow.queries.measure import Measure
 from pufferflow.release import single
 from pufferflow.release.reading import tally
@@ -42,6 +43,7 @@ SORTED = {
 
 
 def read(frame, by, keys=None):
+    keys = None if keys is None else read_keys(keys, by, frame.schema)
     return tally(frame.lazy(), by, keys, ASKED, lambda query: query.collect(engine="streaming"))
 
 

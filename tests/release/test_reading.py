@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pufferflow.errors import Misuse
 from pufferflow.expressions import indicators, read_values
+from pufferflow.keys import read_keys
 from pufferflow.queries.measure import Measure
 from pufferflow.release import columns
 from pufferflow.release.reading import tally
@@ -22,6 +23,7 @@ def collect(frame):
 def read(frame, by, keys, asked):
     """The tally of a frame, which takes one query and neither warns nor fails."""
     asks = []
+    keys = None if keys is None else read_keys(keys, by, frame.lazy().collect_schema())
     found = tally(frame.lazy(), by, keys, asked, lambda query: (asks.append(1), collect(query))[1])
     assert len(asks) == 1
     return found

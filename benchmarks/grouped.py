@@ -1,0 +1,66 @@
+"""A sum, and five queries, in 1,000 groups: as plain Polars does them, and as the product does.
+
+Run as a script it does one of them, so that a process of its own shows how much memory that takes.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+GROUPS = 1000
+_LEVEL = pl.col("level").clip(0, 3)
+
+
+def make(path: Path, rows: int) -> str:
+    """Write rows with a key and a level each, the same ones every time."""
+    rng = np.random.default_rng(1)
+    keys = rng.integers(0, GROUPS, rows, dtype=np.int32)
+    levels = rng.integers(0, 4, rows, dtype=np.int32)
+    pl.DataFrame({"key": keys, "level": levels}).write_parquet(path)
+    return str(path)
+
+
+def plain_sum(path: str) -> pl.DataFrame:
+    """Sum the clipped levels of each group."""
+    return pl.scan_parquet(path).group_by("key").agg(_LEVEL.sum()).collect(engine="streaming")
+
+
+def plain_five(path: str) -> pl.DataFrame:
+    """Work out sum, mean, count, variance and histogram of each group in one pass."""
+    asked = [
+        _LEVEL.sum().alias("sum"),
+        _LEVEL.mean().alias("mean"),
+        (_LEVEL >= 3).sum().alias("count"),
+        _LEVEL.var(ddof=0).alias("variance"),
+        *(_LEVEL.eq(level).sum().alias(f"histogram_{level}") for level in range(4)),
+    ]
+    return pl.scan_parquet(path).group_by("key").agg(asked).collect(engine="streaming")
+
+
+def private_sum(path: str) -> pl.DataFrame:
+    """Release the sum, from the scenario to the noisy numbers."""
+    return _protected(path).private_sum("level").release(epsilon=1.0).frame
+
+
+def private_five(path: str) -> pl.DataFrame:
+    """Release all five."""
+    batch = _protected(path).private_sum("level").private_mean("level").private_count(pl.col("level") >= 3)
+    return batch.private_variance("level").private_histogram("level").release(epsilon=1.0).frame
+
+
+def _protected(path: str):  # noqa: ANN202 - the product is imported only where it is measured
+    import pufferflow as pf
+
+    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["key"])
+    return pf.protect(pl.scan_parquet(path), scenario).group_by("key")
+
+
+WORKS: dict[str, Callable[[str], pl.DataFrame]] = {
+    work.__name__: work for work in (plain_sum, plain_five, private_sum, private_five)
+}
+
+if __name__ == "__main__":
+    WORKS[sys.argv[1]](sys.argv[2])
