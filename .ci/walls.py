@@ -14,6 +14,7 @@ from pathlib import Path
 ROOMS = [
     *(
         "errors",
+        "guarded",
         "rounding",
         "reading",
         "roots",

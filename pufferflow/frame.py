@@ -12,12 +12,13 @@ from pufferflow.calibration.asked import read_kind
 from pufferflow.errors import Misuse
 from pufferflow.expressions import Values, indicators, read_values
 from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.guarded import guarded
 from pufferflow.noise import Family
 from pufferflow.plan import Bounds, Plan, Wanted, plan_of
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Sum, Variance
 from pufferflow.questions import Questions
 from pufferflow.reading import finite_number, shown
-from pufferflow.release import Account, Release, check_column, guarded
+from pufferflow.release import Account, Release, check_column
 from pufferflow.scenario import Scenario
 from pufferflow.secrets import Domain, Interval
 

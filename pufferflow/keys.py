@@ -34,7 +34,7 @@ def read_keys(given: object, by: Sequence[str], schema: pl.Schema) -> pl.DataFra
 
 def _frame(given: object, by: Sequence[str]) -> pl.DataFrame:
     if isinstance(given, pl.DataFrame):
-        return given.select(by)
+        return given.select(named(name) for name in by)
     if isinstance(given, pl.Series):
         return pl.DataFrame({by[0]: given}) if len(by) == 1 else pl.DataFrame()
     if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):

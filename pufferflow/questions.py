@@ -1,6 +1,7 @@
 """What is asked of a frame, before anything is read: public filters and columns, groups, and queries."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast, final
@@ -8,16 +9,14 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions import read_public
+from pufferflow.expressions import named, read_public
+from pufferflow.guarded import guarded
 from pufferflow.keys import read_keys
 from pufferflow.queries import Measure, Query
 from pufferflow.reading import shown
 from pufferflow.scenario import Scenario
 from pufferflow.secrets import Domain, Presence
 from pufferflow.secrets.domain import Label
-
-ASKED = "__pufferflow_asked"
-"""The column that tells, among all rows, those that passed the filters and have one of the keys."""
 
 
 @final
@@ -39,7 +38,7 @@ class Questions:
     @cached_property
     def schema(self) -> pl.Schema:
         """The columns of the frame, with the derived ones; no row is read."""
-        return replace(self, filters=()).rows().collect_schema()
+        return guarded(replace(self, filters=()).rows().collect_schema)
 
     @property
     def public(self) -> tuple[str, ...]:
@@ -65,6 +64,13 @@ class Questions:
         if secret.reads is not None and secret.reads[0] == column:
             return cast(Any, secret).missing
         return self.domains[column].points[0]
+
+    @property
+    def points(self) -> int:
+        """How many values the column that is asked about can have; 1 if only rows are counted, and none is declared."""
+        domains = self.domains
+        known = self.column if self.column is not None else next(iter(domains), None)
+        return 1 if known is None else len(domains[known].points)
 
     @property
     def column(self) -> str | None:
@@ -148,8 +154,9 @@ class Questions:
 
     def asking(self, query: Query) -> "Questions":
         """Return the questions with one more."""
+        ends = {f"{name}_{end}" for name in (*self.outputs, *query.outputs) for end in ("low", "high")}
         taken = {*self.outputs, *self.by}
-        for name in query.outputs:
+        for name in (*query.outputs, *(ends & set(self.by))):
             if name in taken:
                 raise Misuse(
                     f"The answer would have two columns {name!r}.",
@@ -176,13 +183,11 @@ class Questions:
 
     def _type(self, expression: pl.Expr) -> pl.DataType:
         """Return the type of a public expression, so that one that does not fit its columns is found at once."""
-        kind = ""
-        try:
-            return self.rows().select(expression.alias("it")).collect_schema()["it"]
-        except pl.exceptions.PolarsError as error:
-            kind = type(error).__name__
+        rows = replace(self, filters=()).rows()
+        with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
+            return rows.select(expression.alias("it")).collect_schema()["it"]
         raise Misuse(
-            f"A public expression does not fit its columns: Polars says {kind}.",
+            "A public expression does not fit the types of its columns.",
             allowed="an expression that can be worked out of the types of its columns",
             instead='pl.col("hour").dt.truncate("1d").alias("day")',
         )
@@ -203,21 +208,35 @@ class Questions:
 
     def everybody(self) -> tuple[pl.LazyFrame, str | None]:
         """Return the public columns of all rows, and the name of the one that tells which rows are asked about."""
-        frame = self.frame.select(self.scenario.public)
+        public = [named(name) for name in self.scenario.public]
+        frame = self.frame.select(public) if public else self._rows_alone()
         for _, expression in self.derived:
             frame = frame.with_columns(expression)
         if not self.filters and self.keys is None:
             return frame, None
+        asked, known = self._unused("asked"), self._unused("known")
         passed = pl.lit(value=True)
         for predicate in self.filters:
             passed &= predicate.fill_null(value=False)
-        frame = frame.with_columns(passed.alias(ASKED))
+        frame = frame.with_columns(passed.alias(asked))
         if self.keys is not None:
-            known = "__pufferflow_key"
             keys = self.keys.lazy().with_columns(pl.lit(value=True).alias(known))
-            frame = frame.join(keys, on=list(self.by), how="left", nulls_equal=True)
-            frame = frame.with_columns((pl.col(ASKED) & pl.col(known).fill_null(value=False)).alias(ASKED)).drop(known)
-        return frame, ASKED
+            on = [named(name) for name in self.by]
+            frame = frame.join(keys, on=on, how="left", nulls_equal=True)
+            frame = frame.with_columns((pl.col(asked) & pl.col(known).fill_null(value=False)).alias(asked)).drop(known)
+        return frame, asked
+
+    def _rows_alone(self) -> pl.LazyFrame:
+        """Return as many rows as there are, with a number each: a choice of no columns would have no rows either."""
+        place = self._unused("row")
+        return self.frame.with_row_index(place).select(named(place))
+
+    def _unused(self, stem: str) -> str:
+        """Return a name that no column has."""
+        name = f"__{stem}"
+        while name in self.schema:
+            name = f"_{name}"
+        return name
 
 
 def not_public(name: object, public: Sequence[str]) -> Misuse:

@@ -18,7 +18,7 @@ from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
 from pufferflow.priors.prior import wrong_secret
 from pufferflow.priors.steps import read_step, step_in_words
 from pufferflow.reading import finite_number, shown
-from pufferflow.secrets import AnySecret, Presence, read_name, restored_secret
+from pufferflow.secrets import AnySecret, Derived, Presence, read_name, restored_secret
 
 VERSION = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -109,13 +109,35 @@ class Scenario:
                 allowed="the column that puts the rows in order",
                 instead='order_by="hour", step="1h"',
             )
-        for column in self.sensitive:
+        self._one_domain_each()
+        free = any(isinstance(prior, AnyCorrelation) for prior in self.priors)
+        if free and isinstance(self.secret, Presence) and self.within != (self.secret.within,):
+            raise Misuse(
+                f"Rows hang together within {_listed(self.within)}, and the secret is whether the rows of one "
+                f"{self.secret.within!r} are there.",
+                allowed=f"pf.AnyCorrelation() with within={self.secret.within!r}, or pf.Independent()",
+                instead=f"pf.Presence({self.within[0]!r}, ...), which hides all that hangs together",
+            )
+        hidden = [self.secret.name] if isinstance(self.secret, Derived) else []
+        for column in (*self.sensitive, *hidden):
             if column in self.public:
                 raise Misuse(
                     f"The column {column!r} is both secret and public.",
                     allowed="public columns that are not hidden",
                     instead=f"public without {column!r}",
                 )
+
+    def _one_domain_each(self) -> None:
+        """Refuse priors that know different values of one column: a sum would mean different things to them."""
+        known = {} if self.secret.reads is None else dict([self.secret.reads])
+        for prior in self.priors:
+            for column, domain in prior.columns.items():
+                if known.setdefault(column, domain).points != domain.points and column != _read(self.secret):
+                    raise Misuse(
+                        f"Two priors know different values of the column {column!r}.",
+                        allowed="priors with the same values of each column; a probability may be 0 or nearly so",
+                        instead=f"a secret or priors that list all values of {column!r}",
+                    )
 
     @property
     def sensitive(self) -> tuple[str, ...]:
@@ -206,7 +228,7 @@ class Scenario:
                 raise Misuse(
                     f"The frame has no column {column!r}.",
                     allowed=f"a frame with {_listed(needed)}",
-                    instead=f"renaming a column: {_listed(tuple(schema)[:8])}",
+                    instead=f'frame.rename({{"…": "{column[:40]}"}}); a CSV file may need has_header=False',
                 )
         if self.secret.reads is not None:
             column, domain = self.secret.reads
@@ -273,6 +295,10 @@ class Scenario:
         """Show what is hidden and from whom, in one line."""
         priors = ", ".join(type(prior).__name__ for prior in self.priors)
         return f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>"
+
+
+def _read(secret: AnySecret) -> str | None:
+    return None if secret.reads is None else secret.reads[0]
 
 
 def _names(given: object, what: str) -> tuple[str, ...]:

@@ -9,5 +9,6 @@ from pufferflow.inference import transfer as transfer
 from pufferflow.inference.implied import asked, implied
 from pufferflow.inference.laws import laws
 from pufferflow.inference.pattern import of_pattern
+from pufferflow.inference.shorter import Shorter
 
-__all__ = ["asked", "implied", "laws", "of_pattern"]
+__all__ = ["Shorter", "asked", "implied", "laws", "of_pattern"]

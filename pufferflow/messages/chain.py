@@ -187,12 +187,20 @@ def _of_two(first: float, second: float, up: float, down: float) -> tuple[float,
     """
     if max(up, down) > _MODERATE:
         return None
-    logs = [
-        math.log1p((first - second) * grown / (1 + second * grown)) for grown in (math.expm1(up), math.expm1(-down))
-    ]
+    logs = [_log_ratio(first, second, end) for end in (up, -down)]
     pad = 8 * SAME * min(max(up, down), 1.0)
     widest = max(up, down)
     return min(max(logs) + pad, widest) if max(logs) > 0 else pad, min(max(-min(logs), 0.0) + pad, widest)
+
+
+def _log_ratio(first: float, second: float, end: float) -> float:
+    """Return log((1 − p + p·e^end)/(1 − q + q·e^end)); near 0 it is as precise as its size, and so it is far below."""
+    grown = math.expm1(end)
+    ratio = (first - second) * grown / (1 + second * grown)
+    if ratio > -0.5:
+        return math.log1p(ratio)
+    above, below = ((1 - share) + share * math.exp(end) for share in (first, second))  # sums without cancelling
+    return math.log(above) - math.log(below) if above > 0 else -math.inf
 
 
 class _Kept:

@@ -6,6 +6,8 @@ from typing import Self, final
 
 import polars as pl
 
+from pufferflow.patterns.unsorted import unsorted
+
 
 @final
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Columns:
         schema = public.collect_schema()
         groups = _keys("within", within, schema)
         cells = _keys("cell", apart, schema)
-        filtered = {} if asked is None else {"asked": pl.col(asked).fill_null(value=False)}
-        order = {} if order_by is None else {"position": pl.col(order_by)}
+        filtered = {} if asked is None else {"asked": unsorted(asked).fill_null(value=False)}
+        order = {} if order_by is None else {"position": unsorted(order_by)}
         chosen = {**groups, **cells, **filtered, **order}
         rows = public.select(**chosen) if chosen else public  # of no columns there would be no rows to count
         return cls(rows, [*groups], [*cells], asked is None)
@@ -85,8 +87,8 @@ def _keys(what: str, names: Sequence[str], schema: Mapping[str, pl.DataType]) ->
     keys: dict[str, pl.Expr] = {}
     for place, name in enumerate(names):
         if schema[name].is_float():
-            keys[f"{what} {place} is NaN"] = pl.col(name).is_nan()
-        keys[f"{what} {place}"] = pl.col(name).fill_nan(None) if schema[name].is_float() else pl.col(name)
+            keys[f"{what} {place} is NaN"] = unsorted(name).is_nan()
+        keys[f"{what} {place}"] = unsorted(name).fill_nan(None) if schema[name].is_float() else unsorted(name)
     return keys
 
 

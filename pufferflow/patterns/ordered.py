@@ -6,6 +6,7 @@ One query brings the public columns; the rest is done in whole numbers, all grou
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pufferflow.errors import Misuse
@@ -15,6 +16,8 @@ from pufferflow.patterns.groups import Groups, groups_of
 from pufferflow.patterns.patterns import MOST, Collect, Patterns
 from pufferflow.queries.pattern import Pattern
 from pufferflow.scenario import Scenario
+
+Floats = npt.NDArray[np.float64]
 
 LONGEST = 2 * 10**6
 """A pattern that covers others may have so many steps."""
@@ -44,18 +47,31 @@ def in_order(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what 
     start = normal.places.start if period is None else None
     found = alike(Runs(normal.bounds, [normal.places.values, normal.cells]), MOST)
     if found is None:
-        return Patterns((_cover(normal, start),), normal.number)
-    return Patterns(tuple(_pattern(normal, group, times, start) for group, times in found), normal.number)
+        return Patterns((_cover(normal, start, scenario),), normal.number)
+    distinct = [_pattern(normal, group, times, start, scenario) for group, times in found]
+    return Patterns(tuple(distinct), normal.number)
 
 
-def _pattern(groups: Groups, group: int, times: int, start: float | None) -> Pattern:
+def _pattern(groups: Groups, group: int, times: int, start: float | None, scenario: Scenario) -> Pattern:
     """Return what groups like this one look like; where a start does not matter it is their first row."""
     rows = slice(groups.bounds[group], groups.bounds[group + 1])
-    cells, positions = groups.cells[rows].copy(), groups.places.positions(groups.places.values[rows])
+    cells = groups.cells[rows].copy()
+    positions = _told_apart(groups.places.positions(groups.places.values[rows]), scenario)
     return Pattern(cells, np.ones_like(cells), positions, float(positions[0]) if start is None else start, times)
 
 
-def _cover(groups: Groups, start: float | None) -> Pattern:
+def _told_apart(positions: Floats, scenario: Scenario) -> Floats:
+    """Return the positions of rows; refuse those that are too near to each other, so far from 0, to differ as floats."""
+    if bool((np.diff(positions) <= 0).any()):
+        raise Misuse(
+            f"The column {scenario.order_by!r} has rows whose positions are one number: they are too far from 0.",
+            allowed="positions that differ as floats, counted in steps",
+            instead="a longer step, or a start that is nearer",
+        )
+    return positions
+
+
+def _cover(groups: Groups, start: float | None, scenario: Scenario) -> Pattern:
     """Return a pattern with a row wherever a group may have one, all in one cell; a start of the groups is its own."""
     places = groups.places
     if places.whole:
@@ -71,6 +87,6 @@ def _cover(groups: Groups, start: float | None) -> Pattern:
             allowed=f"groups that look alike but for {MOST} kinds, or whose rows are not that far apart",
             instead="a longer step, a filter by time, or a prior without order such as pf.AnyCorrelation()",
         )
-    positions = places.positions(values)
+    positions = _told_apart(places.positions(values), scenario)
     first = float(positions[0]) if start is None else start
     return Pattern(np.zeros(size, np.int64), np.ones(size, np.int64), positions, first, groups.number, covers=True)

@@ -15,6 +15,8 @@ from pufferflow.priors.counting import Clock, count_steps
 from pufferflow.scenario import Scenario
 
 _NEAR = 1e-6
+_WIDEST = 2**62
+"""Places that lie so far apart in ticks still have differences of 64 bits after a shift by a period below that."""
 
 
 class Places(NamedTuple):
@@ -44,6 +46,13 @@ def places_of(moments: pl.Series, scenario: Scenario) -> Places:
             instead=f"frame.filter(pl.col({scenario.order_by!r}).is_not_null())",
         )
     found, start = ticks.to_numpy(), scenario.start_position
+    least, greatest = int(found.min()), int(found.max())
+    if greatest - least > _WIDEST or min(least, -greatest) - clock.ticks <= -_WIDEST * 2:
+        raise Misuse(
+            f"The column {scenario.order_by!r} has rows that are more than 2^62 apart, or too far from 0.",
+            allowed="positions whose differences fit into 64 bits",
+            instead="a filter that leaves out what is no position",
+        )
     late = (found + clock.forgiven) % clock.ticks
     if late.max() - late.min() <= 2 * clock.forgiven:
         return Places((found - late + clock.forgiven) // clock.ticks, 1, _from(start, int(late[0]), clock))

@@ -29,9 +29,10 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     if not isinstance(shares, Mapping) or set(shares) != set(names):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Misuse("shares does not name each query once.", allowed=allowed, instead=instead)
     read = np.array([finite_number(shares[name], "a share", allowed=allowed, instead=instead) for name in names])
-    if not (read > 0).all() or read.max() > 1e6 * read.min():
+    if not (read > 0).all() or read.min() / read.max() < 1e-6:
         raise Misuse("A share is not above 0, or a millionth of another.", allowed=allowed, instead=instead)
-    return read / read.sum()
+    of_most = read / read.max()  # the sum of very large numbers would be infinite
+    return of_most / of_most.sum()
 
 
 def balanced(places: Sequence[Sequence[int]], tables: Floats, shares: Floats, norm: float) -> Floats:

@@ -1,5 +1,7 @@
 """What a plan learns from public columns, each when something first asks for it: patterns, keys, sizes of cells."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import final
 
@@ -9,14 +11,16 @@ import polars as pl
 from pufferflow.bounds import Laws
 from pufferflow.bounds.laws import Together
 from pufferflow.errors import Misuse
-from pufferflow.inference import of_pattern
+from pufferflow.expressions import named
+from pufferflow.guarded import guarded
+from pufferflow.inference import Shorter, of_pattern
 from pufferflow.patterns import Patterns, found
 from pufferflow.plan.tables import Tables
 from pufferflow.priors import Prior
 from pufferflow.queries import Pattern
 from pufferflow.questions import Questions
 from pufferflow.release.bars import Floats
-from pufferflow.release.collecting import collect, guarded
+from pufferflow.release.collecting import collect
 from pufferflow.release.reading import Tally, tally
 from pufferflow.secrets import Initial, Presence
 
@@ -38,7 +42,7 @@ class Facts:
         if not questions.sized:
             rows = np.zeros(1 if questions.keys is None else questions.keys.height, dtype=np.int64)
             return Tally(questions.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
-        frame = questions.rows().select(questions.public)
+        frame = questions.rows().select(named(name) for name in questions.public)
         return guarded(lambda: tally(frame, questions.by, questions.keys, [], self._collect))
 
     @property
@@ -69,24 +73,30 @@ class Facts:
             )
         return self._patterns[ordered, period]
 
-    def laws(self, tables: list[Tables], weights: Floats) -> Laws:
-        """Return the laws of the weighted sums under all priors and patterns.
+    def laws(self, ways: Sequence[Sequence[Tables]], weights: Floats) -> Laws:
+        """Return the laws of the weighted sums under all priors and patterns, by the shortest of each prior's ways.
 
         If no row is asked about at all, noise is made for one row: empty answers are as noisy as others.
         """
-        scenario = self.questions.scenario
-        column = self.questions.column
-        keys = self.questions.keys
-        cells = 1 if not self.questions.by else None if keys is None else keys.height
         pieces: list[Laws] = []
-        for one in tables:
-            scaled = one.values * weights[:, None]  # exact: whole steps times short binary fractions
-            rounding = None if one.rounding is None else one.rounding * weights
-            pieces += [
-                of_pattern(one.prior, scenario.secret, pattern, scaled, column, rounding, cells=cells)
-                for pattern in self.patterns(one.prior).distinct or (ONE_ROW,)
-            ]
+        for of_prior in ways:
+            patterns = self.patterns(of_prior[0].prior).distinct or (ONE_ROW,)
+            for pattern in patterns:
+                found = [self._of_pattern(one, pattern, weights) for one in of_prior]
+                pieces.append(found[0] if len(found) == 1 else Shorter(found))
         return Together(pieces)
+
+    def _of_pattern(self, one: Tables, pattern: Pattern, weights: Floats) -> Laws:
+        if one.apart:
+            pattern = replace(pattern, covers=True)  # which adds up movements of either sign
+        values = one.values
+        if not isinstance(one.secret, Presence):
+            values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
+        scaled = values * weights[:, None]  # exact: whole steps times short binary fractions
+        rounding = None if one.rounding is None else one.rounding * weights
+        keys, column = self.questions.keys, self.questions.column
+        cells = 1 if not self.questions.by else None if keys is None else keys.height
+        return of_pattern(one.prior, one.secret, pattern, scaled, column, rounding, cells=cells)
 
     def _collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
         return collect(frame, "reading public columns")

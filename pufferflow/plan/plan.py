@@ -20,7 +20,7 @@ from pufferflow.questions import Questions
 from pufferflow.release.certificate import Asked, Certificate, Noised
 from pufferflow.release.drawn import grid_below
 from pufferflow.release.ready import Ready, unit_of
-from pufferflow.release.release import Account, Release, released
+from pufferflow.release.release import Account, Release, released, written
 from pufferflow.secrets import Presence
 
 COMPOSITION = "one vector of sums, joint (M23)"
@@ -102,8 +102,8 @@ class Plan:
         """Write a page for people, one HTML file that needs nothing else."""
         from pufferflow.report import plan_page
 
-        place = Path(path)
-        place.write_text(plan_page(self.explain(), self.summary(), self.compare()), encoding="utf-8")
+        place, page = Path(path), plan_page(self.explain(), self.summary(), self.compare())
+        written(lambda: place.write_text(page, encoding="utf-8"), place)
         return place
 
     @cached_property

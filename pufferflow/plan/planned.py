@@ -11,14 +11,14 @@ from pufferflow.accuracy import Within
 from pufferflow.bounds import Laws
 from pufferflow.calibration import Calibration, calibrate, loss
 from pufferflow.calibration.asked import read_family
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Gaussian, Laplace, Noise
 from pufferflow.plan.balance import balanced, read_shares
 from pufferflow.plan.facts import Facts
-from pufferflow.plan.tables import Tables, tables_of
+from pufferflow.plan.tables import Tables, free_tables, known_values, tables_of
 from pufferflow.plan.wanted import Wanted
-from pufferflow.priors import AnyCorrelation
+from pufferflow.priors import Simulator
 from pufferflow.progress import working
 from pufferflow.questions import Questions
 from pufferflow.release.bars import Floats, half_width
@@ -36,7 +36,9 @@ class Planned:
     """The sums of a batch in units of their own (`weights`), and one noise for all, calibrated for a promise."""
 
     facts: Facts
-    tables: list[Tables]
+    values: Floats
+    """The functions of all sums at the points of the domain."""
+    ways: list[list[Tables]]
     weights: Floats
     family: Family
     calibration: Calibration
@@ -49,13 +51,13 @@ class Planned:
     @cached_property
     def laws(self) -> Laws:
         """The laws of the weighted sums."""
-        return self.facts.laws(self.tables, self.weights)
+        return self.facts.laws(self.ways, self.weights)
 
     @cached_property
     def group_laws(self) -> Laws:
         """The laws if the rows of a group may have anything to do with each other: group privacy."""
-        secret = self.questions.scenario.secret
-        return self.facts.laws([tables_of(AnyCorrelation(), secret, self.questions.measures)], self.weights)
+        secret, column = self.questions.scenario.secret, self.questions.column
+        return self.facts.laws([[free_tables(secret, column, self.values)]], self.weights)
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
@@ -74,20 +76,27 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
     questions = facts.questions
     if not questions.queries:
         raise Misuse("Nothing is asked.", allowed="a batch with one or more queries", instead='.private_sum("level")')
+    if any(isinstance(prior, Simulator) for prior in questions.scenario.priors):
+        raise Refused(
+            "A simulator draws answers of one statistic, and nobody can check that they are those of this batch.",
+            allowed="other priors in a batch",
+            instead="pf.calibrate(pf.laws(scenario, statistic), promise), for one statistic",
+        )
     shares = read_shares(wanted.shares, questions.queries)
     secret = questions.scenario.secret
-    tables = [tables_of(prior, secret, questions.measures) for prior in questions.scenario.priors]
+    values = known_values(questions.measures, questions.points)
+    ways = [tables_of(prior, secret, questions.measures, values) for prior in questions.scenario.priors]
     found: list[Planned] = []
     refused: list[Refused] = []
     with working("planning"):
         for family in _families(wanted):
-            weights = _weights(questions, tables, shares, family(1.0).norm)
+            weights = _weights(questions, values, shares, family(1.0).norm)
             try:
-                found.append(
-                    Planned(facts, tables, weights, family, _calibrated(facts, tables, weights, family, wanted))
-                )
+                calibration = _calibrated(facts, ways, weights, family, wanted)
             except Refused as refusal:
                 refused.append(refusal)
+            else:
+                found.append(Planned(facts, values, ways, weights, family, calibration))
     if not found:
         raise refused[0]
     return min(found, key=_error if wanted.accuracy is None else lambda one: _epsilon(one.calibration.guarantee))
@@ -106,14 +115,19 @@ def _families(wanted: Wanted) -> list[Family]:
     return [read_family(wanted.noise, wanted.example)]
 
 
-def _weights(questions: Questions, tables: list[Tables], shares: Floats, norm: float) -> Floats:
-    absent = isinstance(questions.scenario.secret, Presence)
-    values = [np.pad(one.values, ((0, 0), (0, 1))) if absent else one.values for one in tables]
-    return balanced(questions.places, max(values, key=_extent), shares, norm)
+def _weights(questions: Questions, values: Floats, shares: Floats, norm: float) -> Floats:
+    """Return the weights; a sum that a row can move always has one, or it would be published without noise."""
+    if isinstance(questions.scenario.secret, Presence):
+        values = np.pad(values, ((0, 0), (0, 1)))  # a row that is not there adds nothing
+    weights = balanced(questions.places, values, shares, norm)
+    moved = values.max(axis=1) > values.min(axis=1)
+    if not (np.isfinite(weights).all() and (weights[moved] > 0).all()):
+        raise InternalError("A sum that rows move has no weight.", instead="reporting it, with the shares")
+    return weights
 
 
-def _calibrated(facts: Facts, tables: list[Tables], weights: Floats, family: Family, wanted: Wanted) -> Calibration:
-    laws, bound = facts.laws(tables, weights), wanted.bound
+def _calibrated(facts: Facts, ways: list[list[Tables]], weights: Floats, family: Family, wanted: Wanted) -> Calibration:
+    laws, bound = facts.laws(ways, weights), wanted.bound
     if wanted.accuracy is None:
         return calibrate(laws, wanted.example, family, bound)
     scale, kind = widest(facts, weights, family, wanted.accuracy), wanted.kind
@@ -145,21 +159,17 @@ def widest(facts: Facts, weights: Floats, family: Family, accuracy: Within) -> f
         for place in places:
             if weights[place] > 0:
                 noise = family(float(unit_of(questions.measures[place])) / weights[place])
-                half = float(half_width(query, noise, facts.size, accuracy.confidence).max())
-                scales.append(accuracy.error / half)
+                half = half_width(query, noise, facts.size, accuracy.confidence).max(initial=0.0)
+                scales += [accuracy.error / float(half)] if half else []
     if not scales:
         raise Refused("No row moves an answer: there is nothing to hide.", allowed="answers that depend on values")
     return min(scales) * (1 - 8 * UNIT)
 
 
-def _extent(values: Floats) -> float:
-    return float((values.max(axis=1) - values.min(axis=1)).sum())
-
-
 def _error(one: Planned) -> float:
     """Return the sum over all noisy sums of expected error over what one row can add."""
     weights = one.weights[one.weights > 0]
-    ranges = one.tables[0].values.max(axis=1) - one.tables[0].values.min(axis=1)
+    ranges = one.values.max(axis=1) - one.values.min(axis=1)
     own = np.maximum(ranges[one.weights > 0], 1e-300)
     return float((one.calibration.noise.expected_error / weights / own).sum()) if len(weights) else 0.0
 

@@ -1,5 +1,6 @@
 """What the sums of a batch look like to a prior: a number at every point of the domain, in whole steps."""
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple, cast
@@ -7,57 +8,130 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from pufferflow.expressions import Lined, Tabled
+from pufferflow.plan.corners import corners
 from pufferflow.priors import AnyCorrelation, Prior
 from pufferflow.queries import Measure
 from pufferflow.release.bars import Floats
-from pufferflow.secrets import AnySecret, Interval, Presence, Secret
+from pufferflow.secrets import AnySecret, Closer, Interval, Presence, Secret
+from pufferflow.secrets.secret import ValueSecret
 
 NO_SLOPE = (
-    "a count on an interval jumps, so a small movement of a value may change it: rows were taken to move in any way"
+    "what jumps on an interval has no slope, so rows of a group were taken to move in any way; a batch without counts, "
+    "histograms and quantiles, or pf.Bins as the domain, says more"
 )
 
 
 class Tables(NamedTuple):
-    """The functions of the sums at the points of the domain, for a prior, and what rounding to steps adds to them."""
+    """The functions of all sums at points of a domain, for a prior and a secret whose values are these points."""
 
     prior: Prior
+    secret: AnySecret
     values: Floats
-    rounding: Floats | None
+    rounding: Floats | None = None
     note: str = ""
+    apart: bool = False
+    """Whether rows that move together may move a sum in opposite directions, as φ that rises and falls does."""
 
 
-def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None]) -> Tables:
-    """Return the functions of all sums; on an interval as linear functions that move at least as far.
-
-    There a function that is not linear is replaced by one with the same range, if only its range matters, or by one
-    that has everywhere its steepest slope. One that jumps has no slope: then rows may move in any way (M7).
-    """
+def known_values(measures: Sequence[Measure | None], points: int) -> Floats:
+    """Return the functions of all sums at the points of a finite domain, or at the corners on an interval."""
     known = [measure.values for measure in measures if measure is not None]
-    if not any(isinstance(values, Lined) for values in known):
-        points = max((len(cast(Tabled, values).steps) for values in known), default=1)
-        rows = [np.ones(points) if m is None else np.array(cast(Tabled, m.values).steps, float) for m in measures]
-        return Tables(prior, np.stack(rows), None)
-    by_range = isinstance(prior, AnyCorrelation) or isinstance(secret, Presence) or _all_alone(prior, secret)
-    rounding = np.array([0.0 if measure is None else 1.0 for measure in measures])
-    lined = [measure and cast(Lined, measure.values) for measure in measures]
-    if by_range or all(one is None or one.affine for one in lined):
-        ends = [(1, 1) if one is None else (one.low, one.high) for one in lined]
-        return Tables(prior, np.array(ends, float), rounding)
-    if all(one is None or one.slope is not None for one in lined):
-        ends = [(1.0, 1.0) if one is None else (0.0, _rise(one)) for one in lined]
-        return Tables(prior, np.array(ends, float), rounding)
-    ends = [(1, 1) if one is None else (one.low, one.high) for one in lined]
-    return Tables(AnyCorrelation(), np.array(ends, float), None, NO_SLOPE)
+    if any(isinstance(values, Lined) for values in known):
+        return corners([measure and cast(Lined, measure.values) for measure in measures])
+    rows = [np.ones(points) if one is None else np.array(cast(Tabled, one.values).steps, float) for one in measures]
+    return np.stack(rows)
 
 
-def _all_alone(prior: Prior, secret: AnySecret) -> bool:
-    """Say whether one row moves alone and between any two of its values: then only ranges matter."""
-    return prior.alone and isinstance(secret, Secret) and secret.pairs == "all"
+def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None], values: Floats) -> list[Tables]:
+    """Return ways to see all sums, each of which moves at least as far as they do: the shortest movement counts.
+
+    `values` are what `known_values` returns. On an interval a row may move between any two corners. If it moves less
+    than from end to end (because pairs are close, or because it moves along with another row), functions are replaced
+    by linear ones that have everywhere their steepest slope.
+    """
+    lined = [measure and cast(Lined, measure.values) for measure in measures if _is_lined(measure) or measure is None]
+    if not any(lined):
+        return [Tables(prior, secret, values)]
+    found: list[Tables] = []
+    smooth = all(one is None or one.slope is not None for one in lined)
+    if prior.alone and isinstance(secret, ValueSecret):
+        found.append(Tables(prior, _of_corners(secret, values), values))
+        found.append(Tables(prior, Secret(secret.column, [0, 1]), _moves(lined, secret)))
+        return found
+    if smooth and not isinstance(prior, AnyCorrelation) and not isinstance(secret, Presence):
+        rounding = np.array([0.0 if one is None else 1.0 for one in lined])
+        found.append(Tables(prior, secret, _steepest(lined), rounding, apart=not all(map(_monotone, lined))))
+    note = "" if found or isinstance(prior, AnyCorrelation) or isinstance(secret, Presence) else NO_SLOPE
+    stand_in = prior if isinstance(secret, Presence) else AnyCorrelation()
+    apart = any(one.apart for one in found)
+    found.append(Tables(stand_in, _of_corners(secret, values), values, note=note, apart=apart))
+    return found
 
 
-def _rise(one: Lined) -> float:
-    """Return how far the steepest linear function goes over the interval, in whole steps, rounded up."""
-    domain = cast(Interval, one.domain)
+def free_tables(secret: AnySecret, column: str | None, values: Floats) -> Tables:
+    """Return the functions for somebody who knows nothing of how rows hang together: group privacy."""
+    if isinstance(secret, Presence):
+        return Tables(AnyCorrelation(), _of_corners(secret, values), values)
+    return Tables(AnyCorrelation(), Secret(column or "value", list(range(max(values.shape[1], 2)))), _two(values))
+
+
+def _monotone(one: Lined | None) -> bool:
+    if one is None or one.affine:
+        return True
+    slopes = [line.slope for line in one.pieces.lines]
+    return not one.square and (all(slope >= 0 for slope in slopes) or all(slope <= 0 for slope in slopes))
+
+
+def _is_lined(measure: Measure | None) -> bool:
+    return measure is not None and isinstance(measure.values, Lined)
+
+
+def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
+    """Return the secret whose values are the corners, any two of which must look alike."""
+    points = list(range(max(values.shape[1], 2)))
+    if isinstance(secret, Presence):
+        named = (secret.column, points) if secret.column is not None else (None, None)
+        return Presence(secret.within, *named, rows=secret.rows)
+    column = cast(ValueSecret, secret).column
+    return Secret(column, points)
+
+
+def _two(values: Floats) -> Floats:
+    """Return functions at two points at least."""
+    return values if values.shape[1] > 1 else np.repeat(values, 2, axis=1)
+
+
+def _moves(lined: Sequence[Lined | None], secret: ValueSecret) -> Floats:
+    """Return functions at two points as far apart as one row alone moves each sum between two paired values."""
+    distance = _distance(secret)
+    rows = [(0, 0) if one is None else (0, _move(one, distance)) for one in lined]
+    return np.array(rows, dtype=np.float64)
+
+
+def _move(one: Lined, distance: Fraction) -> int:
+    most = one.high - one.low
+    return most if one.slope is None else min(most, math.ceil(one.slope * distance) + 1)
+
+
+def _distance(secret: ValueSecret) -> Fraction:
+    """Return how far apart two paired values can be."""
+    domain, rule = cast(Interval, secret.domain), secret.pairs
+    width = Fraction(domain.high) - Fraction(domain.low)
+    if isinstance(rule, Closer):
+        return min(width, Fraction(rule.distance))
+    if isinstance(rule, str):
+        return width
+    return max(abs(Fraction(cast(float, a)) - Fraction(cast(float, b))) for a, b in rule)
+
+
+def _steepest(lined: Sequence[Lined | None]) -> Floats:
+    """Return the ends of linear functions with the steepest slope of each."""
+    return np.array([(1.0, 1.0) if one is None else _ends(one) for one in lined])
+
+
+def _ends(one: Lined) -> tuple[float, float]:
     if one.affine:
-        return float(one.high - one.low)
-    return float(-(-cast(Fraction, one.slope) * (Fraction(domain.high) - Fraction(domain.low)) // 1))
+        return float(one.low), float(one.high)
+    domain = cast(Interval, one.domain)
+    width = Fraction(domain.high) - Fraction(domain.low)
+    return 0.0, float(math.ceil(cast(Fraction, one.slope) * width))

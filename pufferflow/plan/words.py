@@ -97,7 +97,7 @@ def assumptions(plan: Planned) -> list[str]:
         found.append(f"one {scenario.secret.within} has all of its rows under one value of that column")
     else:
         found.append(f"everybody may know {_listed(questions.scenario.public) or 'no column'} and which rows there are")
-    found += dict.fromkeys(one.note for one in plan.tables if one.note)
+    found += dict.fromkeys(one.note for way in plan.ways for one in way if one.note)
     return found
 
 

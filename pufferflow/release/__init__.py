@@ -2,7 +2,6 @@
 
 from pufferflow.release.certificate import Certificate
 from pufferflow.release.cleaning import check_column
-from pufferflow.release.collecting import guarded
-from pufferflow.release.release import Account, Release, Reservation
+from pufferflow.release.release import Account, Release, Reservation, written
 
-__all__ = ["Account", "Certificate", "Release", "Reservation", "check_column", "guarded"]
+__all__ = ["Account", "Certificate", "Release", "Reservation", "check_column", "written"]

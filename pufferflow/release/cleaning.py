@@ -8,7 +8,9 @@ make them fail. A number of a dtype that has no whole numbers of up to 64 bits i
 import polars as pl
 
 from pufferflow.errors import Misuse
-from pufferflow.expressions import named
+from pufferflow.expressions.names import short
+from pufferflow.patterns.unsorted import unsorted
+from pufferflow.reading import shown
 from pufferflow.secrets.domain import Bins, Domain, Interval, Label
 
 WIDE = frozenset({pl.Int128, pl.UInt128}) if hasattr(pl, "UInt128") else frozenset({pl.Int128})
@@ -28,7 +30,7 @@ def check_column(column: str, dtype: pl.DataType, domain: Domain) -> None:
         fits = dtype.is_numeric() or dtype == pl.Boolean
         allowed, instead = "a numeric or Boolean dtype for numbers", 'frame.with_columns(pl.col("x").cast(pl.Float64))'
     if not fits and dtype != pl.Null:
-        raise Misuse(f"The column '{column}' is {dtype}.", allowed=allowed, instead=instead)
+        raise Misuse(f"The column {shown(column)} is {short(str(dtype))}.", allowed=allowed, instead=instead)
 
 
 def clean_dtype(dtype: pl.DataType) -> pl.DataType:
@@ -40,18 +42,18 @@ def clean_dtype(dtype: pl.DataType) -> pl.DataType:
 
 def number_or_null(column: str, dtype: pl.DataType) -> pl.Expr:
     """Return the numbers of a column, null where there is none."""
-    number = named(column).cast(clean_dtype(dtype))
+    number = unsorted(column).cast(clean_dtype(dtype))
     return number.fill_nan(None) if clean_dtype(dtype).is_float() else number
 
 
 def label_or_null(column: str) -> pl.Expr:
     """Return the labels of a column as text."""
-    return named(column).cast(pl.String)
+    return unsorted(column).cast(pl.String)
 
 
 def inside(column: str, domain: Interval, missing: Label) -> pl.Expr:
     """Return the numbers of a column as floats of the interval."""
-    number = named(column).cast(pl.Float64)
+    number = unsorted(column).cast(pl.Float64)
     instead = min(max(float(missing), domain.low), domain.high)
     there = number.is_not_nan()  # null for null, which is no yes either
     return pl.when(there).then(number.clip(domain.low, domain.high)).otherwise(instead)

@@ -20,6 +20,7 @@ import polars as pl
 from pufferflow.errors import Misuse
 from pufferflow.expressions import Lined, Tabled
 from pufferflow.queries.measure import Measure
+from pufferflow.reading import shown
 from pufferflow.release.classes import Classes, Ordered, classes_of
 from pufferflow.release.cleaning import check_column, inside
 from pufferflow.release.exact import MOST_STEPS, SMALL, weighted
@@ -128,7 +129,7 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
             return ByLine(own, inside(column, domain, first.missing), lines)
     tables = [value.steps for value in values if isinstance(value, Tabled) and _bounded(value, MOST_STEPS)]
     if len(tables) < len(values) or not domain.finite:
-        raise Misuse(f"What is asked of '{column}' has steps that no sum is proven to hold.", allowed="2^30 steps")
+        raise Misuse(f"What is asked of {shown(column)} has steps that no sum is proven to hold.", allowed="2^30 steps")
     steps = np.array(tables, dtype=np.int64)
     classes = classes_of(column, dtype, domain, domain.place(first.missing, "missing"), steps)
     by_class = steps[:, list(classes.places)].T

@@ -15,10 +15,10 @@ import numpy.typing as npt
 import polars as pl
 
 from pufferflow.errors import Misuse
-from pufferflow.expressions import named
 from pufferflow.keys import plain
+from pufferflow.patterns.unsorted import unsorted
 from pufferflow.queries.measure import Measure
-from pufferflow.release.cells import places_of, runs_of
+from pufferflow.release.cells import places_of, published, runs_of
 from pufferflow.release.columns import columns_of
 from pufferflow.release.exact import MOST_ROWS, bounded_rows
 from pufferflow.release.single import Pass
@@ -52,7 +52,7 @@ def tally(
 
     With `keys` (as `read_keys` gives them) the cells are these, in this order: other keys of the data are left out, and
     a key that the data does not have gets 0. Without, they are the keys of the data, ascending: nulls first, NaN last,
-    categories by text.
+    categories by text. Keys of categories are given as text.
     """
     bounded_rows()
     schema = frame.collect_schema()
@@ -65,9 +65,9 @@ def tally(
         table = collect(query.sort(plain(once.key_schema(schema))))
         cells = runs_of(once.keys(table))
         found = once.keys(table)[np.flatnonzero(np.diff(cells, prepend=-1))]
-        return Tally(found, *once.read(table, cells, len(found)))
+        return Tally(published(found), *once.read(table, cells, len(found)))
     table = collect(query)
-    return Tally(keys, *once.read(table, places_of(once.keys(table), keys), len(keys)))
+    return Tally(published(keys), *once.read(table, places_of(once.keys(table), keys), len(keys)))
 
 
 def at_most(frame: pl.LazyFrame, unit: str, rows: int, order_by: str | None) -> pl.LazyFrame:
@@ -78,8 +78,8 @@ def at_most(frame: pl.LazyFrame, unit: str, rows: int, order_by: str | None) -> 
     if rows < 1:
         raise Misuse(f"rows is {rows}.", allowed="a whole number >= 1", instead="rows=1")
     # a stable sort: rows of equal order stay in the order of the frame
-    rows_in_order = frame if order_by is None else frame.sort(named(order_by), maintain_order=True)
-    of = named(unit)
+    rows_in_order = frame if order_by is None else frame.sort(unsorted(order_by), maintain_order=True)
+    of = unsorted(unit)
     if rows == 1:
         return rows_in_order.filter(of.is_first_distinct())
     place = (of.is_null() | True).cum_count().over(of)  # rows without a unit are a unit too

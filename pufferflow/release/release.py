@@ -4,6 +4,7 @@ Each step is finished before the next begins. What fails after the cost is reser
 have learned something from the failure.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, final
@@ -12,10 +13,11 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.errors import InternalError, Misuse, PufferflowError, SourceFailed
+from pufferflow.guarded import guarded
 from pufferflow.release.certificate import Certificate
-from pufferflow.release.collecting import collect, guarded
-from pufferflow.release.drawn import drawn
+from pufferflow.release.collecting import collect
+from pufferflow.release.drawn import Drawn, drawn
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.secrets import Presence
@@ -45,10 +47,14 @@ class Release:
     def write_parquet(self, folder: str | Path) -> Path:
         """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate."""
         place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        self.frame.write_parquet(place / _FILES[0])
-        self.intervals.write_parquet(place / _FILES[1])
-        (place / _FILES[2]).write_text(self.certificate.to_json(), encoding="utf-8")
+
+        def write() -> None:
+            place.mkdir(parents=True, exist_ok=True)
+            self.frame.write_parquet(place / _FILES[0])
+            self.intervals.write_parquet(place / _FILES[1])
+            (place / _FILES[2]).write_text(self.certificate.to_json(), encoding="utf-8")
+
+        written(write, place)
         return place
 
     @classmethod
@@ -62,15 +68,15 @@ class Release:
                 allowed="a folder that write_parquet wrote",
                 instead="release.write_parquet(folder)",
             )
-        frames = [pl.read_parquet(place / name) for name in _FILES[:2]]
+        frames = guarded(lambda: [pl.read_parquet(place / name) for name in _FILES[:2]])
         return cls(frames[0], frames[1], Certificate.from_json((place / _FILES[2]).read_bytes()))
 
     def report(self, path: str | Path) -> Path:
         """Write a page for people, one HTML file that needs nothing else."""
         from pufferflow.report import release_page
 
-        place = Path(path)
-        place.write_text(release_page(self.frame, self.intervals, str(self.certificate)), encoding="utf-8")
+        place, page = Path(path), release_page(self.frame, self.intervals, str(self.certificate))
+        written(lambda: place.write_text(page, encoding="utf-8"), place)
         return place
 
     def __repr__(self) -> str:
@@ -118,6 +124,8 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
             allowed="bounds that are exact or above the truth",
             instead="release(estimates=True), if an estimate is good enough",
         )
+    if account is not None and not hasattr(account, "reserve"):
+        raise Misuse(f"The account is of type {type(account).__name__}.", allowed="an account of a ledger, or None")
     if account is None:
         if release_id is not None:
             raise Misuse(
@@ -132,10 +140,34 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
     return reservation.commit(_new(ready, reservation.entry))
 
 
+def written(write: Callable[[], object], place: Path) -> None:
+    """Write files, or say that it cannot be done."""
+    try:
+        write()
+    except OSError as error:
+        raise Misuse(
+            f"Nothing can be written to {str(place)[:200]!r}: {type(error).__name__}.",
+            allowed="a place that exists and may be written to",
+            instead="another folder",
+        ) from error
+
+
 def _new(ready: Ready, entry: str | None) -> Release:
-    found = drawn(ready, _read(ready))
+    found = _drawn(ready)
     counted = msgspec.structs.replace(ready.certificate, entry=entry)
     return Release(found.frame, found.intervals, counted)
+
+
+def _drawn(ready: Ready, rng: np.random.Generator | None = None) -> Drawn:
+    """Read the rows and draw the noise; whatever goes wrong in between keeps no exact sum in its traceback."""
+    kind = ""
+    try:
+        return drawn(ready, _read(ready), rng)
+    except (PufferflowError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the frames of any error would hold the sums
+        kind = type(error).__name__
+    raise InternalError(f"The answers could not be drawn: {kind}.", instead="reporting it to the maintainers")
 
 
 def _read(ready: Ready) -> Tally:
@@ -150,7 +182,7 @@ def _read(ready: Ready) -> Tally:
 
 def with_rng(ready: Ready, rng: np.random.Generator) -> Release:
     """Return answers whose noise comes from a given generator: for tests, never for publication."""
-    found = drawn(ready, _read(ready), rng)
+    found = _drawn(ready, rng)
     note = "NOT FOR RELEASE: the noise comes from a given generator"
     marked = msgspec.structs.replace(ready.certificate, notes=(*ready.certificate.notes, note))
     return Release(found.frame, found.intervals, marked)

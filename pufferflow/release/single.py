@@ -16,8 +16,8 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
-from pufferflow.expressions import named
 from pufferflow.keys import unsigned_zero
+from pufferflow.patterns.unsorted import unsorted
 from pufferflow.release.classes import CLASS
 from pufferflow.release.columns import ByClass, Column
 from pufferflow.release.exact import weighted
@@ -65,7 +65,7 @@ class Pass:
 
     def _rows(self, frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Return the columns that are needed, each worked out once for each row."""
-        public = [named(name).alias(key) for name, key in zip(self.by, keys, strict=True)]
+        public = [unsorted(name).alias(key) for name, key in zip(self.by, keys, strict=True)]
         clean = [column.clean.alias(f"clean{place}") for place, column in enumerate(self.totalled)]
         classes = [
             (column.classes.number() + pl.lit(start, dtype=CLASS)).alias(f"class{start}")

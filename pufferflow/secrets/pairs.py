@@ -87,7 +87,8 @@ def value_pairs(rule: Rule, domain: Domain) -> list[tuple[Label, Label]]:
     if rule == "adjacent":
         return list(itertools.pairwise(domain.points))
     numbers = domain.numbers
-    near = np.abs(numbers[:, None] - numbers[None, :]) <= rule.distance
+    slack = 1e-12 * (float(np.abs(numbers).max()) + rule.distance)  # 0.8 − 0.7 is more than 0.1 in floats
+    near = np.abs(numbers[:, None] - numbers[None, :]) <= rule.distance + slack
     found = [(domain.points[i], domain.points[j]) for i, j in np.argwhere(np.triu(near, 1)).tolist()]
     if not found:
         raise Misuse(

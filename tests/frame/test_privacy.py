@@ -95,7 +95,7 @@ def seen(case, scale, count, seed=0):
     return worlds.evidence(*both, promise.epsilon, getattr(promise, "delta", 0.0))
 
 
-WORLDS = 60_000
+WORLDS = 90_000
 """So many that four fifths of the noise are caught at least 99 times of 100: 2.4 deviations above the threshold."""
 
 
