@@ -15,7 +15,8 @@ from pufferflow.inference.implied import implied
 from pufferflow.inference.question import Floats
 from pufferflow.inference.rounded import Rounded
 from pufferflow.inference.shift import scattered
-from pufferflow.priors import AnyCorrelation, Diffusion, GaussianPrior, Prior, Simulator, WeaklyDependent
+from pufferflow.priors import AnyCorrelation, LatentClass, MarkovChain, Prior, Table
+from pufferflow.priors.chains_between import ChainsBetween
 from pufferflow.queries import Statistic
 from pufferflow.queries.pattern import Pattern, Whole
 from pufferflow.secrets import AnySecret, Initial, Presence
@@ -33,13 +34,15 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
     rounding: Floats | None = None,
     *,
     cells: int | None = None,
+    patterns: int = 1,
 ) -> Laws:
     """Return the laws of Σ φ_j(x) over the rows of cell c, for all cells c of a pattern and, in each, all measures j.
 
     `tables` holds φ of each measure at the points of the domain (on an interval at both ends), `column` names the
     column asked about. `rounding` tells by how much more each measure's φ moves at most if a row is rounded to whole
     steps. Where cells are open, because the pattern covers others or the rows of a unit come and go, `cells` is the
-    most there are; left out, every row may be in a cell of its own.
+    most there are; left out, every row may be in a cell of its own. `patterns` says how many patterns are worked out
+    like this one, so that all together joint laws are compared for seconds, not for minutes.
 
     Rows that are `alone` move one cell each, and a single row says it all (M2, M25).
 
@@ -54,7 +57,8 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
         raise InternalError("The pattern of rows in order has no positions.", instead="reporting it")
     if prior.alone and not isinstance(secret, Presence):
         pattern = _one_row(pattern, secret)
-    asked = Asked(pattern, np.atleast_2d(tables), column, isinstance(secret, Presence) or pattern.covers, cells)
+    open_cells = isinstance(secret, Presence) or pattern.covers
+    asked = Asked(pattern, np.atleast_2d(tables), column, open_cells, cells, _MOST_COMPARED / max(patterns, 1))
     moves = moves_of(prior, secret, asked.tables)
     laws = _laws(prior, secret, asked, moves)
     if rounding is None or isinstance(secret, Presence) or not np.any(rounding):
@@ -67,7 +71,8 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
 
 def _laws(prior: Prior, secret: AnySecret, asked: "Asked", moves: Floats) -> Laws:
     """Return the laws answer by answer where something is gained by that, and in time; else what bounds them."""
-    if not asked.pattern.covers and (asked.split <= 1 or asked.worth_listing(prior)):
+    alone = asked.split <= 1 and len(asked.tables) == 1
+    if not asked.pattern.covers and (alone or asked.worth_listing(prior)):
         return implied(prior, asked.statistic(apart=True), secret)
     together = asked.statistic(apart=False)
     found = scattered(prior, together, secret)
@@ -84,6 +89,11 @@ def _one_row(pattern: Pattern, secret: AnySecret) -> Pattern:
     return Pattern(np.array([0 if asked.any() else -1]), np.ones(1, dtype=np.int64))
 
 
+def _choices(rows: int, kinds: int) -> float:
+    """Return the logarithm of how many sums so many rows of so many kinds can have."""
+    return math.lgamma(rows + kinds) - math.lgamma(kinds) - math.lgamma(rows + 1)
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Asked:
@@ -94,6 +104,7 @@ class Asked:
     column: str | None
     open_cells: bool
     most_cells: int | None
+    most_compared: float
 
     @property
     def split(self) -> int:
@@ -106,14 +117,20 @@ class Asked:
         """Whether answers one by one say more than their rows together, and are few.
 
         Movements along rows do while weights for all answers and rows are. Joint laws do where they can be compared:
-        n rows give a cell n + 1 values or more, cells together the product, all but where states are impossible.
+        n rows of p different kinds give a cell (n + p − 1 over p − 1) values, cells together the product.
         """
-        if self.open_cells or self.split * len(self.tables) * self.pattern.rows > _MOST_WEIGHTS:
+        if self.split > 1 and self.open_cells:
             return False
-        if isinstance(prior, AnyCorrelation | Diffusion | GaussianPrior | Simulator | WeaklyDependent):
-            return not isinstance(prior, AnyCorrelation)  # whose movement is no longer than that of its cells
+        if self.split * len(self.tables) * self.pattern.rows > _MOST_WEIGHTS:
+            return False
+        if isinstance(prior, AnyCorrelation):
+            return self.split <= 1  # the movement of several cells is no longer than that of each
+        if not isinstance(prior, MarkovChain | ChainsBetween | LatentClass | Table):
+            return True
+        kinds = np.unique(self.tables, axis=1).shape[1]
         sizes = self.in_cells(self.tables).sizes
-        return 2 * float(np.log1p(sizes).sum()) + math.log(len(self.pattern.cells)) <= math.log(_MOST_COMPARED)
+        values = sum(m * _choices(int(n), kinds) for n, m in zip(*np.unique(sizes, return_counts=True), strict=True))
+        return 2 * values + math.log(len(self.pattern.cells)) <= math.log(self.most_compared)
 
     def in_cells(self, moves: Floats) -> Cells:
         """Return the cells with what a row moves."""

@@ -82,11 +82,11 @@ class Facts:
         for of_prior in ways:
             patterns = self.patterns(of_prior[0].prior).distinct or (ONE_ROW,)
             for pattern in patterns:
-                found = [self._of_pattern(one, pattern, weights) for one in of_prior]
+                found = [self._of_pattern(one, pattern, weights, len(patterns)) for one in of_prior]
                 pieces.append(found[0] if len(found) == 1 else Shorter(found))
         return Together(pieces)
 
-    def _of_pattern(self, one: Tables, pattern: Pattern, weights: Floats) -> Laws:
+    def _of_pattern(self, one: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
         if one.apart:
             pattern = replace(pattern, covers=True)  # which adds up movements of either sign
         values = one.values
@@ -96,7 +96,7 @@ class Facts:
         rounding = None if one.rounding is None else one.rounding * weights
         keys, column = self.questions.keys, self.questions.column
         cells = 1 if not self.questions.by else None if keys is None else keys.height
-        return of_pattern(one.prior, one.secret, pattern, scaled, column, rounding, cells=cells)
+        return of_pattern(one.prior, one.secret, pattern, scaled, column, rounding, cells=cells, patterns=patterns)
 
     def _collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
         return collect(frame, "reading public columns")
