@@ -8,6 +8,7 @@ beside it, stays silent. What is printed meanwhile goes where it was meant to go
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, final
 
@@ -53,13 +54,20 @@ class Work:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End, and leave the terminal as it was, however the work ended."""
+        try:
+            self._end()
+        except KeyboardInterrupt:  # an engine may pass on a second one
+            self._end()
+            raise
+
+    def _end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         with self._lock:
             self._over = True
-            bar, self._bar = self._bar, None
-        if bar is not None:
-            _stop(bar)
+            if self._bar is not None:
+                _stop(self._bar)
+            self._bar = None
 
     def advance(self, parts: int = 1) -> None:
         """Say that some parts more are done."""
@@ -94,7 +102,10 @@ def _stop(bar: "Progress") -> None:
     except (OSError, ValueError):  # the terminal has gone, and there is nothing to restore
         pass
     finally:
-        _shown.release()
+        with suppress(OSError, ValueError):
+            bar.console.show_cursor(show=True)
+        if _shown.locked():
+            _shown.release()
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

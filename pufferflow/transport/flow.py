@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.intp]
@@ -62,6 +60,9 @@ def greatest_flow(pairs: Pairs, supplies: Array, demands: Array) -> Flow:
 
 def _improved(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow:
     """Return the greatest flow, by way of the greatest flow in what `flow` leaves: its rest, and its undoing."""
+    from scipy.sparse import csr_array  # loaded where answers are vectors
+    from scipy.sparse.csgraph import maximum_flow
+
     n, m = pairs.shape
     source, sink = n + m, n + m + 1
     spare_left, spare_right = supplies.copy(), demands.copy()

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from pufferflow.errors import Refused
 from pufferflow.law import GaussianLaw
@@ -258,6 +258,8 @@ def _shortest(variances: Vector, parts: Vector, reach: float) -> float:
         high += 4
     if excess(high) > 0:
         return whole  # κ is beyond floats: u is the whole step to the last digit
+    from scipy import optimize  # takes longer to load than all else here, and few need it
+
     kappa = math.exp(float(optimize.brentq(excess, low, high, xtol=1e-13)) + 1e-12)
     return length(parts * kappa / (variances / scale + kappa), 2)
 

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import cdist
 
 from pufferflow.errors import InternalError
 from pufferflow.law import Law
@@ -33,6 +32,8 @@ _FIRST_STRIDES = 1024
 
 def costs(mu: Law, nu: Law, norm: float) -> Costs:
     """Return the matrix of distances ‖x − y‖, each within a few units in the last place."""
+    from scipy.spatial.distance import cdist  # loads half of SciPy
+
     left, right = (values.reshape(len(values), -1) for values in footing.values(mu, nu))
     if left.dtype == object:
         steps = [footing.floats_above(np.abs(x[:, None] - y[None, :])) for x, y in zip(left.T, right.T, strict=True)]
