@@ -101,9 +101,11 @@ def _stop(bar: "Progress") -> None:
         bar.stop()
     except (OSError, ValueError):  # the terminal has gone, and there is nothing to restore
         pass
-    finally:
+    except KeyboardInterrupt:
         with suppress(OSError, ValueError):
             bar.console.show_cursor(show=True)
+        raise
+    finally:
         if _shown.locked():
             _shown.release()
 

@@ -182,10 +182,12 @@ class Scenario:
             lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
         if self.start:
             lines.append(f"Every sequence began where {self.order_by!r} is {_in_words(self.start)}.")
-        if self.public:
-            lines.append(f"Known to everybody: {_listed(self.public)}, and which rows there are.")
+        others = [name for name in self.public if not isinstance(self.secret, Presence) or name != self.secret.within]
         if isinstance(self.secret, Presence):
-            lines[-1] = lines[-1].replace(", and which rows there are", "")
+            known = f"Known to everybody: what values {_listed(others)} can have. " if others else ""
+            lines.append(f"{known}Nobody may know how many rows there are, nor whose.")
+        elif others:
+            lines.append(f"Known to everybody: {_listed(others)}, and which rows there are.")
         return "\n".join(lines)
 
     @property

@@ -13,6 +13,12 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
     """Return the family of noises asked for, if it can keep such a promise."""
     if isinstance(noise, type) and issubclass(noise, Noise):
         return noise.family(guarantee)
+    if callable(noise) and not isinstance(cast(object, _made(noise)), Noise):
+        raise Misuse(
+            "noise makes no noise of a scale.",
+            allowed="a family of noises, whose scale is to be found",
+            instead="noise=pf.Laplace, or pf.GeneralizedCauchy.of(k=4)",
+        )
     if isinstance(noise, Noise) or not callable(cast(object, noise)):
         kind = type(cast(object, noise)).__name__
         raise Misuse(
@@ -21,6 +27,14 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
             instead=f"noise=pf.{kind if isinstance(noise, Noise) else 'Laplace'}, without a scale",
         )
     return cast(Family, noise)
+
+
+def _made(noise: Any) -> Any:
+    """Return what a family gives for a scale of 1; None if it gives nothing."""
+    try:
+        return noise(1.0)
+    except (TypeError, ValueError):
+        return None
 
 
 def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:

@@ -73,6 +73,14 @@ class Facts:
             )
         return self._patterns[ordered, period]
 
+    @property
+    def expected_rows(self) -> int | None:
+        """How many rows a release will find, if planning had to count them one by one."""
+        for known in self._patterns.values():
+            if known.distinct and not any(pattern.covers for pattern in known.distinct):
+                return sum(pattern.asked * pattern.groups for pattern in known.distinct)
+        return None
+
     def laws(self, ways: Sequence[Sequence[Tables]], weights: Floats) -> Laws:
         """Return the laws of the weighted sums under all priors and patterns, by the shortest of each prior's ways.
 

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from pufferflow.bounds import DAGWM, GAWM, GWM, Bound, Exact, Group, Kantorovich, Laws, Messages, Quilt
+from pufferflow.bounds.laws import Together
 from pufferflow.calibration import Calibration, calibrate
 from pufferflow.errors import PufferflowError
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee
@@ -52,12 +53,19 @@ def compare(plan: Planned) -> pl.DataFrame:
     with working("comparing bounds"):
         for bound in bounds_for(guarantee):
             found, note = _calibrated(plan, plan.laws, bound)
+            if not note and not isinstance(bound, Messages | Quilt) and _by_movement(plan):
+                note = "by movement alone: joint laws are not known, or too many to compare"
             rows += _compared(plan, repr(bound), found, note)
         found, note = _calibrated(plan, plan.group_laws, Group())
         rows += _compared(plan, GROUP, found, note)
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
     more = {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
     return pl.DataFrame(rows, schema=schema | more)
+
+
+def _by_movement(plan: Planned) -> bool:
+    pieces = plan.laws.pieces if isinstance(plan.laws, Together) else [plan.laws]
+    return any(laws.movement_only for laws in pieces)
 
 
 def bounds_for(guarantee: Guarantee) -> list[Bound]:
@@ -109,14 +117,15 @@ def _compared(plan: Planned, bound: str, found: Calibration | None, note: str) -
         if found is None:
             yield row | {"note": note}
             continue
-        error = float(expected_error(query, scaled, size).mean()) if query.linear else None
+        errors = expected_error(query, scaled, size)
+        error = float(errors.mean()) if query.linear and len(errors) else None
         times = noise.scale / plan.calibration.noise.scale if plan.calibration.noise.scale else None
         yield row | {
             "scale": scaled.scale,
             "expected_error": error,
             "times": times,
             "certainty": found.certainty.value,
-            "note": found.note,
+            "note": note or found.note,
         }
 
 

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import polars as pl
 
+from pufferflow.bounds import Messages, Quilt
 from pufferflow.calibration import Calibration
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
@@ -15,13 +16,12 @@ from pufferflow.plan.facts import Facts
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned, planned
 from pufferflow.plan.wanted import Wanted
-from pufferflow.plan.words import asked_in_words, assumptions, explained, witness_in_words
+from pufferflow.plan.words import asked_in_words, assumptions, explained, notes, witness_in_words
 from pufferflow.questions import Questions
 from pufferflow.release.certificate import Asked, Certificate, Noised
 from pufferflow.release.drawn import grid_below
 from pufferflow.release.ready import Ready, unit_of
 from pufferflow.release.release import Account, Release, released, written
-from pufferflow.secrets import Presence
 
 COMPOSITION = "one vector of sums, joint (M23)"
 
@@ -108,7 +108,8 @@ class Plan:
 
     @cached_property
     def _ready(self) -> Ready:
-        return Ready(self.questions, self._planned.noises, certificate_of(self._planned))
+        planned = self._planned
+        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.expected_rows)
 
     def __repr__(self) -> str:
         """Show what is asked, the promise, the noise and the bound."""
@@ -159,7 +160,7 @@ def certificate_of(plan: Planned) -> Certificate:
         certainty=found.certainty.value,
         composition=COMPOSITION,
         assumptions=tuple(assumptions(plan)),
-        notes=tuple(_notes(plan)),
+        notes=tuple(notes(plan)),
         library=_version(),
     )
 
@@ -167,17 +168,11 @@ def certificate_of(plan: Planned) -> Certificate:
 def _sensitivity(plan: Planned) -> tuple[float, str]:
     """Return the movement that the noise was measured against, in the answer's unit if there is one sum only."""
     found, weights = plan.calibration.sensitivity, plan.weights
+    if isinstance(plan.calibration.bound, Messages | Quilt):
+        return found, "by one row alone, in units in which a row moves all sums by at most 1"
     if len(weights) == 1 and weights[0] > 0:
         return found / float(weights[0]) * float(unit_of(plan.questions.measures[0])), "in the unit of the answer"
     return found, "in units in which one row moves all sums by at most 1"
-
-
-def _notes(plan: Planned) -> list[str]:
-    found = [plan.calibration.note] if plan.calibration.note else []
-    secret = plan.questions.scenario.secret
-    if isinstance(secret, Presence) and secret.rows is not None:
-        found.append(f"at most {secret.rows} rows of each {secret.within!r} were read")
-    return found
 
 
 def _promise(guarantee: Guarantee) -> Any:

@@ -9,6 +9,7 @@ from pufferflow.errors import PufferflowError
 from pufferflow.expressions import public_words
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi, RenyiCurve
 from pufferflow.plan.planned import Planned
+from pufferflow.priors import AnyCorrelation
 from pufferflow.questions import Questions
 from pufferflow.release.ready import unit_of
 from pufferflow.secrets import Presence
@@ -27,7 +28,8 @@ def explained(plan: Planned) -> str:
             f"How well: {promise_in_words(plan.calibration.guarantee)}, for all of these answers together.",
             f"How: {noise_in_words(plan)}",
             f"Carried by: {carried_by(plan)}",
-            *(f"Assumed: {line}" for line in assumptions(plan)),
+            *(f"Assumed: {line}." for line in assumptions(plan)),
+            *(f"Note: {line}." for line in notes(plan)),
             f"If that is wrong: {if_wrong(plan)}",
         ]
     )
@@ -66,15 +68,23 @@ def promise_in_words(guarantee: Guarantee) -> str:
 
 
 def noise_in_words(plan: Planned) -> str:
-    """Say what noise is added to what."""
-    parts: list[str] = []
-    for measure, noise in zip(plan.questions.measures, plan.noises, strict=True):
-        what = "the number of rows" if measure is None else f"the sum of {measure.values.words}"
-        scale = noise.scale * float(unit_of(measure))
-        parts.append(f"{scale:.4g} on {what}" if scale else f"none on {what}, which no secret moves")
+    """Say how much noise there is behind each query."""
+    questions = plan.questions
+    scales = [n.scale * float(unit_of(m)) for n, m in zip(plan.noises, questions.measures, strict=True)]
+    parts = [
+        f"{_scales([scales[place] for place in places])} behind {query.name}"
+        for query, places in zip(questions.queries, questions.places, strict=True)
+    ]
     name = type(plan.calibration.noise).__name__
-    shown = parts if len(parts) <= 6 else [*parts[:5], f"and likewise on {len(parts) - 5} more sums"]
-    return f"{name} noise of scale {_listed(shown)}{' in each group' if plan.questions.by else ''}."
+    each = f", for each {_listed(questions.by)}" if questions.by else ""
+    return f"{name} noise on every sum{each}, of scale {'; '.join(parts)}."
+
+
+def _scales(scales: Sequence[float]) -> str:
+    different = list(dict.fromkeys(f"{scale:.4g}" for scale in scales))
+    if "0" in different:
+        different[different.index("0")] = "0 (which no secret moves)"
+    return different[0] if len(different) == 1 else " and ".join(different)
 
 
 def carried_by(plan: Planned) -> str:
@@ -82,41 +92,64 @@ def carried_by(plan: Planned) -> str:
     found = plan.calibration
     sure = {"exact": "exactly", "upper_bound": "as an upper bound", "estimate": "as an ESTIMATE, which may be too low"}
     return (
-        f"{found.bound!r}, which was worked out {sure[found.certainty.value]}; the costliest secret is "
+        f"{type(found.bound).__name__}, which was worked out {sure[found.certainty.value]}; the costliest secret is "
         f"{witness_in_words(plan)}. All answers are one vector, so they are paid for once (M23)."
     )
 
 
 def assumptions(plan: Planned) -> list[str]:
     """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
-    questions, scenario = plan.questions, plan.questions.scenario
+    scenario = plan.questions.scenario
     found = [f"the prior is {prior.provenance.describe()}" for prior in scenario.priors]
     if scenario.within:
         found.append(f"rows that differ in {_listed(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
-        found.append(f"one {scenario.secret.within} has all of its rows under one value of that column")
+        found.append(f"all rows of one {scenario.secret.within} have the same value in the column of this name")
     else:
-        found.append(f"everybody may know {_listed(questions.scenario.public) or 'no column'} and which rows there are")
+        known = f"{_listed(scenario.public)} and " if scenario.public else ""
+        found.append(f"everybody may know {known}which rows there are")
+        found.append("the rows that are released are those that were planned with")
+    return found
+
+
+def notes(plan: Planned) -> list[str]:
+    """Return what is worth knowing of the way the noise was found, and of how rows are read."""
+    found = [plan.calibration.note] if plan.calibration.note else []
     found += dict.fromkeys(one.note for way in plan.ways for one in way if one.note)
+    secret = plan.questions.scenario.secret
+    if isinstance(secret, Presence) and secret.rows is not None:
+        order = plan.questions.scenario.order_by
+        first = f"by {order}" if order else "in the order of the file"
+        found.append(
+            f"at most {secret.rows} rows of each {secret.within} are read, the first {first}; of units that have more, "
+            "answers tell less than there is, and error bars do not allow for that"
+        )
     return found
 
 
 def if_wrong(plan: Planned) -> str:
     """Say what is left of the promise if rows hang together in another way, or if beliefs are a little off."""
     parts: list[str] = []
-    group = under_group(plan)
+    scenario, promise = plan.questions.scenario, plan.calibration.guarantee
+    free = all(isinstance(prior, AnyCorrelation) for prior in scenario.priors)
+    group = None if free else under_group(plan)
     if group is not None:
+        whose = f"of one {_listed(scenario.within)}" if scenario.within else "of the whole frame"
+        delta = getattr(promise, "delta", 0.0)
         parts.append(
-            f"whatever the rows of one group have to do with each other, the same noise still keeps epsilon {group:.4g}"
+            f"whatever the rows {whose} have to do with each other, the same noise still keeps epsilon {group:.4g}"
+            + (f" with delta {delta:g}" if delta else "")
         )
     try:
-        left = stretched(plan.calibration.guarantee, _RATIO)
+        left = None if free else stretched(promise, _RATIO)
     except PufferflowError:
         left = None
     if left is not None:
         parts.append(
             f"if beliefs are off by a factor of up to {math.exp(_RATIO):.3g} either way, {_told(left)} is left (M30)"
         )
+    if free:
+        parts.append("nothing was assumed of how rows hang together, so that nothing of it can be wrong")
     return "; ".join(parts) + "." if parts else "nothing can be said."
 
 
@@ -148,19 +181,20 @@ def kind_of(guarantee: Guarantee) -> Kind | None:
 
 
 def witness_in_words(plan: Planned) -> str:
-    """Say which two values of the secret, in which row, are the hardest to hide."""
+    """Say which two values of the secret are the hardest to hide."""
     witness: Any = plan.calibration.witness
-    row = "" if witness.row is None else f" in row {witness.row + 1} of its group"
     prior = "" if witness.prior is None else f", believing that {witness.prior.describe()}"
     if witness.secrets is None:
-        return f"a pair that is not named{row}{prior}"
+        return f"a pair that is not named{prior}"
     first, second = witness.secrets
-    return f"{first!r} against {second!r}{row}{prior}"
+    return f"{first!r} against {second!r}{prior}"
 
 
 def _told(guarantee: Guarantee) -> str:
-    epsilon = getattr(guarantee, "epsilon", None)
-    return f"epsilon {epsilon:.4g}" if epsilon is not None else repr(guarantee)
+    epsilon, delta = getattr(guarantee, "epsilon", None), getattr(guarantee, "delta", 0.0)
+    if epsilon is None:
+        return repr(guarantee)
+    return f"epsilon {epsilon:.4g}" + (f" with delta {delta:.4g}" if delta else "")
 
 
 def _listed(parts: Sequence[str]) -> str:

@@ -24,6 +24,8 @@ class Ready:
     noises: tuple[Noise, ...]
     """The noise of each sum, in steps of its unit."""
     certificate: Certificate
+    expected_rows: int | None = None
+    """How many rows are asked about, if planning knows: these are public."""
 
     @property
     def scales(self) -> tuple[Noise, ...]:

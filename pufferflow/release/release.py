@@ -177,7 +177,14 @@ def _read(ready: Ready) -> Tally:
     if isinstance(secret, Presence) and secret.rows is not None:
         frame = at_most(frame, secret.within, secret.rows, questions.scenario.order_by)
     measures = [measure for measure in questions.measures if measure is not None]
-    return guarded(lambda: tally(frame, questions.by, questions.keys, measures, collect))
+    found = guarded(lambda: tally(frame, questions.by, questions.keys, measures, collect))
+    if ready.expected_rows is not None and int(found.rows.sum()) != ready.expected_rows:
+        raise SourceFailed(
+            "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
+            allowed="a source that stays as it is between plan and release",
+            instead="another plan",
+        )
+    return found
 
 
 def with_rng(ready: Ready, rng: np.random.Generator) -> Release:

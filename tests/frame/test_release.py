@@ -157,7 +157,7 @@ def test_keys_of_any_type(name):
     frame = pl.DataFrame({"key": keys, "level": [1, 2, 3]})
     batch = pf.protect(frame, LEVELS)
     found = batch.group_by("key").private_sum("level").release(epsilon=SHARP).frame
-    assert found.schema["key"] == keys.dtype
+    assert found.schema["key"] == (pl.String if dtype == pl.Categorical else keys.dtype)
     assert found.height == 3
     expected = frame.with_columns(pl.col("key").cast(pl.String) if dtype == pl.Categorical else pl.col("key"))
     assert found["level_sum"].to_list() == pytest.approx(
