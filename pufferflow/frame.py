@@ -10,7 +10,7 @@ import polars as pl
 from pufferflow.accuracy import Within
 from pufferflow.calibration.asked import read_kind
 from pufferflow.errors import Misuse
-from pufferflow.expressions import Values, indicators, read_values
+from pufferflow.expressions import Values, classes, indicators, read_values
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.guarded import guarded
 from pufferflow.noise import Family
@@ -184,10 +184,11 @@ class Batch:
             raise Misuse(f"q is {share:g}.", allowed="a number from 0 to 1", instead="private_quantile(column, 0.5)")
         _, domain = self._column(column)
         numbers = domain.numbers  # refused for labels
-        bars: list[Values] = [values for _, values in indicators(column, domain, bins)]
         called = _read_name(name, f"{column}_quantile_{share:g}")
         if isinstance(domain, Interval):
-            return self._asking(Quantile.of(called, share, bars, [float(end) for end in bins or ()], column))
+            ends, inside = classes(column, domain, bins)
+            return self._asking(Quantile.of(called, share, inside, ends, column))
+        bars: list[Values] = [values for _, values in indicators(column, domain, bins)]
         order: list[int] = numbers.argsort(kind="stable").tolist()
         rising = [bars[place] for place in order]
         return self._asking(Quantile.of(called, share, rising, sorted(numbers.tolist()), column))

@@ -9,7 +9,7 @@ from typing import Any, cast
 import polars as pl
 
 from pufferflow.errors import Misuse
-from pufferflow.expressions import named
+from pufferflow.expressions import named, unsorted
 
 
 def read_keys(given: object, by: Sequence[str], schema: pl.Schema) -> pl.DataFrame:
@@ -27,6 +27,7 @@ def read_keys(given: object, by: Sequence[str], schema: pl.Schema) -> pl.DataFra
     if frame is None:
         raise Misuse("The keys cannot be read as values of the grouping columns.", allowed=allowed, instead=instead)
     read = pl.DataFrame([_fitted(frame[name].rename("key"), name, schema[name]).rename(name) for name in by])
+    read = read.select(unsorted(name) for name in by)
     if read.height == 0 or read.select(plain(read.schema)).is_duplicated().any():
         raise Misuse("There are no keys, or one is given twice.", allowed=allowed, instead=instead)
     return read

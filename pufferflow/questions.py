@@ -9,7 +9,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions import named, read_public
+from pufferflow.expressions import named, read_public, unsorted
 from pufferflow.guarded import guarded
 from pufferflow.keys import read_keys
 from pufferflow.queries import Measure, Query
@@ -200,6 +200,8 @@ class Questions:
     def rows(self) -> pl.LazyFrame:
         """Return the private rows that are asked about, with all columns; only a release may collect them."""
         frame = self.frame
+        if self.derived or self.filters:  # which might trust what the source says of the order of a column
+            frame = frame.with_columns(unsorted(name) for name in self.scenario.public)
         for _, expression in self.derived:
             frame = frame.with_columns(expression)
         for predicate in self.filters:
@@ -208,7 +210,7 @@ class Questions:
 
     def everybody(self) -> tuple[pl.LazyFrame, str | None]:
         """Return the public columns of all rows, and the name of the one that tells which rows are asked about."""
-        public = [named(name) for name in self.scenario.public]
+        public = [unsorted(name) for name in self.scenario.public]
         frame = self.frame.select(public) if public else self._rows_alone()
         for _, expression in self.derived:
             frame = frame.with_columns(expression)

@@ -13,7 +13,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
     """Return the family of noises asked for, if it can keep such a promise."""
     if isinstance(noise, type) and issubclass(noise, Noise):
         return noise.family(guarantee)
-    if callable(noise) and not isinstance(cast(object, _made(noise)), Noise):
+    if callable(cast(object, noise)) and not isinstance(cast(object, _made(noise)), Noise):
         raise Misuse(
             "noise makes no noise of a scale.",
             allowed="a family of noises, whose scale is to be found",

@@ -1,11 +1,22 @@
 """What may be asked of one sensitive column, and what of public ones: Polars expressions, read and checked."""
 
-from pufferflow.expressions.column import named
-from pufferflow.expressions.indicators import indicators
+from pufferflow.expressions.column import named, unsorted
+from pufferflow.expressions.indicators import classes, indicators
 from pufferflow.expressions.lined import Lined
 from pufferflow.expressions.public import public_words, read_public
 from pufferflow.expressions.reader import read_values
 from pufferflow.expressions.tabled import Tabled
 from pufferflow.expressions.values import Values
 
-__all__ = ["Lined", "Tabled", "Values", "indicators", "named", "public_words", "read_public", "read_values"]
+__all__ = [
+    "Lined",
+    "Tabled",
+    "Values",
+    "classes",
+    "indicators",
+    "named",
+    "public_words",
+    "read_public",
+    "read_values",
+    "unsorted",
+]

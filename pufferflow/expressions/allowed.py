@@ -4,7 +4,7 @@ from typing import Any, Final, cast
 
 from pufferflow.errors import Refused
 from pufferflow.expressions.names import ALLOWED, mixes, refused_function
-from pufferflow.expressions.tree import Node
+from pufferflow.expressions.tree import LISTS, Node
 from pufferflow.expressions.words import subject, words
 
 _TABLES: Final = frozenset(
@@ -14,6 +14,10 @@ _TABLES: Final = frozenset(
     }
 )
 """Functions that look a value up in a table, which must stand in the expression."""
+_PLACES: Final = {"replace_strict": (1, 3), "dt.add_business_days": (2, None)}
+"""Where tables stand, if there are other arguments."""
+_UNORDERED: Final = frozenset({"Categorical", "List", "Array", "Struct"})
+"""Types whose values are, or may be, counted in the order in which the process has met them."""
 
 NUMBERS: Final = frozenset(
     {
@@ -70,7 +74,8 @@ PUBLIC: Final = NUMBERS | TEXTS | TIMES | OTHERS
 
 
 def check(tree: Node, functions: frozenset[str]) -> None:
-    """Refuse the first function that is not on the list, and tables that do not stand in the expression."""
+    """Refuse what is not on the list, tables that do not stand in the expression, and the types that look at others."""
+    _no_series((tree,))
     for node in tree.walk():
         if node.kind == "function":
             if node.word not in functions:
@@ -80,25 +85,45 @@ def check(tree: Node, functions: frozenset[str]) -> None:
                 _check_format(node)
         elif node.kind != "literal":
             _no_series(node.inputs)
+        _check_type(node)
 
 
 def _check_table(node: Node) -> None:
     if node.word not in _TABLES:
         _no_series(node.inputs)
         return
-    _no_series(node.inputs[:1])
-    for table in node.inputs[1:] if node.word != "replace_strict" else node.inputs[1:3]:
-        if table.columns:
+    start, end = _PLACES.get(node.word, (1, None))
+    _no_series(node.inputs[:start] + (node.inputs[end:] if end else ()))
+    for table in node.inputs[start:end]:
+        if table.columns or table.word == LISTS:
             raise mixes(words(node))
 
 
 def _no_series(nodes: tuple[Node, ...]) -> None:
-    if any(node.kind == "literal" and node.word in ("Series", "Range") for node in nodes):
+    if any(node.kind == "literal" and node.word in ("Series", "Range", LISTS) for node in nodes):
         raise Refused(
             "A whole Series stands in the expression as if it were a column.",
             allowed=ALLOWED,
             instead="single numbers, dates or texts; a Series only as the list of is_in and replace",
         )
+
+
+def _check_type(node: Node) -> None:
+    """Refuse Categoricals: the numbers behind their labels, which sorting and least values see, come from all rows."""
+    held = options(node).get("return_dtype") if node.word == "replace_strict" else None
+    names = {node.word} if node.kind == "cast" else set(_names(held))
+    if names & _UNORDERED:
+        raise Refused(
+            f"{words(node)} makes a type whose labels are numbered in the order in which rows are met.",
+            allowed="numbers, dates, pl.String and pl.Enum as types",
+            instead='cast(pl.Enum(["north", "south"])), or cast(pl.String)',
+        )
+
+
+def _names(written: Any) -> list[str]:
+    """Return the name of a data type as Polars writes it down."""
+    literal: object = cast(dict[str, Any], written).get("Literal") if isinstance(written, dict) else None
+    return [literal] if isinstance(literal, str) else list(cast(dict[str, Any], literal or {}))
 
 
 def _check_format(node: Node) -> None:

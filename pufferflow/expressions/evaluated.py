@@ -51,25 +51,32 @@ def evaluate(
         point if kind in (pl.Boolean, pl.String) else float(point) if kind == pl.Float64 else int(point)
         for point in points
     ]
-    try:
-        frame = pl.DataFrame({column: pl.Series(cells, dtype=kind)}).select(expression)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError) as error:
-        why = short(str(error).strip().partition("\n")[0], 100)
+    frame, why = _selected(pl.DataFrame({column: pl.Series(cells, dtype=kind)}), expression)
+    if frame is None:
         raise Misuse(
             f"Polars cannot evaluate {said} on the domain ({why}).",
             allowed="an expression that gives every declared value a number or a Boolean",
             instead="another function, a cast, or a domain of another type",
-        ) from None
+        )
     if frame.width != 1 or frame.height != len(points):
         raise Refused(f"{said} does not give one number for each row.", allowed="one number for each row")
     result = frame.to_series()
+    called = short(repr(column), 40)
     if not (result.dtype.is_numeric() or result.dtype.base_type() in (pl.Boolean, pl.Null)):
         raise Misuse(
             f"{said} gives {_called(result.dtype)}, which cannot be added up.",
             allowed="numbers, or a predicate that counts rows",
-            instead=f'private_histogram("{column}"), or a predicate such as pl.col("{column}") == {shown(points[0])}',
+            instead=f"private_histogram({called}), or a predicate such as pl.col({called}) == {shown(points[0])}",
         )
     return result
+
+
+def _selected(frame: pl.DataFrame, expression: pl.Expr) -> tuple[pl.DataFrame | None, str]:
+    """Return what Polars makes of declared values, or its complaint; ours is raised outside, without its traces."""
+    try:
+        return frame.select(expression), ""
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError) as error:
+        return None, short(str(error).strip().partition("\n")[0], 100)
 
 
 def exact(value: Any, point: Label, said: str) -> Fraction:

@@ -3,9 +3,10 @@
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import numpy as np
+import polars as pl
 
 from pufferflow.errors import Misuse
 from pufferflow.expressions.lined import Lined
@@ -17,24 +18,25 @@ from pufferflow.reading import finite_number
 from pufferflow.secrets import Domain, Interval
 
 _ALLOWED: Final = "growing numbers"
-_INSTEAD: Final = "edges=[0, 1, 5, 10]"
+_INSTEAD: Final = "bins=[0, 1, 5, 10]"
+Numbers = Sequence[float] | np.ndarray[Any, np.dtype[Any]] | pl.Series
 
 
-def indicators(column: str, domain: Domain, edges: Sequence[float] | None = None) -> tuple[tuple[str, Values], ...]:
+def indicators(column: str, domain: Domain, bins: Numbers | None = None) -> tuple[tuple[str, Values], ...]:
     """Return a label and a predicate for every point of a finite domain, or for every class of an interval.
 
     A class reaches from one edge up to the next, which belongs to the next class; the last class has both. Where the
-    edges do not reach the ends of the interval there are open classes beyond them, so every value is in one class.
+    bins do not reach the ends of the interval there are open classes beyond them, so every value is in one class.
 
-    >>> [label for label, _ in indicators("x", Interval(0, 10), edges=[0, 1, 5])]
+    >>> [label for label, _ in indicators("x", Interval(0, 10), bins=[0, 1, 5])]
     ['0 to 1', '1 to 5', '5 and more']
     """
     if isinstance(domain, Interval):
-        return _classes(column, domain, _edges(edges))
-    if edges is not None:
+        return _labelled(column, domain, _edges(bins))
+    if bins is not None:
         raise Misuse(
-            "edges for a domain whose values are listed.",
-            allowed="edges for an interval only; a listed domain has a class for each value",
+            "bins for a domain whose values are listed.",
+            allowed="bins for an interval only; a listed domain has a class for each value",
             instead="pf.Bins(edges, values) as the domain, or sums of the classes after the release",
         )
     return tuple(
@@ -50,18 +52,51 @@ def _one(column: str, domain: Domain, place: int, words: str) -> Tabled:
     )
 
 
-def _edges(given: Sequence[float] | None) -> list[float]:
+def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[float, ...], tuple[Values, ...]]:
+    """Return the ends of the classes into which bins cut an interval, in growing order, and a predicate for each.
+
+    The outermost ends are the interval's own, wherever the bins begin and end, so there is one end more than classes.
+
+    >>> ends, bars = classes("x", Interval(0, 10), [2, 5, 20])
+    >>> ends, len(bars)
+    ((0.0, 2.0, 5.0, 10.0), 3)
+    """
+    inner = [edge for edge in _edges(bins) if domain.low < edge < domain.high]
+    if not inner:
+        raise Misuse(
+            "The bins do not cut the interval: all of it is one class.",
+            allowed=f"{_ALLOWED}, at least one of them between the ends of the interval",
+            instead=f"bins=[{_number((domain.low + domain.high) / 2)}]",
+        )
+    ends = (float(domain.low), *inner, float(domain.high))
+    bars = (
+        _between(
+            column,
+            domain,
+            f"{_number(low)} to {_number(high)}",
+            low if low > domain.low else None,
+            high if high < domain.high else None,
+        )
+        for low, high in itertools.pairwise(ends)
+    )
+    return ends, tuple(bars)
+
+
+def _edges(given: Numbers | None) -> list[float]:
     if given is None:
         raise Misuse("An interval has no classes of its own.", allowed=_ALLOWED, instead=_INSTEAD)
-    if isinstance(given, str) or not isinstance(cast(object, given), Sequence | np.ndarray) or len(given) == 0:
-        raise Misuse("edges is no list of numbers.", allowed=_ALLOWED, instead=_INSTEAD)
-    read = [finite_number(edge, "edges", allowed=_ALLOWED, instead=_INSTEAD) for edge in given]
+    held = cast(object, given.to_list() if isinstance(given, pl.Series) else given)
+    held = cast(object, held.tolist()) if isinstance(held, np.ndarray) else held
+    if isinstance(held, str | bytes) or not isinstance(held, Sequence) or not held:
+        raise Misuse("bins is no list of numbers.", allowed=_ALLOWED, instead=_INSTEAD)
+    edges = cast(Sequence[object], held)
+    read = [finite_number(edge, "an edge of bins", allowed=_ALLOWED, instead=_INSTEAD) for edge in edges]
     if any(not low < high for low, high in itertools.pairwise(read)):
-        raise Misuse("The edges do not grow.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise Misuse("The bins do not grow.", allowed=_ALLOWED, instead=_INSTEAD)
     return read
 
 
-def _classes(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[str, Values], ...]:
+def _labelled(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[str, Values], ...]:
     bounds: list[tuple[str, float | None, float | None]] = [
         (f"{_number(low)} to {_number(high)}", low, high) for low, high in itertools.pairwise(edges)
     ]

@@ -31,7 +31,7 @@ _SPOKEN: Final = {
     "generic": "pow",
     "rleid": "rle_id",
     "fill_null_with_strategy": "fill_null(strategy=…)",
-    "round_s_f": "round_sig_figs",
+    "round_sf": "round_sig_figs",
     "arc_sin": "arcsin",
     "arc_cos": "arccos",
     "arc_tan": "arctan",
@@ -109,7 +109,7 @@ def refusal(written: Any) -> Refused:
     if tag in _PARTS:
         subject = next((f" of {short(repr(name), 40)}" for name in _columns(held)), "")
         return Refused(_PARTS[tag].format(subject=subject), allowed=ALLOWED, instead=INSTEAD)
-    subject = next(_columns(held), "…")
+    subject = short(next(_columns(held), "…"), 30)
     if tag == "Agg" and isinstance(held, dict):
         return mixes(f"{subject}.{snake(next(iter(cast(dict[str, Any], held)), 'agg'))}()")
     name = snake(tag)

@@ -1,29 +1,31 @@
 """Expressions of public columns, for filters, groups and new columns: row by row, and of nothing else."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, cast
 
 import polars as pl
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions.allowed import PUBLIC, check
+from pufferflow.expressions.kinds import DATES, NUMBERS, Types, kinds_of
 from pufferflow.expressions.names import short
+from pufferflow.expressions.total import check_total
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.words import words
 from pufferflow.reading import shown
 
-_MAY_FAIL: Final = frozenset(
-    {"replace_strict", "str.json_decode", "str.hex_decode", "str.base64_decode", "dt.replace_time_zone"}
-)
+_ORDERED: Final = frozenset({*NUMBERS, *DATES, "time", "span"})
 
 
-def read_public(expression: str | pl.Expr, known: Collection[str], *, never_fails: bool = False) -> pl.Expr:
+def read_public(
+    expression: str | pl.Expr, known: Collection[str] | Mapping[str, pl.DataType], *, never_fails: bool = False
+) -> pl.Expr:
     """Return an expression that reads one row at a time and only public columns; the name of one stands for itself.
 
-    `never_fails` refuses what stops at a value that it cannot convert: where it is secret which rows there are, that
-    would tell of one.
+    `known` are the public columns, best with their types: more can be let through where they are told. `never_fails`
+    refuses what may stop at a value: where it is secret which rows there are, that would tell of one.
 
-    >>> read_public(pl.col("hour").dt.hour() >= 6, {"hour"}).meta.root_names()
+    >>> read_public(pl.col("hour").dt.hour() >= 6, {"hour"}, never_fails=True).meta.root_names()
     ['hour']
     """
     given = pl.col(expression) if isinstance(expression, str) else expression
@@ -35,16 +37,11 @@ def read_public(expression: str | pl.Expr, known: Collection[str], *, never_fail
         )
     tree = read_tree(given)
     check(tree, PUBLIC)
-    for name in tree.columns:
-        if name not in known:
-            some = ", ".join(short(repr(one), 40) for one in sorted(known)[:6])
-            raise Misuse(
-                f"The column {short(repr(name), 60)} is not public.",
-                allowed=f"only declared public columns can filter and group: {some}{', …' if len(known) > 6 else ''}",
-                instead=f"public=[{short(repr(name), 40)}, …] in the scenario, if everybody may know it",
-            )
+    _check_columns(tree, known)
+    types: Types = cast(Types, known) if isinstance(known, Mapping) else {}
+    _check_order(tree, types)
     if never_fails:
-        _check_total(tree)
+        check_total(tree, types)
     return given
 
 
@@ -53,12 +50,28 @@ def public_words(expression: pl.Expr) -> str:
     return words(read_tree(expression))
 
 
-def _check_total(tree: Node) -> None:
-    for node in tree.walk():
-        strict = node.value == "Strict" or "'strict': True" in str(node.value)
-        if node.kind not in {"column", "literal"} and (strict or node.word in _MAY_FAIL):
+def _check_columns(tree: Node, known: Collection[str]) -> None:
+    for name in tree.columns:
+        if name not in known:
+            some = ", ".join(short(repr(one), 40) for one in sorted(known)[:3])
             raise Misuse(
-                f"{node.word} stops at values that it cannot convert, and it is secret which rows there are.",
-                allowed="conversions that give null instead",
-                instead="strict=False, or replace",
+                f"The column {short(repr(name), 60)} is not public.",
+                allowed=f"only declared public columns can filter and group: {some}{', …' if len(known) > 3 else ''}",
+                instead=f"public=[{short(repr(name), 40)}, …] in the scenario, if everybody may know it",
             )
+
+
+def _check_order(tree: Node, types: Types) -> None:
+    """Refuse the least and the most of what may be Categorical: the process orders labels as it has met them.
+
+    One part that is surely a number or a time is enough: Polars puts no Categorical beside it.
+    """
+    for node in tree.walk():
+        if node.kind == "function" and node.word in ("clip", "min_horizontal", "max_horizontal"):
+            kinds = set(kinds_of(node.inputs, types))
+            if not (kinds & _ORDERED or kinds == {"text"}):
+                raise Refused(
+                    f"{words(node)} may compare Categoricals, whose order depends on the rows that were met before.",
+                    allowed="clip, min_horizontal and max_horizontal with a number, date or time as one of the parts",
+                    instead="pl.when(a < b).then(a).otherwise(b), or casts to pl.Float64 or pl.String",
+                )

@@ -47,4 +47,4 @@ class Tabled(Values):
 
 def squared_words(words: str, center: Fraction) -> str:
     """Return how (φ − center)² is written."""
-    return short(f"({short(words, 40)} - {number(center)})²", LONGEST)
+    return short(f"({short(words, 40)}{f' - {number(center)}' if center else ''})²", LONGEST)

@@ -17,6 +17,8 @@ from pufferflow.errors import Refused
 from pufferflow.expressions.names import function_name, refusal
 
 Kind = Literal["column", "literal", "operator", "function", "choice", "cast", "name"]
+LISTS: Final = "Series of lists"
+"""A Series of several lists is no table: it has one for each row."""
 _DEEPEST: Final = 150
 _MOST_NODES: Final = 5_000
 
@@ -187,7 +189,16 @@ def _literal(body: Any) -> Node | None:
     if tag in ("Dyn", "Scalar") and isinstance(held, dict):
         ((word, value),) = cast(dict[str, Any], held).items()
         return Node("literal", word, value=_plain(word, value))
-    return Node("literal", tag)
+    return Node("literal", LISTS if tag == "Series" and _nested(held) else tag)
+
+
+def _nested(written: Any) -> bool:
+    """Return whether a Series, as Polars writes it down, is one of several lists; True if it cannot be told."""
+    try:
+        series = pl.read_ipc_stream(bytes(written)).to_series()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError):
+        return True
+    return series.dtype.is_nested() and len(series) != 1
 
 
 def _plain(word: str, value: Any) -> Fraction | bool | str | None:

@@ -6,7 +6,7 @@ from typing import Self, final
 
 import polars as pl
 
-from pufferflow.patterns.unsorted import unsorted
+from pufferflow.expressions import unsorted
 
 
 @final

@@ -61,7 +61,7 @@ def _pattern(groups: Groups, group: int, times: int, start: float | None, scenar
 
 
 def _told_apart(positions: Floats, scenario: Scenario) -> Floats:
-    """Return the positions of rows; refuse those that are too near to each other, so far from 0, to differ as floats."""
+    """Return the positions of rows; refuse those that lie too far from 0 to differ as floats."""
     if bool((np.diff(positions) <= 0).any()):
         raise Misuse(
             f"The column {scenario.order_by!r} has rows whose positions are one number: they are too far from 0.",

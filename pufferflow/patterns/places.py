@@ -4,6 +4,7 @@ Positions are whole where all rows are the same part of a step late (weeks that 
 1970-01-01 on a Thursday); that part is left out. Otherwise they keep their fractions.
 """
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import polars as pl
 
 from pufferflow.errors import Misuse
 from pufferflow.priors.counting import Clock, count_steps
+from pufferflow.priors.steps import UNITS
 from pufferflow.scenario import Scenario
 
 _NEAR = 1e-6
@@ -45,7 +47,7 @@ def places_of(moments: pl.Series, scenario: Scenario) -> Places:
             allowed="an order_by that says of every row where it stands",
             instead=f"frame.filter(pl.col({scenario.order_by!r}).is_not_null())",
         )
-    found, start = ticks.to_numpy(), scenario.start_position
+    found, start = ticks.to_numpy(), _start(moments.dtype, scenario)
     least, greatest = int(found.min()), int(found.max())
     if greatest - least > _WIDEST or min(least, -greatest) - clock.ticks <= -_WIDEST * 2:
         raise Misuse(
@@ -59,6 +61,22 @@ def places_of(moments: pl.Series, scenario: Scenario) -> Places:
     if clock.forgiven:  # what has no ticks of its own is kept as it is
         return Places(moments.cast(pl.Float64).to_numpy() / scenario.step, 1, start)
     return Places(found, clock.ticks, start)
+
+
+def _start(kind: pl.DataType, scenario: Scenario) -> float:
+    """Return where sequences began, on the clock that the rows are counted on: local, where steps are days."""
+    zone = kind.time_zone if isinstance(kind, pl.Datetime) else None
+    if zone is None or not isinstance(scenario.start, datetime) or scenario.step % UNITS["d"]:
+        return scenario.start_position
+    moment = pl.Series([scenario.start]).cast(kind)
+    ticks, clock = count_steps(moment, scenario.step_in_words)
+    if int(ticks[0]) % (clock.ticks // (scenario.step // UNITS["d"])):
+        raise Misuse(
+            f"The start of the sequences is not the beginning of a day in {zone}, where days are counted.",
+            allowed="a start with its time zone, at midnight there",
+            instead=f'start="2026-01-01T00:00+01:00", as midnight is in {zone}',
+        )
+    return int(ticks[0]) / clock.ticks
 
 
 def _from(start: float, late: int, clock: Clock) -> float:

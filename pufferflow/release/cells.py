@@ -1,13 +1,13 @@
 """The cells of a release: which keys there are, in which order, and where the rows of a table belong."""
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pufferflow.expressions import unsorted
 from pufferflow.keys import plain
-from pufferflow.patterns.unsorted import unsorted
 
 Whole = npt.NDArray[Any]
 
@@ -57,4 +57,4 @@ def _text_for_categories(dtype: pl.DataType) -> pl.DataType:
 
 
 def _instance(dtype: Any) -> pl.DataType:
-    return cast(Any, dtype() if isinstance(dtype, type) else dtype)
+    return dtype() if isinstance(dtype, type) else dtype

@@ -8,8 +8,8 @@ make them fail. A number of a dtype that has no whole numbers of up to 64 bits i
 import polars as pl
 
 from pufferflow.errors import Misuse
+from pufferflow.expressions import unsorted
 from pufferflow.expressions.names import short
-from pufferflow.patterns.unsorted import unsorted
 from pufferflow.reading import shown
 from pufferflow.secrets.domain import Bins, Domain, Interval, Label
 
@@ -22,14 +22,15 @@ def labelled(domain: Domain) -> bool:
 
 
 def check_column(column: str, dtype: pl.DataType, domain: Domain) -> None:
-    """Refuse a private column whose dtype cannot hold values of the domain."""
+    """Refuse a private column whose dtype cannot hold values of the domain; every other one can be read."""
     if labelled(domain):
         fits = dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
-        allowed, instead = "String, Categorical or Enum for labels", 'frame.with_columns(pl.col("x").cast(pl.String))'
+        allowed, better = "String, Categorical or Enum for labels", "String"
     else:
         fits = dtype.is_numeric() or dtype == pl.Boolean
-        allowed, instead = "a numeric or Boolean dtype for numbers", 'frame.with_columns(pl.col("x").cast(pl.Float64))'
+        allowed, better = "a numeric or Boolean dtype for numbers", "Float64"
     if not fits and dtype != pl.Null:
+        instead = f"frame.with_columns(pl.col({shown(column)}).cast(pl.{better}))"
         raise Misuse(f"The column {shown(column)} is {short(str(dtype))}.", allowed=allowed, instead=instead)
 
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import polars as pl
 
 from pufferflow.errors import Misuse
+from pufferflow.expressions import unsorted
 from pufferflow.keys import plain
-from pufferflow.patterns.unsorted import unsorted
 from pufferflow.queries.measure import Measure
 from pufferflow.release.cells import places_of, published, runs_of
 from pufferflow.release.columns import columns_of

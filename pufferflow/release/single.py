@@ -16,8 +16,8 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
+from pufferflow.expressions import unsorted
 from pufferflow.keys import unsigned_zero
-from pufferflow.patterns.unsorted import unsorted
 from pufferflow.release.classes import CLASS
 from pufferflow.release.columns import ByClass, Column
 from pufferflow.release.exact import weighted

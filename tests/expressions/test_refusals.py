@@ -95,6 +95,13 @@ HIDDEN = [
     (lambda: x.clip(0, pl.Series([1])), "whole Series"),
     (lambda: pl.element() + x, r"pl\.element\(\)"),
     (x.str.to_date, "without a format"),
+    (lambda: x.is_in(pl.Series([[1], [2], [3]])), r"x\.is_in\(.* takes the values of several rows"),
+    (lambda: x.replace_strict({1: 2}, default=pl.Series([1, 2, 3, 4])), "whole Series"),
+    (lambda: pl.lit(pl.Series([1, 2, 3, 4])), "whole Series"),
+    (lambda: pl.lit(pl.Series([True])).alias("y"), "whole Series"),
+    (lambda: x.cast(pl.Categorical), r"x\.cast\(Categorical\) makes a type"),
+    (lambda: x.cast(pl.List(pl.Categorical)), r"x\.cast\(List\) makes a type"),
+    (lambda: x.replace_strict({1: "a"}, default="b", return_dtype=pl.Categorical), "makes a type"),
 ]
 READERS = [
     lambda expression: read_values(expression, LEVELS),
@@ -137,6 +144,32 @@ def test_expressions_that_would_fill_stack_or_memory_are_refused_before_polars_w
     expression = reduce(grow, range(times), x)
     message(Refused, lambda: read_values(expression, LEVELS), pattern)
     message(Refused, lambda: read_public(expression, {"x"}), pattern)
+
+
+@pytest.mark.parametrize("name", ["x" * 8000, "two\nlines", '"' * 300, "\N{GRINNING FACE}\n" * 99])
+def test_errors_are_short_whatever_columns_are_called(name):
+    odd, number, text = pl.col(name), read_domain([0, 1]), read_domain(["a", "b"])
+    for asked, domain in (
+        (odd, text),
+        (odd + 1, text),
+        (odd.log(), number),
+        (odd.mean(), number),
+        (odd - odd.mean(), number),
+        (odd.hash(), number),
+        (odd.rolling_mean(2), number),
+        (pl.col(name + "y"), number),
+        (odd * pl.col("y"), number),
+        (odd**3, Interval(0, 1)),
+    ):
+        message(PufferflowError, lambda a=asked, d=domain: read_values(a, {name: d, "y": d}), ".")
+    for asked in (odd.sum(), pl.col(name + "y"), pl.min_horizontal(odd, odd), odd.cast(pl.Categorical)):
+        message(PufferflowError, lambda a=asked: read_public(a, {name, name + "z"}), ".")
+    message(Misuse, lambda: read_public(odd.dt.date(), {name}, never_fails=True), ".")
+
+
+def test_rounding_to_significant_digits_is_known_by_its_name():
+    assert read_values(x.round_sig_figs(1), {"x": read_domain([12, 17])}).steps == (5, 10)
+    assert read_public(x.round_sig_figs(1), {"x"}) is not None
 
 
 def test_deep_expressions_that_are_not_refused_are_read():
@@ -278,7 +311,7 @@ def test_later_versions_of_polars_that_write_more_fields_are_refused(monkeypatch
 def test_polars_errors_do_not_follow_ours():
     with pytest.raises(Misuse) as caught:
         read_values(x + 1, LABELS)
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
 
 
 def test_bins_show_expressions_the_value_of_each_class():

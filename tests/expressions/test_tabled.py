@@ -176,6 +176,12 @@ def test_expressions_are_said_in_short_words_and_keep_their_name(expression, wor
     assert (values.words, values.name, values.column) == (words, name, "x")
 
 
+def test_squares_around_zero_are_said_without_it():
+    values = read_values(x - 70, {"x": read_domain([0, 1])})
+    assert values.squared(Fraction(0)).words == "(x - 70)²"
+    assert values.squared(Fraction(1, 2)).words == "(x - 70 - 0.5)²"
+
+
 def test_words_stay_short_and_on_one_line():
     expression = x
     for at in range(40):

@@ -108,4 +108,4 @@ def test_error_bars_hold_what_they_say():
         share = ((low <= exact) & (exact <= high)).mean()
         assert share > 0.935, name
         if name != "level_variance":  # whose bars allow for both sums at their worst
-            assert share < 0.965, name
+            assert share < 0.97, name

@@ -252,6 +252,33 @@ def test_covers_that_are_too_long_are_refused():
         assert "a longer step" in refused(floats, "g")
 
 
+@pytest.mark.parametrize("period", [None, 1, 24])
+@pytest.mark.parametrize(
+    "times",
+    [
+        [-(2**62), 2**62],
+        [-(2**63), 0],
+        [0, 2**63 - 1],
+        [-(2**63), -(2**63) + 1],
+        [2**63 - 2, 2**63 - 1],
+        [2**54, 2**54 + 1, 1],
+    ],
+    ids=str,
+)
+def test_rows_that_no_positions_tell_apart_are_refused_by_name(times, period):
+    """Differences beyond 64 bits, and positions that are one float: the message names order_by."""
+    with pytest.raises(Misuse, match="'t'"):
+        patterns(pl.DataFrame({"g": [1] * len(times), "t": times}), "g", period=period)
+
+
+def test_rows_far_apart_are_shifted_without_overflow():
+    """As far from each other as places may be, after a shift by whole periods: the first row is in the first period."""
+    frame = pl.DataFrame({"g": [1, 1, 2, 2], "t": [-(2**61) - 1, 2**61 - 2**12, 2**62 - 1, 2**62]})
+    first, second = sorted(patterns(frame.filter(g=1), "g", period=7).distinct[0].positions.tolist())
+    assert first == (-(2**61) - 1) % 7
+    assert second == float(2**62 + first - 2**12 + 1)
+
+
 def test_no_rows_are_no_patterns():
     """An empty frame has none, nor has one in which no row is asked about."""
     empty = pl.DataFrame(schema={"g": pl.Int8, "t": pl.Int8, "asked": pl.Boolean})

@@ -13,7 +13,7 @@ from pufferflow.errors import Misuse
 from pufferflow.expressions import read_values
 from pufferflow.keys import read_keys
 from pufferflow.queries.measure import Measure
-from pufferflow.release import single
+from pufferflow.release import cells, single
 from pufferflow.release.reading import tally
 from pufferflow.secrets.domain import read_domain
 
@@ -47,6 +47,11 @@ def read(frame, by, keys=None):
     return tally(frame.lazy(), by, keys, ASKED, lambda query: query.collect(engine="streaming"))
 
 
+def text(dtype):
+    """The dtype in which keys are published."""
+    return pl.String if dtype == pl.Categorical else dtype
+
+
 def frame_of(kind, order):
     dtype, values = KEYS[kind]
     key = pl.Series("key", [values[place] for place in order], dtype=dtype)
@@ -60,7 +65,7 @@ def test_found_keys_are_sorted(kind):
     order = [*range(len(values)), *reversed(range(len(values)))]
     found = read(frame_of(kind, order), ("key",))
     assert [repr(key) for key in found.keys["key"]] == [repr(key) for key in SORTED[kind]]
-    assert found.keys["key"].dtype == dtype
+    assert found.keys["key"].dtype == text(dtype)
     assert found.rows.tolist() == [2] * len(values)
     assert found.sums.sum() == 2 * (len(values) // 2)
 
@@ -72,10 +77,10 @@ def test_declared_keys_keep_their_order(kind, data):
     """Exactly the declared keys, those that the data does not have with no rows, whatever else the data has."""
     dtype, values = KEYS[kind]
     places = st.sampled_from(range(len(values)))
-    order, asked = data.draw(st.lists(places, max_size=8)), data.draw(st.lists(places, unique=True))
+    order, asked = data.draw(st.lists(places, max_size=8)), data.draw(st.lists(places, min_size=1, unique=True))
     keys = pl.DataFrame([pl.Series("key", [values[place] for place in asked], dtype=dtype)])
     found = read(frame_of(kind, order), ("key",), keys)
-    assert found.keys.equals(keys)
+    assert found.keys.equals(keys.cast({"key": text(dtype)}))
     assert found.rows.tolist() == [order.count(place) for place in asked]
     assert found.sums[:, 0].tolist() == [place % 2 * order.count(place) for place in asked]
 
@@ -92,6 +97,32 @@ def test_a_key_that_does_not_equal_itself_is_found():
         assert read(pl.concat([two, two.with_columns(-pl.col("key"))]), ("key", "other")).rows.tolist() == [2] * len(
             zeros
         )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "published"),
+    [
+        (pl.Categorical(), ["a long, long label", None, "b"], pl.String()),
+        (pl.List(pl.Categorical()), [["b"], None, ["a", None]], pl.List(pl.String())),
+        (pl.Array(pl.Categorical(), 1), [["b"], None, [None]], pl.Array(pl.String(), 1)),
+        (pl.Struct({"of": pl.Categorical()}), [{"of": "b"}, {"of": None}], pl.Struct({"of": pl.String()})),
+    ],
+)
+def test_published_keys_say_nothing_of_other_labels(dtype, values, published):
+    """Categories come as text, in buffers of its own, since codes and stores tell which labels were met before."""
+    secret = pl.Series(["a long label that is secret", "b"], dtype=pl.Categorical)
+    keys = pl.DataFrame({"key": pl.Series(values, dtype=dtype)})
+    found = cells.published(keys)["key"]
+    assert (found.dtype, found.to_list()) == (published, values)
+    assert all(b"secret" not in bytes(buffer) for buffer in found.to_arrow().buffers() if buffer is not None)
+    assert secret.len() == 2  # the store is kept until here
+
+
+def test_published_keys_are_not_said_to_be_sorted():
+    """Who reads an answer may filter it."""
+    found = read(pl.DataFrame({"key": [1, 2], "x": [0, 1]}), ("key",), pl.Series([2, 1]).set_sorted())
+    assert found.keys["key"].to_list() == [2, 1]
+    assert not found.keys["key"].flags["SORTED_ASC"]
 
 
 @pytest.mark.parametrize("many", [1, 3])
@@ -136,7 +167,7 @@ def test_declared_keys_of_another_dtype_are_read(dtype, keys):
     frame = pl.DataFrame([keys.cast(dtype).alias("key"), pl.Series("x", [1, 1])])
     found = read(frame, ("key",), pl.DataFrame([keys[::-1].alias("key")]))
     assert found.rows.tolist() == [1, 1]
-    assert found.keys["key"].dtype == dtype
+    assert found.keys["key"].dtype == text(dtype)
 
 
 @pytest.mark.parametrize(

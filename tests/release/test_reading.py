@@ -12,6 +12,7 @@ from pufferflow.expressions import indicators, read_values
 from pufferflow.keys import read_keys
 from pufferflow.queries.measure import Measure
 from pufferflow.release import columns
+from pufferflow.release.cleaning import check_column
 from pufferflow.release.reading import tally
 from pufferflow.secrets.domain import Bins, Interval, read_domain
 
@@ -210,6 +211,71 @@ def test_a_dtype_that_cannot_hold_the_domain_is_refused(dtype, domain):
     asked = [Measure(value, domain[0]) for _, value in indicators("x", read_domain(domain))]
     with pytest.raises(Misuse, match="column 'x'"):
         tally(frame, (), None, asked, collect)
+
+
+EVERY_DTYPE = [
+    *rows.WHOLE,
+    *rows.FLOATS,
+    pl.UInt128,
+    pl.Decimal(10, 2),
+    pl.Boolean,
+    pl.Null,
+    pl.String,
+    pl.Binary,
+    pl.Categorical(),
+    pl.Enum(["a", "b"]),
+    pl.Date,
+    pl.Time,
+    pl.Duration("us"),
+    pl.Datetime("us"),
+    pl.List(pl.Int8),
+    pl.Array(pl.Int8, 2),
+    pl.Struct({"a": pl.Int8}),
+    pl.Object,
+]
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        *map(read_domain, ([0, 1], [0.5, 2], [False, True], ["a", "b"])),
+        Bins([0.5], [0, 1]),
+        Bins([0.5], ["a", "b"]),
+        Bins([0.5], [False, True]),
+        Interval(0, 1),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("dtype", EVERY_DTYPE, ids=str)
+def test_a_column_that_is_not_refused_at_once_can_be_read(dtype, domain):
+    """Whatever the dtype and the domain: refused by its schema before anything is reserved, or read without fail."""
+    missing = domain.points[0]
+    asked = [
+        Measure(value, missing)
+        for _, value in indicators("x", domain, [0, 1] if isinstance(domain, Interval) else None)
+    ]
+    if not isinstance(domain, Interval):
+        asked.append(Measure(read_values(pl.col("x") == missing, {"x": domain}), missing))
+    try:
+        check_column("x", pl.Schema({"x": dtype})["x"], domain)
+    except Misuse:
+        with pytest.raises(Misuse, match="column 'x'"):
+            columns.columns_of(pl.Schema({"x": dtype}), asked)
+        return
+    frame = pl.DataFrame({"x": pl.Series([None, None], dtype=dtype)})
+    assert read(frame, (), None, asked).sums.tolist() == rows.counted(frame, [], [()], asked)[1].tolist()
+
+
+def test_errors_about_columns_are_short():
+    """Names with lines of their own, and types that list many categories."""
+    for dtype, domain in [
+        (pl.Enum(["a\nb"] * 1 + [f"c{place}" for place in range(999)]), [0, 1]),
+        (pl.Int8, ["a", "b"]),
+    ]:
+        with pytest.raises(Misuse) as caught:
+            check_column("one\ntwo\nthree\nfour\n" * 99, dtype, read_domain(domain))
+        assert len(str(caught.value).splitlines()) <= 5
+        assert len(str(caught.value)) < 400
 
 
 def test_sums_beyond_64_bits_are_exact():
