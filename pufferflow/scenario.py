@@ -110,14 +110,6 @@ class Scenario:
                 instead='order_by="hour", step="1h"',
             )
         self._one_domain_each()
-        free = any(isinstance(prior, AnyCorrelation) for prior in self.priors)
-        if free and isinstance(self.secret, Presence) and self.within != (self.secret.within,):
-            raise Misuse(
-                f"Rows hang together within {_listed(self.within)}, and the secret is whether the rows of one "
-                f"{self.secret.within!r} are there.",
-                allowed=f"pf.AnyCorrelation() with within={self.secret.within!r}, or pf.Independent()",
-                instead=f"pf.Presence({self.within[0]!r}, ...), which hides all that hangs together",
-            )
         hidden = [self.secret.name] if isinstance(self.secret, Derived) else []
         for column in (*self.sensitive, *hidden):
             if column in self.public:

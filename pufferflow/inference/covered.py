@@ -1,6 +1,6 @@
 """Laws of answers about many cells of one group, or about rows whose cells are open: bounded, not listed (M7, M20)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast, final
@@ -11,6 +11,7 @@ from pufferflow.bounds import Laws, Pair, Place, Reach, Walk
 from pufferflow.errors import Refused
 from pufferflow.inference.cells import Cells
 from pufferflow.inference.free import values_of
+from pufferflow.inference.one_pair import OnePair
 from pufferflow.law import Law
 from pufferflow.priors import Prior
 from pufferflow.secrets import AnySecret
@@ -20,7 +21,7 @@ _MOST_STEPS = 10_000
 
 
 @final
-class Covered(Laws):
+class Covered(OnePair):
     """What holds of all patterns whose rows are among those given, in whatever cells they are asked about.
 
     `one` are the laws of all rows in a single cell. Its walks serve every split into cells: outputs see a row through
@@ -35,8 +36,6 @@ class Covered(Laws):
 
     Movements are those of the group (`Cells`), or of one cell where `scattered` says that no split moves farther.
     """
-
-    movement_only = True
 
     def __init__(  # noqa: PLR0913 - what is asked, of whom, and two bounds on it
         self, prior: Prior, secret: AnySecret, one: Laws, cells: Cells, dimension: int, *, scattered: bool
@@ -84,20 +83,7 @@ class Covered(Laws):
         place = Place(self._dimension, self._prior, values_of(self._secret), 0)
         return Reach(self._cells.length(norm), Certainty.UPPER_BOUND, place)
 
-    def __len__(self) -> int:
-        """Return 1: one pair stands for all."""
-        return 1
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return the pair of points as far apart as the answers move, each by itself."""
-        return [self._pair][place]
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Give the pair."""
-        yield self._pair
-
-    @cached_property
-    def _pair(self) -> Pair:
+    def _farthest_pair(self) -> Pair:
         if not self.small:
             raise Refused(
                 f"Listing the movements of up to {self._dimension} answers about cells that are open, or too many.",

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from pufferflow.bounds import Laws, Pair, Reach
+from pufferflow.inference.one_pair import OnePair
 from pufferflow.law import Law
 from pufferflow.transport import Certainty
 
@@ -35,10 +35,8 @@ class Movement:
 
 
 @final
-class Moved(Laws):
+class Moved(OnePair):
     """One pair of points that lie as far apart as the answers move; in R^d coordinate by coordinate the farthest."""
-
-    movement_only = True
 
     def __init__(self, prior: Any, movement: Movement, group: Callable[[float], float] | None = None) -> None:
         self._prior, self._movement = prior, movement
@@ -56,12 +54,12 @@ class Moved(Laws):
 
     def winf(self, norm: float) -> Reach:
         """Return the length of the movement."""
-        return Reach(self._movement.length(norm), self._movement.certainty, self._pair)
+        return Reach(self._movement.length(norm), self._movement.certainty, self.pair)
 
     def least_winf(self, norm: float) -> Reach:
         """Return the length if it is attained."""
         length = self._movement.length(norm) if self.certainty == Certainty.EXACT else 0.0
-        return Reach(length, self.certainty, self._pair)
+        return Reach(length, self.certainty, self.pair)
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the length: what moves less, and how often, is not known."""
@@ -72,22 +70,9 @@ class Moved(Laws):
     def span(self, norm: float) -> Reach:
         """Return the movement of all rows that may change (M7)."""
         certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
-        return Reach(self._group(norm), certainty, self._pair)
+        return Reach(self._group(norm), certainty, self.pair)
 
-    def __len__(self) -> int:
-        """Return 1: one pair stands for all."""
-        return 1
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return the pair."""
-        return [self._pair][place]
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Give the pair."""
-        yield self._pair
-
-    @cached_property
-    def _pair(self) -> Pair:
+    def _farthest_pair(self) -> Pair:
         steps = self._movement.steps
         start, end = Law.point(np.zeros(len(steps))), Law.point(steps)
         return Pair(start, end, self._prior, self._movement.secrets, self._movement.row)
@@ -98,18 +83,18 @@ class Displaced(Laws):
     """Pairs of constant answers: what one row adds under two values, where all else is independent of it (M2)."""
 
     def __init__(self, pairs: list[Pair], lengths: Callable[[float], Floats]) -> None:
-        self._pairs, self._lengths = pairs, lengths
+        self.pairs, self._lengths = pairs, lengths
 
     @property
     def dimension(self) -> int:
         """The number of coordinates of the answer."""
-        return self._pairs[0].dimension
+        return self.pairs[0].dimension
 
     def winf(self, norm: float) -> Reach:
         """Return the longest displacement."""
         lengths = self._lengths(norm)
         place = int(lengths.argmax())
-        return Reach(float(lengths[place]), Certainty.EXACT, self._pairs[place])
+        return Reach(float(lengths[place]), Certainty.EXACT, self.pairs[place])
 
     def least_winf(self, norm: float) -> Reach:
         """Return the longest displacement."""
@@ -126,12 +111,12 @@ class Displaced(Laws):
 
     def __len__(self) -> int:
         """Return how many pairs there are."""
-        return len(self._pairs)
+        return len(self.pairs)
 
     def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
         """Return one pair."""
-        return self._pairs[place]
+        return self.pairs[place]
 
     def __iter__(self) -> Iterator[Pair]:
         """Give all pairs."""
-        return iter(self._pairs)
+        return iter(self.pairs)

@@ -1,6 +1,6 @@
 """Answers whose rows are rounded to whole steps one by one, as those about an interval are: what that adds (M13)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -10,6 +10,7 @@ import numpy as np
 
 from pufferflow.bounds import Laws, Pair, Reach
 from pufferflow.inference.cells import Cells
+from pufferflow.inference.one_pair import OnePair
 from pufferflow.inference.question import Floats
 from pufferflow.law import Law
 from pufferflow.rounding import float_above
@@ -17,7 +18,7 @@ from pufferflow.transport import Certainty
 
 
 @final
-class Rounded(Laws):
+class Rounded(OnePair):
     """Laws of linear φ, whose rows are read as whole steps: k(x) is φ(x), rounded monotonically.
 
     A row that moves in the linear answers moves by up to a step more in the rounded ones, |k(a) − k(b)| ≤ |φ(a) − φ(b)|
@@ -25,8 +26,6 @@ class Rounded(Laws):
     rounding of all rows that can move (M1), and never by more than the group, whose ends are whole steps themselves:
     between them k lies as φ does. `growth` is the rounding, `group` the movement of all rows between the ends.
     """
-
-    movement_only = True
 
     def __init__(self, laws: Laws, growth: Cells, group: Cells) -> None:
         self._laws, self._growth, self._group = laws, growth, group
@@ -66,18 +65,6 @@ class Rounded(Laws):
         """Return what the linear answers need, likewise."""
         return self._laws.least_near(delta, norm)
 
-    def __len__(self) -> int:
-        """Return 1: one pair stands for all."""
-        return 1
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return the pair."""
-        return [self._pair][place]
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Give the pair."""
-        yield self._pair
-
     def _grown(self, measure: Callable[[float], Reach], norm: float) -> Reach:
         reach, whole = measure(norm), self._group.length(norm)
         if reach.length >= whole:
@@ -86,9 +73,8 @@ class Rounded(Laws):
         certainty = reach.certainty if grown == reach.length else Certainty.UPPER_BOUND
         return replace(reach, length=min(grown, whole), certainty=certainty)
 
-    @cached_property
-    def _pair(self) -> Pair:
-        """The farthest that each linear answer moves in any pair, with its rounding."""
+    def _farthest_pair(self) -> Pair:
+        """Return the farthest that each linear answer moves in any pair, with its rounding."""
         pairs = list(self._laws)
         moved = np.max([_sizes(pair) for pair in pairs], axis=0)
         grown = np.minimum(np.nextafter(moved + self._growth.steps, np.inf), self._group.steps)

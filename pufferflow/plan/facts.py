@@ -10,13 +10,13 @@ import polars as pl
 
 from pufferflow.bounds import Laws
 from pufferflow.bounds.laws import Together
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
 from pufferflow.inference import Shorter, of_pattern
 from pufferflow.patterns import Patterns, found
 from pufferflow.plan.tables import Tables
-from pufferflow.priors import Prior
+from pufferflow.priors import AnyCorrelation, Prior
 from pufferflow.queries import Pattern
 from pufferflow.questions import Questions
 from pufferflow.release.bars import Floats
@@ -54,6 +54,8 @@ class Facts:
         """Return the patterns of the groups whose rows may hang together, as far as they matter to a prior."""
         scenario = self.questions.scenario
         if isinstance(scenario.secret, Presence):
+            if isinstance(prior, AnyCorrelation) and scenario.within != (scenario.secret.within,):
+                raise _more_may_leave(scenario.secret.within, scenario.within)
             return Patterns((_present(scenario.secret),), 1)
         if prior.alone:
             return Patterns((ONE_ROW,), 1)
@@ -108,6 +110,16 @@ class Facts:
 
     def _collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
         return collect(frame, "reading public columns")
+
+
+def _more_may_leave(unit: str, within: Sequence[str]) -> Refused:
+    """Return the error for units that may come and go with others of their group, of which nobody says how many."""
+    together = ", ".join(map(repr, within))
+    return Refused(
+        f"Rows hang together within {together}, and the secret is whether the rows of one {unit!r} are there.",
+        allowed=f"pf.AnyCorrelation() with within={unit!r}, or pf.Independent()",
+        instead=f"pf.Presence({within[0]!r}, rows=...), which hides all that hangs together",
+    )
 
 
 def _present(secret: Presence) -> Pattern:

@@ -28,8 +28,10 @@ def test_rows_count_without_public_columns():
 
 def test_presence_hides_all_that_hangs_together():
     """Whether one person is there cannot be hidden among others who may come and go with it."""
-    with pytest.raises(pf.Misuse, match="hang together within 'house'"):
-        pf.Scenario(pf.Presence("person", rows=1), pf.AnyCorrelation(), within="house")
+    scenario = pf.Scenario(pf.Presence("person", rows=1), pf.AnyCorrelation(), within="house")
+    frame = pl.DataFrame({"house": [1] * 10, "person": range(10)})
+    with pytest.raises(pf.Refused, match="hang together within 'house'"):
+        pf.protect(frame, scenario).private_count().plan(epsilon=1.0)
 
 
 @pytest.mark.parametrize("prior", [pf.Independent(), pf.AnyCorrelation()], ids=["independent", "any"])
