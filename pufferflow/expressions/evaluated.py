@@ -76,7 +76,7 @@ def _selected(frame: pl.DataFrame, expression: pl.Expr) -> tuple[pl.DataFrame | 
     try:
         return frame.select(expression), ""
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError) as error:
-        return None, short(str(error).strip().partition("\n")[0], 100)
+        return None, short(str(error).strip().partition("\n")[0], 80)
 
 
 def exact(value: Any, point: Label, said: str) -> Fraction:

@@ -6,19 +6,21 @@ whatever is done with it: Decimals and 128-bit integers that overflow, bytes tha
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 import polars as pl
 
 from pufferflow.expressions.tree import Node
 
-Kind = Literal["number", "truth", "text", "label", "date", "moment", "zoned", "time", "span", "null", "any", "odd"]
-"""A moment has no time zone, or UTC; label is Categorical and Enum."""
+Kind = str
+"""number, truth, text, label, date, moment, time, span, null, any or odd; or "moment in …" with a time zone.
+
+A label is a Categorical or an Enum, a span a Duration.
+"""
 Types = Mapping[str, pl.DataType]
 """The types of columns: those that are known."""
 
 COMPARISONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">=", "eq_missing", "ne_missing"})
-DATES: Final = frozenset[Kind]({"date", "moment", "zoned"})
 NUMBERS: Final = frozenset[Kind]({"number", "truth"})
 _NUMBERS: Final = ("Int", "Float", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
 _NAMED: Final[dict[str, Kind]] = {
@@ -30,7 +32,6 @@ _NAMED: Final[dict[str, Kind]] = {
     "Time": "time",
     "Duration": "span",
     "Null": "null",
-    "Datetime": "zoned",  # whether a literal has a time zone does not matter enough to look
 }
 GIVES: Final[dict[str, Kind]] = {
     **dict.fromkeys(("is_null", "is_not_null", "is_nan", "is_not_nan", "is_finite", "is_infinite", "is_in"), "truth"),
@@ -81,22 +82,21 @@ def kinds_of(nodes: Iterable[Node], types: Types) -> list[Kind]:
 def mixed(*kinds: Kind) -> Kind:
     """Return the kind of values some of which are of each of these kinds; "odd" if they would have to be converted.
 
-    >>> mixed("date", "null", "date"), mixed("moment", "zoned"), mixed("text", "date")
-    ('date', 'zoned', 'odd')
+    >>> mixed("date", "null", "date"), mixed("number", "truth"), mixed("text", "date")
+    ('date', 'number', 'odd')
     """
-    held = frozenset[Kind](one for one in kinds if one != "null")
-    if not held:
-        return "null"
-    if len(held) == 1:
-        return min(held)
-    return "any" if "any" in held else _TOGETHER.get(held, "odd")
+    held = {one for one in kinds if one != "null"}
+    if len(held) <= 1:
+        return min(held, default="null")
+    return "any" if "any" in held else _TOGETHER.get(frozenset(held), "odd")
 
 
-_TOGETHER: Final[dict[frozenset[Kind], Kind]] = {
-    frozenset[Kind]({"moment", "zoned"}): "zoned",
-    NUMBERS: "number",
-    frozenset[Kind]({"text", "label"}): "label",
-}
+_TOGETHER: Final = {NUMBERS: "number", frozenset({"text", "label"}): "label"}
+
+
+def dated(kind: Kind) -> bool:
+    """Return whether values lie on a calendar."""
+    return kind == "date" or kind.startswith("moment")
 
 
 def target(written: object) -> Kind:
@@ -104,22 +104,29 @@ def target(written: object) -> Kind:
     if not isinstance(written, dict):
         return _NAMED.get(str(written), "odd")
     ((name, held),) = cast(dict[str, Any], written).items()
-    if name == "Datetime":
-        return "moment" if held[1] in (None, {"inner": "UTC"}) else "zoned"
-    return _NAMED.get(name, "odd")
+    return zoned(held[1] and held[1]["inner"]) if name == "Datetime" else _NAMED.get(name, "odd")
+
+
+def zoned(zone: object) -> Kind:
+    """Return the kind of moments in a time zone."""
+    return "moment" if zone is None else f"moment in {zone}"
+
+
+def table_kind(table: Node) -> Kind:
+    """Return the kind of what is in a list or Series."""
+    return _of_type(table.value) if isinstance(table.value, pl.DataType) else "odd"
 
 
 def _column(node: Node, types: Types) -> Kind:
-    dtype = types.get(node.word)
-    if dtype is None:
-        return "any"
-    if isinstance(dtype, pl.Datetime):
-        return "moment" if dtype.time_zone in (None, "UTC") else "zoned"
-    return _NAMED.get(str(dtype.base_type()), "odd")
+    return _of_type(types[node.word]) if node.word in types else "any"
+
+
+def _of_type(dtype: pl.DataType) -> Kind:
+    return zoned(dtype.time_zone) if isinstance(dtype, pl.Datetime) else _NAMED.get(str(dtype.base_type()), "odd")
 
 
 def _literal(node: Node, _: Types) -> Kind:
-    return _NAMED.get(node.word, "odd")
+    return target({"Datetime": node.value}) if node.word == "Datetime" else _NAMED.get(node.word, "odd")
 
 
 def _operator(node: Node, types: Types) -> Kind:
@@ -130,24 +137,25 @@ def _operator(node: Node, types: Types) -> Kind:
 
 def combined(word: str, left: Kind, right: Kind) -> Kind:
     """Return what an operator other than a comparison gives; "odd" if it is not for such kinds."""
-    pair = {left, right} - {"null"}
-    if not pair:
-        return "null"
-    if "any" in pair or "odd" in pair:
-        return "odd" if "odd" in pair else "any"
+    pair = {left, right}
+    if "any" in pair:
+        return "any"
     if pair <= NUMBERS:
-        return "truth" if pair == {"truth"} and word in "&|^" else "number"
-    return _of_texts_and_times(word, left, right)
-
-
-def _of_texts_and_times(word: str, left: Kind, right: Kind) -> Kind:
-    if word == "+" and left == right == "text":
+        return _of_numbers(word, pair)
+    if word == "+" and pair == {"text"}:
         return "text"
-    if word in "+-" and right == "span" and left in (*DATES, "span"):
+    if word in "+-" and right == "span" and (dated(left) or left == "span"):
         return left
-    if word == "+" and left == "span" and right in DATES:
+    if word == "+" and left == "span" and dated(right):
         return right
-    return "span" if word == "-" and {left, right} <= DATES else "odd"
+    return "span" if word == "-" and dated(left) and (left == right or pair == {"date", "moment"}) else "odd"
+
+
+def _of_numbers(word: str, pair: set[Kind]) -> Kind:
+    if pair == {"truth"} and word in "&|^":
+        return "truth"
+    fits = pair == {"number"} or word == "+" or ("number" in pair and word in "-*/")
+    return "number" if fits else "odd"
 
 
 def _choice(node: Node, types: Types) -> Kind:
@@ -155,7 +163,7 @@ def _choice(node: Node, types: Types) -> Kind:
 
 
 def _cast(node: Node, _: Types) -> Kind:
-    return "zoned" if node.word == "Datetime" else _NAMED.get(node.word, "odd")
+    return target(node.value[1])
 
 
 def _name(node: Node, types: Types) -> Kind:
@@ -178,8 +186,10 @@ def _by_options(node: Node) -> Kind:
             return target(dtype)
         case "replace_strict", {"return_dtype": {"Literal": dtype}}:
             return target(dtype)
+        case "replace_strict", {"return_dtype": None} if len(node.inputs) == 4:
+            return mixed(table_kind(node.inputs[2]), kind(node.inputs[3], {}))
         case "dt.convert_time_zone", {"inner": zone}:
-            return "moment" if zone == "UTC" else "zoned"
+            return zoned(zone)
         case _:
             return "any"
 

@@ -7,14 +7,14 @@ import polars as pl
 
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions.allowed import PUBLIC, check
-from pufferflow.expressions.kinds import DATES, NUMBERS, Types, kinds_of
+from pufferflow.expressions.kinds import NUMBERS, Types, dated, kinds_of
 from pufferflow.expressions.names import short
 from pufferflow.expressions.total import check_total
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.words import words
 from pufferflow.reading import shown
 
-_ORDERED: Final = frozenset({*NUMBERS, *DATES, "time", "span"})
+_ORDERED: Final = frozenset({*NUMBERS, "time", "span"})
 
 
 def read_public(
@@ -69,7 +69,7 @@ def _check_order(tree: Node, types: Types) -> None:
     for node in tree.walk():
         if node.kind == "function" and node.word in ("clip", "min_horizontal", "max_horizontal"):
             kinds = set(kinds_of(node.inputs, types))
-            if not (kinds & _ORDERED or kinds == {"text"}):
+            if not (kinds & _ORDERED or any(map(dated, kinds)) or kinds == {"text"}):
                 raise Refused(
                     f"{words(node)} may compare Categoricals, whose order depends on the rows that were met before.",
                     allowed="clip, min_horizontal and max_horizontal with a number, date or time as one of the parts",

@@ -8,23 +8,25 @@ that it finds out about late. So only what is listed here passes, with literals 
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Final, cast
+from typing import Final
 
 import polars as pl
 
 from pufferflow.errors import Misuse
-from pufferflow.expressions.accepted import ALL, CASTS, FIRST
+from pufferflow.expressions.accepted import ALL, FIRST, accepts, castable
+from pufferflow.expressions.allowed import options
 from pufferflow.expressions.kinds import (
     COMPARISONS,
-    DATES,
     MIXING,
     NUMBERS,
     Kind,
     Types,
     combined,
+    dated,
     kind,
     kinds_of,
     mixed,
+    table_kind,
     target,
 )
 from pufferflow.expressions.tree import Node
@@ -53,7 +55,7 @@ def check_total(tree: Node, types: Types) -> None:
 
 
 def _instead(node: Node, types: Types) -> str:
-    if node.value == "Strict" or "'strict': True" in str(node.value):
+    if (node.kind == "cast" and node.value[0] == "Strict") or "'strict': True" in str(node.value):
         return "strict=False, or replace"
     if node.word == "replace_strict":
         return "replace_strict(…, default=None)"
@@ -78,9 +80,8 @@ def _literal(node: Node, types: Types) -> bool:
 
 def _cast(node: Node, types: Types) -> bool:
     inner = node.inputs[0]
-    if not inner.columns and _bare(inner).kind == "literal":  # pl.date(2026, 1, 1) is one
-        return True
-    return node.value != "Strict" and kind(inner, types) in CASTS.get(kind(node, types), ())
+    constant = _bare(inner).kind == "literal"  # pl.date(2026, 1, 1) is a strict cast of one
+    return (constant or node.value[0] != "Strict") and castable(kind(inner, types), kind(node, types))
 
 
 def _bare(node: Node) -> Node:
@@ -89,14 +90,19 @@ def _bare(node: Node) -> Node:
 
 def _choice(node: Node, types: Types) -> bool:
     predicate, *branches = kinds_of(node.inputs, types)
-    return predicate in ("truth", "any", "null") and _mixable(*branches) and _fitting(node.inputs[1:], types)
+    return (
+        predicate in ("truth", "any")
+        and _mixable(*branches)
+        and set(branches) != {"text", "label"}
+        and _fitting(node.inputs[1:], types)
+    )
 
 
 def _mixable(*kinds: Kind) -> bool:
     """Return whether values become one column without a conversion that may fail."""
     if "any" in kinds:
         return set(kinds) <= {"any", "null"} and kinds.count("any") == 1
-    return mixed(*kinds) != "odd"
+    return mixed(*kinds) != "odd" and kinds.count("label") <= 1
 
 
 def _fitting(parts: tuple[Node, ...], types: Types) -> bool:
@@ -125,7 +131,7 @@ def _operator(node: Node, types: Types) -> bool:
     if node.word in COMPARISONS:
         return _comparable(node, left, right)
     if node.word in "&|^":
-        return {left, right} <= {"truth", "any", "null"} or left == right == "number"
+        return {left, right} <= {"truth", "any", "null"}
     if "any" in (left, right):  # a Decimal times a float is a float
         return node.word in "+-*" and any(_bare(part).word in _FLOATS for part in node.inputs)
     return combined(node.word, left, right) != "odd"
@@ -137,9 +143,11 @@ def _comparable(node: Node, left: Kind, right: Kind) -> bool:
         return node.word in ("eq_missing", "ne_missing") and "odd" not in (left, right)
     if "odd" in (left, right):
         return False
-    if "any" in (left, right) or {left, right} == {"text", "label"}:
+    if "any" in (left, right):
         return constant
-    return {left, right} <= DATES or mixed(left, right) != "odd"
+    if "label" in (left, right):  # Polars finds out late which labels an Enum has
+        return constant and node.word in ("==", "!=", "eq_missing", "ne_missing") and "text" in (left, right)
+    return mixed(left, right) != "odd" or ("date" in (left, right) and dated(left) and dated(right))
 
 
 def _function(node: Node, types: Types) -> bool:
@@ -152,7 +160,7 @@ def _function(node: Node, types: Types) -> bool:
         return _mixes(node, *kinds)
     return (
         node.word in FIRST
-        and kinds[0] in FIRST[node.word]
+        and accepts(FIRST[node.word], kinds[0])
         and all(_bare(part).kind == "literal" for part in node.inputs[1:])
         and _ARGUMENTS.get(node.word, _always)(node, types)
     )
@@ -161,33 +169,45 @@ def _function(node: Node, types: Types) -> bool:
 def _mixes(node: Node, first: Kind, *others: Kind) -> bool:
     constant = all(_bare(part).kind == "literal" for part in node.inputs[1:])
     if first == "any" and node.word in ("fill_null", "is_between"):
-        return constant and set(others) <= {*NUMBERS, "null"}
+        return constant and set(others) <= NUMBERS
     if first == "label" or "label" in others:
         return node.word in ("fill_null", "coalesce") and constant and _mixable(first, *others)
-    return "any" not in (first, *others) and mixed(first, *others) != "odd"
+    unfit = {"any"} if node.word in ("fill_null", "coalesce") else {"any", "truth", "null"}
+    unfit |= {"text"} if node.word == "clip" else set()
+    return unfit.isdisjoint((first, *others)) and mixed(first, *others) != "odd"
 
 
 def _literal_pattern(node: Node, _: Types) -> bool:
     """Regular expressions may be wrong, and may take too long."""
-    return _options(node).get("literal") is True
+    return options(node).get("literal") is True
 
 
 def _integer(node: Node, _: Types) -> bool:
     base: object = node.inputs[1].value
-    return _options(node).get("strict") is False and isinstance(base, Fraction) and 2 <= base <= 36
+    return options(node).get("strict") is False and isinstance(base, Fraction) and 2 <= base <= 36
 
 
-def _parsed(node: Node, types: Types) -> bool:
+def _parsed(node: Node, _: Types) -> bool:
     """Read dates and times that are null where they do not fit; a time zone would skip some."""
     match node.value:
         case [{"Literal": dtype}, {"strict": False, "exact": True}]:
-            return target(dtype) in ("date", "time") or (target(dtype) == "moment" and kind(node, types) == "moment")
+            return target(dtype) in ("date", "time", "moment")
         case _:
             return False
 
 
-def _defaulted(node: Node, _: Types) -> bool:
-    return len(node.inputs) == 4
+def _replaced(node: Node, types: Types) -> bool:
+    """Look up what a table can hold; other types are found out about late."""
+    first, old, new = kind(node.inputs[0], types), *map(table_kind, node.inputs[1:3])
+    found = mixed(old, new) if node.word == "replace" else old
+    return first == "any" or found in (first, "null")
+
+
+def _defaulted(node: Node, types: Types) -> bool:
+    if len(node.inputs) != 4 or not _replaced(node, types):
+        return False
+    found = mixed(table_kind(node.inputs[2]), kind(node.inputs[3], types))
+    return found in (kind(node, types), "null") and found != "odd"
 
 
 def _near(node: Node, types: Types) -> bool:
@@ -198,16 +218,12 @@ def _window(node: Node, _: Types) -> bool:
     return _WINDOW.fullmatch(str(_bare(node.inputs[1]).value)) is not None
 
 
-def _options(node: Node) -> dict[str, Any]:
-    held: object = node.value
-    return cast(dict[str, Any], held) if isinstance(held, dict) else {}
-
-
 _ARGUMENTS: Final[dict[str, Callable[[Node, Types], bool]]] = {
     **dict.fromkeys(("str.contains", "str.find", "str.count_matches"), _literal_pattern),
     "is_close": _near,
     "str.to_integer": _integer,
     "str.strptime": _parsed,
+    "replace": _replaced,
     "replace_strict": _defaulted,
     "dt.truncate": _window,
 }

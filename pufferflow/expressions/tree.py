@@ -50,7 +50,9 @@ OPERATORS: Final = {
 class Node:
     """A node: `word` is its column, operator, function, data type or name; `value` a literal's value or the options.
 
-    A literal whose value is no finite number, Boolean or text has the value None; its `word` says what it is.
+    The value of a list or Series is the type of what is in it, that of a datetime its unit and time zone, and that of a
+    cast its options and type. Any other literal that is no finite number, Boolean or
+    text has the value None; its `word` says what it is.
     """
 
     kind: Kind
@@ -147,7 +149,8 @@ def _cast(body: Any) -> Node | None:
     exact = _fields(dtype, "Literal")
     if exact is None:
         return None
-    return Node("cast", exact[0] if isinstance(exact[0], str) else next(iter(exact[0])), (_node(expression),), options)
+    name = exact[0] if isinstance(exact[0], str) else next(iter(exact[0]))
+    return Node("cast", name, (_node(expression),), (options, exact[0]))
 
 
 def _alias(body: Any) -> Node | None:
@@ -188,24 +191,29 @@ def _literal(body: Any) -> Node | None:
     ((tag, held),) = cast(dict[str, Any], body).items()
     if tag in ("Dyn", "Scalar") and isinstance(held, dict):
         ((word, value),) = cast(dict[str, Any], held).items()
-        return Node("literal", word, value=_plain(word, value))
-    return Node("literal", LISTS if tag == "Series" and _nested(held) else tag)
+        return Node("literal", word, value=_held(value)[0] if word == "List" else _plain(word, value))
+    if tag == "Series":
+        dtype, size = _held(held)
+        return Node("literal", LISTS if dtype.is_nested() and size != 1 else tag, value=dtype)
+    return Node("literal", tag)
 
 
-def _nested(written: Any) -> bool:
-    """Return whether a Series, as Polars writes it down, is one of several lists; True if it cannot be told."""
+def _held(written: Any) -> tuple[pl.DataType, int]:
+    """Return the type and the number of the values of a list as Polars writes it; several lists if nobody knows."""
     try:
         series = pl.read_ipc_stream(bytes(written)).to_series()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError):
-        return True
-    return series.dtype.is_nested() and len(series) != 1
+        return pl.List(pl.Object()), 2
+    return series.dtype, len(series)
 
 
-def _plain(word: str, value: Any) -> Fraction | bool | str | None:
+def _plain(word: str, value: Any) -> Any:
     """Return what a literal means; numbers exactly, and NaN and infinities, which JSON has not, as None."""
     match word, value:
         case ("Boolean", bool()) | ("String", str()):
             return value
+        case "Datetime", [_, *unit_and_zone]:
+            return unit_and_zone
         case "Decimal", [int(digits), _, int(places)]:
             return Fraction(digits, 10**places)
         case "Float32", int() | float():

@@ -87,7 +87,7 @@ def _function(node: Node) -> str:
 def _literal(node: Node) -> str:
     if isinstance(node.value, bool | str):
         return repr(node.value)
-    return number(node.value) if node.value is not None else _OPAQUE.get(node.word, f"<{node.word}>")
+    return number(node.value) if isinstance(node.value, Fraction) else _OPAQUE.get(node.word, f"<{node.word}>")
 
 
 def _inside(node: Node) -> str:

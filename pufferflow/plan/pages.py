@@ -1,6 +1,6 @@
 """A plan in tables: what each cell will look like, and what the same promise costs under every bound."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -52,11 +52,11 @@ def compare(plan: Planned) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     with working("comparing bounds"):
         for bound in bounds_for(guarantee):
-            found, note = _calibrated(plan, plan.laws, bound)
+            found, note = _calibrated(plan, lambda: plan.laws, bound)
             if not note and not isinstance(bound, Messages | Quilt) and _by_movement(plan):
                 note = "by movement alone: joint laws are not known, or too many to compare"
             rows += _compared(plan, repr(bound), found, note)
-        found, note = _calibrated(plan, plan.group_laws, Group())
+        found, note = _calibrated(plan, lambda: plan.group_laws, Group())
         rows += _compared(plan, GROUP, found, note)
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
     more = {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
@@ -102,9 +102,9 @@ def _errors(query: Query, noise: Noise, size: Floats | None, cells: int) -> tupl
     return np.broadcast_to(expected, cells).copy(), np.broadcast_to(half, cells).copy()
 
 
-def _calibrated(plan: Planned, laws: Laws, bound: Bound) -> tuple[Calibration | None, str]:
+def _calibrated(plan: Planned, laws: Callable[[], Laws], bound: Bound) -> tuple[Calibration | None, str]:
     try:
-        return calibrate(laws, plan.calibration.guarantee, plan.family, bound), ""
+        return calibrate(laws(), plan.calibration.guarantee, plan.family, bound), ""
     except PufferflowError as refusal:
         return None, refusal.problem
 

@@ -91,6 +91,9 @@ TOTAL = [
     c("hour") > c("day"),
     c("hour") < dt.date(2026, 1, 1),
     c("day") - c("hour"),
+    c("local") - c("local"),
+    c("fine") >= dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+    c("local") > c("day"),
     c("hour") + c("span"),
     c("day") + dt.timedelta(days=10**6),
     (c("hour") - dt.datetime.fromisoformat("2026-01-01")).dt.total_hours(),
@@ -99,7 +102,6 @@ TOTAL = [
     c("count") * -3 // 0 % 7,
     c("whole") / c("small"),
     (c("small") > 1) | c("flag") & ~c("flag"),
-    c("small") & 3,
     c("real").round(1).clip(0, 1).floor(),
     c("real").log().sqrt().round_sig_figs(2),
     c("real").is_between(c("small"), c("count")),
@@ -205,7 +207,8 @@ STOPPING = [
     c("count").is_close(-1),
     c("count").is_close(dt.timedelta(1)),
     (c("flag") == pl.lit(None)) * 2,
-    c("small").replace_strict({1: 0}, default=None) & c("real"),
+    (c("small") & 3) | c("real"),
+    c("small").replace_strict({1: "x"}, default=0),
     c("money") * c("money"),
     c("money") + 1,
     c("money") < 1,
@@ -234,6 +237,30 @@ def test_what_may_stop_at_a_value_is_refused_where_rows_are_secret(expression):
             with pytest.raises(Misuse, match="secret which rows") as caught:
                 read_public(expression, known, never_fails=True)
             assert len(str(caught.value).splitlines()) <= 5
+
+
+LATE = [
+    c("hour").replace_strict({-2.5: "x"}, default=None),
+    c("text").replace({"a": 1}),
+    c("hour") == c("fine"),
+    c("hour") == dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+    c("fine") - c("local"),
+    c("kind") == c("label"),
+    c("kind") < "zz",
+    c("small").is_between(0, None),
+    c("flag") - c("flag"),
+    -c("flag"),
+    c("flag").clip(0, 1),
+    c("small") == pl.lit(None),
+    ~c("real"),
+]
+
+
+@pytest.mark.parametrize("expression", LATE, ids=str)
+def test_types_that_polars_would_find_out_about_late_are_refused_where_they_are_told(expression):
+    """Rows that are there, whatever their values, must not make the difference either."""
+    with pytest.raises(Misuse, match="secret which rows"):
+        read_public(expression, TYPES, never_fails=True)
 
 
 x = c("x")
