@@ -322,9 +322,10 @@ def _named(name: object, values: Values, what: str) -> str:
 def _read_name(name: object, default: str) -> str:
     if name is None:
         return default
-    if not isinstance(name, str) or not name:
-        raise Misuse(f"name is {shown(name)}.", allowed="a text", instead=f'name="{default}"')
-    return name
+    written = isinstance(name, str) and name.encode(errors="ignore").decode()
+    if not written or written != name:
+        raise Misuse(f"name is {shown(name)}.", allowed="a text that can be written", instead=f'name="{default}"')
+    return written
 
 
 def _example() -> Batch:  # pyright: ignore[reportUnusedFunction] - the examples that the tests run use it

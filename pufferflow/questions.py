@@ -193,7 +193,8 @@ class Questions:
         )
 
     def _read(self, expression: object) -> pl.Expr:
-        return read_public(cast(Any, expression), self.public, never_fails=not self.sized)
+        known = {name: self.schema[name] for name in self.public}
+        return read_public(cast(Any, expression), known, never_fails=not self.sized)
 
     # Frames to read
 

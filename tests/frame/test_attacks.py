@@ -225,3 +225,24 @@ def test_bins_that_do_not_reach_the_ends():
             assert 0 <= found <= 10
     middle = batch.private_quantile("x", 0.5, bins=[4, 5, 6]).release(epsilon=1e6).frame.item()
     assert middle == pytest.approx(5, abs=0.3)
+
+
+def test_nothing_stops_at_one_row_where_rows_are_secret():
+    """Expressions that fail at some value are refused under presence; dates and numbers can still filter and group."""
+    days = pl.date_range(pl.date(2026, 1, 1), pl.date(2026, 1, 9), "1d", eager=True)
+    frame = pl.DataFrame({"p": range(9), "day": days, "age": range(20, 29), "name": ["a"] * 9})
+    scenario = pf.Scenario(pf.Presence("p", rows=1), pf.Independent(), public=["day", "age", "name"])
+    batch = pf.protect(frame, scenario)
+    for stops in (
+        pl.col("day").dt.add_business_days(1) > pl.date(2026, 1, 5),
+        2 ** pl.col("age") > 5,
+        pl.col("name").cast(pl.Int64) > 0,
+        pl.lit(pl.Series([True] * 9)),
+    ):
+        with pytest.raises(pf.PufferflowError):
+            batch.filter(stops)
+    kept = batch.filter(pl.col("age") >= 21, pl.col("day").dt.weekday() < 6, pl.col("name") == "a")
+    grouped = kept.with_columns(week=pl.col("day").dt.truncate("1w"), decade=pl.col("age") // 10)
+    keys = [(pl.date(2026, 1, 5), 2)]
+    with pytest.raises(pf.Misuse, match="keys"):
+        grouped.group_by("week", "decade", keys=keys)

@@ -102,6 +102,7 @@ REFUSED = {
     "the name of a key": (lambda b: b.group_by("meter").private_sum("level", name="meter"), "meter"),
     "filter after asking": (lambda b: b.private_sum("level").filter(pl.col("meter") > 1), "filter"),
     "group after asking": (lambda b: b.private_sum("level").group_by("meter"), "group_by"),
+    "a name that cannot be written": (lambda b: b.private_sum("level", name="\ud800"), "name"),
     "empty name": (lambda b: b.private_sum("level", name=""), "name"),
     "quantile beyond 1": (lambda b: b.private_quantile("level", 1.5), "q is"),
     "quantile of nothing": (lambda b: b.private_quantile("salary", 0.5), "salary"),
