@@ -1,6 +1,7 @@
 """Two bounds on how far the same answers move: the shorter one counts."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import final
 
 from pufferflow.bounds import Laws, Pair, Reach
@@ -24,9 +25,8 @@ class Shorter(Laws):
 
     @property
     def certainty(self) -> Certainty:
-        """An upper bound, unless all ways are exact."""
-        exact = all(way.certainty == Certainty.EXACT for way in self._ways)
-        return Certainty.EXACT if exact else Certainty.UPPER_BOUND
+        """An upper bound: ways stand in for the answers' own laws."""
+        return Certainty.UPPER_BOUND
 
     def winf(self, norm: float) -> Reach:
         """Return the shortest movement."""
@@ -61,4 +61,5 @@ class Shorter(Laws):
         return min(self._ways, key=lambda way: way.winf(1).length)
 
     def _shortest(self, ask: Callable[[Laws], Reach]) -> Reach:
-        return min((ask(way) for way in self._ways), key=lambda reach: reach.length)
+        shortest = min((ask(way) for way in self._ways), key=lambda reach: reach.length)
+        return replace(shortest, certainty=Certainty.UPPER_BOUND)

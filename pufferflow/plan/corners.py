@@ -15,29 +15,42 @@ from pufferflow.expressions import Lined
 from pufferflow.release.bars import Floats
 
 _MOST = 512
-_SLACK = 2.0**-27
-"""Rounding to steps moves each sum by up to one step more, and the longest movement has at least 2^28 steps."""
 
 
-def corners(lined: Sequence[Lined | None]) -> Floats:
+def corners(lined: Sequence[Lined | None], *, from_nothing: bool) -> Floats:
     """Return the values of all functions at the corners, in steps, of shape (functions, corners); None is always 1.
 
-    Where functions have slopes the values are a hair larger than they are, which covers the rounding of all of them.
-    Of very many corners only the ends of each function's range are kept, in every combination of two.
+    Values are a little larger than they are (`_slack`), which covers the rounding of all of them. Of very many corners
+    only the ends of each function's range are kept, all low and all high, and where rows come `from_nothing` (whose
+    value is 0) also all of them as far from 0 as they can be.
     """
-    straight = [one for one in lined if one is not None and not one.square]
-    knots = sorted({knot for one in straight for knot in one.pieces.knots})
-    rows = [_at_corners(one, knots) for one in lined]
-    squares = [place for place, one in enumerate(lined) if one is not None and one.square]
-    columns = np.unique(np.array(rows, dtype=np.float64), axis=1)
-    for place in squares:
-        one = lined[place]
-        ends = (one.low, one.high) if one is not None else (1, 1)
-        columns = np.concatenate([_with(columns, place, end) for end in ends], axis=1)
+    knots = sorted({knot for one in lined if one is not None and not one.square for knot in one.pieces.knots})
+    columns = np.unique(np.array([_at_corners(one, knots) for one in lined], dtype=np.float64), axis=1)
+    for place, one in enumerate(lined):
+        if one is not None and one.square:
+            columns = np.concatenate([_with(columns, place, end) for end in (one.low, one.high)], axis=1)
     if columns.shape[1] > _MOST:
-        columns = np.stack([columns.min(axis=1), columns.max(axis=1)], axis=1)
-    sloped = any(one is not None and not one.pieces.flat for one in lined)
-    return columns * (1 + len(lined) * _SLACK) if sloped else columns
+        columns = _ends(columns, from_nothing=from_nothing)
+    if columns.shape[1] == 1:
+        columns = np.repeat(columns, 2, axis=1)  # two values of a secret that look alike
+    return columns * (1 + _slack(lined))
+
+
+def _ends(columns: Floats, *, from_nothing: bool) -> Floats:
+    low, high = columns.min(axis=1), columns.max(axis=1)
+    if not from_nothing:
+        return np.stack([low, high], axis=1)
+    return np.stack([np.minimum(low, 0), np.maximum(high, 0), np.maximum(np.abs(low), np.abs(high))], axis=1)
+
+
+def _slack(lined: Sequence[Lined | None]) -> float:
+    """Return by how much the longest movement grows if each function is rounded to steps, relatively.
+
+    A movement of r steps from end to end becomes at most two steps longer, and the longest of all functions together is
+    no shorter than that of any one of them.
+    """
+    sloped = [one for one in lined if one is not None and not one.square and not one.pieces.flat]
+    return sum(2 / max(one.high - one.low, 1) for one in sloped) * (1 + 2.0**-20)
 
 
 def _at_corners(one: Lined | None, knots: Sequence[Fraction]) -> list[int]:

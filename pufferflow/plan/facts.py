@@ -93,7 +93,7 @@ class Facts:
             patterns = self.patterns(of_prior[0].prior).distinct or (ONE_ROW,)
             for pattern in patterns:
                 found = [self._of_pattern(one, pattern, weights, len(patterns)) for one in of_prior]
-                pieces.append(found[0] if len(found) == 1 else Shorter(found))
+                pieces.append(found[0] if len(found) == 1 and of_prior[0].exact else Shorter(found))
         return Together(pieces)
 
     def _of_pattern(self, one: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:

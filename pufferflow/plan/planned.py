@@ -84,7 +84,7 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
         )
     shares = read_shares(wanted.shares, questions.queries)
     secret = questions.scenario.secret
-    values = known_values(questions.measures, questions.points)
+    values = known_values(questions.measures, questions.points, from_nothing=isinstance(secret, Presence))
     ways = [tables_of(prior, secret, questions.measures, values) for prior in questions.scenario.priors]
     found: list[Planned] = []
     refused: list[Refused] = []

@@ -29,15 +29,18 @@ class Tables(NamedTuple):
     values: Floats
     rounding: Floats | None = None
     note: str = ""
+    exact: bool = True
+    """Whether these are the functions, the secret and the prior themselves, and do not stand in for them."""
     apart: bool = False
     """Whether rows that move together may move a sum in opposite directions, as φ that rises and falls does."""
 
 
-def known_values(measures: Sequence[Measure | None], points: int) -> Floats:
+def known_values(measures: Sequence[Measure | None], points: int, *, from_nothing: bool) -> Floats:
     """Return the functions of all sums at the points of a finite domain, or at the corners on an interval."""
     known = [measure.values for measure in measures if measure is not None]
     if any(isinstance(values, Lined) for values in known):
-        return corners([measure and cast(Lined, measure.values) for measure in measures])
+        lined = [measure and cast(Lined, measure.values) for measure in measures]
+        return corners(lined, from_nothing=from_nothing)
     rows = [np.ones(points) if one is None else np.array(cast(Tabled, one.values).steps, float) for one in measures]
     return np.stack(rows)
 
@@ -55,16 +58,18 @@ def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None
     found: list[Tables] = []
     smooth = all(one is None or one.slope is not None for one in lined)
     if prior.alone and isinstance(secret, ValueSecret):
-        found.append(Tables(prior, _of_corners(secret, values), values))
-        found.append(Tables(prior, Secret(secret.column, [0, 1]), _moves(lined, secret)))
-        return found
+        exact = len(lined) == 1 and lined[0] is not None and lined[0].affine
+        by_distance = Tables(prior, Secret(secret.column, [0, 1]), _moves(lined, secret), exact=exact)
+        return [by_distance] if exact else [by_distance, Tables(prior, _of_corners(secret, values), values)]
     if smooth and not isinstance(prior, AnyCorrelation) and not isinstance(secret, Presence):
         rounding = np.array([0.0 if one is None else 1.0 for one in lined])
-        found.append(Tables(prior, secret, _steepest(lined), rounding, apart=not all(map(_monotone, lined))))
+        exact, apart = all(one is None or one.affine for one in lined), not all(map(_monotone, lined))
+        found.append(Tables(prior, secret, _steepest(lined), rounding, exact=exact, apart=apart))
     note = "" if found or isinstance(prior, AnyCorrelation) or isinstance(secret, Presence) else NO_SLOPE
     stand_in = prior if isinstance(secret, Presence) else AnyCorrelation()
     apart = any(one.apart for one in found)
-    found.append(Tables(stand_in, _of_corners(secret, values), values, note=note, apart=apart))
+    exact = isinstance(prior, AnyCorrelation) and len(lined) == 1
+    found.append(Tables(stand_in, _of_corners(secret, values), values, note=note, exact=exact, apart=apart))
     return found
 
 

@@ -246,3 +246,57 @@ def test_nothing_stops_at_one_row_where_rows_are_secret():
     keys = [(pl.date(2026, 1, 5), 2)]
     with pytest.raises(pf.Misuse, match="keys"):
         grouped.group_by("week", "decade", keys=keys)
+
+
+@pytest.mark.parametrize("seconds", [4, 60])
+def test_coarse_steps_of_large_numbers_are_covered(seconds):
+    """Times of day in seconds since 1970 have steps of seconds, and rounding them moves sums too."""
+    start = 1_700_000_000
+    domain = pf.Interval(start, start + seconds)
+    scenario = pf.Scenario(pf.Secret("t", domain), pf.Independent())
+    tent = (pl.col("t") - (start + seconds / 2 + 0.9)).abs()
+    batch = pf.protect(pl.DataFrame({"t": [float(start)]}), scenario)
+    plan = batch.private_sum(tent, name="tent").private_sum("t", name="t").plan(epsilon=1.0)
+    times = start + np.linspace(0, seconds, 2001)
+    steps = [
+        pl.DataFrame({"t": times}).select(measure.values.read(pl.col("t"))).to_series().to_numpy()
+        for measure in plan.questions.measures
+    ]
+    loss = sum(
+        np.abs(one[:, None] - one[None, :]) / noise.scale for one, noise in zip(steps, plan._ready.noises, strict=True)
+    )
+    assert loss.max() <= 1 + 1e-9
+
+
+def test_very_many_corners_under_presence():
+    """More classes than are looked at one by one leave sums of both signs as far from nothing as they are."""
+    scenario = pf.Scenario(pf.Presence("p", "x", pf.Interval(-10, 0), rows=1), pf.Independent())
+    batch = pf.protect(pl.DataFrame({"p": [1], "x": [-10.0]}), scenario)
+    asked = batch.private_sum("x", name="x").private_sum(pl.col("x").abs(), name="a")
+    asked = asked.private_histogram("x", name="h", bins=np.linspace(-10, 0, 200).tolist())
+    plan = asked.private_histogram("x", name="g", bins=np.linspace(-10, 0, 190).tolist()).plan(
+        epsilon=1.0, shares={"x": 10, "a": 10, "h": 0.01, "g": 0.01}
+    )
+    assert 10 / plan.noises["x"].scale + 10 / plan.noises["a"].scale <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("prior", [pf.Independent(), pf.AnyCorrelation(), pf.GaussianPrior(pf.Exchangeable(0.2), 1.0)])
+def test_functions_that_are_the_same_everywhere(prior):
+    """What no value changes may be asked, and needs no noise."""
+    scenario = pf.Scenario(pf.Secret("x", pf.Interval(0, 10)), prior)
+    batch = pf.protect(pl.DataFrame({"x": [1.0, 2.0]}), scenario)
+    plan = batch.private_sum((pl.col("x") >= 0).cast(pl.Float64), name="all").private_sum("x").plan(epsilon=1.0)
+    assert plan.noises["all"].scale == 0
+    assert plan.release().frame["all"][0] == 2
+    alone = batch.private_sum(pl.col("x") * 0.0 + 3, name="all").release(epsilon=1.0)
+    assert alone.frame["all"][0] == 6
+
+
+def test_what_stands_in_for_the_answers_is_not_exact():
+    """A bound that was worked out for other functions says that it is one."""
+    scenario = pf.Scenario(pf.Secret("x", pf.Interval(0, 10), pairs=pf.Closer(1)), pf.Independent())
+    batch = pf.protect(pl.DataFrame({"x": [1.0, 2.0]}), scenario)
+    line = batch.private_sum("x").plan(epsilon=1.0)
+    clips = batch.private_sum(pl.col("x").clip(0, 5), name="a").private_sum(pl.col("x").clip(5, 10), name="b")
+    assert line.calibration.certainty.value == "exact"
+    assert clips.plan(epsilon=1.0).calibration.certainty.value == "upper_bound"
