@@ -199,3 +199,14 @@ def test_a_source_that_changes_is_not_released(tmp_path):
     path.write_text("meter,on\n" + "1,1\n" * 50)
     with pytest.raises(pf.SourceFailed, match="other rows"):
         plan.release()
+
+
+def test_rows_that_are_filtered_out_have_secrets():
+    """Where somebody began shows in where they are afterwards, though the beginning is not asked about."""
+    moves = [[0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0.9, 0.1], [0, 0, 0.1, 0.9]]
+    prior = pf.MarkovChain(moves, initial=[0.5, 0.5, 0, 0])
+    begun = pf.Scenario(pf.Secret("place", [0, 1, 2, 3], pairs=[(0, 1)]), prior, order_by="hour")
+    rows = pl.DataFrame({"hour": range(6), "place": [0, 2, 2, 2, 2, 2]})
+    later = pf.protect(rows, begun).filter(pl.col("hour") > 0)
+    plan = later.private_count(pl.col("place") == 2).plan(pf.Pure(1.0))
+    assert plan.noises["place_count"].scale > 2
