@@ -46,6 +46,9 @@ class Laws(Sequence[Pair], abc.ABC):
     movement_only: ClassVar[bool] = False
     """Whether the pairs stand for a movement, not for laws: then no bound can tell more than how far it goes."""
 
+    constant: ClassVar[bool] = False
+    """Whether both laws of every pair are constants: then W_∞ tells all that a movement can."""
+
     @property
     @abc.abstractmethod
     def dimension(self) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.bounds import Bound, Group, Laws, Part, Witness
+from pufferflow.bounds import Bound, Group, Kantorovich, Laws, Part, Witness
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, Guarantee, Kind
 from pufferflow.noise import Family, Noise
@@ -71,6 +71,8 @@ def cheapest(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, family: 
     best: tuple[float, Way] | None = None
     refusals: list[tuple[Bound, Refused]] = []
     for bound in bounds:
+        if best is not None and laws.constant and isinstance(bound, Kantorovich | Group):
+            continue  # nothing is left to gain over the movement
         try:
             if best is not None and bound.least(laws, family, guarantee) >= best[0]:
                 continue

@@ -82,6 +82,8 @@ class Moved(OnePair):
 class Displaced(Laws):
     """Pairs of constant answers: what one row adds under two values, where all else is independent of it (M2)."""
 
+    constant = True
+
     def __init__(self, pairs: list[Pair], lengths: Callable[[float], Floats]) -> None:
         self.pairs, self._lengths = pairs, lengths
 
