@@ -108,7 +108,7 @@ class Batch:
 
         >>> batch = _example().private_sum("level")
         """
-        values = self._numbers(column)
+        values = self._read(column)
         return self._asking(Sum.of(_named(name, values, "sum"), values))
 
     def private_mean(self, column: Asked, name: str | None = None) -> "Batch":
@@ -116,7 +116,7 @@ class Batch:
 
         >>> batch = _example().private_mean("level")
         """
-        values = self._numbers(column)
+        values = self._read(column)
         called = _named(name, values, "mean")
         if self.questions.sized:
             return self._asking(Mean.of(called, values))
@@ -164,7 +164,7 @@ class Batch:
 
         >>> batch = _example().private_variance("level")
         """
-        values = self._numbers(column)
+        values = self._read(column)
         _, centered = self._centered(column, values)
         squares = centered.squared(Fraction(0))
         called = _named(name, values, "variance")
@@ -247,9 +247,6 @@ class Batch:
 
     def _read(self, given: object) -> Values:
         return read_values(cast(Any, given), self.questions.domains)
-
-    def _numbers(self, given: object) -> Values:
-        return self._read(given)
 
     def _centered(self, given: Asked, values: Values) -> tuple[float, Values]:
         """Return the middle of the range, and the function less its middle, which has smaller squares."""

@@ -13,22 +13,27 @@ T = TypeVar("T")
 _KNOWN = ("builtins", "polars", "pyo3_runtime", "pyarrow")
 
 
-def guarded(read: Callable[[], T]) -> T:
-    """Return what a reading gives, or say that it failed; errors of this library pass, and so does a person who stops.
+def source_failed(kind: str) -> PufferflowError:
+    """Return the error for a source that could not be read."""
+    return SourceFailed(
+        f"The data could not be read: the engine stopped with {kind}. Nothing was released.",
+        allowed="a source that can be read to its end",
+        instead="frame.head().collect() on a copy that may be looked at, to see what is wrong",
+    )
+
+
+def guarded(work: Callable[[], T], failed: Callable[[str], PufferflowError] = source_failed) -> T:
+    """Return what work gives, or say that it failed; errors of this library pass, and so does a person who stops.
 
     >>> guarded(lambda: 3)
     3
     """
     kind = ""
     try:
-        return read()
+        return work()
     except (PufferflowError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of the engine is no Exception
         whose = type(error)
-        kind = f" with {whose.__name__}" if whose.__module__.partition(".")[0] in _KNOWN else ""
-    raise SourceFailed(
-        f"The data could not be read: the engine stopped{kind}. Nothing was released.",
-        allowed="a source that can be read to its end",
-        instead="frame.head().collect() on a copy that may be looked at, to see what is wrong",
-    )
+        kind = whose.__name__ if whose.__module__.partition(".")[0] in _KNOWN else "an error of its own"
+    raise failed(kind)

@@ -200,21 +200,15 @@ class Questions:
 
     def rows(self) -> pl.LazyFrame:
         """Return the private rows that are asked about, with all columns; only a release may collect them."""
-        frame = self.frame
-        if self.derived or self.filters:  # which might trust what the source says of the order of a column
-            frame = frame.with_columns(unsorted(name) for name in self.scenario.public)
-        for _, expression in self.derived:
-            frame = frame.with_columns(expression)
+        frame = self._derived(self.frame)
         for predicate in self.filters:
             frame = frame.filter(predicate)
         return frame
 
     def everybody(self) -> tuple[pl.LazyFrame, str | None]:
         """Return the public columns of all rows, and the name of the one that tells which rows are asked about."""
-        public = [unsorted(name) for name in self.scenario.public]
-        frame = self.frame.select(public) if public else self._rows_alone()
-        for _, expression in self.derived:
-            frame = frame.with_columns(expression)
+        public = [named(name) for name in self.scenario.public]
+        frame = self._derived(self.frame.select(public) if public else self._rows_alone())
         if not self.filters and self.keys is None:
             return frame, None
         asked, known = self._unused("asked"), self._unused("known")
@@ -228,6 +222,17 @@ class Questions:
             frame = frame.join(keys, on=on, how="left", nulls_equal=True)
             frame = frame.with_columns((pl.col(asked) & pl.col(known).fill_null(value=False)).alias(asked)).drop(known)
         return frame, asked
+
+    def _derived(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Return a frame with the derived columns.
+
+        They, filters and joins with keys might trust what the source says of the order of a column.
+        """
+        if self.derived or self.filters or self.keys is not None:
+            frame = frame.with_columns(unsorted(name) for name in self.scenario.public)
+        for _, expression in self.derived:
+            frame = frame.with_columns(expression)
+        return frame
 
     def _rows_alone(self) -> pl.LazyFrame:
         """Return as many rows as there are, with a number each: a choice of no columns would have no rows either."""

@@ -41,7 +41,7 @@ def balanced(places: Sequence[Sequence[int]], tables: Floats, shares: Floats, no
     In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. `tables` are the sums'
     functions at all points (Presence: with 0 for a row that is not there). A sum that no row moves has weight 0.
     """
-    squared = np.zeros(len(tables))
+    found = np.zeros(len(tables))
     for own, share in zip(places, shares, strict=True):
         moves = tables[list(own)]
         ranges = moves.max(axis=1) - moves.min(axis=1)
@@ -51,8 +51,8 @@ def balanced(places: Sequence[Sequence[int]], tables: Floats, shares: Floats, no
             continue
         weights = units * (share if norm == 1 else math.sqrt(share)) / largest
         for place, weight in zip(own, weights, strict=True):
-            squared[place] = squared[place] + weight if norm == 1 else math.hypot(squared[place], weight)
-    return np.array([short_binary(weight) for weight in squared])
+            found[place] = found[place] + weight if norm == 1 else math.hypot(found[place], weight)
+    return np.array([short_binary(weight) for weight in found])
 
 
 def short_binary(number: float) -> float:

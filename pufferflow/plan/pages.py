@@ -16,7 +16,7 @@ from pufferflow.plan.planned import Planned, noises_at
 from pufferflow.progress import working
 from pufferflow.queries import Query
 from pufferflow.release.bars import Floats, expected_error, half_width
-from pufferflow.release.ready import unit_of
+from pufferflow.release.ready import in_units
 
 ALL_ROWS = "all rows"
 GROUP = "group privacy"
@@ -28,8 +28,7 @@ def summary(plan: Planned) -> pl.DataFrame:
     groups = group_names(plan)
     size = plan.facts.size
     parts: list[pl.DataFrame] = []
-    for query, place, name, noise in outputs(plan, plan.calibration.noise):
-        del place
+    for query, name, noise in outputs(plan, plan.calibration.noise):
         expected, half = _errors(query, noise, size, groups.len())
         parts.append(
             pl.DataFrame(
@@ -85,14 +84,13 @@ def group_names(plan: Planned) -> pl.Series:
     return keys.select(pl.concat_str(texts, separator=", ").alias("group")).to_series()
 
 
-def outputs(plan: Planned, noise: Noise) -> Iterator[tuple[Query, int, str, Noise]]:
-    """Give every output: its query, its place in it, its name, and the noise of its sum in the units of the answer."""
+def outputs(plan: Planned, noise: Noise) -> Iterator[tuple[Query, str, Noise]]:
+    """Give every output: its query, its name, and the noise of its sum in the units of the answer."""
     questions = plan.questions
-    noises = noises_at(noise, plan.weights)
-    scaled = [one.at(one.scale * float(unit_of(m))) for one, m in zip(noises, questions.measures, strict=True)]
+    scaled = in_units(noises_at(noise, plan.weights), questions.measures)
     for query, places in zip(questions.queries, questions.places, strict=True):
         for place, name in enumerate(query.outputs):
-            yield query, place, name, scaled[places[place]]
+            yield query, name, scaled[places[place]]
 
 
 def _errors(query: Query, noise: Noise, size: Floats | None, cells: int) -> tuple[Floats, Floats]:
@@ -112,7 +110,7 @@ def _calibrated(plan: Planned, laws: Callable[[], Laws], bound: Bound) -> tuple[
 def _compared(plan: Planned, bound: str, found: Calibration | None, note: str) -> Iterator[dict[str, Any]]:
     size = plan.facts.size
     noise = plan.calibration.noise if found is None else found.noise
-    for query, _, name, scaled in outputs(plan, noise):
+    for query, name, scaled in outputs(plan, noise):
         row: dict[str, Any] = {"bound": bound, "query": name, "noise": type(noise).__name__}
         if found is None:
             yield row | {"note": note}

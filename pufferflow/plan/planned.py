@@ -41,17 +41,14 @@ class Planned:
     ways: list[list[Tables]]
     weights: Floats
     family: Family
+    laws: Laws
+    """The laws of the weighted sums."""
     calibration: Calibration
 
     @property
     def questions(self) -> Questions:
         """What is asked."""
         return self.facts.questions
-
-    @cached_property
-    def laws(self) -> Laws:
-        """The laws of the weighted sums."""
-        return self.facts.laws(self.ways, self.weights)
 
     @cached_property
     def group_laws(self) -> Laws:
@@ -92,11 +89,12 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
         for family in _families(wanted):
             weights = _weights(questions, values, shares, family(1.0).norm)
             try:
-                calibration = _calibrated(facts, ways, weights, family, wanted)
+                laws = facts.laws(ways, weights)
+                calibration = _calibrated(facts, laws, weights, family, wanted)
             except Refused as refusal:
                 refused.append(refusal)
             else:
-                found.append(Planned(facts, values, ways, weights, family, calibration))
+                found.append(Planned(facts, values, ways, weights, family, laws, calibration))
     if not found:
         raise refused[0]
     return min(found, key=_error if wanted.accuracy is None else lambda one: _epsilon(one.calibration.guarantee))
@@ -126,8 +124,8 @@ def _weights(questions: Questions, values: Floats, shares: Floats, norm: float) 
     return weights
 
 
-def _calibrated(facts: Facts, ways: list[list[Tables]], weights: Floats, family: Family, wanted: Wanted) -> Calibration:
-    laws, bound = facts.laws(ways, weights), wanted.bound
+def _calibrated(facts: Facts, laws: Laws, weights: Floats, family: Family, wanted: Wanted) -> Calibration:
+    bound = wanted.bound
     if wanted.accuracy is None:
         return calibrate(laws, wanted.example, family, bound)
     scale, kind = widest(facts, weights, family, wanted.accuracy), wanted.kind

@@ -37,9 +37,8 @@ class Tables(NamedTuple):
 
 def known_values(measures: Sequence[Measure | None], points: int, *, from_nothing: bool) -> Floats:
     """Return the functions of all sums at the points of a finite domain, or at the corners on an interval."""
-    known = [measure.values for measure in measures if measure is not None]
-    if any(isinstance(values, Lined) for values in known):
-        lined = [measure and cast(Lined, measure.values) for measure in measures]
+    lined = _lined(measures)
+    if any(lined):
         return corners(lined, from_nothing=from_nothing)
     rows = [np.ones(points) if one is None else np.array(cast(Tabled, one.values).steps, float) for one in measures]
     return np.stack(rows)
@@ -52,7 +51,7 @@ def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None
     than from end to end (because pairs are close, or because it moves along with another row), functions are replaced
     by linear ones that have everywhere their steepest slope.
     """
-    lined = [measure and cast(Lined, measure.values) for measure in measures if _is_lined(measure) or measure is None]
+    lined = _lined(measures)
     if not any(lined):
         return [Tables(prior, secret, values)]
     found: list[Tables] = []
@@ -75,9 +74,9 @@ def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None
 
 def free_tables(secret: AnySecret, column: str | None, values: Floats) -> Tables:
     """Return the functions for somebody who knows nothing of how rows hang together: group privacy."""
-    if isinstance(secret, Presence):
+    if isinstance(secret, Presence) or column is None:
         return Tables(AnyCorrelation(), _of_corners(secret, values), values)
-    return Tables(AnyCorrelation(), Secret(column or "value", list(range(max(values.shape[1], 2)))), _two(values))
+    return Tables(AnyCorrelation(), Secret(column, list(range(values.shape[1]))), values)
 
 
 def _monotone(one: Lined | None) -> bool:
@@ -87,23 +86,19 @@ def _monotone(one: Lined | None) -> bool:
     return not one.square and (all(slope >= 0 for slope in slopes) or all(slope <= 0 for slope in slopes))
 
 
-def _is_lined(measure: Measure | None) -> bool:
-    return measure is not None and isinstance(measure.values, Lined)
+def _lined(measures: Sequence[Measure | None]) -> list[Lined | None]:
+    """Return the functions of a batch on an interval; nothing but None on a finite domain."""
+    return [measure.values if measure and isinstance(measure.values, Lined) else None for measure in measures]
 
 
 def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
     """Return the secret whose values are the corners, any two of which must look alike."""
-    points = list(range(max(values.shape[1], 2)))
+    points = list(range(values.shape[1]))
     if isinstance(secret, Presence):
         named = (secret.column, points) if secret.column is not None else (None, None)
         return Presence(secret.within, *named, rows=secret.rows)
     column = cast(ValueSecret, secret).column
     return Secret(column, points)
-
-
-def _two(values: Floats) -> Floats:
-    """Return functions at two points at least."""
-    return values if values.shape[1] > 1 else np.repeat(values, 2, axis=1)
 
 
 def _moves(lined: Sequence[Lined | None], secret: ValueSecret) -> Floats:

@@ -11,7 +11,7 @@ from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Re
 from pufferflow.plan.planned import Planned
 from pufferflow.priors import AnyCorrelation
 from pufferflow.questions import Questions
-from pufferflow.release.ready import unit_of
+from pufferflow.release.ready import in_units
 from pufferflow.secrets import Presence
 from pufferflow.wrong_priors import stretched
 
@@ -70,7 +70,7 @@ def promise_in_words(guarantee: Guarantee) -> str:
 def noise_in_words(plan: Planned) -> str:
     """Say how much noise there is behind each query."""
     questions = plan.questions
-    scales = [n.scale * float(unit_of(m)) for n, m in zip(plan.noises, questions.measures, strict=True)]
+    scales = [noise.scale for noise in in_units(plan.noises, questions.measures)]
     parts = [
         f"{_scales([scales[place] for place in places])} behind {query.name}"
         for query, places in zip(questions.queries, questions.places, strict=True)

@@ -1,6 +1,6 @@
 """What goes out with the numbers: the promise, the noise that keeps it, and the assumptions that carry it."""
 
-from typing import Any, final
+from typing import final
 
 import msgspec
 
@@ -110,8 +110,3 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *(("note", line) for line in self.notes),
             ("ledger", self.entry or NOBODY_COUNTS),
         ]
-
-
-def as_plain(certificate: Certificate) -> dict[str, Any]:
-    """Return a certificate as plain values."""
-    return msgspec.to_builtins(certificate)

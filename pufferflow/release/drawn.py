@@ -20,20 +20,19 @@ class Drawn(NamedTuple):
     intervals: pl.DataFrame
 
 
-def drawn(ready: Ready, tally: Tally, rng: np.random.Generator | None = None) -> Drawn:
-    """Return the noisy answers of a batch; `rng` is for tests, None takes the operating system's randomness."""
+def drawn(ready: Ready, tally: Tally) -> Drawn:
+    """Return the noisy answers of a batch, with the operating system's randomness."""
     questions = ready.questions
     size = tally.rows.astype(np.float64) if questions.sized else None
-    sums = _noisy(ready, tally, rng)
-    answers, lows, highs = dict[str, Floats](), dict[str, Floats](), dict[str, Floats]()
+    sums, scales = _noisy(ready, tally), ready.scales
+    answers, bars = dict[str, Floats](), dict[str, Floats]()
     for query, places in zip(questions.queries, questions.places, strict=True):
         own = sums[:, list(places)]
         found = query.finish(own, size)
-        low, high = ends(query, [ready.scales[place] for place in places], own, size)
+        low, high = ends(query, [scales[place] for place in places], own, size)
         for place, name in enumerate(query.outputs):
             answers[name] = found[:, place]
-            lows[f"{name}_low"], highs[f"{name}_high"] = low[:, place], high[:, place]
-    bars = {name: column for both in zip(lows.items(), highs.items(), strict=True) for name, column in both}
+            bars[f"{name}_low"], bars[f"{name}_high"] = low[:, place], high[:, place]
     return Drawn(_frame(tally, answers), _frame(tally, bars))
 
 
@@ -45,14 +44,13 @@ def grid_below(noise: Noise) -> Fraction:
     return min(grid_of(noise.scale), Fraction(1)) if noise.scale else Fraction(1)
 
 
-def _noisy(ready: Ready, tally: Tally, rng: np.random.Generator | None) -> Floats:
+def _noisy(ready: Ready, tally: Tally) -> Floats:
     """Return the sums with noise, in the units of the answers."""
     columns = list[Floats]()
-    place = 0
+    sums = iter(tally.sums.T)
     for measure, noise in zip(ready.questions.measures, ready.noises, strict=True):
-        steps = tally.rows if measure is None else tally.sums[:, place]
-        place += measure is not None
-        noisy = noise.release(steps, rng=rng, grid=grid_below(noise))
+        steps = tally.rows if measure is None else next(sums)
+        noisy = noise.release(steps, grid=grid_below(noise))
         columns.append(noisy.values * float(unit_of(measure)))  # a power of two: exact
     return np.stack(columns, axis=1) if columns else np.zeros((len(tally.rows), 0))
 

@@ -1,5 +1,6 @@
 """What a release needs of a plan: the questions, a noise for every sum, and the certificate."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -13,6 +14,12 @@ from pufferflow.release.certificate import Certificate
 def unit_of(measure: Measure | None) -> Fraction:
     """Return the width of a step of a sum; rows are counted one by one."""
     return Fraction(1) if measure is None else measure.values.unit
+
+
+def in_units(noises: Sequence[Noise], measures: Sequence[Measure | None]) -> tuple[Noise, ...]:
+    """Return the noises of sums of whole steps in the units of the answers."""
+    pairs = zip(noises, measures, strict=True)
+    return tuple(noise.at(noise.scale * float(unit_of(measure))) for noise, measure in pairs)
 
 
 @final
@@ -30,5 +37,4 @@ class Ready:
     @property
     def scales(self) -> tuple[Noise, ...]:
         """The same noises in the units of the answers."""
-        pairs = zip(self.noises, self.questions.measures, strict=True)
-        return tuple(noise.at(noise.scale * float(unit_of(measure))) for noise, measure in pairs)
+        return in_units(self.noises, self.questions.measures)

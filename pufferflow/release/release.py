@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Protocol, final
 
 import msgspec
-import numpy as np
 import polars as pl
 
-from pufferflow.errors import InternalError, Misuse, PufferflowError, SourceFailed
+from pufferflow.errors import InternalError, Misuse, SourceFailed
 from pufferflow.guarded import guarded
 from pufferflow.release.certificate import Certificate
 from pufferflow.release.collecting import collect
-from pufferflow.release.drawn import Drawn, drawn
+from pufferflow.release.drawn import drawn
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.secrets import Presence
@@ -153,21 +152,13 @@ def written(write: Callable[[], object], place: Path) -> None:
 
 
 def _new(ready: Ready, entry: str | None) -> Release:
-    found = _drawn(ready)
+    found = guarded(lambda: drawn(ready, _read(ready)), _not_drawn)  # a traceback of its own would keep exact sums
     counted = msgspec.structs.replace(ready.certificate, entry=entry)
     return Release(found.frame, found.intervals, counted)
 
 
-def _drawn(ready: Ready, rng: np.random.Generator | None = None) -> Drawn:
-    """Read the rows and draw the noise; whatever goes wrong in between keeps no exact sum in its traceback."""
-    kind = ""
-    try:
-        return drawn(ready, _read(ready), rng)
-    except (PufferflowError, KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - the frames of any error would hold the sums
-        kind = type(error).__name__
-    raise InternalError(f"The answers could not be drawn: {kind}.", instead="reporting it to the maintainers")
+def _not_drawn(kind: str) -> InternalError:
+    return InternalError(f"The answers could not be drawn: {kind}.", instead="reporting it to the maintainers")
 
 
 def _read(ready: Ready) -> Tally:
@@ -185,11 +176,3 @@ def _read(ready: Ready) -> Tally:
             instead="another plan",
         )
     return found
-
-
-def with_rng(ready: Ready, rng: np.random.Generator) -> Release:
-    """Return answers whose noise comes from a given generator: for tests, never for publication."""
-    found = _drawn(ready, rng)
-    note = "NOT FOR RELEASE: the noise comes from a given generator"
-    marked = msgspec.structs.replace(ready.certificate, notes=(*ready.certificate.notes, note))
-    return Release(found.frame, found.intervals, marked)
