@@ -53,9 +53,12 @@ bench: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict --quiet
 
-# System packages that tests need beside Python; none so far.
+# What tests need beside Python: the programs of a PostgreSQL server, which they start themselves.
 system:
-	@echo "nothing to install"
+	@if ! command -v initdb >/dev/null && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && \
+	  command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; \
+	fi
 
 # Pins every package to what is installed now; run it in a fresh environment after changing pyproject.toml.
 constraints:

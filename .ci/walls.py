@@ -28,7 +28,7 @@ ROOMS = [
         "calibration",
     ),
     *("accuracy", "progress", "secrets", "priors", "expressions", "queries", "scenario", "inference"),
-    *("wrong_priors", "keys", "questions", "patterns", "composition", "ledger", "report", "release", "plan", "frame"),
+    *("wrong_priors", "keys", "questions", "patterns", "composition", "report", "release", "ledger", "plan", "frame"),
     *("namespace", "learning", "confounding", "local", "audit", "jobs", "cli"),
 ]
 """Ground floor first: a room imports only rooms that stand before it."""

@@ -3,8 +3,11 @@
 Run as a script it does one of them, so that a process of its own shows how much memory that takes.
 """
 
+import atexit
 import sys
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -41,14 +44,32 @@ def plain_five(path: str) -> pl.DataFrame:
 
 
 def private_sum(path: str) -> pl.DataFrame:
-    """Release the sum, from the scenario to the noisy numbers."""
-    return _protected(path).private_sum("level").release(epsilon=1.0).frame
+    """Release the sum, from the scenario to the noisy numbers, charged to an account."""
+    return _released(_protected(path).private_sum("level"))
 
 
 def private_five(path: str) -> pl.DataFrame:
     """Release all five."""
     batch = _protected(path).private_sum("level").private_mean("level").private_count(pl.col("level") >= 3)
-    return batch.private_variance("level").private_histogram("level").release(epsilon=1.0).frame
+    return _released(batch.private_variance("level").private_histogram("level"))
+
+
+def _released(batch) -> pl.DataFrame:  # noqa: ANN001 - the product is imported only where it is measured
+    import pufferflow as pf
+
+    account = _ledger().open("levels", batch.questions.scenario, limit=pf.Pure(1e6))
+    return batch.release(epsilon=1.0, account=account).frame
+
+
+@cache
+def _ledger():  # noqa: ANN202 - likewise
+    """Return a ledger that lasts as long as the process."""
+    import pufferflow as pf
+
+    folder = tempfile.TemporaryDirectory()
+    ledger = pf.Ledger(Path(folder.name) / "ledger.db")
+    atexit.register(lambda: (ledger.close(), folder.cleanup()))
+    return ledger
 
 
 def _protected(path: str):  # noqa: ANN202 - the product is imported only where it is measured

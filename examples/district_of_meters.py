@@ -2,7 +2,10 @@
 
 The data is made up: meters whose power level (0 to 3) follows a Markov chain with a daily cycle. What must stay hidden
 is the level of any meter in any hour. The chain that an adversary may believe in is public; so are the meters, hours
-and districts. Run it as `python examples/district_of_meters.py [report.html]`: it prints a table and writes a page.
+and districts. What is published is charged to an account in a ledger, a SQLite file: run the example twice, and the
+second run gives the same release back, draws no noise and charges nothing.
+
+Run it as `python examples/district_of_meters.py [report.html [ledger.db]]`: it prints a table and writes a page.
 """
 
 import sys
@@ -16,6 +19,7 @@ from rich.table import Table
 import pufferflow as pf
 
 METERS, DAYS, LEVELS = 300, 7, [0, 1, 2, 3]
+COSTS = "What it will have spent"
 START = datetime(2026, 11, 2)  # noqa: DTZ001 - local time, as meters show it
 
 
@@ -71,9 +75,11 @@ def main() -> None:
         .private_count(pl.col("level") >= 3, name="peaks")
     )
     plan = batch.plan(pf.Pure(1.0))
-    release = plan.release()
     console = Console()
     console.print(plan.explain())
+    ledger = pf.Ledger(sys.argv[2] if len(sys.argv) > 2 else "pufferflow-demo.db")
+    account = ledger.open("district-north-2026", scenario, limit=pf.Pure(2.0), dataset="meters")
+    release = plan.release(account, id=f"week-{START:%Y-%m-%d}")
     table = Table(title="Published: noisy daily totals of 200 meters")
     for name in release.frame.columns:
         table.add_column(name, justify="right")
@@ -83,6 +89,13 @@ def main() -> None:
         table.add_row(str(row["day"]), *(f"{row[name]:.1f} ± {halves[name]:.1f}" for name in halves))
     console.print(table)
     console.print(plan.compare().select("bound", "query", "scale", "times", "note"))
+    weekly = account.forecast(plan, every="7d")
+    console.print(
+        f"The account {account.name} has spent {account.spent().epsilon:.3f} of {account.limit.epsilon:g}. {COSTS}:"
+    )
+    console.print(f"  a year of weeks like this  {account.forecast(plan, every='7d', until='364d').total:.3f}")
+    console.print(f"  every week for ever        {weekly.total:.3f}, by {weekly.rule}")
+    console.print(f"The ledger is sound, its head is {ledger.verify().head}")
     page = plan.report(sys.argv[1] if len(sys.argv) > 1 else "pufferflow-report.html")
     console.print(f"The page for people: {page}")
 

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from pufferflow.calibration import Calibration as Calibration
     from pufferflow.calibration import calibrate as calibrate
     from pufferflow.calibration import loss as loss
+    from pufferflow.composition import Composed as Composed
+    from pufferflow.composition import Forecast as Forecast
+    from pufferflow.composition import compose as compose
+    from pufferflow.composition import temporal_leakage as temporal_leakage
     from pufferflow.errors import InternalError as InternalError
     from pufferflow.errors import LedgerFault as LedgerFault
     from pufferflow.errors import LimitReached as LimitReached
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
     from pufferflow.inference import laws as laws
     from pufferflow.law import GaussianLaw as GaussianLaw
     from pufferflow.law import Law as Law
+    from pufferflow.ledger import Account as Account
+    from pufferflow.ledger import Ledger as Ledger
     from pufferflow.noise import Gaussian as Gaussian
     from pufferflow.noise import GeneralizedCauchy as GeneralizedCauchy
     from pufferflow.noise import Laplace as Laplace
@@ -104,6 +110,8 @@ _ROOMS = {
     "inference": ("laws",),
     "wrong_priors": ("robustness",),
     "accuracy": ("Within",),
+    "composition": ("compose", "Composed", "Forecast", "temporal_leakage"),
+    "ledger": ("Ledger", "Account"),
     "plan": ("Plan",),
     "release": ("Release", "Certificate"),
     "frame": ("protect", "Batch"),

@@ -158,6 +158,12 @@ class Scenario:
         text = json.dumps({**self._frame(), **kept}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return f"pf{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
+    @property
+    def setting(self) -> str:
+        """A short text that scenarios share which differ in nothing but their priors."""
+        text = json.dumps({**self._frame(), "secret": self.secret.stored()}, sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
     def describe(self) -> str:
         """Say in plain words what is hidden, from whom, and what is assumed."""
         lines = [f"Hidden: {self.secret.describe()}."]

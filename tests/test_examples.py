@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+ARGUMENTS = {"year_of_days": ["12"]}
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
@@ -13,7 +14,11 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 def test_example_runs(script, tmp_path):
     """Each example ends well in an empty folder and prints something."""
     result = subprocess.run(
-        [sys.executable, "-W", "error", script], capture_output=True, text=True, check=False, cwd=tmp_path
+        [sys.executable, "-W", "error", script, *ARGUMENTS.get(script.stem, [])],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
     )
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.strip()

@@ -209,6 +209,18 @@ class Together(Laws):
         """The number of coordinates of the longest answer."""
         return max(laws.dimension for laws in self.pieces)
 
+    def winf(self, norm: float) -> Reach:
+        """Return the longest movement of a piece."""
+        return max((laws.winf(norm) for laws in self.pieces), key=lambda reach: reach.length)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the longest movement of all but delta of a piece."""
+        return max((laws.near(delta, norm) for laws in self.pieces), key=lambda reach: reach.length)
+
+    def span(self, norm: float) -> Reach:
+        """Return the longest movement of a piece, all of whose rows may change."""
+        return max((laws.span(norm) for laws in self.pieces), key=lambda reach: reach.length)
+
     def __len__(self) -> int:
         """Return how many pairs there are."""
         return sum(len(laws) for laws in self.pieces)

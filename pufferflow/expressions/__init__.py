@@ -3,20 +3,24 @@
 from pufferflow.expressions.column import named, unsorted
 from pufferflow.expressions.indicators import classes, indicators
 from pufferflow.expressions.lined import Lined
+from pufferflow.expressions.literals import Kept, kept, values_kept
 from pufferflow.expressions.public import public_words, read_public
 from pufferflow.expressions.reader import read_values
 from pufferflow.expressions.tabled import Tabled
 from pufferflow.expressions.values import Values
 
 __all__ = [
+    "Kept",
     "Lined",
     "Tabled",
     "Values",
     "classes",
     "indicators",
+    "kept",
     "named",
     "public_words",
     "read_public",
     "read_values",
     "unsorted",
+    "values_kept",
 ]

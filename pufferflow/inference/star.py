@@ -72,6 +72,39 @@ class Star:
         given = {value: one.as_floats() for value, one in self.given.items()}
         return Star(_floats(self.rows), given, self.pairs, self.prior, self.alone)
 
+    @property
+    def both_orders(self) -> Sequence[tuple[Label, Label]]:
+        """All pairs of secret values, both ways round."""
+        return [pair for a, b in self.pairs for pair in ((a, b), (b, a))]
+
+    def told_of_class(self, limits: Floats) -> Floats:
+        """Return what is told of the secrets of every pair where D, of shape (C, C), is told of the class (M20)."""
+        tops, bottoms = (np.array([self.given[pair[side]].classes for pair in self.both_orders]) for side in (0, 1))
+        return between(tops, bottoms, limits)
+
+    def told_of_row(self, losses: Floats, others: Floats) -> Floats:
+        """Return what is told of a row's secret: by itself, if its points are known, and by the others."""
+        points = [(self.given[a].point, self.given[b].point) for a, b in self.both_orders]
+        if all(point is not None for both in points for point in both):
+            own = np.array([losses[a, b] for a, b in points])
+            return (own + self.told_of_class(others)) * (1 + UNIT)
+        return self._jointly(losses, others)
+
+    def _jointly(self, losses: Floats, others: Floats) -> Floats:
+        """Return the same with class and point as one state, whose limits add up."""
+        laws = {v: (one.classes[:, None] * one.own).ravel() for v, one in self.given.items() if one.own is not None}
+        used = np.flatnonzero(np.any(list(laws.values()), axis=0))
+        if len(used) > _MOST_STATES:
+            raise Refused(
+                f"Messages between {len(used)} combinations of a shared class and a row's value.",
+                allowed=f"at most {_MOST_STATES} of them",
+                instead="bound=pf.GWM(), or a table with fewer values",
+            )
+        classes, points = np.divmod(used, losses.shape[0])
+        limits = others[np.ix_(classes, classes)] + losses[np.ix_(points, points)]
+        tops, bottoms = (np.array([laws[pair[side]][used] for pair in self.both_orders]) for side in (0, 1))
+        return between(tops, bottoms, limits * (1 + UNIT))
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -97,47 +130,17 @@ class StarWalk(Walk):
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
         """Return the largest of ℓ_r + g_post(D), D what the other rows tell of the class (M20); the worse order."""
-        pairs = [pair for a, b in self.star.pairs for pair in ((a, b), (b, a))]
         losses = self.exposures(noise)
         if losses is None:
-            return math.inf, self._place(0, pairs[0])
+            return math.inf, self._place(0, self.star.both_orders[0])
         told = of_class(self.star.rows, losses)
         if self.star.of_group:
-            found = self._between(pairs, of_all(told, self.counts))[None]
+            found = self.star.told_of_class(of_all(told, self.counts))[None]
         else:
             others = of_others(told, self.counts)
-            found = np.array([self._of_row(pairs, losses[j], others[j]) for j in range(len(losses))])
+            found = np.array([self.star.told_of_row(losses[j], others[j]) for j in range(len(losses))])
         kind, pair = np.unravel_index(int(found.argmax()), found.shape)
-        return float(found[kind, pair]), self._place(int(kind), pairs[pair])
-
-    def _between(self, pairs: Sequence[tuple[Label, Label]], limits: Floats) -> Floats:
-        tops, bottoms = (np.array([self.star.given[pair[side]].classes for pair in pairs]) for side in (0, 1))
-        return between(tops, bottoms, limits)
-
-    def _of_row(self, pairs: Sequence[tuple[Label, Label]], losses: Floats, others: Floats) -> Floats:
-        """Return what is told of a row's secret: by itself, if its points are known, and by the others."""
-        points = [(self.star.given[a].point, self.star.given[b].point) for a, b in pairs]
-        if all(point is not None for both in points for point in both):
-            own = np.array([losses[a, b] for a, b in points])
-            return (own + self._between(pairs, others)) * (1 + UNIT)
-        return self._jointly(pairs, losses, others)
-
-    def _jointly(self, pairs: Sequence[tuple[Label, Label]], losses: Floats, others: Floats) -> Floats:
-        """Return the same with class and point as one state, whose limits add up."""
-        laws = {
-            v: (one.classes[:, None] * one.own).ravel() for v, one in self.star.given.items() if one.own is not None
-        }
-        used = np.flatnonzero(np.any(list(laws.values()), axis=0))
-        if len(used) > _MOST_STATES:
-            raise Refused(
-                f"Messages between {len(used)} combinations of a shared class and a row's value.",
-                allowed=f"at most {_MOST_STATES} of them",
-                instead="bound=pf.GWM(), or a table with fewer values",
-            )
-        classes, points = np.divmod(used, losses.shape[0])
-        limits = others[np.ix_(classes, classes)] + losses[np.ix_(points, points)]
-        tops, bottoms = (np.array([laws[pair[side]][used] for pair in pairs]) for side in (0, 1))
-        return between(tops, bottoms, limits * (1 + UNIT))
+        return float(found[kind, pair]), self._place(int(kind), self.star.both_orders[int(pair)])
 
     def _place(self, kind: int, pair: tuple[Label, Label]) -> Place:
         return Place(self.answers, self.star.prior, pair, int(self.first[kind]))

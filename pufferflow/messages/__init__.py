@@ -2,6 +2,19 @@
 
 from pufferflow.messages.chain import Chain, stationary
 from pufferflow.messages.classes import Chains
-from pufferflow.messages.leak import Exposures, Leak, Secrets, endless, leak
+from pufferflow.messages.leak import Exposures, Leak, Secrets, continued, endless, leak
+from pufferflow.messages.windows import Window, exposures_of
 
-__all__ = ["Chain", "Chains", "Exposures", "Leak", "Secrets", "endless", "leak", "stationary"]
+__all__ = [
+    "Chain",
+    "Chains",
+    "Exposures",
+    "Leak",
+    "Secrets",
+    "Window",
+    "continued",
+    "endless",
+    "exposures_of",
+    "leak",
+    "stationary",
+]

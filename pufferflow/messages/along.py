@@ -6,15 +6,20 @@ from typing import Protocol, final
 import numpy as np
 
 from pufferflow.messages.chain import Floats
+from pufferflow.messages.flows import Tangent
+from pufferflow.messages.rest import ENDLESS, Turn, doubled, still
 from pufferflow.messages.stretches import Stretch, Whole, repeat, stretches
 
 _CLOSE = 1e-9
 _LOOSE = 1e-6
-_ROUNDING = 1e-12
 _MOST_PAD = 1e-2
-_MOST_CYCLES = 200
 _MOST_SLOW = 20_000
-_ENDLESS = 1e5
+_PATIENCE = 50_000
+_FEWEST = 4
+_PADS = 32
+_NEWTON = 24
+_SOLVED = 1e-7
+_FLOOR = 1e-6
 
 
 @final
@@ -25,6 +30,20 @@ class Run:
     pool: Floats
     index: Whole
     tight: bool
+
+    @property
+    def last(self) -> Floats:
+        """The message at the last row."""
+        return self.pool[self.index[-1]]
+
+    def backwards(self) -> "Run":
+        """Return the same messages, the last row first."""
+        return Run(self.pool, self.index[::-1], self.tight)
+
+    def then(self, other: "Run") -> "Run":
+        """Return these messages followed by others, whose first row is the last one here."""
+        pool, index = np.concatenate([self.pool, other.pool]), other.index + len(self.pool)
+        return Run(pool, np.concatenate([self.index[:-1], index]), self.tight and other.tight)
 
 
 class Way(Protocol):
@@ -44,23 +63,78 @@ class Way(Protocol):
         """Return the message that a step makes of limits D, or a larger one: g_P(D)."""
         ...
 
+    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
+        """Return what is near to `send` for limits near to these and takes less time; None if that is quick itself.
 
-def run(steps: Way, limits: Floats, kinds: Whole, *, endless: bool = False) -> Run | None:
-    """Return the messages D_0 = 0, D_{i+1} = g_{order[i]}(D_i + limits[kinds[i]]), or larger ones (M20).
+        The search starts from what was found `before` for limits not far away.
+        """
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of the steps of a way, in an order of their own."""
+
+    way: Way
+    order: Whole
+
+    @property
+    def tight(self) -> bool:
+        """Say what the whole way says."""
+        return self.way.tight
+
+    def send(self, which: int, limits: Floats) -> Floats:
+        """Return what the whole way sends."""
+        return self.way.send(which, limits)
+
+    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
+        """Return what the whole way does."""
+        return self.way.tangent(which, limits, before)
+
+
+def run(steps: Way, limits: Floats, kinds: Whole, start: Floats | None = None) -> Run:
+    """Return the messages D_{i+1} = g_{order[i]}(D_i + limits[kinds[i]]) from a first one, 0 if None; or larger ones.
 
     In a long stretch where steps repeat, messages come to rest. From then on a D with g(D + ℓ) ≤ D stands for all of
-    them: checked, not assumed, since messages themselves stay below their limit. An endless sequence repeats its last
-    steps for ever; None if its messages do not come to rest.
+    them: checked, not assumed, since messages themselves stay below their limit (M20).
     """
     book, index = _Book(steps, limits, kinds), np.empty(len(steps.order) + 1, dtype=np.intp)
-    message = np.zeros(limits.shape[1:])
+    message = np.zeros(limits.shape[1:]) if start is None else start
     index[0] = book.add(message)
     for stretch in stretches(steps.order * len(limits) + kinds[: len(steps.order)]):
-        following = book.along(message, index, stretch, forced=endless and stretch.end == len(steps.order))
-        if following is None:
-            return None
-        message = following
+        message = book.along(message, index, stretch)
     return Run(np.array(book.pool), index, book.tight and steps.tight)
+
+
+def settle(
+    steps: Way, limits: Floats, kinds: Whole, start: Floats | None = None, guess: Floats | None = None
+) -> Run | None:
+    """Return the messages of some turns of the steps, the last of which stands for all that follow (M20).
+
+    The first message is not below `start`; the search for what stands for all begins at a guess. Whatever stands for
+    all is a D that one turn was checked not to raise; None if the messages do not come to rest.
+    """
+    turn = Stretch(0, len(steps.order), len(steps.order))
+    book = _Book(steps, limits, kinds)
+    message = np.zeros(limits.shape[1:]) if start is None else start
+    level = book.level(turn, guess)
+    if level is None:
+        return None
+    found: list[Floats] = []
+    standing = book.standing(message, level, turn)
+    for _ in range(max(_PATIENCE // (turn.period * message.size), _FEWEST)):
+        if standing is not None:
+            break
+        *turned, after = book.cycle(message, turn)
+        found += [message, *turned]
+        message = after
+        standing = book.standing(message, level, turn)
+    standing = book.above(message, level, turn) if standing is None else standing
+    if standing is None:
+        return None
+    found += [standing, *book.cycle(standing, Stretch(0, turn.end, turn.period - 1))]
+    return Run(np.array(found), np.arange(len(found)), book.tight and steps.tight)
 
 
 @final
@@ -91,15 +165,13 @@ class _Book:
             found.append(message)
         return found
 
-    def along(self, message: Floats, index: Whole, stretch: Stretch, *, forced: bool) -> Floats | None:
+    def along(self, message: Floats, index: Whole, stretch: Stretch) -> Floats:
         """Write the messages of a stretch and return the last."""
         rest = self._rest(message, stretch) if stretch.period else None
-        if forced and rest is None:
-            return None
         for at in range(stretch.start, stretch.end):
             left = stretch.end - at
             if rest is not None and (at - stretch.start) % stretch.period == 0:
-                steady = rest.steady(self, message, stretch, left, forced=forced)
+                steady = rest.steady(self, message, stretch, left)
                 if steady is not None:
                     places = np.array([self.add(one) for one in steady], dtype=np.intp)
                     repeat(index[at + 1 : stretch.end + 1], places)
@@ -108,34 +180,115 @@ class _Book:
             index[at + 1] = self.add(message)
         return message
 
-    def _rest(self, message: Floats, stretch: Stretch) -> "_Rest | None":
-        """Return where the messages of a stretch come to rest, by extrapolating what is geometric in their changes."""
+    def level(self, turn: Stretch, guess: Floats | None) -> Floats | None:
+        """Return a message that a turn does not raise, above all that turns make of none; None if they go on for ever.
+
+        Twice as far above them as those of finite runs, so that no finite run comes out above an endless one.
+        """
+        nothing = np.zeros(self.limits.shape[1:])
+        if not self.limits[self.kinds[: turn.period]].any():
+            return nothing
+        rest = self._rest(nothing if guess is None else guess, turn, 2 * _CLOSE)
+        return None if rest is None else rest.level
+
+    def standing(self, message: Floats, level: Floats, turn: Stretch) -> Floats | None:
+        """Return what stands for a message and all that turns make of it, if that is known already.
+
+        The level does from below, and a message itself does once turns only lower it: g is monotone.
+        """
+        if (message <= level).all():
+            return level
+        if self._falls(message, turn):
+            return message
+        top = np.maximum(message, level)
+        near = float((top - level).max()) <= _CLOSE * float(top.max())
+        return top if near and self._falls(top, turn) else None
+
+    def above(self, message: Floats, level: Floats, turn: Stretch) -> Floats | None:
+        """Return something far above a message and the level that turns only lower, if it is found."""
+        self.tight = False
+        top = np.maximum(message, level)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = float(np.nanmax(top / level))
+        even = float(top.max()) * (1 - np.eye(len(top)))
+        tries = [top, even, *(level * ratio * 2**power for power in range(4) if ratio < np.inf)]
+        return next((one for one in tries if self._falls(np.maximum(one, top), turn)), None)
+
+    def _falls(self, message: Floats, turn: Stretch) -> bool:
+        return bool((self.cycle(message, turn)[-1] <= message).all())
+
+    def _rest(self, message: Floats, stretch: Stretch, pad: float = _CLOSE) -> "_Rest | None":
+        """Return where messages come to rest, made a little larger until a period of a stretch does not raise it."""
         size = max(float(self.limits.max()), float(message.max()))
-        rate, calmest = 0.0, np.inf
-        for _ in range(_MOST_CYCLES):
-            second = self.cycle(message, stretch)[-1]
-            third = self.cycle(second, stretch)[-1]
-            before, after = float(np.abs(second - message).max()), float(np.abs(third - second).max())
-            if after > 0 and before > _ROUNDING * size:
-                rate = max(min(after / before, 1.0), rate / 2)
-            message = third
-            if after <= _CLOSE / 100 * max(size, float(third.max())):
-                break
-            if float(third.max()) > _ENDLESS * max(size, 1.0):
-                return None
-            # a guess may stir up what is not geometric: let that die down before the next one
-            if after < min(before, calmest):
-                calmest = after
-                message = np.maximum(third + (third - second) * (after / (before - after)), 0.0)
-        size = max(size, float(message.max()))
-        pad = _CLOSE
+        found = self._solved(message, stretch, size)
+        if found is None:
+            return None
+        message, rate, turn = found
+        size, pad = max(size, float(message.max())), pad if rate is not None else _SOLVED
+        off = 1 - np.eye(len(message))
         while pad < _MOST_PAD:
-            padded = message + pad * size * (1 - np.eye(len(message)))
-            if (self.cycle(padded, stretch)[-1] <= padded).all():
-                self.tight = self.tight and pad <= _LOOSE
-                return _Rest(padded, rate)
+            for padded in (self._raised(message, turn, pad * size * off), message * (1 + pad)):
+                if self._falls(padded, stretch):
+                    self.tight = self.tight and pad <= _LOOSE
+                    return _Rest(padded, 1.0 if rate is None else rate)
             pad *= 4
         return None
+
+    def _raised(self, message: Floats, turn: Turn, pad: Floats) -> Floats:
+        """Return what turns that each add a pad lead to: where limits add up along paths, one pad alone is too little.
+
+        D = g(D + ℓ) + pad leaves room for what was not reached yet.
+        """
+        message = message + pad
+        for _ in range(_PADS):
+            following = turn(message)
+            if (following <= message).all():
+                break
+            message = following + pad
+        return message
+
+    def _solved(self, message: Floats, stretch: Stretch, size: float) -> tuple[Floats, float | None, Turn] | None:
+        """Return about where messages come to rest, the rate at which they do, and what a turn there is near to.
+
+        Where steps take long, by Newton's method, with no rate: tangents are followed to where they rest, and taken
+        anew there.
+        """
+        found, off = None, 1 - np.eye(len(message))
+        steps: list[Tangent | None] = [None] * stretch.period
+        for _ in range(_NEWTON):
+            # where there are no limits at all, there is no slope
+            turn = self._tangents(np.maximum(message, _FLOOR * size * off), stretch, steps)
+            if turn is None:
+                plain: Turn = lambda one: self.cycle(one, stretch)[-1]  # noqa: E731
+                resting = still(plain, message, size)
+                return None if resting is None else (*resting, plain)
+            following = turn(message)
+            found = following, None, turn
+            if np.abs(following - message).max() <= _SOLVED * max(size, float(following.max())):
+                break
+            resting = still(turn, following, size)
+            message = doubled(turn, following, size) if resting is None else resting[0]
+            if float(message.max()) > ENDLESS * max(size, 1.0):
+                return None
+        return found
+
+    def _tangents(self, message: Floats, stretch: Stretch, before: list[Tangent | None]) -> Turn | None:
+        """Return what is near to one period of steps, for messages near to this one."""
+        tangents: list[tuple[Tangent, Floats]] = []
+        for place, at in enumerate(range(stretch.start, stretch.start + stretch.period)):
+            more = self.limits[self.kinds[at]]
+            tangent = self.steps.tangent(int(self.steps.order[at]), message + more, before[place])
+            if tangent is None:
+                return None
+            tangents.append((tangent, more))
+            before[place], message = tangent, tangent.message
+
+        def turn(message: Floats) -> Floats:
+            for tangent, more in tangents:
+                message = tangent.send(message + more)
+            return message
+
+        return turn
 
 
 @final
@@ -146,7 +299,7 @@ class _Rest:
     level: Floats
     rate: float
 
-    def steady(self, book: _Book, message: Floats, stretch: Stretch, left: int, *, forced: bool) -> list[Floats] | None:
+    def steady(self, book: _Book, message: Floats, stretch: Stretch, left: int) -> list[Floats] | None:
         """Return messages of one period that stand for all that are left; None if that is too early."""
         top = np.maximum(message, self.level)
         size = float(top.max())
@@ -154,11 +307,11 @@ class _Rest:
         fast = self.rate ** (left / stretch.period / 2) <= _CLOSE
         slow = left > _MOST_SLOW
         low = bool((message <= self.level).all())
-        if not (near or ((fast or slow or forced) and low)):
+        if not (near or ((fast or slow) and low)):
             return None
         following = book.cycle(top, stretch)
         if not (low or (following[-1] <= top).all()):
             return None
-        if slow and not (near or fast or forced):
+        if slow and not (near or fast):
             book.tight = False
         return [*following[:-1], top]

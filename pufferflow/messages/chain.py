@@ -1,6 +1,5 @@
 """A Markov chain along the rows of one sequence, and the steps by which messages travel on it, both ways (M20)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,17 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.errors import Refused
-from pufferflow.messages.cone import spread
-from pufferflow.messages.functions import MOST_STATES, WIDEST, listed
-from pufferflow.messages.stretches import Stretch, Whole, possible, repeat, stretches
+from pufferflow.messages.steps import SAME, Steps
+from pufferflow.messages.stretches import Stretch, Whole, possible, repeat, repeated, stretches
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 _MOST_TURNS = 200_000
 _FAINT = 1e-280
-_MODERATE = 300.0
-SAME = 1e-13
-"""Marginals that differ by no more than this, relatively, share a reversed kernel; every message pays for it."""
 
 
 @final
@@ -52,7 +47,7 @@ class Chain:
 
     def repeated(self, steps: int) -> "Chain":
         """Return the chain whose steps are these over and over."""
-        return Chain(self.kernels, np.resize(self.order, steps), self.initial)
+        return Chain(self.kernels, repeated(self.order, steps), self.initial)
 
     def settling(self) -> int | None:
         """Return after how many rows the laws of its rows repeat, if its steps do; None if that takes too long."""
@@ -69,13 +64,13 @@ class Chain:
         return None
 
     @cached_property
-    def forward(self) -> "Steps":
+    def forward(self) -> Steps:
         """The steps of messages about the future, the last row first."""
         mask = np.ones(self.kernels.shape[:2], dtype=np.bool_)
         return Steps(self.kernels[:, :, None, :], self.order[::-1], mask, mask)
 
     @cached_property
-    def backward(self) -> "Steps":
+    def backward(self) -> Steps:
         """The steps of messages about the past, and which states each row can have."""
         kept, order = _Kept(), np.empty(self.length - 1, dtype=np.intp)
         laws = self.initial
@@ -126,81 +121,6 @@ class Chain:
             laws.append(law)
             law = law @ kernel
         return laws
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """Steps of messages: `rows[order[i]]` has, for each state, the laws of the next state that may weigh it.
-
-    Of shape (K, k, r, k), r laws for each state: the worst pair of them counts. `sources` says which of the next states
-    can occur, `targets` for which states there are laws at all.
-    """
-
-    rows: Floats
-    order: Whole
-    sources: Flags
-    targets: Flags
-    tight: bool = True
-
-    @cached_property
-    def _alone(self) -> list[tuple[float, float] | None]:
-        """Return for two states how likely the first one follows each; None where a step has more to choose from."""
-        whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
-        both = np.asarray(self.sources.all(axis=1)) & np.asarray(self.targets.all(axis=1))
-        firsts: list[tuple[float, float]] = [(float(rows[0, 0, 0]), float(rows[1, 0, 0])) for rows in self.rows]
-        return [one if whole and known else None for one, known in zip(firsts, both.tolist(), strict=True)]
-
-    def send(self, which: int, limits: Floats) -> Floats:
-        """Return g_P(D), rounded up: how far means of functions within the limits can differ between two states."""
-        size = self.rows.shape[1]
-        alone = self._alone[which] if size == 2 else None
-        if alone is not None:
-            found = _of_two(*alone, float(limits[0, 1]), float(limits[1, 0]))
-            if found is not None:
-                return np.array([[0.0, found[0]], [found[1], 0.0]])
-        message = np.zeros((size, size))
-        sources, targets = np.flatnonzero(self.sources[which]), np.flatnonzero(self.targets[which])
-        within = limits[np.ix_(sources, sources)]
-        widest = float(within.max(initial=0.0))
-        if widest == 0 or len(targets) < 2:
-            return message
-        rows = self.rows[which][targets][:, :, sources]
-        pad = 8 * SAME * min(widest, 1.0)
-        if len(sources) <= MOST_STATES and widest <= WIDEST:
-            found = listed(rows, within)
-            message[np.ix_(targets, targets)] = np.minimum(np.maximum(found, 0.0) + pad, widest)
-            np.fill_diagonal(message, 0.0)
-            return message
-        first, second = np.nonzero(~np.eye(len(targets), dtype=np.bool_))
-        top, bottom = np.broadcast_arrays(rows[first][:, :, None, :], rows[second][:, None, :, :])
-        found = spread(top.reshape(-1, len(sources)), bottom.reshape(-1, len(sources)), within)
-        worst = found.reshape(top.shape[:3]).max(axis=(1, 2)) + pad
-        message[targets[first], targets[second]] = np.minimum(worst, widest)
-        return message
-
-
-def _of_two(first: float, second: float, up: float, down: float) -> tuple[float, float] | None:
-    """Return g_P(D) of two states in closed form, rounded up; None where e^D is too large for it.
-
-    With r = v₀/v₁ between e^{−D₁₀} and e^{D₀₁} the ratio of means is monotone in r: its ends are the extremes.
-    """
-    if max(up, down) > _MODERATE:
-        return None
-    logs = [_log_ratio(first, second, end) for end in (up, -down)]
-    pad = 8 * SAME * min(max(up, down), 1.0)
-    widest = max(up, down)
-    return min(max(logs) + pad, widest) if max(logs) > 0 else pad, min(max(-min(logs), 0.0) + pad, widest)
-
-
-def _log_ratio(first: float, second: float, end: float) -> float:
-    """Return log((1 − p + p·e^end)/(1 − q + q·e^end)); near 0 it is as precise as its size, and so it is far below."""
-    grown = math.expm1(end)
-    ratio = (first - second) * grown / (1 + second * grown)
-    if ratio > -0.5:
-        return math.log1p(ratio)
-    above, below = ((1 - share) + share * math.exp(end) for share in (first, second))  # sums without cancelling
-    return math.log(above) - math.log(below) if above > 0 else -math.inf
 
 
 class _Kept:

@@ -14,9 +14,10 @@ import numpy as np
 from pufferflow.errors import Misuse
 from pufferflow.messages.chain import SAME, Flags, Floats
 from pufferflow.messages.extremes import Extremes, future, past
+from pufferflow.messages.flows import Tangent
 from pufferflow.messages.functions import MOST_STATES
 from pufferflow.messages.marginals import Between, Marginals, among, between, resting
-from pufferflow.messages.stretches import Stretch, Whole, possible, repeat, stretches
+from pufferflow.messages.stretches import LONGEST_PERIOD, Stretch, Whole, possible, repeat, repeated, stretches
 
 _MOST_STATES = 10
 _CLOSE = 1e-11
@@ -68,11 +69,16 @@ class Chains:
 
     def repeated(self, steps: int) -> "Chains":
         """Return the chains whose steps are these over and over."""
-        return Chains(self.low, self.high, np.resize(self.order, steps), self.initial)
+        return Chains(self.low, self.high, repeated(self.order, steps), self.initial)
 
-    def settling(self) -> int:
-        """Return after how many rows the laws of its rows repeat, or count as repeating, if its steps do."""
+    def settling(self) -> int | None:
+        """Return after how many rows the laws of its rows repeat, or count as repeating, if its steps do.
+
+        None for a turn that is too long to be found in a sequence.
+        """
         turn = len(self.order)
+        if turn > LONGEST_PERIOD:
+            return None
         stretch = Stretch(0, turn, turn)
         laws, rest = self._first, self.rest(stretch)
         for at in range(0, _PATIENCE, turn):
@@ -140,6 +146,10 @@ class Bounds:
     def send(self, which: int, limits: Floats) -> Floats:
         """Return g_P(D) for every kernel that the step may have, or more."""
         return self.pool[which].send(limits)
+
+    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:  # noqa: ARG002 - as in Way
+        """Return None: sets of rows are weighed quickly."""
+        return None
 
 
 class _Kept:

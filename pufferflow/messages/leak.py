@@ -9,7 +9,8 @@ import numpy as np
 from pufferflow.messages.along import Run, run
 from pufferflow.messages.chain import Chain, Flags, Floats
 from pufferflow.messages.classes import Chains
-from pufferflow.messages.stretches import LONG, Whole
+from pufferflow.messages.schedule import Schedule
+from pufferflow.messages.stretches import Whole
 from pufferflow.rounding import UNIT
 
 
@@ -56,10 +57,6 @@ class Exposures:
     losses: Floats
     kinds: Whole
 
-    def at(self, rows: Whole) -> "Exposures":
-        """Return those of some rows of a sequence whose rows take turns."""
-        return Exposures(self.losses, self.kinds[rows % len(self.kinds)])
-
 
 def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
     """Return max B_t(a,b) + ℓ_t(a,b) + F_t(a,b) over the rows t and pairs (a, b) of the secrets, rounded up.
@@ -73,9 +70,7 @@ def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
     """
     future = run(chain.forward, exposures.losses, exposures.kinds[::-1])
     past = run(chain.backward, exposures.losses, exposures.kinds)
-    if future is None or past is None:
-        return _unbounded(secrets)
-    return _largest(chain, past, Run(future.pool, future.index[::-1], future.tight), exposures, secrets)
+    return _largest(chain, past, future.backwards(), exposures, secrets)
 
 
 def endless(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
@@ -89,25 +84,31 @@ def endless(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Le
     >>> round(endless(chain, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
     0.8724
     """
-    turn = math.lcm(len(chain.order), len(exposures.kinds))
-    many = -(-max(LONG, 16 * turn) // turn) * turn
-    ahead = np.arange(many + 1)
-    future = run(chain.repeated(many).forward, exposures.losses, exposures.at(ahead[::-1]).kinds, endless=True)
-    start = chain.settling()
-    if future is None or start is None:
-        return _unbounded(secrets)
-    rows = np.arange(start + many + 1)
-    whole = chain.repeated(len(rows) - 1)
-    past = run(whole.backward, exposures.losses, exposures.at(rows).kinds, endless=True)
-    if past is None:
-        return _unbounded(secrets)
-    follows = Run(future.pool, future.index[::-1][rows % turn], future.tight)
-    return _largest(whole, past, follows, exposures.at(rows), secrets)
+    return continued(chain, Exposures(exposures.losses, exposures.kinds[:0]), exposures, secrets)
 
 
-def _unbounded(secrets: Secrets) -> Leak:
-    a, b = secrets.pairs[0].tolist()
-    return Leak(math.inf, 0, (a, b), tight=True)
+def continued(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets) -> Leak:
+    """Return the same for first rows with exposures of their own, and then a turn of others for ever.
+
+    Row t has `head.kinds[t]`, and from row len(head.kinds) on `turn.kinds[t % len(turn.kinds)]`: whatever takes turns
+    is lined up with the number of the row. The secrets are those of all rows. ∞ if the losses do not come to rest.
+
+    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> chain = Chain(stay, np.zeros(1, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> steps = Exposures((1 - np.eye(2))[None] * np.array([0.1, 0.5])[:, None, None], np.zeros(1, dtype=np.intp))
+    >>> first = Exposures(steps.losses, np.ones(3, dtype=np.intp))
+    >>> round(continued(chain, first, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
+    1.5893
+    """
+    schedule, start = Schedule(chain, head.losses, head.kinds, turn.losses, turn.kinds), chain.settling()
+    resting = schedule.resting()
+    past = None if start is None or resting is None else schedule.past(max(len(head.kinds), start), resting)
+    if resting is None or past is None:
+        a, b = secrets.pairs[0].tolist()
+        return Leak(math.inf, 0, (a, b), tight=True)
+    rows = len(past.index)
+    exposures = Exposures(schedule.losses, schedule.kinds(rows))
+    return _largest(schedule.along(rows), past, schedule.future(resting, rows), exposures, secrets)
 
 
 def _largest(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets) -> Leak:

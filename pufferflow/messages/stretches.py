@@ -10,8 +10,9 @@ Whole = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 LONG = 512
 """How many rows are worth looking for repetitions in."""
+LONGEST_PERIOD = 400
+"""How long a period may be to be found."""
 _TIMES = 8
-_LONGEST_PERIOD = 400
 _PROBE = 20_000
 
 
@@ -28,7 +29,7 @@ class Stretch:
 def stretches(code: Whole) -> list[Stretch]:
     """Cut a sequence into stretches that repeat with one period, the least that serves half of it, and others."""
     if len(code) >= LONG:
-        for period in range(1, min(_LONGEST_PERIOD, len(code) // 8) + 1):
+        for period in range(1, min(LONGEST_PERIOD, len(code) // 8) + 1):
             if period == 1 or _covered(_cut(code[-_PROBE:], period)) >= min(len(code), _PROBE) / 2:
                 found = _cut(code, period)
                 if _covered(found) >= len(code) / 2:
@@ -85,3 +86,14 @@ def repeat(target: Whole, places: Whole) -> None:
     whole = turns * len(places)
     target[:whole].reshape(turns, len(places))[:] = places
     target[whole:] = places[: len(target) - whole]
+
+
+def repeated(places: Whole, length: int) -> Whole:
+    """Return a few numbers over and over, so many in all; faster than `np.resize` where they are many.
+
+    >>> repeated(np.array([5, 7]), 5).tolist()
+    [5, 7, 5, 7, 5]
+    """
+    found = np.empty(length, dtype=np.intp)
+    repeat(found, places)
+    return found

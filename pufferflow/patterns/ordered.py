@@ -47,9 +47,9 @@ def in_order(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what 
     start = normal.places.start if period is None else None
     found = alike(Runs(normal.bounds, [normal.places.values, normal.cells]), MOST)
     if found is None:
-        return Patterns((_cover(normal, start, scenario),), normal.number)
+        return Patterns((_cover(normal, start, scenario),), normal.number, normal.places.clock)
     distinct = [_pattern(normal, group, times, start, scenario) for group, times in found]
-    return Patterns(tuple(distinct), normal.number)
+    return Patterns(tuple(distinct), normal.number, normal.places.clock)
 
 
 def _pattern(groups: Groups, group: int, times: int, start: float | None, scenario: Scenario) -> Pattern:

@@ -21,3 +21,5 @@ class Patterns:
 
     distinct: tuple[Pattern, ...]
     groups: int
+    clock: str = ""
+    """How positions are counted: on whose clock, and how late in a step. Only equal clocks have positions in common."""

@@ -22,11 +22,15 @@ _WIDEST = 2**62
 
 
 class Places(NamedTuple):
-    """Positions are `values` / `scale`; `whole` if they are whole numbers of steps; all sequences began at `start`."""
+    """Positions are `values` / `scale`; `whole` if they are whole numbers of steps; all sequences began at `start`.
+
+    `clock` tells clocks apart: the kind of time with its zone, and by how much rows are late in a step.
+    """
 
     values: npt.NDArray[Any]
     scale: int
     start: float
+    clock: str
 
     @property
     def whole(self) -> bool:
@@ -57,10 +61,21 @@ def places_of(moments: pl.Series, scenario: Scenario) -> Places:
         )
     late = (found + clock.forgiven) % clock.ticks
     if late.max() - late.min() <= 2 * clock.forgiven:
-        return Places((found - late + clock.forgiven) // clock.ticks, 1, _from(start, int(late[0]), clock))
+        whose = _clock(moments.dtype, int(late[0]), clock)
+        return Places((found - late + clock.forgiven) // clock.ticks, 1, _from(start, int(late[0]), clock), whose)
+    whose = _clock(moments.dtype, 0, clock)
     if clock.forgiven:  # what has no ticks of its own is kept as it is
-        return Places(moments.cast(pl.Float64).to_numpy() / scenario.step, 1, start)
-    return Places(found, clock.ticks, start)
+        return Places(moments.cast(pl.Float64).to_numpy() / scenario.step, 1, start, whose)
+    return Places(found, clock.ticks, start, whose)
+
+
+def _clock(kind: pl.DataType, late: int, clock: Clock) -> str:
+    """Return the clock of rows that are so late in their steps, as nearly as they can be told."""
+    whose = "number"
+    if kind.is_temporal():
+        whose = f"zone {kind.time_zone}" if isinstance(kind, pl.Datetime) and kind.time_zone is not None else "local"
+    coarse = 4 * clock.forgiven + 1
+    return f"{whose}, {(late - clock.forgiven + coarse // 2) // coarse * coarse % clock.ticks} of {clock.ticks} late"
 
 
 def _start(kind: pl.DataType, scenario: Scenario) -> float:

@@ -75,6 +75,25 @@ class Facts:
             )
         return self._patterns[ordered, period]
 
+    @cached_property
+    def placed(self) -> tuple[Pattern, ...] | None:
+        """The patterns of groups where they stand in time; None where that cannot be told of all of them."""
+        frame, asked = self.questions.everybody()
+        if (True, None) not in self._patterns:
+            by, scenario = self.questions.by, self.questions.scenario
+            try:
+                self._patterns[True, None] = guarded(
+                    lambda: found(frame, scenario, by, asked, ordered=True, period=None, collect=self._collect)
+                )
+            except Misuse:  # too many steps, or rows before all time
+                return None
+        return self._patterns[True, None].distinct
+
+    @property
+    def clock(self) -> str:
+        """How the positions of the patterns that were placed are counted."""
+        return self._patterns[True, None].clock if self.placed else ""
+
     @property
     def expected_rows(self) -> int | None:
         """How many rows a release will find, if planning had to count them one by one."""
@@ -95,6 +114,10 @@ class Facts:
                 found = [self._of_pattern(one, pattern, weights, len(patterns)) for one in of_prior]
                 pieces.append(found[0] if len(found) == 1 and of_prior[0].exact else Shorter(found))
         return Together(pieces)
+
+    def laws_on(self, patterns: Sequence[Pattern], one: Tables, weights: Floats) -> Laws:
+        """Return the laws of the weighted sums on some patterns, seen in one way."""
+        return Together([self._of_pattern(one, pattern, weights, len(patterns)) for pattern in patterns or (ONE_ROW,)])
 
     def _of_pattern(self, one: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
         if one.apart:

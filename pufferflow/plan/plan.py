@@ -10,8 +10,10 @@ import polars as pl
 
 from pufferflow.bounds import Messages, Quilt
 from pufferflow.calibration import Calibration
+from pufferflow.composition import Cost
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
+from pufferflow.plan.cost import cost_of
 from pufferflow.plan.facts import Facts
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned, planned
@@ -65,6 +67,11 @@ class Plan:
     def questions(self) -> Questions:
         """What is asked."""
         return self._planned.questions
+
+    @property
+    def cost(self) -> Cost:
+        """What a release would tell, in numbers: what composition adds up."""
+        return self._ready.cost
 
     @property
     def noises(self) -> dict[str, Noise]:
@@ -152,6 +159,7 @@ def certificate_of(plan: Planned) -> Certificate:
         loss=found.loss,
         queries=queries,
         sums=sums,
+        cost=cost_of(plan),
         groups=questions.by,
         bound=repr(found.bound),
         sensitivity=sensitivity,

@@ -38,7 +38,7 @@ class Tables(NamedTuple):
 def known_values(measures: Sequence[Measure | None], points: int, *, from_nothing: bool) -> Floats:
     """Return the functions of all sums at the points of a finite domain, or at the corners on an interval."""
     lined = _lined(measures)
-    if any(lined):
+    if on_interval(measures):
         return corners(lined, from_nothing=from_nothing)
     rows = [np.ones(points) if one is None else np.array(cast(Tabled, one.values).steps, float) for one in measures]
     return np.stack(rows)
@@ -77,6 +77,11 @@ def free_tables(secret: AnySecret, column: str | None, values: Floats) -> Tables
     if isinstance(secret, Presence) or column is None:
         return Tables(AnyCorrelation(), _of_corners(secret, values), values)
     return Tables(AnyCorrelation(), Secret(column, list(range(values.shape[1]))), values)
+
+
+def on_interval(measures: Sequence[Measure | None]) -> bool:
+    """Say whether the values of the column fill an interval."""
+    return any(_lined(measures))
 
 
 def _monotone(one: Lined | None) -> bool:

@@ -4,6 +4,7 @@ from typing import final
 
 import msgspec
 
+from pufferflow.composition import Cost
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 
@@ -35,7 +36,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Facts about a release, none of which depends on a private value; `print` shows them as text.
 
     `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
-    the sums move together, each measured in `sensitivity_unit`.
+    the sums move together, each measured in `sensitivity_unit`. `cost` is what composition may add up.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -60,6 +61,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certainty: str
     composition: str
     assumptions: tuple[str, ...]
+    cost: Cost
     notes: tuple[str, ...] = ()
     entry: str | None = None
     library: str = ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
+from pufferflow.composition import Cost
 from pufferflow.noise import Noise
 from pufferflow.queries import Measure
 from pufferflow.questions import Questions
@@ -33,6 +34,11 @@ class Ready:
     certificate: Certificate
     expected_rows: int | None = None
     """How many rows are asked about, if planning knows: these are public."""
+
+    @property
+    def cost(self) -> Cost:
+        """What the release will tell, as composition needs to know it."""
+        return self.certificate.cost
 
     @property
     def scales(self) -> tuple[Noise, ...]:

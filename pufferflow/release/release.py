@@ -6,6 +6,7 @@ have learned something from the failure.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Protocol, final
 
@@ -22,6 +23,15 @@ from pufferflow.release.ready import Ready
 from pufferflow.secrets import Presence
 
 _FILES = ("release.parquet", "intervals.parquet", "certificate.json")
+
+
+@final
+class _Stored(msgspec.Struct, frozen=True):
+    """A release as bytes: two Arrow files and the certificate."""
+
+    frame: bytes
+    intervals: bytes
+    certificate: str
 
 
 @final
@@ -69,6 +79,24 @@ class Release:
             )
         frames = guarded(lambda: [pl.read_parquet(place / name) for name in _FILES[:2]])
         return cls(frames[0], frames[1], Certificate.from_json((place / _FILES[2]).read_bytes()))
+
+    def to_bytes(self) -> bytes:
+        """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
+        return msgspec.msgpack.encode(
+            _Stored(_as_bytes(self.frame), _as_bytes(self.intervals), self.certificate.to_json())
+        )
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> "Release":
+        """Return the release that `to_bytes` gave."""
+        try:
+            found = msgspec.msgpack.decode(stored, type=_Stored)
+        except (msgspec.MsgspecError, TypeError) as error:
+            raise Misuse(
+                "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
+            ) from error
+        frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
+        return cls(frames[0], frames[1], Certificate.from_json(found.certificate))
 
     def report(self, path: str | Path) -> Path:
         """Write a page for people, one HTML file that needs nothing else."""
@@ -155,6 +183,12 @@ def _new(ready: Ready, entry: str | None) -> Release:
     found = guarded(lambda: drawn(ready, _read(ready)), _not_drawn)  # a traceback of its own would keep exact sums
     counted = msgspec.structs.replace(ready.certificate, entry=entry)
     return Release(found.frame, found.intervals, counted)
+
+
+def _as_bytes(frame: pl.DataFrame) -> bytes:
+    place = BytesIO()
+    frame.write_ipc_stream(place)
+    return place.getvalue()
 
 
 def _not_drawn(kind: str) -> InternalError:

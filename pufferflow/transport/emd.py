@@ -1,4 +1,4 @@
-"""W_p of two finite laws on R^d, by POT's exact network simplex. The only place that imports POT.
+"""W_p of two finite laws on R^d, by POT's exact network simplex.
 
 Any coupling gives an upper bound, so the answer is the cost of a coupling; POT's dual potentials say how far from the
 optimum it can be. POT compares costs with an absolute tolerance and so loses its way among the huge costs of a high p

@@ -1,0 +1,93 @@
+"""The loss of several releases together, by the rule that applies."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from pufferflow.composition.cost import Cost
+from pufferflow.composition.spent import Composed, Spent, kind_of
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Approx, Guarantee, Kind, Pure
+from pufferflow.scenario import Scenario
+
+
+def compose(releases: Iterable[Any], scenario: Scenario, kind: Kind | None = None, *, fixed: bool = False) -> Composed:
+    """Return what releases tell together of the secrets of a scenario; refused where no rule bounds it.
+
+    Losses of single Pufferfish releases do not add: two releases of loss 0 may reveal everything. `releases` are
+    releases, their certificates, or plans; all are taken to be about the same data. `kind` is the kind of promise to
+    total (`pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)`); left out, that of the releases. Later queries
+    may have been chosen after seeing earlier answers, unless `fixed` says that all were chosen beforehand: then more
+    rules apply.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+    >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour", public=["day"])
+    >>> frame = pl.DataFrame({"hour": range(48), "day": [0] * 24 + [1] * 24, "on": [0, 1] * 24})
+    >>> batch = pf.protect(frame, scenario)
+    >>> days = [batch.filter(pl.col("day") == day).private_sum("on").release(epsilon=0.822639) for day in (0, 1)]
+    >>> found = pf.compose(days, scenario)
+    >>> round(found.total, 3), found.rule
+    (0.87, 'messages along the chain (M20)')
+    """
+    costs = [_cost(one) for one in _listed(releases)]
+    if not isinstance(scenario, Scenario):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise Misuse(
+            f"The scenario is of type {type(scenario).__name__}.", allowed="a pf.Scenario", instead="pf.Scenario(...)"
+        )
+    if any(cost.shape.setting != scenario.setting for cost in costs):
+        raise Misuse(
+            "A release was made under a scenario that differs in more than its prior.",
+            allowed="releases with the same secret, within, order_by, step, start and public columns",
+            instead="the scenario that the releases were planned with",
+        )
+    spent = Spent([scenario], _example(costs, kind))
+    for cost in costs:
+        spent.add(cost)
+    return spent.total(fixed=fixed)
+
+
+def _listed(releases: object) -> list[Any]:
+    if isinstance(releases, Iterable) and not isinstance(releases, str | bytes):
+        return list(cast(Iterable[Any], releases))
+    raise Misuse(
+        f"The releases are of type {type(releases).__name__}.",
+        allowed="a list of releases, certificates or plans",
+        instead="pf.compose([first, second], scenario)",
+    )
+
+
+def _cost(given: Any) -> Cost:
+    """Return the cost of a release, certificate or plan."""
+    found = getattr(getattr(given, "certificate", given), "cost", given)
+    if not isinstance(found, Cost):
+        raise Misuse(
+            f"A release of type {type(given).__name__}, which says nothing of its cost.",
+            allowed="releases, certificates or plans of this version of pufferflow",
+            instead="pf.compose([first, second], scenario)",
+        )
+    return found
+
+
+def _example(costs: list[Cost], kind: Kind | None) -> Guarantee:
+    """Return a promise of the kind to total: δ is that of all releases together, 0 if their promises are pure."""
+    if kind is not None:
+        found = kind(0.0) if callable(kind) else kind
+        if not isinstance(found, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise Misuse(
+                "kind is no kind of promise.",
+                allowed="a promise without its epsilon",
+                instead="kind=pf.Renyi.of(alpha=4)",
+            )
+        return found
+    if not costs:
+        return Pure(0.0)
+    kinds = {kind_of(cost.shape.promise)(0.0) for cost in costs}
+    if len(kinds) > 1 and all(isinstance(one, Pure | Approx) for one in kinds):
+        return Approx(0.0, max(getattr(one, "delta", 0.0) for one in kinds))
+    if len(kinds) > 1:
+        raise Misuse(
+            "The promises of the releases are of several kinds.",
+            allowed="the kind of promise to total",
+            instead="pf.compose(releases, scenario, kind=pf.Approx.of(delta=1e-6))",
+        )
+    return kinds.pop()

@@ -1,0 +1,116 @@
+"""A quick total that grows with every release: enough to say yes, whatever the number of releases so far.
+
+It is never below the tightest total. Losses along one coupling add up to a running sum; along a chain that starts at
+rest no step tells more than the most exposed one so far, and what steps like that tell for ever is worked out once.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate, islice
+from typing import final
+
+import numpy as np
+
+from pufferflow.composition.cost import Cost, Floats, Shape
+from pufferflow.composition.coupling import Coupling
+from pufferflow.composition.granularity import Granularity
+from pufferflow.composition.messages import Messages
+from pufferflow.composition.rule import Asked
+from pufferflow.composition.timeline import Timeline, exposed, secrets_of, window_of
+from pufferflow.messages import Exposures, endless
+from pufferflow.priors import MarkovChain, Prior
+from pufferflow.rounding import float_above
+from pufferflow.scenario import Scenario
+from pufferflow.secrets import Secret
+
+_SUMS = Coupling(), Granularity()
+
+
+@final
+@dataclass(eq=False)
+class Envelope:
+    """What is known of all releases so far under one belief; what is added is looked at when somebody asks."""
+
+    scenario: Scenario
+    prior: Prior
+    _sum: float | Fraction = Fraction(0)
+    _most: Floats = field(default_factory=lambda: np.zeros((1, 1)))
+    _costs: list[Cost] = field(default_factory=list[Cost])
+    _reach: list[float] = field(default_factory=list[float])
+    """Where the last window ends of all costs up to each."""
+    _waiting: list[Cost] = field(default_factory=list[Cost])
+    _single: dict[int, tuple[Shape, float]] = field(default_factory=dict[int, tuple[Shape, float]])
+    _for_ever: dict[bytes, float] = field(default_factory=dict[bytes, float])
+
+    def add(self, cost: Cost) -> None:
+        """Count one more release."""
+        if not cost.silent:
+            self._waiting.append(cost)
+
+    def with_(self, more: Sequence[Cost]) -> tuple[float, str]:
+        """Return a total with some more releases, and the rule that carries it."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._sum, self._most = self._after(waiting)
+            ends = accumulate((window_of(cost)[1] for cost in waiting), max, initial=self._last)
+            self._reach += islice(ends, 1, None)
+            self._costs += waiting
+        total, most = self._after([cost for cost in more if not cost.silent])
+        added = total if isinstance(total, float) else float_above(total)
+        return min((added, Coupling.name), (self._endless(most), Messages.name))
+
+    def _after(self, more: Sequence[Cost]) -> tuple[float | Fraction, Floats]:
+        """Return the sum of losses, and the most exposed step entry by entry."""
+        asked = Asked(self.scenario, self.prior, more)
+        losses = [self._of_one(shape) for shape in asked.shapes]
+        total: float | Fraction = math.inf
+        if not isinstance(self._sum, float) and not any(map(math.isinf, losses)):
+            total = self._sum + sum(Fraction(loss) * many for loss, many in zip(losses, asked.times, strict=True))
+        if not self._along(more) or not np.isfinite(self._most).all():
+            return total, np.full((1, 1), math.inf)
+        return total, np.maximum(self._most, self._exposed(more, asked.shapes))
+
+    def _exposed(self, more: Sequence[Cost], shapes: Sequence[Shape]) -> Floats:
+        """Return the most exposed step, entry by entry, of those that some windows touch."""
+        lows, highs = zip(*map(window_of, more), strict=True) if more else ((), ())
+        reach = accumulate(highs, max, initial=self._last)
+        if all(low >= end for low, end in zip(lows, reach, strict=False)):
+            return np.max([shape.exposure for shape in shapes], axis=0, initial=0.0)
+        first = bisect_right(self._reach, min(lows))  # all before end before any of these begins
+        return np.asarray(exposed([*self._costs[first:], *more])[1].losses.max(axis=0))
+
+    @property
+    def _last(self) -> float:
+        """Where the last window ends so far."""
+        return self._reach[-1] if self._reach else -math.inf
+
+    def _of_one(self, shape: Shape) -> float:
+        """Return what a release adds to a sum along one coupling."""
+        known = self._single.get(id(shape))
+        if known is None:
+            asked = Asked(self.scenario, self.prior, [Cost(shape)])
+            known = self._single[id(shape)] = shape, min(rule.pure(asked) for rule in _SUMS)
+        return known[1]
+
+    def _along(self, costs: Sequence[Cost]) -> bool:
+        """Say whether releases lie along a chain that starts at rest, where the place of a window does not matter."""
+        rest = isinstance(self.prior, MarkovChain) and self.prior.repeats is not None
+        if not rest or not isinstance(self.scenario.secret, Secret):
+            return False
+        return not costs or Timeline.fits(self.scenario, self.prior, costs)
+
+    def _endless(self, most: Floats) -> float:
+        """Return what steps tell for ever that are all exposed as much as the most exposed one."""
+        if not np.isfinite(most).all() or not isinstance(self.prior, MarkovChain):
+            return math.inf
+        if not most.any():
+            return 0.0
+        key = most.tobytes()
+        if key not in self._for_ever:
+            chain = self.prior.chain(np.arange(len(self.prior.kernels) + 1.0))
+            one = Exposures(most[None], np.zeros(1, dtype=np.intp))
+            self._for_ever[key] = endless(chain, one, secrets_of(self.scenario.secret)).value
+        return self._for_ever[key]

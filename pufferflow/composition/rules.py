@@ -1,0 +1,93 @@
+"""All rules of composition, and the least total that they prove of releases about one unit under one belief."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, final
+
+from pufferflow.composition.conditional import Conditional
+from pufferflow.composition.coupling import Coupling, Translation
+from pufferflow.composition.granularity import Granularity
+from pufferflow.composition.joint import Joint
+from pufferflow.composition.messages import Messages
+from pufferflow.composition.rule import Asked, Rule, from_pure
+from pufferflow.composition.single import Single
+from pufferflow.composition.stars import Stars
+from pufferflow.guarantees import Approx, ApproxRenyi, Kind, Pure, Renyi
+from pufferflow.noise import Gaussian
+from pufferflow.roots import smallest
+
+RULES: tuple[Rule, ...] = (
+    *(Single(), Coupling(), Granularity(), Translation(), Messages(), Stars(), Conditional(), Joint()),
+)
+_PURE, _RENYI, _GAUSSIAN = "pure", "renyi", "gaussian"
+_TOLERANCE = 1e-9
+
+
+@final
+class Found(NamedTuple):
+    """A total, and the rule that carries it."""
+
+    value: float
+    rule: str
+    adaptive: bool = True
+
+
+def meters_of(kind: Kind) -> list[str]:
+    """Return the ways to count towards a kind of promise: by pure losses, or by what adds up along one coupling."""
+    match kind(0.0):
+        case Approx():
+            return [_PURE, _GAUSSIAN]
+        case Renyi() | ApproxRenyi():
+            return [_PURE, _RENYI]
+        case _:
+            return [_PURE]
+
+
+def least(asked: Asked, kind: Kind, meter: str, *, fixed: bool) -> Found:
+    """Return the least total of a kind that a rule proves by one meter; ∞ if none does."""
+    totals = [Found(math.inf, "no rule")]
+    for rule in RULES:
+        value = _METERS[meter](rule, asked, kind)
+        value = math.inf if math.isnan(value) else value
+        totals.append(Found(value, rule.name))
+        if fixed and not isinstance(kind(0.0), Pure):
+            totals.append(Found(rule.fixed(asked, kind), rule.name, adaptive=False))
+        if value == 0:
+            break
+    return min(totals, key=lambda found: found.value)
+
+
+def _pure(rule: Rule, asked: Asked, kind: Kind) -> float:
+    return from_pure(rule.pure(asked), kind)
+
+
+def _renyi(rule: Rule, asked: Asked, kind: Kind) -> float:
+    example = kind(0.0)
+    return rule.renyi(asked, example.alpha) if isinstance(example, Renyi | ApproxRenyi) else math.inf
+
+
+def _gaussian(rule: Rule, asked: Asked, kind: Kind) -> float:
+    example, deviations = kind(0.0), rule.gaussian(asked)
+    if not isinstance(example, Approx) or math.isinf(deviations):
+        return math.inf
+    return epsilon_of(deviations, example.delta)
+
+
+_METERS: dict[str, Callable[[Rule, Asked, Kind], float]] = {_PURE: _pure, _RENYI: _renyi, _GAUSSIAN: _gaussian}
+
+
+def epsilon_of(deviations: float, delta: float) -> float:
+    """Return the ε at which Gaussian noise hides a movement of so many standard deviations but for δ; rounded up.
+
+    >>> round(epsilon_of(1.0, 1e-5), 3)
+    4.377
+    """
+    noise = Gaussian(1.0)
+    if deviations == 0 or noise.delta(deviations, 0.0) <= delta:
+        return 0.0
+    if delta == 0:
+        return math.inf
+    high = 1.0
+    while noise.delta(deviations, high) > delta:
+        high *= 2
+    return smallest(lambda epsilon: math.log(max(noise.delta(deviations, epsilon), 5e-324) / delta), high, _TOLERANCE)

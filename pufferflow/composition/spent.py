@@ -1,0 +1,196 @@
+"""What several releases tell together: for every belief, the tightest rule that applies (M20, M23–M27)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from pufferflow.composition.cost import Cost, digest_of
+from pufferflow.composition.envelope import Envelope
+from pufferflow.composition.parts import sets_of
+from pufferflow.composition.rule import Asked, converted
+from pufferflow.composition.rules import Found, least, meters_of
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
+from pufferflow.priors import Prior
+from pufferflow.scenario import Scenario
+
+_MOST_TIMES = 1 << 17
+
+
+@final
+@dataclass(frozen=True)
+class Composed:
+    """What releases tell together: a promise that holds for all of them, and the rule that carries it.
+
+    `adaptive` says whether later queries may have been chosen after seeing earlier answers.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
+    >>> plan = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(0.5))
+    >>> pf.compose([plan, plan], scenario)
+    <Composed Pure(epsilon=1.0) by one coupling of the data, along which losses add (M24); later queries may ...>
+    """
+
+    guarantee: Guarantee
+    rule: str
+    adaptive: bool = True
+    note: str = ""
+    meter: str | None = None
+
+    @property
+    def total(self) -> float:
+        """The ε of the promise."""
+        return float(getattr(self.guarantee, "epsilon", math.inf))
+
+    def __repr__(self) -> str:
+        """Show the promise and what carries it."""
+        queries = "later queries may depend on earlier answers" if self.adaptive else "for queries fixed beforehand"
+        return f"<Composed {self.guarantee!r} by {self.rule}; {queries}>"
+
+
+def kind_of(guarantee: Guarantee) -> Kind:
+    """Return a promise without its ε; refuse promises of several."""
+    match guarantee:
+        case Pure():
+            return Pure
+        case Approx(_, delta):
+            return Approx.of(delta)
+        case Renyi(alpha, _):
+            return Renyi.of(alpha)
+        case ApproxRenyi(alpha, _, delta):
+            return ApproxRenyi.of(alpha, delta)
+        case _:
+            raise Refused(
+                f"A total in the kind of {type(guarantee).__name__}: it has no single epsilon.",
+                allowed="pf.Pure, pf.Approx, pf.Renyi or pf.ApproxRenyi",
+                instead="pf.Renyi(alpha=4, epsilon=1.0), for one order",
+            )
+
+
+@final
+class Spent:
+    """The costs of an account, in the order in which they came; totals are worked out when asked for.
+
+    Of promises that are not pure the total is of one `meter` for the whole life of an account, the one that suits its
+    first release: which of several proofs holds must not depend on what earlier answers made somebody ask.
+    """
+
+    def __init__(
+        self,
+        scenarios: Sequence[Scenario],
+        limit: Guarantee,
+        meter: str | None = None,
+        priors: Sequence[Prior] | None = None,
+    ) -> None:
+        self.scenario = scenarios[-1]
+        every = [prior for scenario in scenarios for prior in scenario.priors]
+        self.priors = _distinct(every if priors is None else priors)
+        self.kind, self.limit, self.meter = kind_of(limit), limit, meter
+        self._costs = list[Cost]()
+        self._envelopes = [Envelope(self.scenario, prior) for prior in self.priors]
+
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """All costs so far of releases that asked about some row."""
+        return tuple(cost for cost in self._costs if not cost.silent)
+
+    def add(self, cost: Cost) -> None:
+        """Count one more release."""
+        self._costs.append(cost)
+        for envelope in self._envelopes:
+            envelope.add(cost)
+
+    def __len__(self) -> int:
+        """Return how many releases there are."""
+        return len(self._costs)
+
+    def total(self, more: Sequence[Cost] = (), *, enough: float | None = None, fixed: bool = False) -> Composed:
+        """Return what all releases tell together, with `more` of them if that is asked.
+
+        Any proof that it is at most `enough` will do; then the total may be less than what is returned.
+        """
+        if enough is not None and not fixed and (quick := self._quickly(more, enough)) is not None:
+            return quick
+        costs = [*self._costs, *more]
+        meters = [self.meter] if self.meter is not None else meters_of(self.kind)
+        found = [self._by(meter, costs, fixed=fixed) for meter in meters]
+        best = min(range(len(found)), key=lambda at: found[at].value)
+        single = self._of_one(costs)
+        chosen = found[best] if single is None or found[best].value <= single.value else single
+        if math.isinf(chosen.value):
+            raise not_known(self.priors, costs)
+        meter = None if isinstance(self.kind(0.0), Pure) else meters[best]
+        return Composed(self.kind(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter)
+
+    def remaining(self, cost: Cost) -> int | float:
+        """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
+        return most(lambda times: self._fits([cost] * times), _MOST_TIMES)
+
+    def _fits(self, more: Sequence[Cost]) -> bool:
+        allowed = float(getattr(self.limit, "epsilon", 0.0))
+        try:
+            return self.total(more, enough=allowed).total <= allowed
+        except Refused:
+            return False
+
+    def _by(self, meter: str, costs: Sequence[Cost], *, fixed: bool) -> Found:
+        """Return the total by one meter: that of the worst belief and the worst unit."""
+        found = [
+            least(Asked(self.scenario, prior, some), self.kind, meter, fixed=fixed)
+            for prior in self.priors
+            for some in sets_of(self.scenario, prior, costs)
+            if some
+        ]
+        return max(found, key=lambda one: one.value, default=Found(0.0, "no release about any row"))
+
+    def _of_one(self, costs: Sequence[Cost]) -> Found | None:
+        """Return the promise of a single release, if it was made for all beliefs."""
+        if len(costs) != 1:
+            return None
+        (cost,) = costs
+        if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
+            return None
+        return Found(converted(cost.shape.promise, self.kind), "one release, its own promise")
+
+    def _quickly(self, more: Sequence[Cost], enough: float) -> Composed | None:
+        """Return a total that is at most `enough` if one is found without going through all releases."""
+        if not isinstance(self.kind(0.0), Pure):
+            return None
+        found = [envelope.with_(more) for envelope in self._envelopes]
+        if not all(total <= enough for total, _ in found):
+            return None
+        total, rule = max(found)
+        return Composed(Pure(total), rule)
+
+
+def most(fits: Callable[[int], bool], largest: int) -> int | float:
+    """Return the largest number of times that fits, where fewer always do; ∞ if `largest` does.
+
+    >>> most(lambda times: times <= 5, 100)
+    5
+    """
+    low, high = 0, 1
+    while fits(high):
+        low, high = high, high * 2
+        if low >= largest:
+            return math.inf
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def not_known(priors: Sequence[Prior], costs: Sequence[Cost]) -> Refused:
+    """Return the refusal of a total that no rule bounds, saying what to declare."""
+    believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
+    return Refused(
+        f"What {len(costs)} releases tell together under {believed}: no rule of composition bounds it, and the losses "
+        "of single ones do not add.",
+        allowed="answers with noise, about rows whose movements are known under one coupling, or rows of one chain",
+        instead="asking everything in one batch; or pf.AnyCorrelation() as the prior from the first release on",
+    )
+
+
+def _distinct(priors: Sequence[Prior]) -> list[Prior]:
+    return list({digest_of(prior): prior for prior in priors}.values())

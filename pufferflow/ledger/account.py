@@ -1,0 +1,129 @@
+"""An account: a limit on what all releases about one data set may tell together, and what they tell so far."""
+
+import math
+from collections.abc import Sequence
+from secrets import token_hex
+from typing import Protocol, final
+
+from pufferflow.composition import Cost, Forecast, forecast
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Guarantee
+from pufferflow.ledger.entry import Entry, entries_of
+from pufferflow.ledger.ids import read_text
+from pufferflow.ledger.log import Log
+from pufferflow.ledger.reserving import Held, Wish, check_fingerprint, release_of
+from pufferflow.questions import Questions
+from pufferflow.release import Release
+from pufferflow.release.ready import Ready
+from pufferflow.scenario import Scenario
+
+_ID = 'id="daily-2026-11-20", or id=None for a new release each time'
+
+
+class Costly(Protocol):
+    """A plan, as far as an account needs it."""
+
+    @property
+    def cost(self) -> Cost:
+        """What a release of it tells at most."""
+        ...
+
+    @property
+    def questions(self) -> Questions:
+        """What is asked, and of which scenario."""
+        ...
+
+
+@final
+class Account:
+    """What is spent on one data set, and the limit; a ledger's `open` and `account` give it.
+
+    >>> import tempfile, polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+    >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
+    >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+    ...     account = ledger.open("levels", scenario, limit=pf.Pure(3.0))
+    ...     release = plan.release(account, id="today")
+    ...     print(account.history()[0].state, account.remaining(plan))
+    ...     print(plan.release(account, id="today").frame.equals(release.frame))
+    committed 2
+    True
+    """
+
+    def __init__(self, log: Log, name: str) -> None:
+        self._log, self._name = log, name
+        kept = log.read(lambda books, _: books.account(name))
+        self._limit, self._dataset = kept.limit, kept.dataset
+
+    @property
+    def name(self) -> str:
+        """The account's name in its ledger."""
+        return self._name
+
+    @property
+    def dataset(self) -> str:
+        """Which data the releases are about."""
+        return self._dataset
+
+    @property
+    def limit(self) -> Guarantee:
+        """What all releases together may promise at worst."""
+        return self._limit
+
+    @property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """All scenarios so far, the newest last; totals hold for the priors of all."""
+        return self._log.read(lambda books, _: books.account(self._name).scenarios)
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario that plans must be of."""
+        return self.scenarios[-1]
+
+    def spent(self) -> Guarantee:
+        """Return what all releases so far promise together, those included that were reserved and never committed."""
+        return self._log.read(lambda books, line: books.spent(self._name, line).total().guarantee)
+
+    def remaining(self, plan: Costly) -> int | float:
+        """Return how many more releases of a plan fit under the limit; infinite if it costs nothing."""
+        cost = self._cost_of(plan)
+        found = self._log.read(lambda books, line: books.spent(self._name, line).remaining(cost))
+        return found if found == math.inf else int(found)
+
+    def forecast(self, plan: Costly, every: object, until: object = None) -> Forecast:
+        """Return what releases of a plan, one every so often, will tell together: until then, or for ever.
+
+        `every` is in steps of the scenario, or a duration where steps are durations.
+        """
+        cost, limit = self._cost_of(plan), self._limit
+        return self._log.read(
+            lambda books, line: forecast(books.spent(self._name, line), cost, every=every, until=until, limit=limit)
+        )
+
+    def history(self) -> Sequence[Entry]:
+        """Return what was paid for, in order."""
+        return self._log.read(lambda books, line: entries_of(books.account(self._name), line))
+
+    def release(self, id: str) -> Release:  # noqa: A002 - the name at the door
+        """Return a release that was committed."""
+        chosen = read_text(id, "id", _ID)
+        return self._log.read(lambda books, line: release_of(books.account(self._name), line, chosen))
+
+    def reserve(self, ready: Ready, release_id: str | None) -> Held:
+        """Reserve the cost of a release, durably, before a private row is read; refuse it above the limit.
+
+        The same id again costs nothing: it completes what was reserved, or gives what is kept.
+        """
+        chosen = token_hex(16) if release_id is None else read_text(release_id, "id", _ID)
+        return Wish.of(self._name, chosen, ready).reserve(self._log)
+
+    def _cost_of(self, plan: Costly) -> Cost:
+        if not (hasattr(plan, "cost") and hasattr(plan, "questions")):
+            raise Misuse(f"The plan is of type {type(plan).__name__}.", allowed="a plan", instead="batch.plan(…)")
+        fingerprint = plan.questions.scenario.fingerprint
+        self._log.read(lambda books, _: check_fingerprint(books.account(self._name), fingerprint))
+        return plan.cost
+
+    def __repr__(self) -> str:
+        """Show the name, the limit, and how many releases there are."""
+        return f"<Account {self._name!r} of data set {self._dataset!r}: limit {self._limit!r}>"

@@ -1,0 +1,53 @@
+"""Where a ledger is kept: reading what people give."""
+
+from contextlib import suppress
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from pufferflow.errors import Misuse
+
+_ALLOWED = 'a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address'
+_INSTEAD = 'pf.Ledger("ledger.db")'
+_POSTGRESQL = {"postgresql", "postgresql+psycopg"}
+
+
+def read_address(given: Any) -> URL:
+    """Return where a ledger is; files by their whole path, so that changing the folder changes nothing."""
+    if isinstance(given, URL):
+        return _checked(given)
+    kind = type(given).__name__
+    text: object = fspath(cast(str, given)) if isinstance(given, str | PathLike) else None
+    if not isinstance(text, str):
+        raise Misuse(f"The address is of type {kind}.", allowed=_ALLOWED, instead=_INSTEAD)
+    if "://" not in text:
+        return _file(text)
+    url: URL | None = None
+    with suppress(ArgumentError, ValueError):  # the text may hold a password
+        url = make_url(text)
+    if url is None:
+        raise Misuse("The address cannot be read.", allowed=_ALLOWED, instead=_INSTEAD)
+    return _checked(url)
+
+
+def _checked(url: URL) -> URL:
+    if url.drivername in _POSTGRESQL:
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername not in {"sqlite", "sqlite+pysqlite"}:
+        raise Misuse(f"A ledger in {url.drivername!r}.", allowed=_ALLOWED, instead=_INSTEAD)
+    if url.query:
+        raise Misuse("An address of a file with options.", allowed=_ALLOWED, instead=_INSTEAD)
+    return _file(url.database or "")
+
+
+def _file(path: str) -> URL:
+    if path in {"", ":memory:"} or path.startswith("file:"):
+        raise Misuse(
+            "A ledger in memory forgets what was spent when the process ends.", allowed=_ALLOWED, instead=_INSTEAD
+        )
+    if "\0" in path:
+        raise Misuse("The name of the file has a character that no file has.", allowed=_ALLOWED, instead=_INSTEAD)
+    return URL.create("sqlite+pysqlite", database=str(Path(path).absolute()))

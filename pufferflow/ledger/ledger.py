@@ -1,0 +1,128 @@
+"""A ledger: accounts of what was spent, in a database that only grows."""
+
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self, final
+
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Guarantee
+from pufferflow.ledger.account import Account
+from pufferflow.ledger.address import read_address
+from pufferflow.ledger.agreement import read_scenario
+from pufferflow.ledger.exported import export
+from pufferflow.ledger.ids import read_text
+from pufferflow.ledger.log import Log
+from pufferflow.ledger.opening import Opening, read_limit, supersede
+from pufferflow.ledger.store import Store
+from pufferflow.ledger.verified import Verified, read_kept_head, verified
+from pufferflow.reading import finite_number
+from pufferflow.scenario import Scenario
+
+_NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
+
+
+@final
+class Ledger:
+    """A durable account of what releases tell, in a file or in PostgreSQL.
+
+    `address` is a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address; what is not there is made.
+    `wait` is how many seconds to wait for others that write. A ledger may be used from several threads, and by
+    processes that are forked off. It is a log of events, each tied to all before it by a hash, and nothing in it is
+    ever changed. Keep its `head()` elsewhere: that a file was replaced by an older copy of itself cannot be seen from
+    inside.
+
+    >>> import tempfile, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+    >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+    ...     account = ledger.open("levels", scenario, limit=pf.Pure(3.0))
+    ...     print(ledger.accounts(), account.spent(), ledger.verify().entries)
+    ('levels',) Pure(epsilon=0.0) 1
+    """
+
+    def __init__(self, address: str | PathLike[str], *, wait: float = 30.0) -> None:
+        allowed, instead = "a number of seconds, 0 or more", "wait=30"
+        seconds = finite_number(wait, "wait", allowed=allowed, instead=instead)
+        if not 0 <= seconds <= 1e6:
+            raise Misuse(f"wait is {seconds:g}.", allowed=allowed, instead=instead)
+        self._log = Log(Store(read_address(address), seconds))
+
+    def open(
+        self,
+        name: str,
+        scenario: Scenario,
+        *,
+        limit: Guarantee,
+        dataset: str | None = None,
+        separate: bool = False,
+    ) -> Account:
+        """Return the account of this name, opened if need be; one that exists must be as it is asked for.
+
+        `dataset` names the data, and is the account's name if left out. A second account on it is refused, since each
+        would forget what the other spends, unless `separate` says that they are about different people.
+        """
+        asked = read_scenario(scenario)
+        opening = Opening(
+            read_text(name, "name", _NAME),
+            asked,
+            read_limit(limit, asked),
+            None if dataset is None else read_text(dataset, "dataset", 'dataset="power"'),
+            bool(separate),
+        )
+        if not self._log.read(opening.exists):
+            self._log.write(opening.open)
+        return Account(self._log, opening.name)
+
+    def account(self, name: str) -> Account:
+        """Return an account that exists."""
+        return Account(self._log, read_text(name, "name", _NAME))
+
+    def accounts(self) -> tuple[str, ...]:
+        """Return the names of all accounts, the oldest first."""
+        return self._log.read(lambda books, _: tuple(books.accounts))
+
+    def supersede(self, name: str, scenario: Scenario) -> Account:
+        """Let an account go on with a better prior: what was spent stays charged, and all priors so far must be kept.
+
+        Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if what was
+        spent cannot be told under all priors together.
+        """
+        chosen, newer = read_text(name, "name", _NAME), read_scenario(scenario)
+        self._log.write(lambda pen: supersede(pen, chosen, newer))
+        return Account(self._log, chosen)
+
+    def verify(self, head: str | None = None) -> Verified:
+        """Walk through all entries; raise `LedgerFault`, naming the first that does not fit, or return the new head.
+
+        With a head that was kept, an older copy of the ledger is found out too.
+        """
+        kept = read_kept_head(head)
+        return self._log.apart(lambda line: verified(line, kept))
+
+    def head(self) -> str:
+        """Return "number:hash" of the last entry: keep it elsewhere, for `verify`."""
+        return self._log.read(lambda books, _: str(books.head))
+
+    def export(self, path: str | PathLike[str]) -> Path:
+        """Write all entries as lines of JSON, the stored releases left out."""
+        place = Path(path)
+        self._log.apart(lambda line: export(line, place))
+        return place
+
+    def close(self) -> None:
+        """Close the connections; nothing is lost by not doing so."""
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        """Return the ledger, to be closed at the end."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the ledger."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Show where the ledger is."""
+        return f"<Ledger {self._log.store.address}>"

@@ -1,0 +1,206 @@
+"""Reserving the cost of a release and keeping the release: each is one transaction.
+
+A cost is reserved durably before a private row is read; what fails afterwards leaves it reserved. A release is given
+out only after it is kept, and of several for one id only the first is.
+"""
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import msgspec
+
+from pufferflow.composition import Composed, Cost
+from pufferflow.errors import InternalError, LedgerFault, LimitReached, Misuse, Refused
+from pufferflow.guarantees import Guarantee
+from pufferflow.ledger.books import Books
+from pufferflow.ledger.events import Committed, Event, Head, Placed, Reserved, decoded
+from pufferflow.ledger.kept import Kept, misfit
+from pufferflow.ledger.line import Line
+from pufferflow.ledger.log import Log, Pen
+from pufferflow.ledger.shelves import digest_of_bytes, keep_payload, keep_shape, payload_of
+from pufferflow.ledger.tables import EVENT
+from pufferflow.release import Certificate, Release
+from pufferflow.release.ready import Ready
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A cost that is reserved for one release; `stored` is the release if it is kept already."""
+
+    log: Log
+    account: str
+    number: int
+    entry: str
+    stored: Release | None = None
+
+    def commit(self, release: Release) -> Release:
+        """Keep a release, durably; return the one that is kept, which is another if another process was first."""
+        if release.certificate.entry != self.entry:
+            raise InternalError("A release is committed to another entry.", instead="reporting it")
+        body = release.to_bytes()
+        first = self.log.write(lambda pen: self._kept_before(pen, body))
+        return release if first is None else _decoded(first)
+
+    def _kept_before(self, pen: Pen, body: bytes) -> bytes | None:
+        """Return what was kept first; None if that is this release, from now on."""
+        before = kept_release(pen.books.account(self.account), pen.line, self.number)
+        if before is not None:
+            return before
+        digest = digest_of_bytes(body)
+        keep_payload(pen.line, digest, body)
+        pen.append(Committed(pen.next, self.account, pen.now, self.number, digest))
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class Over:
+    """What one more release would make the total, which is too much."""
+
+    total: Composed
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """A release that is to be reserved, under an id."""
+
+    account: str
+    release: str
+    cost: Cost
+    certificate: Certificate
+    plan: str
+
+    @classmethod
+    def of(cls, account: str, release: str, ready: Ready) -> "Wish":
+        """Return the wish for what a plan has made ready."""
+        plain = msgspec.structs.replace(ready.certificate, entry=None, library="")
+        plan = hashlib.sha256(msgspec.json.encode(plain)).hexdigest()
+        return cls(account, release, ready.cost, ready.certificate, plan)
+
+    def reserve(self, log: Log) -> Held:
+        """Return the reservation; refuse it if the limit would be passed, with nothing appended."""
+        if not log.knows(self.cost.shape.digest):
+            log.read(self._weigh)
+        found = log.write(self._reserved)
+        if isinstance(found, Over):
+            raise log.read(lambda books, line: self._refusal(books, line, found.total))
+        head, payload = found
+        stored = None if payload is None else _decoded(payload)
+        return Held(log, self.account, head.number, str(head), stored)
+
+    def _weigh(self, books: Books, line: Line) -> None:
+        """Work a total with a new shape out before others have to wait for it; what it takes is remembered."""
+        kept = books.account(self.account)
+        if self.release not in kept.reserved:
+            with suppress(Refused):  # said again when it counts
+                books.spent(self.account, line).total([self.cost], enough=epsilon_of(kept.limit))
+
+    def _reserved(self, pen: Pen) -> tuple[Head, bytes | None] | Over:
+        kept = pen.books.account(self.account)
+        if self.release in kept.reserved:
+            return self._again(kept, pen.line)
+        check_fingerprint(kept, self.certificate.scenario)
+        spent = pen.books.spent(self.account, pen.line)
+        allowed = epsilon_of(kept.limit)
+        total = spent.total([self.cost], enough=allowed)
+        if not total.total <= allowed:
+            return Over(total)
+        if self.cost.shape.digest not in pen.books.shapes:
+            keep_shape(pen.line, self.cost.shape)
+        return pen.append(self._event(pen, total)), None
+
+    def _again(self, kept: Kept, line: Line) -> tuple[Head, bytes | None]:
+        """Return the entry that the id has, and what is kept under it."""
+        number = kept.reserved[self.release]
+        event, digest = event_of(line, number)
+        if not isinstance(event, Reserved) or event.plan != self.plan:
+            raise Misuse(
+                f"The id {self.release!r} belongs to another plan.",
+                allowed="the same plan again, or an id of its own for each plan",
+                instead="another id, or id=None",
+            )
+        return Head(number, digest), kept_release(kept, line, number)
+
+    def _event(self, pen: Pen, total: Composed) -> Reserved:
+        known = self.certificate
+        return Reserved(
+            number=pen.next,
+            account=self.account,
+            at=pen.now,
+            release=self.release,
+            plan=self.plan,
+            fingerprint=known.scenario,
+            promise=known.promise,
+            asked=tuple(query.query for query in known.queries),
+            certainty=known.certainty,
+            cost=Placed.of(self.cost),
+            total=total.total,
+            rule=total.rule,
+            meter=total.meter,
+        )
+
+    def _refusal(self, books: Books, line: Line, total: Composed) -> LimitReached:
+        kept, spent = books.account(self.account), books.spent(self.account, line)
+        return LimitReached(
+            f"The release would bring the account {self.account!r} to epsilon {total.total:.6g}, above its limit "
+            f"{kept.limit!r}; {epsilon_of(spent.total().guarantee):.6g} is spent.",
+            allowed=f"{spent.remaining(self.cost)} more releases of this plan",
+            instead="a plan with a smaller epsilon, or fewer releases; nothing was read or charged",
+        )
+
+
+def check_fingerprint(kept: Kept, fingerprint: str) -> None:
+    """Refuse plans of another scenario than the account's."""
+    if fingerprint != kept.fingerprint:
+        raise Misuse(
+            f"The plan is of another scenario ({fingerprint[:12]}) than the account {kept.name!r} "
+            f"({kept.fingerprint[:12]}).",
+            allowed="plans of the account's scenario, the newest if it was superseded",
+            instead="pf.protect(frame, account.scenario)",
+        )
+
+
+def epsilon_of(guarantee: Guarantee) -> float:
+    """Return the ε of a promise that has one."""
+    return float(cast(Any, guarantee).epsilon)
+
+
+def release_of(kept: Kept, line: Line, release: str) -> Release:
+    """Return the release that is kept under an id."""
+    found = kept.reserved.get(release)
+    body = None if found is None else kept_release(kept, line, found)
+    if body is not None:
+        return _decoded(body)
+    raise Misuse(
+        f"The account {kept.name!r} has no release {release!r}"
+        + (": it is reserved, and not committed yet." if found else "."),
+        allowed="the id of a release that was committed",
+        instead=f"plan.release(account, id={release!r})" if found else "account.history(), for the ids",
+    )
+
+
+def kept_release(kept: Kept, line: Line, number: int) -> bytes | None:
+    """Return the bytes of the release that is kept for an entry; None if none is."""
+    commit = kept.committed.get(number)
+    if commit is None:
+        return None
+    event, _ = event_of(line, commit)
+    if not isinstance(event, Committed):
+        raise misfit(commit, "it is no commit")
+    return payload_of(line, event.payload)
+
+
+def event_of(line: Line, number: int) -> tuple[Event | None, str]:
+    """Return an event, and its hash; None for what is no event."""
+    body, digest = line.run(EVENT, number=number).fetchone() or ("", "")
+    return decoded(str(body).encode()), str(digest)
+
+
+def _decoded(body: bytes) -> Release:
+    with suppress(Misuse):
+        return Release.from_bytes(body)
+    raise LedgerFault("A stored release cannot be read.", instead="the pufferflow that wrote it")

@@ -1,0 +1,60 @@
+"""What a ledger owes however many use it and whenever they die: never overspent, never lost, one noise for an id."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def holds(*stories, timeout=240):
+    """Run stories in processes of their own: what happens, where, how often; all end with no promise broken."""
+    path = os.pathsep.join([str(HERE.parent / "support"), str(HERE.parents[1])])
+    words = [str(word) for story in stories for word in story]
+    command = [sys.executable, "-W", "error", str(HERE / "processes.py"), *words]
+    environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+    found = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
+    assert found.returncode == 0, found.stderr[-3000:]
+
+
+def test_races_and_deaths(addresses):
+    """Racing processes make one ledger, spend no more than the budget, share one noise; killed ones lose nothing."""
+    holds(
+        ("first", next(addresses), 6),
+        ("budget", next(addresses), 4),
+        ("one_id", next(addresses), 4),
+        ("lines", next(addresses), -40),
+    )
+
+
+@pytest.mark.slow
+def test_many_race(addresses):
+    """However many race, all of the budget is spent and no more, and each id has one noise."""
+    holds(*(("budget", next(addresses), count) for count in (2, 8, 16)), ("one_id", next(addresses), 16))
+
+
+@pytest.mark.slow
+def test_killed_between_statements(addresses):
+    """Killed between any two statements of reserving, reading, drawing and committing, ten times each."""
+    holds(("steps", next(addresses), 10))
+
+
+@pytest.mark.slow
+def test_killed_before_every_line(addresses):
+    """Killed before any line of the ledger's own code."""
+    holds(("lines", next(addresses), 1))
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment(addresses):
+    """Two processes at the same ids, killed at 500 random moments: nothing is lost, and no id has two noises."""
+    holds(("moments", next(addresses), 500))
+
+
+@pytest.mark.slow
+def test_killed_while_it_is_made(tmp_path):
+    """A ledger that is killed while it is made is made by the next that opens it."""
+    holds(("opening", tmp_path / "ledger.db", 2))

@@ -1,0 +1,69 @@
+"""Releases without data for ledgers: a cost, a certificate and noise, as a plan has them, made quickly."""
+
+import math
+import os
+import types
+
+import polars as pl
+
+import pufferflow as pf
+from pufferflow.composition import Cost, Drawn, Shape, digest_of
+from pufferflow.release.certificate import Asked, Certificate
+
+SECRET = pf.Secret("level", domain=[0, 1, 2, 3])
+SCENARIO = pf.Scenario(SECRET, pf.AnyCorrelation())
+OTHER_PRIOR = pf.Scenario(SECRET, pf.Independent())
+
+
+def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
+    """Return what a plan hands over, of a release that costs about epsilon whatever hangs together."""
+    promise = pf.Pure(epsilon)
+    priors = tuple(digest_of(prior) for prior in scenario.priors)
+    noise = Drawn.of(pf.Laplace(1 / epsilon * (1 + 1e-12)))
+    shape = Shape(promise=promise, setting=scenario.setting, priors=priors, noise=noise, dimension=1, group=1.0)
+    certificate = Certificate(
+        scenario=scenario.fingerprint,
+        hidden="levels",
+        promise=promise,
+        loss=epsilon,
+        queries=(Asked(question, ("level_sum",), (0,)),),
+        sums=(),
+        groups=(),
+        bound="GWM()",
+        sensitivity=1.0,
+        sensitivity_unit="",
+        witness="",
+        certainty="exact",
+        composition="",
+        assumptions=(),
+        cost=Cost(shape),
+        library="tests",
+    )
+    return types.SimpleNamespace(cost=certificate.cost, certificate=certificate)
+
+
+def plan(epsilon=1.0, scenario=SCENARIO):
+    """Return as much of a plan as accounts look at."""
+    return types.SimpleNamespace(cost=ready(epsilon, scenario).cost, questions=types.SimpleNamespace(scenario=scenario))
+
+
+def drawn(made, entry):
+    """Return a release with noise of its own."""
+    import msgspec
+
+    frame = pl.DataFrame({"level_sum": [int.from_bytes(os.urandom(6), "big") / 7]})
+    intervals = pl.DataFrame({"level_sum_low": [0.0], "level_sum_high": [math.inf]})
+    return pf.Release(frame, intervals, msgspec.structs.replace(made.certificate, entry=entry))
+
+
+def release(account, made, release_id=None):
+    """Reserve, draw, commit: as a plan's release does."""
+    reservation = account.reserve(made, release_id)
+    if reservation.stored is not None:
+        return reservation.stored
+    return reservation.commit(drawn(made, reservation.entry))
+
+
+def answer(found):
+    """Return the noisy number of a release."""
+    return found.frame["level_sum"][0]
