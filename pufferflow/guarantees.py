@@ -330,6 +330,25 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
         return other.renyi_epsilon(self.alpha, self.delta) <= self.epsilon
 
 
+def kind_of(guarantee: Guarantee) -> Kind | None:
+    """Return a promise without its ε; None if it has several.
+
+    >>> kind_of(Renyi(alpha=4, epsilon=0.5))(1.0)
+    Renyi(alpha=4.0, epsilon=1.0)
+    """
+    match guarantee:
+        case Pure():
+            return Pure
+        case Approx(_, delta):
+            return Approx.of(delta)
+        case Renyi(alpha, _):
+            return Renyi.of(alpha)
+        case ApproxRenyi(alpha, _, delta):
+            return ApproxRenyi.of(alpha, delta)
+        case _:
+            return None
+
+
 def _members(numbers: object) -> tuple[object, ...]:
     return tuple(cast(Iterable[object], numbers)) if isinstance(numbers, Iterable) else ()
 

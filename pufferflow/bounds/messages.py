@@ -8,12 +8,11 @@ from typing import final
 from pufferflow.bounds.bound import Bound, Part, Worst
 from pufferflow.bounds.laws import as_laws
 from pufferflow.bounds.pairs import Pair, Witness
-from pufferflow.guarantees import Guarantee, Pure
-from pufferflow.noise import Family, Noise
+from pufferflow.guarantees import Pure
+from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
 from pufferflow.transport import Certainty
 
-_LEAST = 2.0**-12
 Found = tuple[float, Witness]
 
 
@@ -59,14 +58,6 @@ class PurePart(Part):
         if self._last is None or self._last[0] != noise:
             self._last = noise, Worst(*self._find(noise))
         return self._last[1]
-
-    def least_scale(self, family: Family, guarantee: Guarantee) -> float:
-        """Return a scale that keeps the promise, not far below what one row moves.
-
-        Where a chain hides the secret by itself any noise would do; what is hardly any would compose with no other.
-        """
-        found = super().least_scale(family, guarantee)
-        return max(found, self.sensitivity * _LEAST) if found else found
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         """Return the Rényi loss of randomised response, which no pair with this pure loss exceeds (M29)."""

@@ -4,7 +4,7 @@ from pufferflow.composition.compose import compose
 from pufferflow.composition.cost import Cost, Drawn, Rows, Shape, digest_of
 from pufferflow.composition.forecast import Forecast, forecast
 from pufferflow.composition.regions import Region
-from pufferflow.composition.spent import Composed, Spent, kind_of
+from pufferflow.composition.spent import Composed, Spent
 from pufferflow.composition.temporal import temporal_leakage
 
 __all__ = [
@@ -19,6 +19,5 @@ __all__ = [
     "compose",
     "digest_of",
     "forecast",
-    "kind_of",
     "temporal_leakage",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from pufferflow.composition.cost import Cost
-from pufferflow.composition.spent import Composed, Spent, kind_of
+from pufferflow.composition.spent import Composed, Spent, single_kind
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, Guarantee, Kind, Pure
 from pufferflow.scenario import Scenario
@@ -81,7 +81,7 @@ def _example(costs: list[Cost], kind: Kind | None) -> Guarantee:
         return found
     if not costs:
         return Pure(0.0)
-    kinds = {kind_of(cost.shape.promise)(0.0) for cost in costs}
+    kinds = {single_kind(cost.shape.promise)(0.0) for cost in costs}
     if len(kinds) > 1 and all(isinstance(one, Pure | Approx) for one in kinds):
         return Approx(0.0, max(getattr(one, "delta", 0.0) for one in kinds))
     if len(kinds) > 1:

@@ -125,7 +125,8 @@ class Shape(_Stored, frozen=True):
     def exposure(self) -> Floats:
         """ℓ(e, f): the most that noisy sums tell of one row's value, were the others known (M20); rounded up."""
         moves = np.abs(self.table[:, :, None] - self.table[:, None, :])
-        losses = np.asarray(self.noise.noise.pure(moves)).sum(axis=0)
+        with np.errstate(over="ignore"):
+            losses = np.asarray(self.noise.noise.pure(moves)).sum(axis=0)
         return losses * (1 + (len(self.table) + 1) * 2.0**-52)
 
 

@@ -11,7 +11,7 @@ from pufferflow.composition.parts import sets_of
 from pufferflow.composition.rule import Asked, converted
 from pufferflow.composition.rules import Found, least, meters_of
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
+from pufferflow.guarantees import Guarantee, Kind, Pure, kind_of
 from pufferflow.priors import Prior
 from pufferflow.scenario import Scenario
 
@@ -49,23 +49,16 @@ class Composed:
         return f"<Composed {self.guarantee!r} by {self.rule}; {queries}>"
 
 
-def kind_of(guarantee: Guarantee) -> Kind:
+def single_kind(guarantee: Guarantee) -> Kind:
     """Return a promise without its ε; refuse promises of several."""
-    match guarantee:
-        case Pure():
-            return Pure
-        case Approx(_, delta):
-            return Approx.of(delta)
-        case Renyi(alpha, _):
-            return Renyi.of(alpha)
-        case ApproxRenyi(alpha, _, delta):
-            return ApproxRenyi.of(alpha, delta)
-        case _:
-            raise Refused(
-                f"A total in the kind of {type(guarantee).__name__}: it has no single epsilon.",
-                allowed="pf.Pure, pf.Approx, pf.Renyi or pf.ApproxRenyi",
-                instead="pf.Renyi(alpha=4, epsilon=1.0), for one order",
-            )
+    found = kind_of(guarantee)
+    if found is None:
+        raise Refused(
+            f"A total in the kind of {type(guarantee).__name__}: it has no single epsilon.",
+            allowed="pf.Pure, pf.Approx, pf.Renyi or pf.ApproxRenyi",
+            instead="pf.Renyi(alpha=4, epsilon=1.0), for one order",
+        )
+    return found
 
 
 @final
@@ -86,7 +79,7 @@ class Spent:
         self.scenario = scenarios[-1]
         every = [prior for scenario in scenarios for prior in scenario.priors]
         self.priors = _distinct(every if priors is None else priors)
-        self.kind, self.limit, self.meter = kind_of(limit), limit, meter
+        self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
         self._envelopes = [Envelope(self.scenario, prior) for prior in self.priors]
 

@@ -73,7 +73,8 @@ class Touches:
         if len({shape.exposure.shape for shape in shapes.values()}) > 1:
             return None
         exposures = [shape.exposure for shape in shapes.values()]
-        whole = np.sum([times[at] * one for at, one in zip(shapes, exposures, strict=True)], axis=0)
+        with np.errstate(over="ignore"):
+            whole = np.sum([times[at] * one for at, one in zip(shapes, exposures, strict=True)], axis=0)
         if not np.isfinite(whole).all():
             return None
         whole = whole if len(costs) == 1 else whole * (1 + (len(shapes) + 1) * UNIT)

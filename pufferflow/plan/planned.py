@@ -1,7 +1,7 @@
 """From questions and a promise to noise: balance the sums, derive their laws, calibrate, choose the noise."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
@@ -12,7 +12,7 @@ from pufferflow.bounds import Laws
 from pufferflow.calibration import Calibration, calibrate, loss
 from pufferflow.calibration.asked import read_family
 from pufferflow.errors import InternalError, Misuse, Refused
-from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.guarantees import Guarantee, Pure, kind_of
 from pufferflow.noise import Family, Gaussian, Laplace, Noise
 from pufferflow.plan.balance import balanced, read_shares
 from pufferflow.plan.facts import Facts
@@ -28,6 +28,7 @@ from pufferflow.secrets import Presence
 
 _CLOSER = 1e-7
 _SLIGHTLY = 1e-12
+_LOUDEST = 2.0**12
 
 
 @final
@@ -127,7 +128,7 @@ def _weights(questions: Questions, values: Floats, shares: Floats, norm: float) 
 def _calibrated(facts: Facts, laws: Laws, weights: Floats, family: Family, wanted: Wanted) -> Calibration:
     bound = wanted.bound
     if wanted.accuracy is None:
-        return calibrate(laws, wanted.example, family, bound)
+        return _not_less(calibrate(laws, wanted.example, family, bound), facts, laws, weights, wanted)
     scale, kind = widest(facts, weights, family, wanted.accuracy), wanted.kind
     epsilon = loss(laws, family(scale), kind, bound)
     if math.isinf(epsilon):
@@ -141,6 +142,22 @@ def _calibrated(facts: Facts, laws: Laws, weights: Floats, family: Family, wante
         epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
         found = calibrate(laws, kind(epsilon), family, bound)
     return found
+
+
+def _not_less(found: Calibration, facts: Facts, laws: Laws, weights: Floats, wanted: Wanted) -> Calibration:
+    """Return a noise that is not far below what one row moves, if there is any.
+
+    Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
+    release. More of it costs nothing that anybody could see.
+    """
+    values = known_values(facts.questions.measures, facts.questions.points, from_nothing=False)
+    farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max())
+    least = farthest / max(_LOUDEST, 4 * _epsilon(wanted.example))
+    kind = kind_of(wanted.example)
+    if not 0 < found.noise.scale < least or kind is None or not found.noise.monotone:
+        return found
+    noise = found.noise.at(least)
+    return replace(found, noise=noise, loss=loss(laws, noise, kind, wanted.bound))
 
 
 def widest(facts: Facts, weights: Floats, family: Family, accuracy: Within) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 from pufferflow.calibration import loss
 from pufferflow.errors import PufferflowError
 from pufferflow.expressions import public_words
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi, RenyiCurve
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve, kind_of
 from pufferflow.plan.planned import Planned
 from pufferflow.priors import AnyCorrelation
 from pufferflow.questions import Questions
@@ -163,21 +163,6 @@ def under_group(plan: Planned) -> float | None:
     except PufferflowError:
         return None
     return found if math.isfinite(found) else None
-
-
-def kind_of(guarantee: Guarantee) -> Kind | None:
-    """Return the promise without its ε."""
-    match guarantee:
-        case Pure():
-            return Pure
-        case Approx(_, delta):
-            return Approx.of(delta)
-        case Renyi(alpha, _):
-            return Renyi.of(alpha)
-        case ApproxRenyi(alpha, _, delta):
-            return ApproxRenyi.of(alpha, delta)
-        case _:
-            return None
 
 
 def witness_in_words(plan: Planned) -> str:
