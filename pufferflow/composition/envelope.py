@@ -42,6 +42,10 @@ class Envelope:
     _reach: list[float] = field(default_factory=list[float])
     """Where the last window ends of all costs up to each."""
     _waiting: list[Cost] = field(default_factory=list[Cost])
+    _foreseen: tuple[list[Cost], tuple[float | Fraction, Floats]] = field(
+        default_factory=lambda: (list[Cost](), (Fraction(0), np.zeros((1, 1))))
+    )
+    """What was asked last and what came of it: mostly, it is then added."""
     _single: dict[int, tuple[Shape, float]] = field(default_factory=dict[int, tuple[Shape, float]])
     _for_ever: dict[bytes, float] = field(default_factory=dict[bytes, float])
 
@@ -54,11 +58,14 @@ class Envelope:
         """Return a total with some more releases, and the rule that carries it."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            self._sum, self._most = self._after(waiting)
+            foreseen, found = self._foreseen
+            self._sum, self._most = found if foreseen == waiting else self._after(waiting)
             ends = accumulate((window_of(cost)[1] for cost in waiting), max, initial=self._last)
             self._reach += islice(ends, 1, None)
             self._costs += waiting
-        total, most = self._after([cost for cost in more if not cost.silent])
+        asked = [cost for cost in more if not cost.silent]
+        total, most = found = self._after(asked)
+        self._foreseen = asked, found
         added = total if isinstance(total, float) else float_above(total)
         return min((added, Coupling.name), (self._endless(most), Messages.name))
 

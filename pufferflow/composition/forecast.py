@@ -12,7 +12,7 @@ from pufferflow.composition.granularity import Granularity
 from pufferflow.composition.messages import Messages
 from pufferflow.composition.parts import columns_of
 from pufferflow.composition.rule import Asked, from_pure
-from pufferflow.composition.schedule import Every, later, read_every, turns_apart
+from pufferflow.composition.schedule import Every, later, read_every, turns_until_steady
 from pufferflow.composition.spent import Spent, most
 from pufferflow.composition.timeline import Timeline, exposed, window_of
 from pufferflow.errors import Misuse, Refused
@@ -109,9 +109,13 @@ def _endless(spent: Spent, prior: Prior, cost: Cost, every: Every) -> tuple[floa
         return from_pure(value, spent.kind), Messages.name, NO_REST if math.isinf(value) else ""
     if _free(spent, prior, cost):
         return _under(spent, prior, cost, every, 0), "releases that tell nothing", ""
-    turns = turns_apart(cost, columns_of(spent.scenario, prior), every, spent.scenario, spent.costs)
+    turns = turns_until_steady(cost, columns_of(spent.scenario, prior), every, spent.scenario, spent.costs)
     if turns <= _MOST_TURNS:
-        return _under(spent, prior, cost, every, int(turns)), "releases about rows of their own (M25, M27)", ""
+        return (
+            _under(spent, prior, cost, every, int(turns)),
+            "filters that move on: each row is in some of the releases only (M25, M27)",
+            "",
+        )
     return math.inf, "no rule bounds it", FOR_EVER
 
 

@@ -64,30 +64,25 @@ def step_of(column: str, region: Region, every: Every, scenario: Scenario) -> in
     return 0
 
 
-def turns_apart(cost: Cost, columns: Sequence[str], every: Every, scenario: Scenario, others: Sequence[Cost]) -> float:
-    """Return after how many releases of a schedule its later ones meet none of it, nor more of the others; ∞ if never.
+def turns_until_steady(
+    cost: Cost, columns: Sequence[str], every: Every, scenario: Scenario, others: Sequence[Cost]
+) -> float:
+    """Return after how many releases of a schedule no later one meets more of it, or of the others; ∞ if never.
 
-    So it is where a filter leaves less than one step of a column, and moves by that step each time.
+    So it is where a filter leaves a bounded part of a column and moves along it: a release meets the few around it, and
+    from where all other releases begin or end on, every one meets as many.
     """
     found = math.inf
     for column in columns:
         region = cost.apart.get(column)
         by = 0 if region is None else step_of(column, region, every, scenario)
-        if region is None or not by or not _within(region, by):
+        own = _ends(region, "" if region is None else region.kind)
+        if region is None or not by or len(own) < 2:
             continue
         ends = [end for one in others for end in _ends(one.apart.get(column), region.kind)]
-        last = max((end - _low(region) for end in ends), default=0)
-        found = min(found, max(last // by, 0) + 2)
+        last = max((end - own[0] for end in ends), default=0)
+        found = min(found, max(last // by, 0) + (own[1] - own[0]) // by + 3)
     return found
-
-
-def _within(region: Region, by: int) -> bool:
-    """Say whether a region and the same one a step later have nothing in common, nor with any later one."""
-    ends = _ends(region, region.kind)
-    if len(ends) < 2:
-        return False
-    width = ends[1] - ends[0]
-    return width < by or (width == by and region.labels is None and (region.low_open or region.high_open))
 
 
 def _ends(region: Region | None, kind: str) -> list[Any]:
@@ -98,10 +93,6 @@ def _ends(region: Region | None, kind: str) -> list[Any]:
     if region.labels is not None:
         return [min(known), max(known)] if known else []
     return [end for end in (region.low, region.high) if end is not None]
-
-
-def _low(region: Region) -> Any:
-    return _ends(region, region.kind)[0]
 
 
 def _moved(apart: Mapping[str, Region], every: Every, times: int, scenario: Scenario) -> dict[str, Region]:
