@@ -78,17 +78,18 @@ def draw(spent: np.ndarray, alone: float, group: float, forever: float, picture:
     days = np.arange(1, len(spent) + 1)
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
     lines = [
-        (group * days, "group privacy", "#b35900", "-"),
-        (alone * days, "losses added up (no proof)", "#6a6a6a", "--"),
-        (spent, f"messages along the chain ({forever:.3f} for ever)", "#00629b", "-"),
+        (group * days, "group privacy", "#b35900", "-", 14),
+        (alone * days, "losses added up (no proof)", "#6a6a6a", "--", -18),
+        (spent, f"messages along the chain ({forever:.3f} for ever)", "#00629b", "-", 8),
     ]
-    for totals, label, colour, style in lines:
+    for totals, label, colour, style, height in lines:
         axes.plot(days, totals, color=colour, linestyle=style, linewidth=2)
         axes.annotate(f"{totals[-1]:.3g}", (days[-1], totals[-1]), (5, 0), textcoords="offset points", va="center")
         middle = len(days) // 2
-        axes.annotate(label, (days[middle], totals[middle]), (0, 7), textcoords="offset points", color=colour)
+        axes.annotate(label, (days[middle], totals[middle]), (0, height), textcoords="offset points", color=colour)
     axes.set(xlabel="days", ylabel="total ε", yscale="log", title=f"What {len(days)} daily releases tell of one hour")
     axes.set_ylim(top=float(group * days[-1]) * 3)
+    axes.set_xlim(right=len(days) * 1.12)
     figure.savefig(picture, dpi=120)
     plt.close(figure)
 
