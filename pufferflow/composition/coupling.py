@@ -15,7 +15,7 @@ from pufferflow.composition.timeline import runs_of, window_of
 from pufferflow.inference import implied
 from pufferflow.inference.shift import scattered
 from pufferflow.noise import Gaussian, Laplace, Noise
-from pufferflow.priors import AR1, GaussianPrior
+from pufferflow.priors import AR1, Exchangeable, GaussianPrior
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT
 from pufferflow.secrets import Initial, Secret
@@ -98,8 +98,17 @@ def _loss(shape: Shape, asked: Asked, alpha: float | None) -> float:
 
 
 def _moved(shape: Shape, asked: Asked) -> float:
-    known = [shape.moved.get(asked.digest), shape.group]
+    known = [None if _unseen(asked) else shape.moved.get(asked.digest), shape.group]
     return min((length for length in known if length is not None), default=math.inf)
+
+
+def _unseen(asked: Asked) -> bool:
+    """Say whether rows that a release did not see may move it farther than those that it saw.
+
+    Not so where correlations are the same for all rows, or fall off with the distance (M16).
+    """
+    prior = asked.prior
+    return asked.wider and isinstance(prior, GaussianPrior) and not isinstance(prior.covariance, AR1 | Exchangeable)
 
 
 def _deviations(shape: Shape, asked: Asked) -> float:

@@ -6,7 +6,7 @@ rest no step tells more than the most exposed one so far, and what steps like th
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, islice
@@ -20,6 +20,7 @@ from pufferflow.composition.granularity import Granularity
 from pufferflow.composition.messages import Messages
 from pufferflow.composition.rule import Asked
 from pufferflow.composition.timeline import Timeline, exposed, secrets_of, window_of
+from pufferflow.errors import Refused
 from pufferflow.messages import Exposures, endless
 from pufferflow.priors import MarkovChain, Prior
 from pufferflow.rounding import float_above
@@ -27,6 +28,8 @@ from pufferflow.scenario import Scenario
 from pufferflow.secrets import Secret
 
 _SUMS = Coupling(), Granularity()
+_ELSEWHERE = 0, -1
+"""Steps that no release has: there may always be rows that one did not see."""
 
 
 @final
@@ -57,17 +60,21 @@ class Envelope:
     def with_(self, more: Sequence[Cost]) -> tuple[float, str]:
         """Return a total with some more releases, and the rule that carries it."""
         if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            foreseen, found = self._foreseen
-            self._sum, self._most = found if foreseen == waiting else self._after(waiting)
-            ends = accumulate((window_of(cost)[1] for cost in waiting), max, initial=self._last)
-            self._reach += islice(ends, 1, None)
-            self._costs += waiting
+            self._absorb(self._waiting)
         asked = [cost for cost in more if not cost.silent]
         total, most = found = self._after(asked)
         self._foreseen = asked, found
         added = total if isinstance(total, float) else float_above(total)
         return min((added, Coupling.name), (self._endless(most), Messages.name))
+
+    def _absorb(self, waiting: list[Cost]) -> None:
+        """Take what waits into account: all of it or, if something stops that, none."""
+        foreseen, found = self._foreseen
+        total, most = found if foreseen == waiting else self._after(waiting)
+        reach = list(islice(accumulate((window_of(cost)[1] for cost in waiting), max, initial=self._last), 1, None))
+        self._sum, self._most, self._waiting = total, most, []
+        self._reach += reach
+        self._costs += waiting
 
     def _after(self, more: Sequence[Cost]) -> tuple[float | Fraction, Floats]:
         """Return the sum of losses, and the most exposed step entry by entry."""
@@ -87,7 +94,7 @@ class Envelope:
         if all(low >= end for low, end in zip(lows, reach, strict=False)):
             return np.max([shape.exposure for shape in shapes], axis=0, initial=0.0)
         first = bisect_right(self._reach, min(lows))  # all before end before any of these begins
-        return np.asarray(exposed([*self._costs[first:], *more])[1].losses.max(axis=0))
+        return np.max([_densest(some) for some in _overlapping([*self._costs[first:], *more])], axis=0)
 
     @property
     def _last(self) -> float:
@@ -98,7 +105,7 @@ class Envelope:
         """Return what a release adds to a sum along one coupling."""
         known = self._single.get(id(shape))
         if known is None:
-            asked = Asked(self.scenario, self.prior, [Cost(shape)])
+            asked = Asked(self.scenario, self.prior, [Cost(shape)], _ELSEWHERE)
             known = self._single[id(shape)] = shape, min(rule.pure(asked) for rule in _SUMS)
         return known[1]
 
@@ -107,7 +114,7 @@ class Envelope:
         rest = isinstance(self.prior, MarkovChain) and self.prior.repeats is not None
         if not rest or not isinstance(self.scenario.secret, Secret):
             return False
-        return not costs or Timeline.fits(self.scenario, self.prior, costs)
+        return not costs or Timeline.fits(self.scenario, self.prior, [*self._costs[:1], *costs])
 
     def _endless(self, most: Floats) -> float:
         """Return what steps tell for ever that are all exposed as much as the most exposed one."""
@@ -121,3 +128,26 @@ class Envelope:
             one = Exposures(most[None], np.zeros(1, dtype=np.intp))
             self._for_ever[key] = endless(chain, one, secrets_of(self.scenario.secret)).value
         return self._for_ever[key]
+
+
+def _overlapping(costs: Sequence[Cost]) -> Iterator[list[Cost]]:
+    """Yield the costs in sets whose windows hang together; between two sets there may be very many steps."""
+    some, reach = list[Cost](), -math.inf
+    for cost in sorted(costs, key=lambda one: window_of(one)[0]):
+        low, high = window_of(cost)
+        if some and low >= reach:
+            yield some
+            some = []
+        some.append(cost)
+        reach = max(reach, high)
+    yield some
+
+
+def _densest(costs: Sequence[Cost]) -> Floats:
+    """Return the most exposed step of some windows, entry by entry; ∞ if there are too many steps to look at."""
+    if len(costs) == 1:
+        return costs[0].shape.exposure
+    try:
+        return np.asarray(exposed(costs)[1].losses.max(axis=0))
+    except Refused:
+        return np.full_like(costs[0].shape.exposure, math.inf)

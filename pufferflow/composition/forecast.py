@@ -141,14 +141,14 @@ def _along(spent: Spent, prior: Any, cost: Cost, every: Every) -> float:
     """Return what windows tell for ever, those that are spent and those of the schedule, as a fixed point (M20)."""
     low, high = window_of(cost)
     if math.isinf(low):  # nothing is asked
-        return Messages().pure(Asked(spent.scenario, prior, [*spent.costs, cost]))
+        return Messages().pure(Asked(spent.scenario, prior, [*spent.costs, cost], spent.hull))
     if prior.period is None:
         return math.inf
     before = [window_of(one)[1] for one in spent.costs]
     steady = int(max([high, *(end for end in before if math.isfinite(end))]))
     turns = -(-(steady + every.steps - int(low)) // every.steps) + 1
     scheduled = [later(cost, every, turn, spent.scenario) for turn in range(turns)]
-    line = Timeline(spent.scenario, prior, [*spent.costs, *scheduled])
+    line = Timeline(spent.scenario, prior, [*spent.costs, *scheduled], spent.hull)
     chain, base = line.turn()
     _, known = exposed(line.costs, (base, int(max(window_of(one)[1] for one in line.costs))))
     head, after = known.kinds[: steady - base], known.kinds[steady - base : steady - base + every.steps]

@@ -24,7 +24,7 @@ class Messages(Rule):
         """Return the largest of B_t + ℓ_t + F_t over all steps and pairs."""
         if not Timeline.fits(asked.scenario, asked.prior, asked.costs):
             return math.inf
-        line = Timeline(asked.scenario, asked.prior, asked.costs)  # pyright: ignore[reportArgumentType] - it fits
+        line = Timeline(asked.scenario, asked.prior, asked.costs, asked.hull)  # pyright: ignore[reportArgumentType] - it fits
         try:
             chain, first = line.chain(*line.hull)
             exposures = line.exposures(first, line.hull[1])

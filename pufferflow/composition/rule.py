@@ -24,6 +24,13 @@ class Asked:
     scenario: Scenario
     prior: Prior
     costs: Sequence[Cost]
+    hull: tuple[int, int] | None = None
+    """The first and the last step of all rows that any release of the account has seen, not only of these."""
+
+    @property
+    def wider(self) -> bool:
+        """Whether there are rows that one of these releases did not see."""
+        return any(cost.hull != self.hull for cost in self.costs)
 
     @cached_property
     def digest(self) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, final
 
 from pufferflow.composition.conditional import Conditional
@@ -12,6 +13,7 @@ from pufferflow.composition.messages import Messages
 from pufferflow.composition.rule import Asked, Rule, from_pure
 from pufferflow.composition.single import Single
 from pufferflow.composition.stars import Stars
+from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, ApproxRenyi, Kind, Pure, Renyi
 from pufferflow.noise import Gaussian
 from pufferflow.roots import smallest
@@ -47,14 +49,22 @@ def least(asked: Asked, kind: Kind, meter: str, *, fixed: bool) -> Found:
     """Return the least total of a kind that a rule proves by one meter; ∞ if none does."""
     totals = [Found(math.inf, "no rule")]
     for rule in RULES:
-        value = _METERS[meter](rule, asked, kind)
-        value = math.inf if math.isnan(value) else value
+        value = _told(partial(_METERS[meter], rule, asked, kind))
         totals.append(Found(value, rule.name))
         if fixed and not isinstance(kind(0.0), Pure):
-            totals.append(Found(rule.fixed(asked, kind), rule.name, adaptive=False))
+            totals.append(Found(_told(partial(rule.fixed, asked, kind)), rule.name, adaptive=False))
         if value == 0:
             break
     return min(totals, key=lambda found: found.value)
+
+
+def _told(total: Callable[[], float]) -> float:
+    """Return what a rule says; ∞ where it refuses, or the numbers are beyond floats."""
+    try:
+        value = total()
+    except Refused:
+        return math.inf
+    return math.inf if math.isnan(value) else value
 
 
 def _pure(rule: Rule, asked: Asked, kind: Kind) -> float:

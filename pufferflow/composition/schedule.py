@@ -72,17 +72,15 @@ def turns_until_steady(
     So it is where a filter leaves a bounded part of a column and moves along it: a release meets the few around it, and
     from where all other releases begin or end on, every one meets as many.
     """
-    found = math.inf
-    for column in columns:
-        region = cost.apart.get(column)
-        by = 0 if region is None else step_of(column, region, every, scenario)
-        own = _ends(region, "" if region is None else region.kind)
-        if region is None or not by or len(own) < 2:
+    passed, around = 0, math.inf
+    for column, region in cost.apart.items():
+        by, own = step_of(column, region, every, scenario), _ends(region, region.kind)
+        if column not in columns or not by or not own:
             continue
         ends = [end for one in others for end in _ends(one.apart.get(column), region.kind)]
-        last = max((end - own[0] for end in ends), default=0)
-        found = min(found, max(last // by, 0) + (own[1] - own[0]) // by + 3)
-    return found
+        passed = max([passed, *((end - own[0]) // by for end in ends)])
+        around = min(around, (own[1] - own[0]) // by if len(own) == 2 else math.inf)
+    return passed + around + 3
 
 
 def _ends(region: Region | None, kind: str) -> list[Any]:

@@ -7,6 +7,16 @@ from pufferflow.composition.rule import Asked, Rule
 from pufferflow.guarantees import Pure
 
 
+def beyond(asked: Asked) -> bool:
+    """Say whether there are rows whose secrets a release's promise does not speak of, and another pair's may cost more.
+
+    A row that a release did not see is told of by those that it saw: at most as much as the costliest two states of
+    these, which are a pair of the secret if all states are.
+    """
+    secret = asked.scenario.secret
+    return asked.wider and not asked.prior.alone and getattr(secret, "pairs", "all") != "all"
+
+
 @final
 class Single(Rule):
     """A release that is the only one about its unit, whose pure promise was made for this belief."""
@@ -18,5 +28,5 @@ class Single(Rule):
         if len(asked.costs) != 1:
             return math.inf
         shape = asked.costs[0].shape
-        known = asked.digest in shape.priors and isinstance(shape.promise, Pure)
+        known = asked.digest in shape.priors and isinstance(shape.promise, Pure) and not beyond(asked)
         return shape.promise.approx_epsilon(0.0) if known else math.inf

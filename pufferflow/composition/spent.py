@@ -10,6 +10,7 @@ from pufferflow.composition.envelope import Envelope
 from pufferflow.composition.parts import sets_of
 from pufferflow.composition.rule import Asked, converted
 from pufferflow.composition.rules import Found, least, meters_of
+from pufferflow.composition.single import beyond
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure, kind_of
 from pufferflow.priors import Prior
@@ -81,6 +82,7 @@ class Spent:
         self.priors = _distinct(every if priors is None else priors)
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
+        self._hull: tuple[int, int] | None = None
         self._envelopes = [Envelope(self.scenario, prior) for prior in self.priors]
 
     @property
@@ -88,9 +90,15 @@ class Spent:
         """All costs so far of releases that asked about some row."""
         return tuple(cost for cost in self._costs if not cost.silent)
 
+    @property
+    def hull(self) -> tuple[int, int] | None:
+        """The first and the last step of all rows that releases have seen; None if steps are not known."""
+        return self._hull
+
     def add(self, cost: Cost) -> None:
         """Count one more release."""
         self._costs.append(cost)
+        self._hull = _joined(self._hull, cost.hull)
         for envelope in self._envelopes:
             envelope.add(cost)
 
@@ -111,6 +119,9 @@ class Spent:
         best = min(range(len(found)), key=lambda at: found[at].value)
         single = self._of_one(costs)
         chosen = found[best] if single is None or found[best].value <= single.value else single
+        quick = None if fixed else self._quickly(more, chosen.value)
+        if quick is not None and quick.total < chosen.value:
+            return quick  # what said yes before is a proof still
         if math.isinf(chosen.value):
             raise not_known(self.priors, costs)
         meter = None if isinstance(self.kind(0.0), Pure) else meters[best]
@@ -129,8 +140,9 @@ class Spent:
 
     def _by(self, meter: str, costs: Sequence[Cost], *, fixed: bool) -> Found:
         """Return the total by one meter: that of the worst belief and the worst unit."""
+        hull = self._hull_with(costs)
         found = [
-            least(Asked(self.scenario, prior, some), self.kind, meter, fixed=fixed)
+            least(Asked(self.scenario, prior, some, hull), self.kind, meter, fixed=fixed)
             for prior in self.priors
             for some in sets_of(self.scenario, prior, costs)
             if some
@@ -142,19 +154,34 @@ class Spent:
         if len(costs) != 1:
             return None
         (cost,) = costs
+        hull = self._hull_with(costs)
+        if any(beyond(Asked(self.scenario, prior, costs, hull)) for prior in self.priors):
+            return None
         if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
             return None
         return Found(converted(cost.shape.promise, self.kind), "one release, its own promise")
+
+    def _hull_with(self, costs: Sequence[Cost]) -> tuple[int, int] | None:
+        """Return the hull of these costs, of which all but a few are counted already."""
+        hull = self._hull
+        for cost in costs[len(self._costs) :]:
+            hull = _joined(hull, cost.hull)
+        return hull
 
     def _quickly(self, more: Sequence[Cost], enough: float) -> Composed | None:
         """Return a total that is at most `enough` if one is found without going through all releases."""
         if not isinstance(self.kind(0.0), Pure):
             return None
-        found = [envelope.with_(more) for envelope in self._envelopes]
-        if not all(total <= enough for total, _ in found):
+        total, rule = max(envelope.with_(more) for envelope in self._envelopes)
+        if not (total <= enough and math.isfinite(total)):
             return None
-        total, rule = max(found)
         return Composed(Pure(total), rule)
+
+
+def _joined(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    if one is None or other is None:
+        return one or other
+    return min(one[0], other[0]), max(one[1], other[1])
 
 
 def most(fits: Callable[[int], bool], largest: int) -> int | float:

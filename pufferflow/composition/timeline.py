@@ -32,6 +32,8 @@ class Timeline:
     scenario: Scenario
     prior: ChainPrior
     costs: Sequence[Cost]
+    seen: tuple[int, int] | None = None
+    """The first and the last step of all rows that any release has seen, if that is more."""
 
     @staticmethod
     def fits(scenario: Scenario, prior: object, costs: Sequence[Cost]) -> bool:
@@ -51,7 +53,8 @@ class Timeline:
     @property
     def hull(self) -> tuple[int, int]:
         """The first and the last step at which a group has a row."""
-        ends = np.array([cost.hull for cost in self.costs], dtype=np.int64)
+        hulls = [cost.hull for cost in self.costs] + ([] if self.seen is None else [self.seen])
+        ends = np.array(hulls, dtype=np.int64)
         first = int(ends[:, 0].min())
         if isinstance(self.scenario.secret, Initial) and self.start is not None:
             first = int(self.start)  # the row that the secret is about

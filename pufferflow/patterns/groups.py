@@ -23,6 +23,8 @@ class Groups:
     bounds: Whole
     places: Places
     cells: Whole
+    reach: tuple[float, float]
+    """The positions of the first and the last row, those of groups that are not asked about too."""
 
     @property
     def number(self) -> int:
@@ -54,6 +56,7 @@ def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario) -> Group
     """Return the groups with a row that is asked about; refuse rows that their places do not tell apart."""
     keys, places = codes_of(rows, columns.within), places_of(rows["position"], scenario)
     order = _order(keys, places.values)
+    least, greatest = places.positions(np.array([places.values.min(), places.values.max()])).tolist()
     bounds = _bounds(keys.values[order], places.values[order], scenario)
     asked = np.ones(len(order), dtype=np.bool_) if columns.all_asked else rows["asked"].to_numpy()[order]
     kept = np.logical_or.reduceat(asked, bounds[:-1])
@@ -63,7 +66,7 @@ def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario) -> Group
         order, asked = order[chosen], asked[chosen]
     cells = codes_of(rows, columns.cells)
     numbered = _numbered(bounds, Codes(cells.values[order], cells.size), asked)
-    return Groups(bounds, places._replace(values=places.values[order]), numbered)
+    return Groups(bounds, places._replace(values=places.values[order]), numbered, (least, greatest))
 
 
 def _order(keys: Codes, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

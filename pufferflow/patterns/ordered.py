@@ -41,15 +41,17 @@ def in_order(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what 
     columns = Columns.of(public, scenario.within, by, asked, scenario.order_by)
     rows = collect(columns.rows)
     groups = groups_of(rows, columns, scenario) if rows.height else None
-    if groups is None or not groups.number:
+    if groups is None:
         return Patterns((), 0)
+    if not groups.number:
+        return Patterns((), 0, groups.reach, groups.places.clock)
     normal = groups.shifted(period) if period is not None else groups.since_start(scenario)
     start = normal.places.start if period is None else None
     found = alike(Runs(normal.bounds, [normal.places.values, normal.cells]), MOST)
     if found is None:
-        return Patterns((_cover(normal, start, scenario),), normal.number, normal.places.clock)
+        return Patterns((_cover(normal, start, scenario),), normal.number, normal.reach, normal.places.clock)
     distinct = [_pattern(normal, group, times, start, scenario) for group, times in found]
-    return Patterns(tuple(distinct), normal.number, normal.places.clock)
+    return Patterns(tuple(distinct), normal.number, normal.reach, normal.places.clock)
 
 
 def _pattern(groups: Groups, group: int, times: int, start: float | None, scenario: Scenario) -> Pattern:

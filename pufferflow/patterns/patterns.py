@@ -21,5 +21,7 @@ class Patterns:
 
     distinct: tuple[Pattern, ...]
     groups: int
+    reach: tuple[float, float] | None = None
+    """The positions of the first and the last row of all, if positions were looked at."""
     clock: str = ""
     """How positions are counted: on whose clock, and how late in a step. Only equal clocks have positions in common."""

@@ -5,6 +5,7 @@ Positions are whole where all rows are the same part of a step late (weeks that 
 """
 
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,21 +62,27 @@ def places_of(moments: pl.Series, scenario: Scenario) -> Places:
         )
     late = (found + clock.forgiven) % clock.ticks
     if late.max() - late.min() <= 2 * clock.forgiven:
-        whose = _clock(moments.dtype, int(late[0]), clock)
+        whose = _clock(moments.dtype, int(late[0]), clock, scenario)
         return Places((found - late + clock.forgiven) // clock.ticks, 1, _from(start, int(late[0]), clock), whose)
-    whose = _clock(moments.dtype, 0, clock)
+    whose = _clock(moments.dtype, 0, clock, scenario)
     if clock.forgiven:  # what has no ticks of its own is kept as it is
         return Places(moments.cast(pl.Float64).to_numpy() / scenario.step, 1, start, whose)
     return Places(found, clock.ticks, start, whose)
 
 
-def _clock(kind: pl.DataType, late: int, clock: Clock) -> str:
-    """Return the clock of rows that are so late in their steps, as nearly as they can be told."""
-    whose = "number"
-    if kind.is_temporal():
-        whose = f"zone {kind.time_zone}" if isinstance(kind, pl.Datetime) and kind.time_zone is not None else "local"
+def _clock(kind: pl.DataType, late: int, clock: Clock, scenario: Scenario) -> str:
+    """Return the clock of rows that are so late in their steps, as nearly as they can be told.
+
+    Days are counted where a time has its zone; shorter steps are the same in all zones.
+    """
+    whose = "time" if isinstance(kind, pl.Date | pl.Datetime) else str(kind.base_type())
+    if kind.is_numeric():
+        whose = "number"
+    if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+        whose = f"zone {kind.time_zone}" if scenario.step % UNITS["d"] == 0 else "moment"
     coarse = 4 * clock.forgiven + 1
-    return f"{whose}, {(late - clock.forgiven + coarse // 2) // coarse * coarse % clock.ticks} of {clock.ticks} late"
+    share = Fraction((late - clock.forgiven + coarse // 2) // coarse * coarse % clock.ticks, clock.ticks)
+    return f"{whose}, {share} late"
 
 
 def _start(kind: pl.DataType, scenario: Scenario) -> float:

@@ -1,5 +1,6 @@
 """What a plan's release will tell, as composition needs to know it: movements, exposures, and the rows asked about."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ from pufferflow.composition import Cost, Drawn, Region, Rows, Shape, digest_of
 from pufferflow.errors import InternalError
 from pufferflow.expressions import Kept, kept, values_kept
 from pufferflow.plan.facts import ONE_ROW, Facts
-from pufferflow.plan.planned import Planned
+from pufferflow.plan.planned import SURELY, Planned
 from pufferflow.plan.tables import Tables, free_tables, on_interval
 from pufferflow.priors import AnyCorrelation, Diffusion, GaussianPrior, WeaklyDependent
 from pufferflow.queries import Pattern
@@ -31,7 +32,7 @@ def cost_of(planned: Planned) -> Cost:
         promise=cast(Any, planned.calibration.guarantee),  # every kind of promise is one of the union
         setting=scenario.setting,
         priors=tuple(digest_of(prior) for prior in scenario.priors),
-        noise=Drawn.of(planned.calibration.noise),
+        noise=Drawn.of(planned.calibration.noise.at(planned.calibration.noise.scale * SURELY)),
         dimension=planned.laws.dimension,
         values=None if interval else _table(planned.values, planned.weights),
         slopes=None if bent is None else _table(bent.values, planned.weights),
@@ -43,13 +44,12 @@ def cost_of(planned: Planned) -> Cost:
         column=planned.questions.column,
         rows=_rows(planned.facts, placed),
     )
-    apart = regions(planned.questions)
-    if not placed or shape.rows is None or shape.rows.runs is None:
+    apart, reach = regions(planned.questions), None if placed is None else planned.facts.reach
+    if reach is None or shape.rows is None or shape.rows.runs is None:
         return Cost(shape, apart=apart)
-    first = int(min(_positions(pattern)[pattern.cells >= 0].min() for pattern in placed))
-    every = np.concatenate([_positions(pattern)[[0, -1]] for pattern in placed])
-    hull = int(every.min()), int(every.max())
-    start = placed[0].start if scenario.start_known else None
+    hull = math.floor(reach[0]), math.ceil(reach[1])
+    first = int(min((_positions(one)[one.cells >= 0].min() for one in placed or ()), default=hull[0]))
+    start = placed[0].start if placed and scenario.start_known else None
     return Cost(shape, first, hull, start, apart, planned.facts.clock)
 
 

@@ -90,9 +90,14 @@ class Facts:
         return self._patterns[True, None].distinct
 
     @property
+    def reach(self) -> tuple[float, float] | None:
+        """The positions of the first and the last row, asked about or not."""
+        return None if self.placed is None else self._patterns[True, None].reach
+
+    @property
     def clock(self) -> str:
         """How the positions of the patterns that were placed are counted."""
-        return self._patterns[True, None].clock if self.placed else ""
+        return "" if self.placed is None else self._patterns[True, None].clock
 
     @property
     def expected_rows(self) -> int | None:

@@ -29,6 +29,9 @@ from pufferflow.secrets import Presence
 _CLOSER = 1e-7
 _SLIGHTLY = 1e-12
 _LOUDEST = 2.0**12
+_MORE = 64 * UNIT
+SURELY = 1 + 56 * UNIT
+"""By how much more the noise of every sum is than that of the weighted sums, with what dividing by weights rounds."""
 
 
 @final
@@ -64,8 +67,11 @@ class Planned:
 
 
 def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
-    """Return the noise of every sum for one of the weighted sums."""
-    scales = [upwards(noise.scale / weight, 4 * UNIT) if weight > 0 else 0.0 for weight in weights.tolist()]
+    """Return the noise of every sum for one of the weighted sums, by a few roundings more than it has to be.
+
+    So the loss stays below a promise that is no short binary fraction, and ten times .1 fit into 1.
+    """
+    scales = [upwards(noise.scale / weight, _MORE) if weight > 0 else 0.0 for weight in weights.tolist()]
     return tuple(noise.at(scale) for scale in scales)
 
 

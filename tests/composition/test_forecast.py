@@ -117,7 +117,7 @@ def test_rows_of_their_own_cost_once():
     whole = batch.private_sum("on").plan(pf.Pure(1.0))
     for plan, every in ((daily, "1d"), (hourly.private_sum("on").plan(pf.Pure(1.0)), "1h")):
         found = forecast(spent_of(scenario, 3.0), plan.cost, every=every, limit=pf.Pure(3.0))
-        assert (found.total, found.fits) == (1.0, math.inf)
+        assert (found.total, found.fits) == (pytest.approx(1.0), math.inf)
     assert forecast(spent_of(scenario, 3.0), whole.cost, every="1d", limit=pf.Pure(3.0)).fits == 3
 
 
