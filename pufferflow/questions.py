@@ -1,5 +1,6 @@
 """What is asked of a frame, before anything is read: public filters and columns, groups, and queries."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions import named, read_public, unsorted
+from pufferflow.expressions import identity, named, public_words, read_public, unsorted
 from pufferflow.guarded import guarded
 from pufferflow.keys import read_keys
 from pufferflow.queries import Measure, Query
@@ -93,6 +94,20 @@ class Questions:
     def outputs(self) -> tuple[str, ...]:
         """The names of all columns of the answer beside the keys."""
         return tuple(name for query in self.queries for name in query.outputs)
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Which rows are asked about, and what further columns are, in words."""
+        made = (f"{name} = {public_words(expression)}" for name, expression in self.derived)
+        return (*made, *map(public_words, self.filters))
+
+    @property
+    def digest(self) -> str:
+        """A text that questions share only if they ask the same of the same columns."""
+        made = [(name, identity(expression)) for name, expression in self.derived]
+        keys = None if self.keys is None else self.keys.rows()
+        asked = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
+        return hashlib.sha256(repr(asked).encode()).hexdigest()
 
     # Changes
 

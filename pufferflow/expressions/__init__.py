@@ -4,7 +4,7 @@ from pufferflow.expressions.column import named, unsorted
 from pufferflow.expressions.indicators import classes, indicators
 from pufferflow.expressions.lined import Lined
 from pufferflow.expressions.literals import Kept, kept, values_kept
-from pufferflow.expressions.public import public_words, read_public
+from pufferflow.expressions.public import identity, public_words, read_public
 from pufferflow.expressions.reader import read_values
 from pufferflow.expressions.tabled import Tabled
 from pufferflow.expressions.values import Values
@@ -15,6 +15,7 @@ __all__ = [
     "Tabled",
     "Values",
     "classes",
+    "identity",
     "indicators",
     "kept",
     "named",

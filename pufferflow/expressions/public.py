@@ -50,6 +50,19 @@ def public_words(expression: pl.Expr) -> str:
     return words(read_tree(expression))
 
 
+def identity(expression: pl.Expr) -> str:
+    """Return a text that expressions share only if they are the same, literal values and all.
+
+    >>> identity(pl.col("day") == 3) == identity(pl.col("day") == 4)
+    False
+    """
+    tree = read_tree(expression)
+    if tree.kind == "literal":
+        return f"{tree!r} of {pl.select(expression).to_series().to_list()!r}"
+    inputs = ", ".join(identity(part) for part in expression.meta.pop())
+    return f"{tree.kind} {tree.word!r} {tree.value!r} ({inputs})"
+
+
 def _check_columns(tree: Node, known: Collection[str]) -> None:
     for name in tree.columns:
         if name not in known:

@@ -3,15 +3,16 @@
 import math
 from collections.abc import Sequence
 from secrets import token_hex
-from typing import Protocol, final
+from typing import NoReturn, Protocol, final
 
 from pufferflow.composition import Cost, Forecast, forecast
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.entry import Entry, entries_of
-from pufferflow.ledger.ids import read_text
+from pufferflow.ledger.ids import not_sent, read_text
 from pufferflow.ledger.log import Log
-from pufferflow.ledger.reserving import Held, Wish, check_fingerprint, release_of
+from pufferflow.ledger.reserving import Held, Wish, check_fingerprint
+from pufferflow.ledger.stored import release_of
 from pufferflow.questions import Questions
 from pufferflow.release import Release
 from pufferflow.release.ready import Ready
@@ -82,12 +83,12 @@ class Account:
 
     def spent(self) -> Guarantee:
         """Return what all releases so far promise together, those included that were reserved and never committed."""
-        return self._log.read(lambda books, line: books.spent(self._name, line).total().guarantee)
+        return self._log.read(lambda books, line: books.told(self._name, line, lambda spent: spent.total().guarantee))
 
     def remaining(self, plan: Costly) -> int | float:
         """Return how many more releases of a plan fit under the limit; infinite if it costs nothing."""
         cost = self._cost_of(plan)
-        found = self._log.read(lambda books, line: books.spent(self._name, line).remaining(cost))
+        found = self._log.read(lambda books, line: books.told(self._name, line, lambda spent: spent.remaining(cost)))
         return found if found == math.inf else int(found)
 
     def forecast(self, plan: Costly, every: object, until: object = None) -> Forecast:
@@ -97,7 +98,9 @@ class Account:
         """
         cost, limit = self._cost_of(plan), self._limit
         return self._log.read(
-            lambda books, line: forecast(books.spent(self._name, line), cost, every=every, until=until, limit=limit)
+            lambda books, line: books.told(
+                self._name, line, lambda spent: forecast(spent, cost, every=every, until=until, limit=limit)
+            )
         )
 
     def history(self) -> Sequence[Entry]:
@@ -123,6 +126,10 @@ class Account:
         fingerprint = plan.questions.scenario.fingerprint
         self._log.read(lambda books, _: check_fingerprint(books.account(self._name), fingerprint))
         return plan.cost
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or sent: connections belong to one process."""
+        raise not_sent("An account", "pf.Ledger(address).account(name)")
 
     def __repr__(self) -> str:
         """Show the name, the limit, and how many releases there are."""

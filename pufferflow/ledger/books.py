@@ -4,16 +4,19 @@ Every event read has to follow from the one before, the first from the last that
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, final
+from difflib import get_close_matches
+from typing import Any, Final, TypeVar, final
 
 from pufferflow.composition import Shape, Spent
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerFault, Misuse, Refused
 from pufferflow.ledger.events import NOTHING, Brief, Event, Head, Opened, briefly, following
 from pufferflow.ledger.kept import Kept, misfit
 from pufferflow.ledger.line import Line
-from pufferflow.ledger.tables import NEWS
+from pufferflow.ledger.tables import LEAST, NEWS
 
+T = TypeVar("T")
 _AT_ONCE: Final = 10_000
+_NAMED: Final = 5
 
 
 @final
@@ -34,9 +37,10 @@ class Books:
     def account(self, name: str) -> Kept:
         """Return an account that exists."""
         if name not in self.accounts:
+            near = ", ".join(map(repr, get_close_matches(name, self.accounts, _NAMED, cutoff=0.0)))
             raise Misuse(
                 f"The ledger has no account {name!r}.",
-                allowed="an account that was opened",
+                allowed=f"an account that was opened: {near or 'there is none yet'}",
                 instead=f"ledger.open({name!r}, scenario, limit=pf.Pure(1.0))",
             )
         return self.accounts[name]
@@ -45,10 +49,21 @@ class Books:
         """Return what an account has spent."""
         return self.account(name).spent(line, self.shapes)
 
+    def told(self, name: str, line: Line, ask: Callable[[Spent], T]) -> T:
+        """Return what the spent costs of an account tell; what stops it, but a refusal, may leave them half told."""
+        spent = self.spent(name, line)
+        try:
+            return ask(spent)
+        except Refused:
+            raise
+        except BaseException:
+            self.forget()
+            raise
+
     def catch_up(self, line: Line, seen: Callable[[int, bytes], None] | None = None) -> None:
         """Read what was appended since; `seen` is called with the number and the text of every event."""
         known = self.head
-        rows = line.run(NEWS, known=known.number)
+        rows = line.run(NEWS, known=known.number or LEAST)  # numbers below 1 are nobody's, and found
         if known.number and _end(rows.fetchone()) != known:
             raise LedgerFault(
                 f"Entry {known.number} is not what it was: the ledger was replaced by another, or by an older copy.",
@@ -95,10 +110,12 @@ def _chained(head: Head, rows: Sequence[Any]) -> tuple[Head, list[bytes]]:
     (expected, before), bodies = head, list[bytes]()
     for number, text, kept in rows:
         expected += 1
+        if number != expected or not isinstance(number, int):
+            raise misfit(expected, "it is missing" + (f"; the next is {number}" if isinstance(number, int) else ""))
+        if not isinstance(text, str):
+            raise misfit(expected, "it is no text")
         body = text.encode()
         before = following(before, body)
-        if number != expected:
-            raise misfit(expected, f"it is missing; the next is {number}")
         if kept != before:
             raise misfit(number, "its hash does not follow; it, or one before it, was changed or moved")
         bodies.append(body)

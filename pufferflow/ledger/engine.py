@@ -65,7 +65,9 @@ def engine_of(url: sa.URL, wait: float) -> sa.Engine:
             allowed="a file, or an environment with psycopg",
             instead='pip install "pufferflow[postgres]"',
         )
-    arguments = {} if "connect_timeout" in url.query else {"connect_timeout": max(2, round(wait))}
+    arguments = {"client_encoding": "utf8"}
+    if "connect_timeout" not in url.query:
+        arguments["connect_timeout"] = max(2, round(wait))
     engine = sa.create_engine(
         url, connect_args=arguments, hide_parameters=True, isolation_level="SERIALIZABLE", pool_pre_ping=True
     )
@@ -92,7 +94,10 @@ def write_ahead(engine: sa.Engine, wait: float) -> None:
             with engine.connect() as connection:
                 connection.exec_driver_sql("PRAGMA journal_mode=WAL")
         except OperationalError as error:
-            busy = getattr(error.orig, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+            name = getattr(error.orig, "sqlite_errorname", "")
+            if name.startswith("SQLITE_READONLY"):
+                return  # who may only read keeps what there is; a rollback journal is as durable
+            busy = name.startswith("SQLITE_BUSY")
             if not busy or time.monotonic() > deadline:
                 raise
             time.sleep(_PAUSE)

@@ -36,8 +36,9 @@ class Entry:
 def entries_of(kept: Kept, line: Line) -> tuple[Entry, ...]:
     """Return the entries of an account, in order."""
     rows = line.run(RANGE, first=kept.first, last=kept.last).fetchall()
-    events = decoded_all([str(body).encode() for _, body in rows])
-    if events is None:
+    bodies = [body.encode() for _, body in rows if isinstance(body, str)]
+    events = decoded_all(bodies)
+    if events is None or len(bodies) != len(rows):
         raise LedgerFault("An entry of the account cannot be read.", instead="ledger.verify()")
     own = [event for event in events if event.account == kept.name]
     return _joined(own)

@@ -3,15 +3,17 @@
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self, final
+from typing import NoReturn, Self, final
 
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.account import Account
 from pufferflow.ledger.address import read_address
 from pufferflow.ledger.agreement import read_scenario
+from pufferflow.ledger.copied import copied
 from pufferflow.ledger.exported import export
-from pufferflow.ledger.ids import read_text
+from pufferflow.ledger.files import check_elsewhere
+from pufferflow.ledger.ids import not_sent, read_flag, read_text
 from pufferflow.ledger.log import Log
 from pufferflow.ledger.opening import Opening, read_limit, supersede
 from pufferflow.ledger.store import Store
@@ -67,7 +69,7 @@ class Ledger:
             asked,
             read_limit(limit, asked),
             None if dataset is None else read_text(dataset, "dataset", 'dataset="power"'),
-            bool(separate),
+            read_flag(separate, "separate"),
         )
         if not self._log.read(opening.exists):
             self._log.write(opening.open)
@@ -106,8 +108,30 @@ class Ledger:
     def export(self, path: str | PathLike[str]) -> Path:
         """Write all entries as lines of JSON, the stored releases left out."""
         place = Path(path)
+        check_elsewhere(place, self._log.store.file)
         self._log.apart(lambda line: export(line, place))
         return place
+
+    def copy_to(self, address: str | PathLike[str]) -> Verified:
+        """Copy all entries and releases into a new ledger, verify it, and return its head: a backup, or a move.
+
+        The new ledger may be of the other kind, a file or in PostgreSQL, and must have no entries. It has the same
+        texts and the same hashes, all of them or none. Count in one of the two only: each forgets what the other
+        spends.
+
+        >>> import tempfile, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     _ = ledger.open("levels", scenario, limit=pf.Pure(3.0))
+        ...     copy = ledger.copy_to(f"{folder}/backup.db")
+        ...     print(copy.entries, copy.head == ledger.head())
+        1 True
+        """
+        target = Log(Store(read_address(address), self._log.store.wait))
+        try:
+            return self._log.apart(lambda source: target.write(lambda pen: copied(source, pen)))
+        finally:
+            target.close()
 
     def close(self) -> None:
         """Close the connections; nothing is lost by not doing so."""
@@ -122,6 +146,10 @@ class Ledger:
     ) -> None:
         """Close the ledger."""
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or sent: connections belong to one process."""
+        raise not_sent("A ledger", "pf.Ledger(address) in each process; ledger.copy_to(…) copies what is in it")
 
     def __repr__(self) -> str:
         """Show where the ledger is."""

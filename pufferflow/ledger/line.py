@@ -34,10 +34,15 @@ class Line:
         self.database = connection.dialect.name
         self._driver: Any = connection.connection.driver_connection
 
-    def transact(self, work: Callable[["Line"], T], beginning: str) -> T:
-        """Return what work gives once all that it wrote is durable; nothing is written if anything fails."""
+    def transact(self, work: Callable[["Line"], T], beginning: str, begun: Callable[[], None] | None = None) -> T:
+        """Return what work gives once all that it wrote is durable; nothing is written if anything fails.
+
+        `begun` is called once the transaction has begun.
+        """
         try:
             self.say(beginning)
+            if begun is not None:
+                begun()
             found = work(self)
             self._driver.commit()
         except BaseException:
@@ -53,6 +58,10 @@ class Line:
     def run(self, statement: sa.ClauseElement, **values: object) -> Any:
         """Run a statement and return the cursor with its rows."""
         return self._driver.execute(text_of(statement, self.database), values)
+
+    def add_all(self, statement: sa.ClauseElement, rows: list[dict[str, object]]) -> None:
+        """Append rows."""
+        self._driver.cursor().executemany(text_of(statement, self.database), rows)
 
     def value(self, statement: sa.ClauseElement, **values: object) -> Any:
         """Return the first value of the first row; None if there is no row."""

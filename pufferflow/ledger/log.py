@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.ledger.books import Books
@@ -18,6 +18,7 @@ from pufferflow.ledger.store import Store
 from pufferflow.ledger.tables import ADD_EVENT
 
 T = TypeVar("T")
+_NOBODY: Final = -1
 
 
 @final
@@ -55,6 +56,7 @@ class Log:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._books, self._lock, self._open = Books(), threading.RLock(), True
+        self._aside, self._owner = threading.RLock(), _NOBODY
         self._end = weakref.finalize(self, store.close)
         store.prepare()
         _logs.add(self)
@@ -95,29 +97,59 @@ class Log:
     def apart(self, work: Callable[[Line], T]) -> T:
         """Return what work reads for itself, whatever the books say; others go on meanwhile."""
         self._check_open()
-        return self.store.apart(work)
+        self._check_free()
+        with self._aside:  # a fork waits for it
+            return self.store.apart(work)
 
     def close(self) -> None:
         """Close the connections; nothing can be read or written from then on."""
+        self._check_free()
         with self._lock:
             self._open = False
             self._end()
 
+    def hold(self, *, aside: bool) -> None:
+        """Take one of the locks, for a process that is about to fork."""
+        (self._aside if aside else self._lock).acquire()
+
+    def rest(self) -> None:
+        """Close what must not be inherited; both locks are held."""
+        self.store.rest()
+
+    def release(self) -> None:
+        """Go on after a fork."""
+        self._lock.release()
+        self._aside.release()
+
     def renew(self) -> None:
         """Begin anew in a process that was forked off: its parent's lock may be held, its books half read."""
         self._books, self._lock = Books(), threading.RLock()
+        self._aside, self._owner = threading.RLock(), _NOBODY
         self.store.renew()
 
     def _careful(self, work: Callable[[], T]) -> T:
         """Return what work gives; whatever stops it unforeseen, a person too, may leave the books half learned."""
         self._check_open()
+        self._check_free()
         try:
+            self._owner = threading.get_ident()
             return work()
         except PufferflowError:
             raise
         except BaseException:
             self._books.forget()
             raise
+        finally:
+            self._owner = _NOBODY
+
+    def _check_free(self) -> None:
+        """Refuse a thread that is inside of a transaction already: a signal came, and its handler asks the ledger."""
+        if self._owner == threading.get_ident():
+            raise Misuse(
+                "The ledger is being read or written by this very thread, which was interrupted.",
+                allowed="one transaction of a thread at a time",
+                instead="asking the ledger after the signal's handler has returned",
+            )
 
     def _check_open(self) -> None:
         if not self._open:
@@ -127,10 +159,36 @@ class Log:
 _logs: weakref.WeakSet[Log] = weakref.WeakSet()
 
 
+_gate = threading.Lock()
+_held: list[Log] = []
+
+
+def _rest_all() -> None:
+    """Wait until nobody is in a transaction; first for those who read apart, since a copy waits for another log."""
+    _gate.acquire()
+    _held[:] = sorted(_logs, key=id)
+    for log in _held:
+        log.hold(aside=True)
+    for log in _held:
+        log.hold(aside=False)
+    for log in _held:
+        log.rest()
+
+
+def _go_on() -> None:
+    for log in _held:
+        log.release()
+    _held.clear()
+    _gate.release()
+
+
 def _renew_all() -> None:
+    global _gate  # noqa: PLW0603 - the parent's is held
+    _gate = threading.Lock()
+    _held.clear()
     for log in list(_logs):
         log.renew()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+    os.register_at_fork(before=_rest_all, after_in_parent=_go_on, after_in_child=_renew_all)

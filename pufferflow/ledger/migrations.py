@@ -19,8 +19,11 @@ STEPS: Final[tuple[Callable[[sa.Connection], None], ...]] = (_tables,)
 """In order; a step is never changed once a ledger may have taken it."""
 
 
-def taken(connection: sa.Connection) -> int:
-    """Return how many steps were taken; 0 for an empty database. Refuse other programs' files and newer ledgers."""
+def taken(connection: sa.Connection, pages: int = 0) -> int:
+    """Return how many steps were taken; 0 for an empty database. Refuse other programs' files and newer ledgers.
+
+    An empty file has no pages, and one as soon as somebody begins to write.
+    """
     inspector = sa.inspect(connection)
     if not inspector.has_table(migrations.name):
         others = inspector.get_table_names()
@@ -34,13 +37,19 @@ def taken(connection: sa.Connection) -> int:
                 allowed="a ledger, or a file that does not exist yet",
                 instead='pf.Ledger("ledger.db")',
             )
+        if connection.dialect.name == "sqlite" and _pages(connection) > pages:
+            raise LedgerFault(
+                "The file is a database without tables: another program's, or a part of a ledger.",
+                allowed="a ledger, or a file that does not exist yet",
+                instead="copies that ledger.copy_to(…) makes, never the file alone",
+            )
         return 0
     return _known(list(connection.execute(sa.select(migrations.c.number).order_by(migrations.c.number)).scalars()))
 
 
 def migrate(connection: sa.Connection) -> None:
     """Take the steps that are missing, inside a transaction that excludes other writers."""
-    done = taken(connection)
+    done = taken(connection, pages=1)
     if done == 0:
         migrations.create(connection, checkfirst=True)
     for number, step in enumerate(STEPS[done:], done + 1):
@@ -49,14 +58,32 @@ def migrate(connection: sa.Connection) -> None:
         connection.execute(sa.insert(migrations), {"number": number, "at": at})
 
 
-def _known(numbers: list[int]) -> int:
-    if numbers and numbers[-1] > len(STEPS):
+def check_encoding(connection: sa.Connection) -> None:
+    """Refuse a server's database that cannot hold every text."""
+    if connection.dialect.name == "sqlite":
+        return
+    encoding = str(connection.exec_driver_sql("SHOW server_encoding").scalar_one())
+    if encoding != "UTF8":
         raise LedgerFault(
-            f"The ledger was written by a newer pufferflow (step {numbers[-1]}; this one knows {len(STEPS)}).",
+            f"The server's database has the encoding {encoding}, in which texts are lost or changed.",
+            allowed="a database in UTF8",
+            instead="CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+        )
+
+
+def _pages(connection: sa.Connection) -> int:
+    return int(connection.exec_driver_sql("PRAGMA page_count").scalar_one())
+
+
+def _known(numbers: list[object]) -> int:
+    last = numbers[-1] if numbers else 0
+    if isinstance(last, int) and last > len(STEPS):
+        raise LedgerFault(
+            f"The ledger was written by a newer pufferflow (step {last}; this one knows {len(STEPS)}).",
             allowed="a ledger of this version or an older one",
             instead='pip install --upgrade "pufferflow"',
         )
-    if numbers != list(range(1, len(numbers) + 1)):
+    if numbers != list(range(1, len(numbers) + 1)) or not numbers:
         raise LedgerFault(
             "The ledger does not know all steps that made its tables.", allowed="a whole ledger", instead="a good copy"
         )

@@ -12,15 +12,15 @@ from typing import Any, cast, final
 import msgspec
 
 from pufferflow.composition import Composed, Cost
-from pufferflow.errors import InternalError, LedgerFault, LimitReached, Misuse, Refused
+from pufferflow.errors import InternalError, LimitReached, Misuse, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.books import Books
-from pufferflow.ledger.events import Committed, Event, Head, Placed, Reserved, decoded
-from pufferflow.ledger.kept import Kept, misfit
+from pufferflow.ledger.events import Committed, Head, Placed, Reserved
+from pufferflow.ledger.kept import Kept
 from pufferflow.ledger.line import Line
 from pufferflow.ledger.log import Log, Pen
-from pufferflow.ledger.shelves import digest_of_bytes, keep_payload, keep_shape, payload_of
-from pufferflow.ledger.tables import EVENT
+from pufferflow.ledger.shelves import digest_of_bytes, keep_payload, keep_shape
+from pufferflow.ledger.stored import event_of, kept_release, read_release
 from pufferflow.release import Certificate, Release
 from pufferflow.release.ready import Ready
 
@@ -38,11 +38,25 @@ class Held:
 
     def commit(self, release: Release) -> Release:
         """Keep a release, durably; return the one that is kept, which is another if another process was first."""
+        found = self._committed(release)
+        del release  # what was not kept must not be found in a traceback
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _committed(self, release: Release) -> Release | BaseException:
+        """Return the release that is kept, or why none is, with nothing that leads back to a frame."""
+        try:
+            self._check(release)
+            body = release.to_bytes()
+            first = self.log.write(lambda pen: self._kept_before(pen, body))
+            return release if first is None else read_release(first, self.entry)
+        except BaseException as error:  # noqa: BLE001 - raised by the caller, a person who stops too
+            return without_frames(error)
+
+    def _check(self, release: Release) -> None:
         if release.certificate.entry != self.entry:
             raise InternalError("A release is committed to another entry.", instead="reporting it")
-        body = release.to_bytes()
-        first = self.log.write(lambda pen: self._kept_before(pen, body))
-        return release if first is None else _decoded(first)
 
     def _kept_before(self, pen: Pen, body: bytes) -> bytes | None:
         """Return what was kept first; None if that is this release, from now on."""
@@ -53,6 +67,19 @@ class Held:
         keep_payload(pen.line, digest, body)
         pen.append(Committed(pen.next, self.account, pen.now, self.number, digest))
         return None
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """Return an error that leads to no frame: frames keep their variables, as every error does that came before."""
+    waiting: list[BaseException | None] = [error]
+    seen = set[int]()
+    while waiting:
+        one = waiting.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            one.__traceback__ = None
+            waiting += [one.__cause__, one.__context__]
+    return error
 
 
 @final
@@ -89,7 +116,7 @@ class Wish:
         if isinstance(found, Over):
             raise log.read(lambda books, line: self._refusal(books, line, found.total))
         head, payload = found
-        stored = None if payload is None else _decoded(payload)
+        stored = None if payload is None else read_release(payload, str(head))
         return Held(log, self.account, head.number, str(head), stored)
 
     def _weigh(self, books: Books, line: Line) -> None:
@@ -97,16 +124,18 @@ class Wish:
         kept = books.account(self.account)
         if self.release not in kept.reserved:
             with suppress(Refused):  # said again when it counts
-                books.spent(self.account, line).total([self.cost], enough=epsilon_of(kept.limit))
+                self._total(books, line, epsilon_of(kept.limit))
+
+    def _total(self, books: Books, line: Line, allowed: float) -> Composed:
+        return books.told(self.account, line, lambda spent: spent.total([self.cost], enough=allowed))
 
     def _reserved(self, pen: Pen) -> tuple[Head, bytes | None] | Over:
         kept = pen.books.account(self.account)
         if self.release in kept.reserved:
             return self._again(kept, pen.line)
         check_fingerprint(kept, self.certificate.scenario)
-        spent = pen.books.spent(self.account, pen.line)
         allowed = epsilon_of(kept.limit)
-        total = spent.total([self.cost], enough=allowed)
+        total = self._total(pen.books, pen.line, allowed)
         if not total.total <= allowed:
             return Over(total)
         if self.cost.shape.digest not in pen.books.shapes:
@@ -144,11 +173,13 @@ class Wish:
         )
 
     def _refusal(self, books: Books, line: Line, total: Composed) -> LimitReached:
-        kept, spent = books.account(self.account), books.spent(self.account, line)
+        limit = books.account(self.account).limit
+        before = books.told(self.account, line, lambda spent: epsilon_of(spent.total().guarantee))
+        left = books.told(self.account, line, lambda spent: spent.remaining(self.cost))
         return LimitReached(
             f"The release would bring the account {self.account!r} to epsilon {total.total:.6g}, above its limit "
-            f"{kept.limit!r}; {epsilon_of(spent.total().guarantee):.6g} is spent.",
-            allowed=f"{spent.remaining(self.cost)} more releases of this plan",
+            f"{limit!r}; {before:.6g} is spent.",
+            allowed=f"{left} more releases of this plan",
             instead="a plan with a smaller epsilon, or fewer releases; nothing was read or charged",
         )
 
@@ -167,40 +198,3 @@ def check_fingerprint(kept: Kept, fingerprint: str) -> None:
 def epsilon_of(guarantee: Guarantee) -> float:
     """Return the ε of a promise that has one."""
     return float(cast(Any, guarantee).epsilon)
-
-
-def release_of(kept: Kept, line: Line, release: str) -> Release:
-    """Return the release that is kept under an id."""
-    found = kept.reserved.get(release)
-    body = None if found is None else kept_release(kept, line, found)
-    if body is not None:
-        return _decoded(body)
-    raise Misuse(
-        f"The account {kept.name!r} has no release {release!r}"
-        + (": it is reserved, and not committed yet." if found else "."),
-        allowed="the id of a release that was committed",
-        instead=f"plan.release(account, id={release!r})" if found else "account.history(), for the ids",
-    )
-
-
-def kept_release(kept: Kept, line: Line, number: int) -> bytes | None:
-    """Return the bytes of the release that is kept for an entry; None if none is."""
-    commit = kept.committed.get(number)
-    if commit is None:
-        return None
-    event, _ = event_of(line, commit)
-    if not isinstance(event, Committed):
-        raise misfit(commit, "it is no commit")
-    return payload_of(line, event.payload)
-
-
-def event_of(line: Line, number: int) -> tuple[Event | None, str]:
-    """Return an event, and its hash; None for what is no event."""
-    body, digest = line.run(EVENT, number=number).fetchone() or ("", "")
-    return decoded(str(body).encode()), str(digest)
-
-
-def _decoded(body: bytes) -> Release:
-    with suppress(Misuse):
-        return Release.from_bytes(body)
-    raise LedgerFault("A stored release cannot be read.", instead="the pufferflow that wrote it")

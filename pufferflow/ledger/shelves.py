@@ -1,6 +1,7 @@
 """What events name by its digest: shapes of costs, bytes of releases; each is kept once, and checked if it is read."""
 
 import hashlib
+from typing import TypeGuard
 
 import msgspec
 
@@ -16,8 +17,10 @@ def digest_of_bytes(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def read_shape(digest: str, body: str) -> Shape | None:
+def read_shape(digest: str, body: object) -> Shape | None:
     """Return the shape of a text, if it is the one that the digest names."""
+    if not isinstance(body, str):
+        return None
     stored = body.encode()
     if digest_of_bytes(stored) != digest:
         return None
@@ -49,9 +52,14 @@ def keep_shape(line: Line, shape: Shape) -> None:
 def payload_of(line: Line, digest: str) -> bytes:
     """Return the bytes of a release."""
     body = line.value(PAYLOAD, digest=digest)
-    if body is None or digest_of_bytes(bytes(body)) != digest:
+    if not is_payload(digest, body):
         raise _changed("release", digest)
-    return bytes(body)
+    return body
+
+
+def is_payload(digest: str, body: object) -> TypeGuard[bytes]:
+    """Say whether something is the bytes that a digest names."""
+    return isinstance(body, bytes) and digest_of_bytes(body) == digest
 
 
 def keep_payload(line: Line, digest: str, body: bytes) -> None:

@@ -46,6 +46,11 @@ NEWS: Final = (
     .order_by(events.c.number)
 )
 """The last event that is known, to see that it still is what it was, and all later ones."""
+LEAST: Final = -(1 << 63)
+"""The least number a row can have; those of events begin with 1, and others are found by reading them."""
+LAST: Final = sa.select(events.c.number, events.c.hash).where(
+    events.c.number == sa.select(sa.func.max(events.c.number)).scalar_subquery()
+)
 RANGE: Final = (
     sa.select(events.c.number, events.c.body)
     .where(events.c.number.between(sa.bindparam("first"), sa.bindparam("last")))

@@ -8,7 +8,8 @@ from pufferflow.ledger.books import Books
 from pufferflow.ledger.events import Committed, Head, Opened, Reserved, Superseded, decoded, read_head
 from pufferflow.ledger.kept import misfit
 from pufferflow.ledger.line import Line
-from pufferflow.ledger.shelves import digest_of_bytes, read_shape
+from pufferflow.ledger.shelves import is_payload, read_shape
+from pufferflow.ledger.stored import read_release
 from pufferflow.ledger.tables import HASH, PAYLOADS, SHAPES
 
 
@@ -50,6 +51,8 @@ class _Walk:
     def __init__(self) -> None:
         self.shapes: dict[str, int] = {}
         self.payloads: dict[str, int] = {}
+        self.entries: dict[int, int] = {}
+        """The entry of each commit."""
 
     def see(self, number: int, body: bytes) -> None:
         """Look at one entry."""
@@ -61,33 +64,37 @@ class _Walk:
                 self.shapes.setdefault(event.cost.shape, event.number)
             case Committed():
                 self.payloads.setdefault(event.payload, event.number)
+                self.entries[event.number] = event.entry
             case Opened() | Superseded():
                 pass
 
     def check_shelves(self, line: Line) -> None:
         """Check that what the entries name is there and as it was."""
         for digest, body in line.run(SHAPES):
+            number = _named(self.shapes, digest, "shape")
             if read_shape(digest, body) is None:
-                raise self._misfit(self.shapes, digest, "shape")
-            self._tick(self.shapes, digest, "shape")
+                raise misfit(number, "the shape that it names was changed")
         for digest, body in line.run(PAYLOADS):
-            if digest_of_bytes(bytes(body)) != digest:
-                raise self._misfit(self.payloads, digest, "release")
-            self._tick(self.payloads, digest, "release")
+            number = _named(self.payloads, digest, "release")
+            if not is_payload(digest, body):
+                raise misfit(number, "the release that it names was changed")
+            entry = self.entries[number]
+            read_release(body, str(Head(entry, line.value(HASH, number=entry))))
         for named, what in ((self.shapes, "shape"), (self.payloads, "release")):
             if named:
                 raise misfit(min(named.values()), f"the {what} that it names is missing")
 
-    def _tick(self, named: dict[str, int], digest: str, what: str) -> None:
-        if named.pop(digest, None) is None:
-            raise LedgerFault(
-                f"The ledger has a {what} that no entry names: entries at its end are missing, or somebody added it.",
-                allowed="what entries name",
-                instead="ledger.verify(head) on the last copy that you kept",
-            )
 
-    def _misfit(self, named: dict[str, int], digest: str, what: str) -> LedgerFault:
-        return misfit(named.get(digest, 0), f"the {what} that it names was changed")
+def _named(named: dict[str, int], digest: object, what: str) -> int:
+    """Return the entry that names a digest, which is ticked off."""
+    number = named.pop(digest, None) if isinstance(digest, str) else None
+    if number is None:
+        raise LedgerFault(
+            f"The ledger has a {what} that no entry names: entries at its end are missing, or somebody added it.",
+            allowed="what entries name",
+            instead="ledger.verify(head) on the last copy that you kept",
+        )
+    return number
 
 
 def _check_pages(line: Line) -> None:

@@ -13,6 +13,9 @@ from pufferflow.messages.schedule import Schedule
 from pufferflow.messages.stretches import Whole
 from pufferflow.rounding import UNIT
 
+_QUIET = np.errstate(over="ignore", invalid="ignore")
+"""Losses beyond all floats become infinite, which is what they are as far as anybody can tell."""
+
 
 @final
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Exposures:
     kinds: Whole
 
 
+@_QUIET
 def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
     """Return max B_t(a,b) + ℓ_t(a,b) + F_t(a,b) over the rows t and pairs (a, b) of the secrets, rounded up.
 
@@ -87,6 +91,7 @@ def endless(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Le
     return continued(chain, Exposures(exposures.losses, exposures.kinds[:0]), exposures, secrets)
 
 
+@_QUIET
 def continued(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets) -> Leak:
     """Return the same for first rows with exposures of their own, and then a turn of others for ever.
 
@@ -118,6 +123,7 @@ def _largest(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures
     losses = past.pool[past.index[rows]] + exposures.losses[exposures.kinds[rows]] + future.pool[future.index[rows]]
     value, place, pair = secrets.largest(losses, chain.masks[chain.mask_of[rows]])
     a, b = secrets.pairs[pair].tolist()
+    value = math.inf if math.isnan(value) else value  # sums beyond floats
     return Leak(value * (1 + 2 * UNIT), int(rows[place]), (a, b), tight=past.tight and future.tight)
 
 

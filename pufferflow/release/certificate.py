@@ -36,7 +36,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Facts about a release, none of which depends on a private value; `print` shows them as text.
 
     `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
-    the sums move together, each measured in `sensitivity_unit`. `cost` is what composition may add up.
+    the sums move together, each measured in `sensitivity_unit`. `cost` is what composition may add up, `where`
+    says which rows are asked about, and `questions` tells apart what is asked, with all values of filters.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -62,6 +63,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     composition: str
     assumptions: tuple[str, ...]
     cost: Cost
+    where: tuple[str, ...] = ()
+    questions: str = ""
     notes: tuple[str, ...] = ()
     entry: str | None = None
     library: str = ""
@@ -103,6 +106,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [
             *hidden,
             *asked,
+            *(("where", line) for line in self.where),
             ("groups", ", ".join(self.groups) or "none: one answer for all rows"),
             *noise,
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),

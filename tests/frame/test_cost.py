@@ -120,3 +120,28 @@ def test_releases_survive_being_stored():
     for wrong in (b"", b"release", release.to_bytes()[:-9]):
         with pytest.raises(pf.Misuse):
             pf.Release.from_bytes(wrong)
+
+
+def test_certificates_tell_filters_apart():
+    """Plans that differ in a literal value, a column or a function have other certificates; equal plans equal ones."""
+    chosen = scenario(pf.Independent())
+    batch = pf.protect(frame({"a": range(50)}), chosen)
+    asked = [
+        batch.filter(pl.col("house").str.contains("a")),
+        batch.filter(pl.col("house").str.contains("b")),
+        batch.filter((pl.col("day") == 1) | (pl.col("part") == 0)),
+        batch.filter((pl.col("day") == 2) | (pl.col("part") == 0)),
+        batch.with_columns(late=pl.col("hour") > 3),
+        batch.with_columns(late=pl.col("hour") > 4),
+        batch.group_by("day", keys=[0, 1]),
+        batch.group_by("day", keys=[0, 2]),
+    ]
+    plans = [one.private_sum("on").plan(pf.Pure(1.0)) for one in asked]
+    plans.append(batch.private_count(pl.col("on") == 0).plan(pf.Pure(1.0)))
+    plans.append(batch.private_count(pl.col("on") == 1).plan(pf.Pure(1.0)))
+    digests = [plan.questions.digest for plan in plans]
+    assert len(set(digests)) == len(plans)
+    assert asked[0].private_sum("on").plan(pf.Pure(1.0)).questions.digest == digests[0]
+    certificate = plans[2].release().certificate
+    assert certificate.questions == digests[2]
+    assert "day == 1" in str(certificate)

@@ -17,7 +17,7 @@ from pathlib import Path
 import ledgers
 
 import pufferflow as pf
-from pufferflow.ledger import Ledger, reserving
+from pufferflow.ledger import Ledger, reserving, stored
 from pufferflow.release import release as releasing
 
 EPSILON = 1e-3
@@ -148,7 +148,7 @@ def finish(ledger, account, count):
 
 @contextlib.contextmanager
 def opened(address, limit=1e6):
-    reserving.Release = Paper
+    stored.Release = Paper
     with Ledger(address, wait=60) as ledger:
         yield ledger, ledger.open("power", ledgers.SCENARIO, limit=pf.Pure(limit))
 

@@ -8,6 +8,7 @@ import threading
 
 import ledgers
 import msgspec
+import polars as pl
 import pytest
 from ledgers import OTHER_PRIOR, SCENARIO, SECRET, answer, plan, ready, release
 
@@ -377,3 +378,17 @@ def test_a_release_that_costs_nothing_fits_always(ledger):
     assert account.remaining(nothing) == math.inf
     assert "power" in repr(account)
     assert "Ledger" in repr(ledger)
+
+
+def test_another_filter_is_another_plan(tmp_path):
+    """An id that was used for some rows is refused for others, also where filters say nothing that keeps rows apart."""
+    scenario = pf.Scenario(pf.Secret("x", [0, 1]), pf.Independent(), public=["region"])
+    batch = pf.protect(pl.DataFrame({"region": ["ax", "by"], "x": [0, 1]}), scenario)
+    plans = [
+        batch.filter(pl.col("region").str.contains(letter)).private_sum("x").plan(pf.Pure(0.5)) for letter in ("x", "y")
+    ]
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        account = ledger.open("regions", scenario, limit=pf.Pure(2.0))
+        plans[0].release(account, id="one")
+        with pytest.raises(pf.Misuse, match="another plan"):
+            plans[1].release(account, id="one")

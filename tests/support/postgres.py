@@ -27,6 +27,9 @@ def binaries():
     return None
 
 
+CREATE = "CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+
+
 @contextlib.contextmanager
 def server(place, *settings):
     """Start a server and yield its address; end it afterwards."""
