@@ -49,7 +49,9 @@ class Envelope:
         default_factory=lambda: (list[Cost](), (Fraction(0), np.zeros((1, 1))))
     )
     """What was asked last and what came of it: mostly, it is then added."""
-    _single: dict[int, tuple[Shape, float]] = field(default_factory=dict[int, tuple[Shape, float]])
+    _single: dict[int, tuple[Shape, float | Fraction]] = field(
+        default_factory=dict[int, tuple[Shape, float | Fraction]]
+    )
     _for_ever: dict[bytes, float] = field(default_factory=dict[bytes, float])
 
     def add(self, cost: Cost) -> None:
@@ -78,14 +80,16 @@ class Envelope:
 
     def _after(self, more: Sequence[Cost]) -> tuple[float | Fraction, Floats]:
         """Return the sum of losses, and the most exposed step entry by entry."""
-        asked = Asked(self.scenario, self.prior, more)
-        losses = [self._of_one(shape) for shape in asked.shapes]
-        total: float | Fraction = math.inf
-        if not isinstance(self._sum, float) and not any(map(math.isinf, losses)):
-            total = self._sum + sum(Fraction(loss) * many for loss, many in zip(losses, asked.times, strict=True))
+        shapes, times = [cost.shape for cost in more], [1]
+        if len(more) != 1:  # one is what is asked for most of the time
+            asked = Asked(self.scenario, self.prior, more)
+            shapes, times = asked.shapes, asked.times
+        total = self._sum
+        for shape, many in zip(shapes, times, strict=True):
+            total += self._of_one(shape) * many
         if not self._along(more) or not np.isfinite(self._most).all():
             return total, np.full((1, 1), math.inf)
-        return total, np.maximum(self._most, self._exposed(more, asked.shapes))
+        return total, np.maximum(self._most, self._exposed(more, shapes))
 
     def _exposed(self, more: Sequence[Cost], shapes: Sequence[Shape]) -> Floats:
         """Return the most exposed step, entry by entry, of those that some windows touch."""
@@ -101,12 +105,13 @@ class Envelope:
         """Where the last window ends so far."""
         return self._reach[-1] if self._reach else -math.inf
 
-    def _of_one(self, shape: Shape) -> float:
-        """Return what a release adds to a sum along one coupling."""
+    def _of_one(self, shape: Shape) -> float | Fraction:
+        """Return what a release adds to a sum along one coupling, exactly; ∞ is a float, and so are sums with it."""
         known = self._single.get(id(shape))
         if known is None:
             asked = Asked(self.scenario, self.prior, [Cost(shape)], _ELSEWHERE)
-            known = self._single[id(shape)] = shape, min(rule.pure(asked) for rule in _SUMS)
+            loss = min(rule.pure(asked) for rule in _SUMS)
+            known = self._single[id(shape)] = shape, loss if math.isinf(loss) else Fraction(loss)
         return known[1]
 
     def _along(self, costs: Sequence[Cost]) -> bool:

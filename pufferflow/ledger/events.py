@@ -195,7 +195,7 @@ def _listed(decoder: msgspec.json.Decoder[list[T]], bodies: Sequence[bytes]) -> 
 def encoded(event: Event) -> bytes:
     """Return the canonical text of an event, which must read back as the same."""
     body = canonical(event)
-    if decoded(body) != event:
+    if _decoder.decode(body) != event:
         raise InternalError(
             f"An event of kind {type(event).__name__} does not read back as it was written.", instead="reporting it"
         )

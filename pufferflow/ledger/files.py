@@ -19,7 +19,7 @@ def database_file(file: Path) -> Identity | None:
     SQLite names the write-ahead log after the database, so under two names there would be two logs.
     """
     try:
-        found = file.stat()
+        found = os.stat(file)  # noqa: PTH116 - a path object is slower, and every transaction asks
     except OSError:
         return None
     if found.st_nlink > 1 and file.is_file():
@@ -32,10 +32,15 @@ def database_file(file: Path) -> Identity | None:
     return found.st_dev, found.st_ino
 
 
-def log_file(file: Path) -> Identity | None:
+def log_of(file: Path) -> str:
+    """Return where the write-ahead log of a database is, which SQLite puts beside what symbolic links lead to."""
+    return os.path.realpath(file) + "-wal"
+
+
+def log_file(place: str) -> Identity | None:
     """Return which file is the write-ahead log; None if there is none."""
     try:
-        found = Path(os.path.realpath(file) + "-wal").stat()
+        found = os.stat(place)  # noqa: PTH116 - as above
     except OSError:
         return None
     return found.st_dev, found.st_ino

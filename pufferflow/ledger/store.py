@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from pufferflow.errors import LedgerFault
 from pufferflow.ledger.engine import beginnings, engine_of, migrating, write_ahead
 from pufferflow.ledger.faults import Failure
-from pufferflow.ledger.files import Identity, database_file, log_file, log_lost
+from pufferflow.ledger.files import Identity, database_file, log_file, log_lost, log_of
 from pufferflow.ledger.line import Line
 from pufferflow.ledger.migrations import STEPS, check_encoding, migrate, taken
 
@@ -34,6 +34,7 @@ class Store:
         self.url, self.wait = url, wait
         self._engine = engine_of(url, wait)
         self.file = Path(url.database or "") if self._engine.dialect.name == "sqlite" else None
+        self._beside = ""
         self._connection: sa.Connection | None = None
         self._line: Line | None = None
         self._apart = list[sa.Connection]()
@@ -142,7 +143,7 @@ class Store:
     def _look(self) -> None:
         """See whether the file is still the one that is open; what was written to a file that is gone would be lost."""
         which = self._present()
-        lost = self._ahead is not None and self.file is not None and log_file(self.file) != self._ahead
+        lost = self._ahead is not None and log_file(self._beside) != self._ahead
         if lost or which != self._which:
             self._drop()
             self._engine.dispose()
@@ -157,7 +158,8 @@ class Store:
         if self.file is None or connection is None:
             return None
         Line(connection).transact(lambda line: line.say("PRAGMA schema_version").fetchone(), self._begin.read)
-        found = log_file(self.file)
+        self._beside = log_of(self.file)
+        found = log_file(self._beside)
         others = {store._ahead for store in list(_stores) if store._which == self._which and store._connection}  # noqa: SLF001 - its own kind
         if not others <= {None, found}:
             raise log_lost(self.address)
@@ -167,7 +169,7 @@ class Store:
         self._check_ahead(self._ahead)
 
     def _check_ahead(self, ahead: Identity | None) -> None:
-        if ahead is not None and self.file is not None and log_file(self.file) != ahead:
+        if ahead is not None and log_file(self._beside) != ahead:
             raise log_lost(self.address)
 
     def _present(self) -> Identity | None:
