@@ -30,7 +30,7 @@ class Composed:
     >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
     >>> plan = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(0.5))
     >>> pf.compose([plan, plan], scenario)
-    <Composed Pure(epsilon=1.0) by one coupling of the data, along which losses add (M24); later queries may ...>
+    <Composed Pure(epsilon=0.99...) by one coupling of the data, along which losses add (M24); later queries may ...>
     """
 
     guarantee: Guarantee
