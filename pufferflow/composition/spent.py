@@ -82,7 +82,6 @@ class Spent:
         self.priors = _distinct(every if priors is None else priors)
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
-        self._hull: tuple[int, int] | None = None
         self._envelopes = [Envelope(self.scenario, prior) for prior in self.priors]
 
     @property
@@ -93,12 +92,11 @@ class Spent:
     @property
     def hull(self) -> tuple[int, int] | None:
         """The first and the last step of all rows that releases have seen; None if steps are not known."""
-        return self._hull
+        return _hull_of(self._costs)
 
     def add(self, cost: Cost) -> None:
         """Count one more release."""
         self._costs.append(cost)
-        self._hull = _joined(self._hull, cost.hull)
         for envelope in self._envelopes:
             envelope.add(cost)
 
@@ -119,9 +117,10 @@ class Spent:
         best = min(range(len(found)), key=lambda at: found[at].value)
         single = self._of_one(costs)
         chosen = found[best] if single is None or found[best].value <= single.value else single
-        quick = None if fixed else self._quickly(more, chosen.value)
-        if quick is not None and quick.total < chosen.value:
-            return quick  # what said yes before is a proof still
+        if not fixed and chosen.value > self._allowed:  # what said yes before is a proof still
+            quick = self._quickly(more, chosen.value)
+            if quick is not None and quick.total < chosen.value:
+                return quick
         if math.isinf(chosen.value):
             raise not_known(self.priors, costs)
         meter = None if isinstance(self.kind(0.0), Pure) else meters[best]
@@ -131,16 +130,19 @@ class Spent:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
         return most(lambda times: self._fits([cost] * times), _MOST_TIMES)
 
+    @property
+    def _allowed(self) -> float:
+        return float(getattr(self.limit, "epsilon", 0.0))
+
     def _fits(self, more: Sequence[Cost]) -> bool:
-        allowed = float(getattr(self.limit, "epsilon", 0.0))
         try:
-            return self.total(more, enough=allowed).total <= allowed
+            return self.total(more, enough=self._allowed).total <= self._allowed
         except Refused:
             return False
 
     def _by(self, meter: str, costs: Sequence[Cost], *, fixed: bool) -> Found:
         """Return the total by one meter: that of the worst belief and the worst unit."""
-        hull = self._hull_with(costs)
+        hull = _hull_of(costs)
         found = [
             least(Asked(self.scenario, prior, some, hull), self.kind, meter, fixed=fixed)
             for prior in self.priors
@@ -154,19 +156,12 @@ class Spent:
         if len(costs) != 1:
             return None
         (cost,) = costs
-        hull = self._hull_with(costs)
+        hull = _hull_of(costs)
         if any(beyond(Asked(self.scenario, prior, costs, hull)) for prior in self.priors):
             return None
         if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
             return None
         return Found(converted(cost.shape.promise, self.kind), "one release, its own promise")
-
-    def _hull_with(self, costs: Sequence[Cost]) -> tuple[int, int] | None:
-        """Return the hull of these costs, of which all but a few are counted already."""
-        hull = self._hull
-        for cost in costs[len(self._costs) :]:
-            hull = _joined(hull, cost.hull)
-        return hull
 
     def _quickly(self, more: Sequence[Cost], enough: float) -> Composed | None:
         """Return a total that is at most `enough` if one is found without going through all releases."""
@@ -178,10 +173,11 @@ class Spent:
         return Composed(Pure(total), rule)
 
 
-def _joined(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
-    if one is None or other is None:
-        return one or other
-    return min(one[0], other[0]), max(one[1], other[1])
+def _hull_of(costs: Sequence[Cost]) -> tuple[int, int] | None:
+    """Return the first and the last step of all rows that releases have seen."""
+    hulls = {cost.hull for cost in costs}
+    known = [hull for hull in hulls if hull is not None]
+    return (min(first for first, _ in known), max(last for _, last in known)) if known else None
 
 
 def most(fits: Callable[[int], bool], largest: int) -> int | float:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -50,7 +51,7 @@ class Timeline:
         """Where all sequences began, if that is known."""
         return self.costs[0].start
 
-    @property
+    @cached_property
     def hull(self) -> tuple[int, int]:
         """The first and the last step at which a group has a row."""
         hulls = [cost.hull for cost in self.costs] + ([] if self.seen is None else [self.seen])
