@@ -14,9 +14,11 @@ from pufferflow.errors import InternalError
 from pufferflow.guarantees import Approx, ApproxRenyi, Pure, Renyi, RenyiCurve
 from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
 from pufferflow.priors import Prior
+from pufferflow.rounding import UNIT
 
 Floats = npt.NDArray[np.float64]
 Table = tuple[tuple[float, ...], ...]
+_encoder = msgspec.json.Encoder(order="sorted")
 Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 
 
@@ -127,7 +129,7 @@ class Shape(_Stored, frozen=True):
         moves = np.abs(self.table[:, :, None] - self.table[:, None, :])
         with np.errstate(over="ignore"):
             losses = np.asarray(self.noise.noise.pure(moves)).sum(axis=0)
-        return losses * (1 + (len(self.table) + 1) * 2.0**-52)
+        return losses * (1 + (len(self.table) + 1) * UNIT)
 
 
 @final
@@ -154,7 +156,7 @@ class Cost(_Stored, frozen=True):
 
 def canonical(value: msgspec.Struct) -> bytes:
     """Return a struct as JSON text that is the same in every process."""
-    return msgspec.json.encode(value, order="sorted")
+    return _encoder.encode(value)
 
 
 def digest_of(prior: Prior) -> str:

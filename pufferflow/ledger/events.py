@@ -12,13 +12,13 @@ from typing import Final, NamedTuple, TypeVar, final
 import msgspec
 
 from pufferflow.composition import Cost, Region, Shape
+from pufferflow.composition.cost import canonical
 from pufferflow.errors import InternalError
 from pufferflow.guarantees import Approx, ApproxRenyi, Pure, Renyi, RenyiCurve
 
 Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 T = TypeVar("T")
 _HEAD = re.compile(r"(0|[1-9][0-9]{0,17}):([0-9a-f]{64})")
-_encoder = msgspec.json.Encoder(order="sorted")
 
 
 class Head(NamedTuple):
@@ -158,11 +158,6 @@ Brief = Opened | Superseded | Counted | Done
 _decoder = msgspec.json.Decoder(Event)
 _all_decoder = msgspec.json.Decoder(list[Event])
 _brief_decoder = msgspec.json.Decoder(list[Brief])
-
-
-def canonical(value: object) -> bytes:
-    """Return a value as JSON text, the same in every process."""
-    return _encoder.encode(value)
 
 
 def decoded(body: bytes) -> Event | None:

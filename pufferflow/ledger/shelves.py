@@ -6,8 +6,8 @@ from typing import TypeGuard
 import msgspec
 
 from pufferflow.composition import Shape
+from pufferflow.composition.cost import canonical
 from pufferflow.errors import InternalError, LedgerFault
-from pufferflow.ledger.events import canonical
 from pufferflow.ledger.line import Line
 from pufferflow.ledger.tables import ADD_PAYLOAD, ADD_SHAPE, PAYLOAD, SHAPE
 
