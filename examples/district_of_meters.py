@@ -96,7 +96,8 @@ def main() -> None:
     console.print(f"  a year of weeks like this  {account.forecast(plan, every='7d', until='364d').total:.3f}")
     console.print(f"  every week for ever        {weekly.total:.3f}, by {weekly.rule}")
     console.print(f"The ledger is sound, its head is {ledger.verify().head}")
-    page = plan.report(sys.argv[1] if len(sys.argv) > 1 else "pufferflow-report.html")
+    place = sys.argv[1] if len(sys.argv) > 1 else "pufferflow-report.html"
+    page = release.report(place, evidence=plan.evidence(account, every="7d"))
     console.print(f"The page for people: {page}")
 
 

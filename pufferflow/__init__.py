@@ -12,6 +12,7 @@ from pufferflow import namespace as _namespace  # registers `.puffer` on frames
 del _namespace
 
 if TYPE_CHECKING:
+    from pufferflow import audit as audit
     from pufferflow.accuracy import Within as Within
     from pufferflow.bounds import DAGWM as DAGWM
     from pufferflow.bounds import GAWM as GAWM
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pufferflow.errors import Misuse as Misuse
     from pufferflow.errors import PufferflowError as PufferflowError
     from pufferflow.errors import Refused as Refused
+    from pufferflow.errors import SinkFailed as SinkFailed
     from pufferflow.errors import SourceFailed as SourceFailed
     from pufferflow.frame import Batch as Batch
     from pufferflow.frame import protect as protect
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
     from pufferflow.guarantees import Renyi as Renyi
     from pufferflow.guarantees import RenyiCurve as RenyiCurve
     from pufferflow.inference import laws as laws
+    from pufferflow.jobs import Job as Job
+    from pufferflow.jobs import Period as Period
+    from pufferflow.jobs import Ran as Ran
     from pufferflow.law import GaussianLaw as GaussianLaw
     from pufferflow.law import Law as Law
     from pufferflow.ledger import Account as Account
@@ -94,7 +99,10 @@ if TYPE_CHECKING:
     from pufferflow.wrong_priors import robustness as robustness
 
 _ROOMS = {
-    "errors": ("PufferflowError", "Misuse", "Refused", "LimitReached", "SourceFailed", "LedgerFault", "InternalError"),
+    "errors": (
+        *("PufferflowError", "Misuse", "Refused", "LimitReached", "SourceFailed", "LedgerFault", "SinkFailed"),
+        "InternalError",
+    ),
     "guarantees": ("Guarantee", "Pure", "Approx", "Renyi", "RenyiCurve", "ApproxRenyi"),
     "law": ("Law", "GaussianLaw"),
     "transport": ("winf", "wasserstein", "near", "Distance", "Certainty", "Coupling", "AffineCoupling"),
@@ -115,11 +123,14 @@ _ROOMS = {
     "plan": ("Plan",),
     "release": ("Release", "Certificate"),
     "frame": ("protect", "Batch"),
+    "jobs": ("Job", "Period", "Ran"),
     "calibration": ("calibrate", "loss", "Calibration"),
 }
+_WHOLE_ROOMS = ("audit",)
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+_NAMES = (*_ROOM_OF, *_WHOLE_ROOMS)
 
-__all__ = list(_ROOM_OF)  # pyright: ignore[reportUnsupportedDunderAll] - one list of names, kept above
+__all__ = list(_NAMES)  # pyright: ignore[reportUnsupportedDunderAll] - one list of names, kept above
 
 
 def __getattr__(name: str) -> object:
@@ -128,6 +139,8 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version  # takes longer to load than all of this file
 
         return version("pufferflow")
+    if name in _WHOLE_ROOMS:
+        return import_module(f"pufferflow.{name}")
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'pufferflow' has no attribute {name!r}")
     value = getattr(import_module(f"pufferflow.{_ROOM_OF[name]}"), name)

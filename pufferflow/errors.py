@@ -56,5 +56,9 @@ class LedgerFault(PufferflowError):
     """The ledger could not be read, written or verified."""
 
 
+class SinkFailed(PufferflowError):
+    """A release is kept in its ledger, but could not be written where it was to go; the next run sends it again."""
+
+
 class InternalError(PufferflowError):
     """A promise the library makes to itself did not hold: our bug, not the caller's."""

@@ -22,3 +22,5 @@ def test_wheel_holds_both_packages_and_nothing_else(tmp_path):
         assert f"{package}/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert "pufferflow/transport/line.py" in names
+    assert {f"pufferflow/jobs/starter/{name}" for name in ("job.toml", "job.py.txt")} <= set(names)
+    assert "pufferflow/report/page.css" in names

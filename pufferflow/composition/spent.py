@@ -100,6 +100,13 @@ class Spent:
         for envelope in self._envelopes:
             envelope.add(cost)
 
+    def first(self, count: int) -> "Spent":
+        """Return what was spent when there were so many releases, by the beliefs of today."""
+        found = Spent([self.scenario], self.limit, self.meter, self.priors)
+        for cost in self._costs[:count]:
+            found.add(cost)
+        return found
+
     def __len__(self) -> int:
         """Return how many releases there are."""
         return len(self._costs)

@@ -7,6 +7,7 @@ those below stay, all others are refused by name, and so is whatever a later Pol
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, time, timedelta
 from fractions import Fraction
 from typing import Any, Final, Literal, cast, final
 
@@ -20,6 +21,9 @@ Kind = Literal["column", "literal", "operator", "function", "choice", "cast", "n
 LISTS: Final = "Series of lists"
 """A Series of several lists is no table: it has one for each row."""
 _DEEPEST: Final = 150
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone are counted as they are written
+_MIDNIGHT: Final = time(0)
+_TICKS: Final = {"Milliseconds": 10**3, "Microseconds": 10**6, "Nanoseconds": 10**9}
 _MOST_NODES: Final = 5_000
 
 OPERATORS: Final = {
@@ -52,13 +56,14 @@ class Node:
 
     The value of a list or Series is the type of what is in it, that of a datetime its unit and time zone, and that of a
     cast its options and type. Any other literal that is no finite number, Boolean or
-    text has the value None; its `word` says what it is.
+    text has the value None; its `word` says what it is, and `told` what a person calls it, if it is a time.
     """
 
     kind: Kind
     word: str
     inputs: tuple["Node", ...] = ()
     value: Any = None
+    told: str = ""
 
     def walk(self) -> Iterator["Node"]:
         """Yield the node and all below it."""
@@ -191,7 +196,8 @@ def _literal(body: Any) -> Node | None:
     ((tag, held),) = cast(dict[str, Any], body).items()
     if tag in ("Dyn", "Scalar") and isinstance(held, dict):
         ((word, value),) = cast(dict[str, Any], held).items()
-        return Node("literal", word, value=_held(value)[0] if word == "List" else _plain(word, value))
+        plain = _held(value)[0] if word == "List" else _plain(word, value)
+        return Node("literal", word, value=plain, told=_told(word, value))
     if tag == "Series":
         dtype, size = _held(held)
         return Node("literal", LISTS if dtype.is_nested() and size != 1 else tag, value=dtype)
@@ -205,6 +211,22 @@ def _held(written: Any) -> tuple[pl.DataType, int]:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError):
         return pl.List(pl.Object()), 2
     return series.dtype, len(series)
+
+
+def _told(word: str, value: Any) -> str:
+    """Return a date or a moment as a person writes it; moments with a zone in UTC."""
+    try:
+        match word, value:
+            case "Date", int(days):
+                return (_EPOCH + timedelta(days=days)).date().isoformat()
+            case "Datetime", [int(ticks), str(unit), zone]:
+                moment = _EPOCH + timedelta(microseconds=ticks * 10**6 // _TICKS[unit])
+                at = moment.date() if moment.time() == _MIDNIGHT and zone is None else moment
+                return f"{at.isoformat()}{'' if zone is None else 'Z'}"
+            case _:
+                return ""
+    except (OverflowError, KeyError):  # before the year 1, or a unit that is not known yet
+        return ""
 
 
 def _plain(word: str, value: Any) -> Any:

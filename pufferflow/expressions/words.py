@@ -87,7 +87,11 @@ def _function(node: Node) -> str:
 def _literal(node: Node) -> str:
     if isinstance(node.value, bool | str):
         return repr(node.value)
-    return number(node.value) if isinstance(node.value, Fraction) else _OPAQUE.get(node.word, f"<{node.word}>")
+    return (
+        number(node.value)
+        if isinstance(node.value, Fraction)
+        else node.told or _OPAQUE.get(node.word, f"<{node.word}>")
+    )
 
 
 def _inside(node: Node) -> str:

@@ -5,17 +5,19 @@ from collections.abc import Sequence
 from secrets import token_hex
 from typing import NoReturn, Protocol, final
 
-from pufferflow.composition import Cost, Forecast, forecast
+from pufferflow.composition import Cost, Forecast, Spent, forecast
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
+from pufferflow.ledger.budget import Ahead, ahead_of, budget_of, over_time, read_ahead, total_of
 from pufferflow.ledger.entry import Entry, entries_of
 from pufferflow.ledger.ids import not_sent, read_text
 from pufferflow.ledger.log import Log
 from pufferflow.ledger.reserving import Held, Wish, check_fingerprint
-from pufferflow.ledger.stored import release_of
+from pufferflow.ledger.stored import found_release, release_of
 from pufferflow.questions import Questions
 from pufferflow.release import Release
 from pufferflow.release.ready import Ready
+from pufferflow.report.evidence import Budget
 from pufferflow.scenario import Scenario
 
 _ID = 'id="daily-2026-11-20", or id=None for a new release each time'
@@ -103,6 +105,41 @@ class Account:
             )
         )
 
+    def budget(self, plan: Costly | None = None, every: object = None, ahead: int = 24) -> Budget:
+        """Return what is spent over time, and totals of further releases, as plain values for a page.
+
+        Releases go on as the plan, one `every` so often; left out, as the last two of one kind did, if they tell.
+        Where nothing can be told of the future, `note` says why.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+        >>> batch = pf.protect(pl.DataFrame({"hour": range(48), "on": [0, 1] * 24}), scenario)
+        >>> days = [pl.col("hour").is_between(day * 24, day * 24 + 23) for day in (0, 1)]
+        >>> plans = [batch.filter(day).private_sum("on").plan(pf.Pure(0.8)) for day in days]
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     account = ledger.open("hours", scenario, limit=pf.Pure(2.0))
+        ...     releases = [plan.release(account) for plan in plans]
+        ...     found = account.budget(ahead=2)
+        >>> found.every, found.releases, round(found.spent, 3), [round(total, 3) for total in found.ahead]
+        ('24 steps', 2, 0.846, [0.849, 0.849])
+        """
+        times, notes = read_ahead(ahead), list[str]()
+        cost = None
+        try:
+            cost = None if plan is None else self._cost_of(plan)
+        except Misuse as error:
+            notes.append(error.problem)
+
+        entries = self.history()
+
+        def tell(spent: Spent) -> tuple[tuple[float | None, str], dict[int, float], Ahead]:
+            future = Ahead(note="; ".join(notes)) if notes else ahead_of(spent, cost, every, self._limit, times)
+            return total_of(spent), over_time(spent, entries), future
+
+        told, past, future = self._log.read(lambda books, line: books.told(self._name, line, tell))
+        return budget_of(self._name, self._dataset, self._limit, entries, told=told, totals=past, ahead=future)
+
     def history(self) -> Sequence[Entry]:
         """Return what was paid for, in order."""
         return self._log.read(lambda books, line: entries_of(books.account(self._name), line))
@@ -111,6 +148,11 @@ class Account:
         """Return a release that was committed."""
         chosen = read_text(id, "id", _ID)
         return self._log.read(lambda books, line: release_of(books.account(self._name), line, chosen))
+
+    def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
+        """Return a release if it was committed; None if it was not, or not yet."""
+        chosen = read_text(id, "id", _ID)
+        return self._log.read(lambda books, line: found_release(books.account(self._name), line, chosen))
 
     def reserve(self, ready: Ready, release_id: str | None) -> Held:
         """Reserve the cost of a release, durably, before a private row is read; refuse it above the limit.

@@ -12,6 +12,7 @@ from pufferflow.ledger.address import read_address
 from pufferflow.ledger.agreement import read_scenario
 from pufferflow.ledger.copied import copied
 from pufferflow.ledger.exported import export
+from pufferflow.ledger.facts import facts_of
 from pufferflow.ledger.files import check_elsewhere
 from pufferflow.ledger.ids import not_sent, read_flag, read_text
 from pufferflow.ledger.log import Log
@@ -19,6 +20,7 @@ from pufferflow.ledger.opening import Opening, read_limit, supersede
 from pufferflow.ledger.store import Store
 from pufferflow.ledger.verified import Verified, read_kept_head, verified
 from pufferflow.reading import finite_number
+from pufferflow.release.release import written
 from pufferflow.scenario import Scenario
 
 _NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
@@ -110,6 +112,25 @@ class Ledger:
         place = Path(path)
         check_elsewhere(place, self._log.store.file)
         self._log.apart(lambda line: export(line, place))
+        return place
+
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Verify the ledger and write a page of it for people, one HTML file: every account, and what is spent.
+
+        >>> import tempfile, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     _ = ledger.open("levels", scenario, limit=pf.Pure(3.0))
+        ...     page = ledger.report(f"{folder}/ledger.html").read_text(encoding="utf-8")
+        >>> "levels" in page
+        True
+        """
+        from pufferflow.report import ledger_page
+
+        place = Path(path)
+        check_elsewhere(place, self._log.store.file)
+        page = ledger_page(facts_of(self, self._log.store.address))
+        written(lambda: place.write_text(page, encoding="utf-8"), place)
         return place
 
     def copy_to(self, address: str | PathLike[str]) -> Verified:

@@ -45,10 +45,10 @@ class Store:
 
     @property
     def address(self) -> str:
-        """Where the ledger is, without a password."""
+        """Where the ledger is, without a password, and without options, one of which may be a password."""
         if self.url.drivername.startswith("sqlite"):
             return self.url.database or ""
-        return self.url.render_as_string(hide_password=True)
+        return self.url.set(query={}).render_as_string(hide_password=True)
 
     def prepare(self) -> None:
         """Take the steps that are missing, all or none."""

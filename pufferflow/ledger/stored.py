@@ -10,17 +10,26 @@ from pufferflow.release import Release
 
 
 def release_of(kept: Kept, line: Line, release: str) -> Release:
-    """Return the release that is kept under an id."""
-    number = kept.reserved.get(release)
-    body = None if number is None else kept_release(kept, line, number)
-    if number is not None and body is not None:
-        return read_release(body, str(Head(number, event_of(line, number)[1])))
+    """Return the release that is kept under an id, or say that there is none."""
+    found = found_release(kept, line, release)
+    if found is not None:
+        return found
+    reserved = release in kept.reserved
     raise Misuse(
         f"The account {kept.name!r} has no release {release!r}"
-        + (": it is reserved, and not committed yet." if number else "."),
+        + (": it is reserved, and not committed yet." if reserved else "."),
         allowed="the id of a release that was committed",
-        instead=f"plan.release(account, id={release!r})" if number else "account.history(), for the ids",
+        instead=f"plan.release(account, id={release!r})" if reserved else "account.history(), for the ids",
     )
+
+
+def found_release(kept: Kept, line: Line, release: str) -> Release | None:
+    """Return the release that is kept under an id; None if none is."""
+    number = kept.reserved.get(release)
+    body = None if number is None else kept_release(kept, line, number)
+    if number is None or body is None:
+        return None
+    return read_release(body, str(Head(number, event_of(line, number)[1])))
 
 
 def kept_release(kept: Kept, line: Line, number: int) -> bytes | None:

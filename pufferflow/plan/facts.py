@@ -43,6 +43,9 @@ class Facts:
             rows = np.zeros(1 if questions.keys is None else questions.keys.height, dtype=np.int64)
             return Tally(questions.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
         frame = questions.rows().select(named(name) for name in questions.public)
+        if not questions.public:  # a choice of no columns would have no rows
+            frame, asked = questions.everybody()
+            frame = frame if asked is None else frame.filter(named(asked))
         return guarded(lambda: tally(frame, questions.by, questions.keys, [], self._collect))
 
     @property

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast, final
+from typing import Any, Protocol, cast, final
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from pufferflow.composition import Cost
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
 from pufferflow.plan.cost import cost_of
+from pufferflow.plan.evidence import evidence
 from pufferflow.plan.facts import Facts
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned, planned
@@ -24,8 +25,17 @@ from pufferflow.release.certificate import Asked, Certificate, Noised
 from pufferflow.release.drawn import grid_below
 from pufferflow.release.ready import Ready, unit_of
 from pufferflow.release.release import Account, Release, released, written
+from pufferflow.report.evidence import Budget, Evidence
 
 COMPOSITION = "one vector of sums, joint (M23)"
+
+
+class Counting(Protocol):
+    """An account, as far as a page asks."""
+
+    def budget(self, plan: Any = None, every: object = None) -> Budget:
+        """Return what is spent, and what will be."""
+        ...
 
 
 @final
@@ -83,6 +93,11 @@ class Plan:
             name: scales[place] for query, places in pairs for name, place in zip(query.outputs, places, strict=False)
         }
 
+    @property
+    def rows(self) -> int | None:
+        """How many rows are asked about; None where that is private."""
+        return int(self._planned.facts.cells.rows.sum()) if self.questions.sized else None
+
     def summary(self) -> pl.DataFrame:
         """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
 
@@ -105,11 +120,27 @@ class Plan:
         """
         return released(self._ready, account, id, estimates=estimates)
 
-    def report(self, path: str | Path) -> Path:
-        """Write a page for people, one HTML file that needs nothing else."""
+    def evidence(self, account: Counting | None = None, every: object = None) -> Evidence:
+        """Return all that a page of the plan tells, as plain values: the worst pair, other bounds, what could break.
+
+        With an account, also what is spent of its limit, and what will be if there is such a release `every` so often.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(1.0))
+        >>> found = plan.evidence()
+        >>> found.pair.first, found.pair.second, found.cells[0].largest
+        ('0', '1', 2.0)
+        >>> found.what_if[1].wrong, found.what_if[1].left
+        ('if beliefs are off by a factor of up to 1.11 either way', 'epsilon 1.2 is left (M30)')
+        """
+        return evidence(self._planned, None if account is None else account.budget(self, every))
+
+    def report(self, path: str | Path, account: Counting | None = None, every: object = None) -> Path:
+        """Write a page for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
         from pufferflow.report import plan_page
 
-        place, page = Path(path), plan_page(self.explain(), self.summary(), self.compare())
+        place, page = Path(path), plan_page(self.evidence(account, every))
         written(lambda: place.write_text(page, encoding="utf-8"), place)
         return place
 

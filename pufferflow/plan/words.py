@@ -4,18 +4,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pufferflow.calibration import loss
-from pufferflow.errors import PufferflowError
 from pufferflow.expressions import public_words
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve, kind_of
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.plan.planned import Planned
-from pufferflow.priors import AnyCorrelation
+from pufferflow.plan.what_if import what_if
 from pufferflow.questions import Questions
 from pufferflow.release.ready import in_units
 from pufferflow.secrets import Presence
-from pufferflow.wrong_priors import stretched
-
-_RATIO = 0.1
 
 
 def explained(plan: Planned) -> str:
@@ -129,40 +124,8 @@ def notes(plan: Planned) -> list[str]:
 
 def if_wrong(plan: Planned) -> str:
     """Say what is left of the promise if rows hang together in another way, or if beliefs are a little off."""
-    parts: list[str] = []
-    scenario, promise = plan.questions.scenario, plan.calibration.guarantee
-    free = all(isinstance(prior, AnyCorrelation) for prior in scenario.priors)
-    group = None if free else under_group(plan)
-    if group is not None:
-        whose = f"of one {_listed(scenario.within)}" if scenario.within else "of the whole frame"
-        delta = getattr(promise, "delta", 0.0)
-        parts.append(
-            f"whatever the rows {whose} have to do with each other, the same noise still keeps epsilon {group:.4g}"
-            + (f" with delta {delta:g}" if delta else "")
-        )
-    try:
-        left = None if free else stretched(promise, _RATIO)
-    except PufferflowError:
-        left = None
-    if left is not None:
-        parts.append(
-            f"if beliefs are off by a factor of up to {math.exp(_RATIO):.3g} either way, {_told(left)} is left (M30)"
-        )
-    if free:
-        parts.append("nothing was assumed of how rows hang together, so that nothing of it can be wrong")
+    parts = [f"{one.wrong}, {one.left}" for one in what_if(plan)]
     return "; ".join(parts) + "." if parts else "nothing can be said."
-
-
-def under_group(plan: Planned) -> float | None:
-    """Return the ε of the same kind of promise that the noise keeps if nothing is known of how rows hang together."""
-    kind = kind_of(plan.calibration.guarantee)
-    if kind is None:
-        return None
-    try:
-        found = loss(plan.group_laws, plan.calibration.noise, kind)
-    except PufferflowError:
-        return None
-    return found if math.isfinite(found) else None
 
 
 def witness_in_words(plan: Planned) -> str:
@@ -173,13 +136,6 @@ def witness_in_words(plan: Planned) -> str:
         return f"a pair that is not named{prior}"
     first, second = witness.secrets
     return f"{first!r} against {second!r}{prior}"
-
-
-def _told(guarantee: Guarantee) -> str:
-    epsilon, delta = getattr(guarantee, "epsilon", None), getattr(guarantee, "delta", 0.0)
-    if epsilon is None:
-        return repr(guarantee)
-    return f"epsilon {epsilon:.4g}" + (f" with delta {delta:.4g}" if delta else "")
 
 
 def _listed(parts: Sequence[str]) -> str:

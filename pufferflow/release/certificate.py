@@ -95,15 +95,24 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __str__(self) -> str:
         """Return the certificate as text for people."""
-        rows = [("promise", repr(self.promise)), *self._body()]
+        rows = self.rows()
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 
-    def _body(self) -> list[tuple[str, str]]:
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the certificate as names and texts for people; a text of several lines has a name in the first only.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
+        >>> release.certificate.rows()[0]
+        ('promise', 'Pure(epsilon=1.0)')
+        """
         hidden = [("scenario", self.scenario), *(("", line) for line in self.hidden.split("\n"))]
         asked = [("asked", f"{', '.join(query.outputs)}: {query.query}") for query in self.queries]
         noise = [("noise", f"{one.noise} of scale {one.scale:.6g} on {one.sum}, grid {one.grid}") for one in self.sums]
         return [
+            ("promise", repr(self.promise)),
             *hidden,
             *asked,
             *(("where", line) for line in self.where),

@@ -15,14 +15,14 @@ import polars as pl
 
 from pufferflow.errors import InternalError, Misuse, SourceFailed
 from pufferflow.guarded import guarded
+from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
+from pufferflow.report.evidence import Evidence
 from pufferflow.secrets import Presence
-
-_FILES = ("release.parquet", "intervals.parquet", "certificate.json")
 
 
 @final
@@ -54,31 +54,56 @@ class Release:
     certificate: Certificate
 
     def write_parquet(self, folder: str | Path) -> Path:
-        """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate."""
+        """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate.
+
+        The folder appears whole; in one that is there, each file is replaced whole.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
+        >>> folder = release.write_parquet(Path(tempfile.mkdtemp()) / "monday")
+        >>> sorted(path.name for path in folder.iterdir())
+        ['certificate.json', 'intervals.parquet', 'release.parquet']
+        """
+        return self._write(folder, "parquet")
+
+    def write_csv(self, folder: str | Path) -> Path:
+        """Write the release into a folder: two CSV files, `schema.json` with the dtypes, and the certificate.
+
+        Numbers are read back exactly. Null is an empty field, an empty text is `""`; NaN, inf and -inf stand as these
+        words. Keys that are lists, structs or bytes are refused before anything is written.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
+        >>> pf.Release.read(release.write_csv(Path(tempfile.mkdtemp()) / "monday")).frame.equals(release.frame)
+        True
+        """
+        return self._write(folder, "csv")
+
+    def write_ndjson(self, folder: str | Path) -> Path:
+        r"""Write the release into a folder as `write_csv` does, with a JSON object on a line for each row.
+
+        NaN, inf and -inf stand as texts, since JSON has no numbers for them.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
+        >>> folder = release.write_ndjson(Path(tempfile.mkdtemp()) / "monday")
+        >>> (folder / "release.ndjson").read_text()
+        '{"level_sum":...}\n'
+        """
+        return self._write(folder, "ndjson")
+
+    def _write(self, folder: str | Path, form: str) -> Path:
         place = Path(folder)
-
-        def write() -> None:
-            place.mkdir(parents=True, exist_ok=True)
-            self.frame.write_parquet(place / _FILES[0])
-            self.intervals.write_parquet(place / _FILES[1])
-            (place / _FILES[2]).write_text(self.certificate.to_json(), encoding="utf-8")
-
-        written(write, place)
+        written(lambda: files.write(self, place, form), place)
         return place
 
     @classmethod
     def read(cls, folder: str | Path) -> "Release":
-        """Return the release that `write_parquet` wrote."""
-        place = Path(folder)
-        missing = [name for name in _FILES if not (place / name).is_file()]
-        if missing:
-            raise SourceFailed(
-                f"The folder has no {missing[0]}.",
-                allowed="a folder that write_parquet wrote",
-                instead="release.write_parquet(folder)",
-            )
-        frames = guarded(lambda: [pl.read_parquet(place / name) for name in _FILES[:2]])
-        return cls(frames[0], frames[1], Certificate.from_json((place / _FILES[2]).read_bytes()))
+        """Return the release that `write_parquet`, `write_csv` or `write_ndjson` wrote."""
+        return cls(*files.read(Path(folder)))
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
@@ -98,11 +123,19 @@ class Release:
         frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
         return cls(frames[0], frames[1], Certificate.from_json(found.certificate))
 
-    def report(self, path: str | Path) -> Path:
-        """Write a page for people, one HTML file that needs nothing else."""
+    def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
+        """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
+        >>> page = plan.release().report(Path(tempfile.mkdtemp()) / "release.html", plan.evidence())
+        >>> "level_sum" in page.read_text(encoding="utf-8")
+        True
+        """
         from pufferflow.report import release_page
 
-        place, page = Path(path), release_page(self.frame, self.intervals, str(self.certificate))
+        place, page = Path(path), release_page(self.frame, self.intervals, self.certificate.rows(), evidence)
         written(lambda: place.write_text(page, encoding="utf-8"), place)
         return place
 

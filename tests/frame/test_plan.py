@@ -173,16 +173,16 @@ class Page(html.parser.HTMLParser):
 
 
 def test_pages_need_nothing_else(tmp_path):
-    """A page has its tables, no link and no script, and names are escaped; a place that is not there is refused."""
+    """A page has its tables, no script, and no link out of it; names are escaped; other places are refused."""
     plan = batch().group_by("day").private_sum("on", name="<b>load</b>").plan(pf.Pure(1.0))
     release = plan.release()
     for path in (plan.report(tmp_path / "plan.html"), release.report(tmp_path / "release.html")):
         text = path.read_text(encoding="utf-8")
         page = Page()
         page.feed(text)
-        assert page.links == []
+        assert all(link.startswith(("#", "data:")) for link in page.links)
         assert "script" not in page.tags
-        assert page.tags.count("table") == 2
+        assert page.tags.count("table") >= 1
         assert "<b>load" not in text
     for block in (plan._repr_html_(), release._repr_html_()):
         assert "<table>" in block

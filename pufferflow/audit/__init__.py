@@ -1,0 +1,14 @@
+"""Attacks on the product's own claims: lower bounds on epsilon that hold with a stated confidence.
+
+Noise is calibrated from upper bounds that theorems prove. This room knows none of these theorems: it draws noisy
+answers with the sampler that releases use, looks for an event that tells the two secrets apart, and counts. A lower
+bound above the promise shows that something is wrong, whatever it is; one below it proves nothing.
+
+>>> import pufferflow as pf
+>>> found = pf.audit.attack(pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(1))], promise=pf.Pure(1.0), trials=20_000)
+>>> found.broken, found.lower > 0.8
+(False, True)
+"""
+
+from pufferflow.audit.attack import Attack as Attack
+from pufferflow.audit.attack import attack as attack

@@ -1,0 +1,23 @@
+"""The command line, `pufferflow`; what it loads at the start is little, so that `--help` answers at once."""
+
+import sys
+
+_AGAIN = "the same command again: nothing is charged twice"
+_STOPPED = f"Stopped.\n  try: {_AGAIN}\n"
+_STOPPED_JSON = (
+    f'{{"error": {{"kind": "Stopped", "problem": "Stopped.", "allowed": "", "instead": "{_AGAIN}"}}, "exit": 130}}\n'
+)
+
+
+def main() -> None:
+    """Run the command that the arguments name, and exit with its code."""
+    try:
+        from pufferflow.cli.app import app
+
+        app()
+    except KeyboardInterrupt:  # so early that nothing was begun, or so late that nothing is left to be told
+        json = "--json" in sys.argv
+        (sys.stdout if json else sys.stderr).write(_STOPPED_JSON if json else _STOPPED)
+        sys.exit(130)
+    finally:
+        exec("")  # noqa: S102 - CPython would die of a signal that it caught inside of exec(), unless it runs another

@@ -1,0 +1,63 @@
+"""All commands, in the order in which help lists them, each with an example that runs beside the starter's job.toml."""
+
+import sys
+from typing import Annotated, Final
+
+import typer
+
+from pufferflow.cli.audit import audit
+from pufferflow.cli.codes import table
+from pufferflow.cli.command import command
+from pufferflow.cli.job import check, init, schema
+from pufferflow.cli.ledger import export, show, verify
+from pufferflow.cli.plan import plan
+from pufferflow.cli.report import report
+from pufferflow.cli.root import Root
+from pufferflow.cli.run import run
+from pufferflow.cli.schedule import schedule
+from pufferflow.cli.streams import write
+
+app: Final = typer.Typer(
+    name="pufferflow",
+    cls=Root,
+    help="Publish statistics of correlated data with a promise, on a schedule, and count what all of them tell.",
+    epilog=f"Exit codes:\n{table()}\n\nA first job: pufferflow job init, then pufferflow plan job.toml",
+    pretty_exceptions_enable=False,  # typer's show local variables, which are data
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+ledgers: Final = typer.Typer(help="Look at what was spent, check that nothing was changed, and take it elsewhere.")
+jobs: Final = typer.Typer(help="Begin a job, check its file, and describe it to an editor.")
+
+
+def _show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the value alone
+    if asked:
+        from importlib.metadata import version
+
+        write(sys.stdout, f"pufferflow {version('pufferflow')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+    del version
+
+
+command(app, "plan", example="pufferflow plan job.toml -o plan.html")(plan)
+command(app, "run", example="pufferflow run job.toml")(run)
+command(app, "schedule", example="pufferflow schedule job.toml")(schedule)
+app.add_typer(ledgers, name="ledger")
+command(ledgers, "show", example="pufferflow ledger show ledger.db")(show)
+command(ledgers, "verify", example="pufferflow ledger verify ledger.db")(verify)
+command(ledgers, "export", example="pufferflow ledger export ledger.db -o entries.ndjson")(export)
+command(app, "report", example="pufferflow report ledger.db -o ledger.html")(report)
+command(app, "audit", example="pufferflow audit job.toml --trials 2000")(audit)
+app.add_typer(jobs, name="job")
+command(jobs, "init", example="pufferflow job init another")(init)
+command(jobs, "schema", example="pufferflow job schema -o job.schema.json")(schema)
+command(jobs, "check", example="pufferflow job check job.toml")(check)

@@ -1,0 +1,123 @@
+"""`pufferflow job init`, `schema` and `check`: begin a job, describe its file to an editor, and look it over."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pufferflow.cli.command import Answer
+from pufferflow.cli.options import JobPath
+from pufferflow.cli.screen import Screen
+from pufferflow.errors import Misuse
+
+if TYPE_CHECKING:
+    from pufferflow.jobs import Job
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the job begins; made if need be.")]
+SchemaPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE.json", help="Where it is written; stdout, if left out.", show_default=False
+    ),
+]
+
+
+def init(screen: Screen, folder: Folder = Path()) -> Answer:
+    """Write a job to begin with, which runs as it is.
+
+    Its file, its functions and the schema of the file, for editors. The rows are made up. Replaces nothing.
+    """
+    from pufferflow.cli.told import near
+    from pufferflow.jobs import starter
+
+    files = starter.write(folder)
+    job = folder / "job.toml"
+    for file in files:
+        screen.say(f"wrote {near(file)}")
+    screen.say(f"\nNext:\n  pufferflow plan {job}\n  pufferflow run {job}")
+    return Answer({"folder": folder, "files": files, "next": [f"pufferflow plan {job}", f"pufferflow run {job}"]})
+
+
+def schema(screen: Screen, output: SchemaPath = None) -> Answer:
+    """Print the JSON schema of a job file, for editors."""
+    from pufferflow.jobs import schema as of_a_job
+
+    found = of_a_job()
+    if output is None:
+        screen.raw(json.dumps(found, indent=2))
+    else:
+        _write(output, json.dumps(found, indent=2) + "\n")
+        screen.note(f"The schema is {output}.")
+    return Answer({"path": output, "schema": found})
+
+
+def check(screen: Screen, job: JobPath) -> Answer:
+    """Read a job file, import its functions, and say what is due next.
+
+    Touches no data and no ledger.
+    """
+    from pufferflow.jobs import Job
+
+    batch = Job.read(job)
+    _ = batch.functions
+    document = _described(batch)
+    screen.facts([(name, value) for name, value in (document | _in_words(batch)).items() if value is not None])
+    return Answer({"path": batch.path, **document})
+
+
+def _described(job: "Job") -> dict[str, Any]:
+    from pufferflow.jobs import next_time
+
+    plan, period = job.file.schedule, job.period()
+    return {
+        "job": job.name,
+        "build": job.file.build,
+        "promise": None if job.file.guarantee is None else job.file.guarantee.guarantee,
+        "accuracy": job.file.accuracy,
+        "account": job.file.ledger.account,
+        "limit": job.file.ledger.limit.guarantee,
+        "period": str(period),
+        "folder": job.folder_of(period),
+        "cron": plan.cron,
+        "timezone": plan.timezone,
+        "next": None if plan.cron is None else next_time(plan.cron, plan.timezone),
+    }
+
+
+def _in_words(job: "Job") -> dict[str, Any]:
+    """Return what people are told otherwise than programs."""
+    from pufferflow.cli.promises import in_words
+    from pufferflow.cli.told import near
+
+    file, period = job.file, job.period()
+    promise = None if file.guarantee is None else in_words(file.guarantee.guarantee)
+    accuracy = file.accuracy
+    return {
+        "promise": promise,
+        "accuracy": None
+        if accuracy is None
+        else f"errors within {accuracy.error:g}, confidence {accuracy.confidence:g}",
+        "limit": in_words(file.ledger.limit.guarantee),
+        "folder": near(job.folder_of(period)),
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    if path.suffix.lower() != ".json":
+        raise Misuse(
+            f"A schema would be written to {path.name[:200]!r}.",
+            allowed="a name that ends in .json",
+            instead="-o job.schema.json",
+        )
+    problem = ""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        problem = type(error).__name__
+    if problem:
+        raise Misuse(
+            f"Nothing can be written to {str(path)[-200:]!r}: {problem}.",
+            allowed="a place that exists and may be written to",
+            instead="another file",
+        )

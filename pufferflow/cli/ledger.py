@@ -1,0 +1,142 @@
+"""`pufferflow ledger show`, `verify` and `export`: what was spent, whether all is as it was, and a copy for others."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pufferflow.cli.address import existing, without_password
+from pufferflow.cli.command import Answer
+from pufferflow.cli.options import Force, LedgerAddress, check_free
+from pufferflow.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from pufferflow.ledger import Account
+
+AccountName = Annotated[
+    str | None, typer.Option("--account", metavar="NAME", help="Show the history of this account.", show_default=False)
+]
+Head = Annotated[
+    str | None,
+    typer.Option("--head", metavar="HEAD", help="A head that you kept: number:hash.", show_default=False),
+]
+Lines = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="Where the entries are written.", show_default=False)
+]
+
+
+def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> Answer:
+    """Show what each account has spent, or the history of one.
+
+    A limit counts what is reserved as well: somebody may have learned something from a release that failed.
+    """
+    with existing(ledger) as found:
+        names = found.accounts() if account is None else (account,)
+        accounts = [_account(found.account(name), history=account is not None) for name in names]
+        document = {"ledger": without_password(found), "head": found.head(), "accounts": accounts}
+    if account is None:
+        _show_accounts(screen, accounts)
+    else:
+        _show_history(screen, accounts[0])
+    return Answer(document)
+
+
+def verify(screen: Screen, ledger: LedgerAddress, head: Head = None) -> Answer:
+    """Check that no entry was changed, removed or added.
+
+    Prints the new head. Keep it elsewhere and give it next time: that a file was replaced by an older copy of itself
+    cannot be seen from inside.
+    """
+    with existing(ledger) as found:
+        sound, place = found.verify(head), without_password(found)
+    screen.facts([("ledger", place), ("entries", f"{sound.entries}, all sound"), ("head", sound.head)])
+    kept = head is not None
+    if not kept:
+        screen.note("Keep the head elsewhere, and give it next time: --head HEAD finds an older copy.")
+    return Answer({"ledger": place, "entries": sound.entries, "head": sound.head, "sound": True, "compared": kept})
+
+
+def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = False) -> Answer:  # noqa: FBT002
+    """Write all entries as lines of JSON, each with its hash.
+
+    Stored releases are left out.
+    """
+    check_free(output, force=force)
+    with existing(ledger) as found:
+        place, entries = found.export(output), int(found.head().partition(":")[0])
+        name = without_password(found)
+    size = place.stat().st_size
+    screen.say(f"{place}: {entries} entries, {size} bytes.")
+    return Answer({"ledger": name, "path": place, "entries": entries, "bytes": size})
+
+
+def _account(account: "Account", *, history: bool) -> dict[str, Any]:
+    from pufferflow.cli.promises import epsilon_of
+
+    entries, spent = account.history(), account.spent()
+    committed = sum(entry.state == "committed" for entry in entries)
+    found: dict[str, Any] = {
+        "name": account.name,
+        "dataset": account.dataset,
+        "limit": account.limit,
+        "spent": spent,
+        "committed": committed,
+        "reserved": len(entries) - committed,
+        "last": entries[-1].at if entries else None,
+    }
+    if history:
+        totals = {charge.number: charge.total for charge in account.budget(ahead=0).charges}
+        most = epsilon_of(spent) or math.inf
+        found["history"] = [
+            {
+                "number": entry.number,
+                "release": entry.release_id,
+                "state": entry.state,
+                "at": entry.at,
+                "committed_at": entry.committed_at,
+                "promise": entry.promise,
+                "asked": entry.asked,
+                "certainty": entry.certainty,
+                "total": totals.get(entry.number, min(entry.total, most)),
+                "rule": entry.rule,
+            }
+            for entry in entries
+        ]
+    return found
+
+
+def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
+    from pufferflow.cli.promises import epsilon_of, of_limit
+
+    if not accounts:
+        screen.say("The ledger has no account.")
+        return
+    rows = [
+        [
+            *(one["name"], one["dataset"], of_limit(epsilon_of(one["spent"]), one["limit"])),
+            *(one["committed"], one["reserved"], _minute(one["last"])),
+        ]
+        for one in accounts
+    ]
+    screen.table(("account", "data set", "spent", "releases", "reserved", "last (UTC)"), rows)
+
+
+def _show_history(screen: Screen, account: dict[str, Any]) -> None:
+    from pufferflow.cli.promises import epsilon_of, in_words, of_limit
+
+    screen.say(f"{account['name']}: spent {of_limit(epsilon_of(account['spent']), account['limit'])}")
+    columns = ("no", "release", "state", "at (UTC)", "promise", "total")
+    rows = [
+        [
+            *(entry["number"], entry["release"], entry["state"], _minute(entry["at"])),
+            *(in_words(entry["promise"]), entry["total"]),
+        ]
+        for entry in account["history"]
+    ]
+    if rows:
+        screen.table(columns, rows)
+
+
+def _minute(at: str | None) -> str | None:
+    return None if at is None else at[:16].replace("T", " ")

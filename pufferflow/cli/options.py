@@ -1,0 +1,57 @@
+"""Arguments and options that several commands have, and what may stand where a file is to be written."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pufferflow.errors import Misuse
+
+JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job file, such as job.toml.", show_default=False)]
+PeriodName = Annotated[
+    str | None,
+    typer.Option(
+        "--period",
+        metavar="PERIOD",
+        help="Which period: 2026-11-20T05, 2026-11-20, 2026-W47 or 2026-11. The last that is over, if left out.",
+        show_default=False,
+    ),
+]
+SinceName = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="PERIOD",
+        help="Make good all periods from this one to the last that is over, oldest first.",
+        show_default=False,
+    ),
+]
+LedgerAddress = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER",
+        help="The ledger: a file, or an address such as postgresql+psycopg://host/database.",
+        show_default=False,
+    ),
+]
+PAGE = typer.Option("--output", "-o", metavar="PAGE.html", help="Where the page is written.", show_default=False)
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+
+
+def read_page(path: Path) -> Path:
+    """Return where a page goes; a name that ends in .html is never that of a ledger, a job or numbers."""
+    if path.suffix.lower() not in {".html", ".htm"}:
+        raise Misuse(
+            f"A page would be written to {path.name[:200]!r}.",
+            allowed="a name that ends in .html",
+            instead="-o page.html",
+        )
+    return path
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Refuse to write where something is, unless that is what is wanted."""
+    if not force and (path.exists() or path.is_symlink()):
+        raise Misuse(
+            f"There is a file {path.name[:200]!r} already.", allowed="a new file", instead="--force, to replace it"
+        )

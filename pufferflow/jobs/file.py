@@ -1,0 +1,197 @@
+"""What a `job.toml` may say, typed; reading it is `reading.py`'s work."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from cronsim import CronSim, CronSimError
+from msgspec import Meta
+
+from pufferflow.accuracy import Within
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
+from pufferflow.jobs.period import Every, check_zone
+from pufferflow.noise import Family, Gaussian, Laplace
+
+Positive = Annotated[float, Meta(gt=0)]
+Probability = Annotated[float, Meta(gt=0, lt=1)]
+Name = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", max_length=80, description="letters, digits, '.', '_' and '-'"),
+]
+Call = Annotated[
+    str, Meta(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="file.py:function or module:function")
+]
+Wait = Annotated[str, Meta(pattern=r"^[0-9]{1,6}(s|m|h)$(?!\n)", description="how long, such as 30s, 5m or 1h")]
+Noises = Literal["auto", "laplace", "gaussian"]
+Types = Literal["integer", "float", "text", "boolean", "date", "datetime"]
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_NOISES: dict[str, Family] = {"laplace": Laplace, "gaussian": Gaussian}
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the file."""
+
+
+class Source(Part, frozen=True):
+    """Where the private rows are: files, or a function that gives a lazy frame for a period."""
+
+    path: Annotated[str, Meta(description="files; * matches several, {period} is the period's name")] | None = None
+    function: Call | None = None
+    columns: Annotated[dict[str, Types], Meta(description="types of the columns of CSV and NDJSON files")] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse none and both."""
+        if (self.path is None) == (self.function is None):
+            raise Misuse(
+                "The source has a path and a function, or neither.",
+                allowed="one of them",
+                instead='path = "data/*.parquet"',
+            )
+
+
+class Promise(Part, frozen=True):
+    """How well: epsilon alone is pf.Pure, with delta pf.Approx, with alpha pf.Renyi, with both pf.ApproxRenyi."""
+
+    epsilon: Positive
+    delta: Probability | None = None
+    alpha: Annotated[float, Meta(gt=1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no promise."""
+        _ = self.guarantee
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise as the library has it."""
+        if self.alpha is None:
+            return Pure(self.epsilon) if self.delta is None else Approx(self.epsilon, self.delta)
+        return (
+            Renyi(self.alpha, self.epsilon) if self.delta is None else ApproxRenyi(self.alpha, self.epsilon, self.delta)
+        )
+
+
+class Accuracy(Part, frozen=True):
+    """How accurate: the strongest promise is sought whose errors stay within `error`, with this confidence."""
+
+    error: Positive
+    confidence: Probability = 0.95
+    delta: Probability | None = None
+    alpha: Annotated[float, Meta(gt=1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no accuracy."""
+        _ = self.within
+
+    @property
+    def within(self) -> Within:
+        """The accuracy as the library has it."""
+        return Within(self.error, self.confidence)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of promise that is sought."""
+        if self.alpha is None:
+            return Pure if self.delta is None else Approx.of(delta=self.delta)
+        if self.delta is None:
+            return Renyi.of(alpha=self.alpha)
+        return ApproxRenyi.of(alpha=self.alpha, delta=self.delta)
+
+
+class Charged(Part, frozen=True):
+    """Which account of which ledger pays."""
+
+    account: Annotated[str, Meta(min_length=1)]
+    limit: Promise
+    address: Annotated[
+        str, Meta(min_length=1, description="a file, or postgresql+psycopg://…; ${NAME} is looked up")
+    ] = "ledger.db"
+    dataset: Annotated[str, Meta(min_length=1)] | None = None
+
+
+class Sink(Part, frozen=True):
+    """Where releases go: a folder with one folder for each period."""
+
+    path: Annotated[str, Meta(min_length=1)] = "published"
+    format: Literal["parquet", "csv", "ndjson"] = "parquet"
+    report: Annotated[bool, Meta(description="whether a page for people is written beside the numbers")] = True
+
+
+class Schedule(Part, frozen=True):
+    """What a period is, and when `pufferflow schedule` runs."""
+
+    period: Every = "day"
+    timezone: str = "UTC"
+    cron: Annotated[str, Meta(description="minute hour day month weekday")] | None = None
+    catch_up: Annotated[int, Meta(ge=1, le=10_000)] = 31
+
+    def __post_init__(self) -> None:
+        """Refuse unknown zones, and lines that cron would not understand."""
+        check_zone(self.timezone)
+        if self.cron is not None:
+            check_cron(self.cron)
+
+
+class Retries(Part, frozen=True):
+    """How often is tried again what may go well later: a source, a ledger or a sink that fails."""
+
+    attempts: Annotated[int, Meta(ge=1, le=100)] = 3
+    wait: Wait = "30s"
+
+    @property
+    def seconds(self) -> int:
+        """How long to wait between attempts."""
+        return int(self.wait[:-1]) * _SECONDS[self.wait[-1]]
+
+
+class JobFile(Part, frozen=True):
+    """A scheduled batch: what is asked of which rows, how well it is hidden, who pays, and where it goes."""
+
+    name: Name
+    build: Call
+    source: Source
+    ledger: Charged
+    guarantee: Promise | None = None
+    accuracy: Accuracy | None = None
+    noise: Noises = "auto"
+    shares: Annotated[dict[str, Positive], Meta(description="how the promise is divided among outputs")] | None = None
+    estimates: Annotated[bool, Meta(description="whether noise that rests on an estimate is good enough")] = False
+    sink: Sink = Sink()
+    schedule: Schedule = Schedule()
+    retries: Retries = Retries()
+
+    def __post_init__(self) -> None:
+        """Refuse a file without a promise, or with two."""
+        if (self.guarantee is None) == (self.accuracy is None):
+            raise Misuse(
+                "The file has a guarantee and an accuracy, or neither.",
+                allowed="one of them",
+                instead="[guarantee] with epsilon = 0.5",
+            )
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """What `batch.plan` is asked for."""
+        noise = _NOISES.get(self.noise, self.noise)
+        asked: dict[str, Any] = {"noise": noise, "shares": self.shares}
+        if self.accuracy is None:
+            return {"guarantee": self.guarantee and self.guarantee.guarantee, **asked}
+        return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **asked}
+
+
+def check_cron(line: str) -> None:
+    """Refuse a line that is no cron line of five fields."""
+    problem = ""
+    try:
+        if len(line.split()) != 5:
+            problem = "it has not five fields"
+        else:
+            CronSim(line, datetime.now(UTC))
+    except CronSimError as error:
+        problem = str(error)
+    if problem:
+        raise Misuse(
+            f"The cron line is {line[:60]!r}: {problem}.",
+            allowed="minute hour day month weekday",
+            instead='cron = "0 3 * * *", for three in the morning',
+        )

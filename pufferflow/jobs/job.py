@@ -1,0 +1,258 @@
+"""A scheduled batch: the same questions for one period after the other, each released once.
+
+The ledger is the only state. A period's release has an id of its own; whoever runs it first commits it, and everybody
+else, later or at the same time, gets that release and draws nothing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from pathlib import Path
+from time import sleep
+from typing import Any, final
+
+import polars as pl
+
+from pufferflow.errors import LedgerFault, Misuse, SinkFailed, SourceFailed
+from pufferflow.frame import Batch
+from pufferflow.jobs import due
+from pufferflow.jobs.file import JobFile
+from pufferflow.jobs.functions import called, functions_of
+from pufferflow.jobs.paper import keep_page
+from pufferflow.jobs.period import DURATIONS, Period, last_complete
+from pufferflow.jobs.ran import Ran
+from pufferflow.jobs.reading import read_file, with_variables
+from pufferflow.jobs.sources import frame_of
+from pufferflow.ledger import Account, Ledger
+from pufferflow.plan import Plan
+from pufferflow.release import Release
+from pufferflow.release.folder import check, send
+from pufferflow.report.evidence import Evidence
+
+AGAIN = SourceFailed, LedgerFault, SinkFailed
+"""What may go well if it is tried again."""
+When = str | date | Period
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A batch of questions that is released for every period; `Job.read` reads its file.
+
+    >>> import tempfile
+    >>> from pufferflow.jobs import starter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = starter.write(folder)
+    ...     job = Job.read(f"{folder}/job.toml")
+    ...     first, again = job.run("2026-11-20"), job.run("2026-11-20")
+    ...     print(first.state, again.state, again.release.frame.equals(first.release.frame))
+    released kept True
+    """
+
+    path: Path
+    file: JobFile
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Job":
+        """Return the job of a file; nothing is run yet."""
+        if not isinstance(path, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise Misuse(f"The path is of type {type(path).__name__}.", allowed="a path", instead='"job.toml"')
+        place = Path(path).absolute()
+        return cls(place, read_file(place))
+
+    @property
+    def name(self) -> str:
+        """The name of the job, with which its releases' ids begin."""
+        return self.file.name
+
+    @property
+    def folder(self) -> Path:
+        """Where the file is: paths in it are relative to this."""
+        return self.path.parent
+
+    @property
+    def every(self) -> str | None:
+        """How far one release is from the next, as forecasts ask for it; months differ in length."""
+        return DURATIONS.get(self.file.schedule.period)
+
+    # Periods
+
+    def period(self, when: When | None = None, now: datetime | None = None) -> Period:
+        """Return the period of a name, the one that holds a date or a moment, or the last that is over."""
+        schedule = self.file.schedule
+        if when is None:
+            return last_complete(schedule.period, schedule.timezone, now)
+        if isinstance(when, Period):
+            found = when
+        elif isinstance(when, date):
+            found = Period.holding(when, schedule.period, schedule.timezone)
+        else:
+            found = Period.read(when, schedule.period, schedule.timezone)
+        if (found.every, found.zone) != (schedule.period, schedule.timezone):
+            raise Misuse(
+                f"The period is a {found.every} in {found.zone!r}.",
+                allowed=f"a {schedule.period} in {schedule.timezone!r}, as the job has them",
+                instead="job.period(…)",
+            )
+        if not found.over(now):
+            raise Misuse(
+                f"The period {found} is not over: it ends at {found.ends.isoformat()}.",
+                allowed="periods that are over",
+                instead=f'"{last_complete(schedule.period, schedule.timezone, now)}"',
+            )
+        return found
+
+    def missed(self, since: When | None = None, now: datetime | None = None) -> list[Period]:
+        """Return the periods that are over and were not released, oldest first.
+
+        Without `since`: those after the last that was, at most `catch_up` of them, and any whose cost is paid and whose
+        release is not kept yet. If nothing was released so far, that is the last period.
+        """
+        schedule, last = self.file.schedule, self.period(None, now)
+        states = due.states_of(self.account(), f"{self.name}-", schedule.period)
+        if since is None:
+            return due.after_the_last(states, last, schedule.catch_up)
+        return due.since(states, self.period(since, now), last)
+
+    def id_of(self, period: When, revision: int = 1) -> str:
+        """Return the id under which a period's release is kept; a revision is a release of its own, and paid for."""
+        return f"{self.name}-{self._label(period, revision)}"
+
+    def folder_of(self, period: When, revision: int = 1) -> Path:
+        """Return where a period's release is written."""
+        return self.folder / with_variables(self.file.sink.path) / self._label(period, revision)
+
+    def _label(self, period: When, revision: int) -> str:
+        if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Misuse("The revision is no number above 0.", allowed="1, or 2 for a correction", instead="revision=2")
+        return f"{self.period(period)}" + (f".{revision}" if revision > 1 else "")
+
+    # What would be released
+
+    def batch(self, period: When | None = None) -> Batch:
+        """Return the questions about a period; no row is read."""
+        chosen = self.period(period)
+        build, rows = self.functions
+        frame = frame_of(self.file.source, rows, self.folder, chosen)
+        found = called(build, (frame, chosen), Misuse)
+        if not isinstance(found, Batch):
+            raise Misuse(
+                f"The job's {self.file.build} returns {type(found).__name__}.",
+                allowed="a batch: a protected frame, and what is asked of it",
+                instead='return pf.protect(frame, scenario).private_sum("level")',
+            )
+        return found
+
+    def plan(self, period: When | None = None) -> Plan:
+        """Return what would be released for a period, and how noisy; reads public columns only."""
+        chosen = self.period(period)
+        plan = self.batch(chosen).plan(**self.file.wanted)
+        questions = plan.questions
+        check(pl.Schema({name: questions.schema[name] for name in questions.by}), self.file.sink.format)
+        if plan.rows == 0:
+            raise SourceFailed(
+                f"The source has no rows for the period {chosen}. Nothing was released or charged.",
+                allowed="periods of which there are rows",
+                instead="another period, or running the job again when the rows have come",
+            )
+        return plan
+
+    def evidence(self, plan: Plan) -> Evidence:
+        """Return what a page shows of a plan, with what the account has spent and will spend."""
+        return plan.evidence(self.account(), self.every)
+
+    # Who pays
+
+    def ledger(self) -> Ledger:
+        """Return the ledger, made if need be."""
+        return Ledger(self._address)
+
+    def account(self) -> Account | None:
+        """Return the account; None before the first run has opened it."""
+        if self._no_file:
+            return None
+        ledger = self.ledger()
+        return ledger.account(self.file.ledger.account) if self._opened(ledger) else None
+
+    def _opened(self, ledger: Ledger) -> bool:
+        return self.file.ledger.account in ledger.accounts()
+
+    @cached_property
+    def _address(self) -> str:
+        address = with_variables(self.file.ledger.address)
+        return address if "://" in address else str(self.folder / address)
+
+    @property
+    def _no_file(self) -> bool:
+        return "://" not in self._address and not Path(self._address).exists()
+
+    # Releasing
+
+    def run(
+        self,
+        period: When | None = None,
+        *,
+        revision: int = 1,
+        wait: Callable[[float], object] = sleep,
+    ) -> Ran:
+        """Release a period, once: a second time, or at once with others, the same release comes back.
+
+        What may go well later is tried again, as the file says; `wait` is called with seconds in between. Late or
+        corrected rows are a new `revision`, which is released and paid for by itself.
+        """
+        chosen, retries, notes = self.period(period), self.file.retries, list[str]()
+        while True:
+            try:
+                return self._run(chosen, revision, notes)
+            except AGAIN as error:
+                notes.append(f"attempt {len(notes) + 1}: {error.problem}")
+                if len(notes) >= retries.attempts:
+                    raise
+            wait(retries.seconds)
+
+    def catch_up(self, since: When | None = None, *, wait: Callable[[float], object] = sleep) -> Iterator[Ran]:
+        """Release all periods that were missed, oldest first.
+
+        A period whose rows cannot be read does not hold up the others: it is told at the end, as an error.
+        """
+        failed: SourceFailed | None = None
+        for period in self.missed(since):
+            try:
+                yield self.run(period, wait=wait)
+            except SourceFailed as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def _run(self, period: Period, revision: int, notes: Sequence[str]) -> Ran:
+        chosen, folder = self.id_of(period, revision), self.folder_of(period, revision)
+        plan: Plan | None = None
+        with closing(self.ledger()) as ledger:
+            release = ledger.account(self.file.ledger.account).find(chosen) if self._opened(ledger) else None
+            drawn = release is None
+            if release is None:
+                plan = self.plan(period)
+                release = self._released(plan, ledger, chosen)
+        sent = send(release, folder, self.file.sink.format)
+        told = keep_page(self, str(period), plan, release, folder) if self.file.sink.report else ()
+        attempts = len(notes) + 1
+        return Ran(self.name, str(period), chosen, release, folder, drawn, sent, attempts, (*notes, *told))
+
+    def _released(self, plan: Plan, ledger: Ledger, chosen: str) -> Release:
+        charged = self.file.ledger
+        scenario = plan.questions.scenario
+        account = ledger.open(charged.account, scenario, limit=charged.limit.guarantee, dataset=charged.dataset)
+        return plan.release(account, chosen, estimates=self.file.estimates)
+
+    @cached_property
+    def functions(self) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
+        """What the file names, imported: the function that asks, and the one that gives rows, if there is one."""
+        source = self.file.source.function
+        found = functions_of([self.file.build, *([] if source is None else [source])], self.folder)
+        return found[0], found[1] if len(found) > 1 else None
+
+    def __repr__(self) -> str:
+        """Show the name and the file."""
+        return f"<Job {self.name!r} of {str(self.path)!r}: one release a {self.file.schedule.period}>"

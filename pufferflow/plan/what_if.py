@@ -1,0 +1,88 @@
+"""What is left of a promise if an assumption is wrong: of how rows hang together (M7), or of the prior (M30)."""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from pufferflow.calibration import loss
+from pufferflow.errors import PufferflowError
+from pufferflow.guarantees import Guarantee, kind_of
+from pufferflow.plan.planned import Planned
+from pufferflow.priors import AnyCorrelation
+from pufferflow.report.evidence import WhatIf
+from pufferflow.rounding import float_above
+from pufferflow.wrong_priors import robustness, stretched
+
+RATIO = 0.1
+
+
+def what_if(plan: Planned, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
+    """Return what is left if rows hang together in another way, or if beliefs are a little off.
+
+    Likelihoods may be off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
+    """
+    if nothing_assumed(plan):
+        return [WhatIf("nothing was assumed of how rows hang together", "so that nothing of it can be wrong")]
+    found = [_other_correlation(plan), *(_off(plan, ratio) for ratio in ratios), *(_moved(plan, one) for one in shares)]
+    return [one for one in found if one is not None]
+
+
+def nothing_assumed(plan: Planned) -> bool:
+    """Say whether rows may hang together in any way already."""
+    return all(isinstance(prior, AnyCorrelation) for prior in plan.questions.scenario.priors)
+
+
+def under_group(plan: Planned) -> float | None:
+    """Return the ε of the same kind of promise that the noise keeps if nothing is known of how rows hang together."""
+    kind = kind_of(plan.calibration.guarantee)
+    if kind is None:
+        return None
+    try:
+        found = loss(plan.group_laws, plan.calibration.noise, kind)
+    except PufferflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _other_correlation(plan: Planned) -> WhatIf | None:
+    group = under_group(plan)
+    if group is None:
+        return None
+    within = plan.questions.scenario.within
+    whose = f"of one {', '.join(within)}" if within else "of the whole frame"
+    delta = getattr(plan.calibration.guarantee, "delta", 0.0)
+    return WhatIf(
+        f"whatever the rows {whose} have to do with each other",
+        f"the same noise still keeps epsilon {group:.4g}" + (f" with delta {delta:g}" if delta else ""),
+        group,
+    )
+
+
+def _off(plan: Planned, ratio: float) -> WhatIf | None:
+    wrong = f"if beliefs are off by a factor of up to {math.exp(ratio):.3g} either way"
+    return _left(wrong, lambda: stretched(plan.calibration.guarantee, ratio))
+
+
+def _moved(plan: Planned, share: float) -> WhatIf | None:
+    promised = plan.calibration
+    error = float_above(Fraction(share) * Fraction(promised.sensitivity))
+    if error == 0:
+        return None
+    what = "the movement that the noise was made for" if promised.by_movement else "what one row alone moves the answer"
+    wrong = f"if the answer's laws are up to {share:.0%} of {what} away from those believed"
+    return _left(wrong, lambda: robustness(promised, error))
+
+
+def _left(wrong: str, ask: Callable[[], Guarantee]) -> WhatIf | None:
+    try:
+        found = ask()
+    except PufferflowError:
+        return None
+    return WhatIf(wrong, f"{_told(found)} is left (M30)", getattr(found, "epsilon", None))
+
+
+def _told(guarantee: Guarantee) -> str:
+    epsilon, delta = getattr(guarantee, "epsilon", None), getattr(guarantee, "delta", 0.0)
+    if epsilon is None:
+        return repr(guarantee)
+    return f"epsilon {epsilon:.4g}" + (f" with delta {delta:.4g}" if delta else "")

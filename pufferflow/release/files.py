@@ -1,0 +1,179 @@
+"""A release as files of a folder: two tables in one of the formats, and the certificate.
+
+CSV and NDJSON have a file `schema.json` too, by which they are read back with the dtypes they had. The certificate is
+written last and goes first, so no certificate ever stands beside another release's numbers.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol, final
+
+import msgspec
+import polars as pl
+
+from pufferflow.errors import InternalError, Misuse, SourceFailed
+from pufferflow.guarded import guarded
+from pufferflow.release import durable
+from pufferflow.release.certificate import Certificate
+from pufferflow.release.texts import READERS, WRITERS, Column, Table
+
+FORMATS = ("parquet", *WRITERS)
+CERTIFICATE, SCHEMA = "certificate.json", "schema.json"
+_TABLES = ("release", "intervals")
+OURS = frozenset({SCHEMA, CERTIFICATE, *(f"{name}.{form}" for name in _TABLES for form in FORMATS)})
+
+
+class Parts(Protocol):
+    """What a release is made of."""
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The numbers."""
+        ...
+
+    @property
+    def intervals(self) -> pl.DataFrame:
+        """Their error bars."""
+        ...
+
+    @property
+    def certificate(self) -> Certificate:
+        """The promise."""
+        ...
+
+
+@final
+class Found(NamedTuple):
+    """What was read."""
+
+    frame: pl.DataFrame
+    intervals: pl.DataFrame
+    certificate: Certificate
+
+
+@final
+class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file `schema.json`."""
+
+    release: Table
+    intervals: Table
+    version: Literal[1] = 1
+
+
+def check(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what it is called everywhere
+    """Refuse a format that is unknown, or has no form for a column: before a release is drawn.
+
+    >>> check(pl.Schema({"day": pl.Date, "load": pl.Float64}), "csv")
+    """
+    if format not in FORMATS:
+        raise Misuse(
+            f"The format is {format[:100]!r}.",
+            allowed=", ".join(f'"{one}"' for one in FORMATS),
+            instead=f'"{FORMATS[0]}"',
+        )
+    if format in WRITERS:
+        for name, dtype in schema.items():
+            Column.of(name, dtype)
+
+
+def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as above
+    """Return the files in the order they are written, by name."""
+    tables = dict(zip(_TABLES, (parts.frame, parts.intervals), strict=True))
+    for frame in tables.values():
+        check(frame.schema, format)
+    write = WRITERS.get(format, _to_parquet)
+    found = dict[str, bytes]()
+    if format in WRITERS:
+        schema = Schema(release=Table.of(parts.frame), intervals=Table.of(parts.intervals))
+        found[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
+    for name, frame in tables.items():
+        found[f"{name}.{format}"] = _guarded(write, frame)
+    return {**found, CERTIFICATE: parts.certificate.to_json().encode()}
+
+
+def write(parts: Parts, folder: Path, format: str) -> None:  # noqa: A002 - as above
+    """Write a release into a folder, whatever was there; an OSError says why not.
+
+    A folder that is not there appears whole. In one that is there, each file is replaced whole; files that are not a
+    release's stay as they are.
+    """
+    files, place = bodies(parts, format), true_place(folder)
+    if place.exists() or not durable.make(place, files):
+        with durable.alone(place):
+            replace(place, files)
+
+
+def true_place(folder: Path) -> Path:
+    """Return where the folder is, or will be: a link stays a link."""
+    return Path(os.path.realpath(folder))
+
+
+def replace(place: Path, files: dict[str, bytes]) -> None:
+    """Replace the files of a release in a folder; those of other formats go, first if they may be another release's."""
+    kept, others = place / CERTIFICATE, sorted(OURS - files.keys())
+    if not (kept.exists() and kept.read_bytes() == files[CERTIFICATE]):
+        _remove(place, [CERTIFICATE, *others])
+    for name, body in files.items():
+        durable.put(place / name, body)
+    _remove(place, others)
+
+
+def _remove(place: Path, names: Sequence[str]) -> None:
+    for name in names:
+        (place / name).unlink(missing_ok=True)
+
+
+def read(folder: Path) -> Found:
+    """Return the release of a folder, whichever format it is in."""
+    formats = [form for form in FORMATS if all((folder / f"{name}.{form}").is_file() for name in _TABLES)]
+    if not formats or not (folder / CERTIFICATE).is_file():
+        raise _failed(f"The folder has no {CERTIFICATE if formats else 'release'}.")
+    try:
+        frames = [table(folder, name, formats[0]) for name in _TABLES]
+        certificate = (folder / CERTIFICATE).read_bytes()
+    except OSError as error:
+        kind = type(error).__name__
+    else:
+        return Found(frames[0], frames[1], Certificate.from_json(certificate))
+    raise _failed(f"The folder cannot be read: {kind}.")
+
+
+def table(folder: Path, name: str, format: str) -> pl.DataFrame:  # noqa: A002 - as above
+    """Return a table of a folder; SourceFailed if it is not all there."""
+    body = (folder / f"{name}.{format}").read_bytes()
+    if format not in READERS:
+        return guarded(lambda: pl.read_parquet(BytesIO(body)), _damaged)
+    stored = (folder / SCHEMA).read_bytes()
+    described = getattr(guarded(lambda: msgspec.json.decode(stored, type=Schema), _damaged), name)
+    found = guarded(lambda: READERS[format](body, described), _damaged)
+    if found.height != described.rows or (body and not body.endswith(b"\n")):
+        raise _damaged("missing lines")
+    return found
+
+
+def _to_parquet(frame: pl.DataFrame) -> bytes:
+    place = BytesIO()
+    frame.write_parquet(place)
+    return place.getvalue()
+
+
+def _guarded(write: Callable[[pl.DataFrame], bytes], frame: pl.DataFrame) -> bytes:
+    return guarded(lambda: write(frame), _not_written)
+
+
+def _not_written(kind: str) -> InternalError:
+    return InternalError(f"The table could not be written: {kind}.", instead="reporting it to the maintainers")
+
+
+def _damaged(kind: str) -> SourceFailed:
+    return _failed(f"A table of the folder is damaged: {kind}.")
+
+
+def _failed(problem: str) -> SourceFailed:
+    return SourceFailed(
+        problem,
+        allowed="a folder that write_parquet, write_csv or write_ndjson wrote",
+        instead="release.write_parquet(folder)",
+    )

@@ -1,0 +1,179 @@
+"""What a plan, an account and a ledger tell of themselves for a page: plain values, kept as JSON beside a release.
+
+Nothing here depends on a private value.
+"""
+
+from typing import final
+
+import msgspec
+
+from pufferflow.errors import Misuse
+
+VERSION = 1
+
+
+@final
+class Atoms(msgspec.Struct, frozen=True):
+    """A law of one number, as far as a picture needs it: rising values and their probabilities."""
+
+    values: tuple[float, ...]
+    weights: tuple[float, ...]
+
+
+@final
+class WorstPair(msgspec.Struct, frozen=True):
+    """The two secrets that are hardest to tell apart, and the answer's law under each, in the unit of the answer.
+
+    `noise`, `scale` and `shape` (the k of a generalized Cauchy noise, the epsilon of a staircase, else 0) are what is
+    added to `answer`. `epsilon` is the promise on the ratio of the two noisy densities, but for a probability of
+    `delta`; None for promises of another kind. `note` says what the laws are if they are not the answer's own:
+    stand-ins for a movement, one number of several, or a coarser picture.
+    """
+
+    answer: str
+    first: str
+    second: str
+    mu: Atoms
+    nu: Atoms
+    noise: str
+    scale: float
+    shape: float = 0.0
+    epsilon: float | None = None
+    delta: float = 0.0
+    note: str = ""
+
+
+@final
+class BoundRow(msgspec.Struct, frozen=True):
+    """What one bound asks for to keep the same promise; `note` says why, where it asks for nothing."""
+
+    bound: str
+    query: str
+    noise: str
+    scale: float | None = None
+    expected_error: float | None = None
+    times: float | None = None
+    certainty: str | None = None
+    note: str = ""
+    chosen: bool = False
+
+
+@final
+class Cell(msgspec.Struct, frozen=True):
+    """One number that would be published; `largest` is the largest size that its answer could have without noise."""
+
+    query: str
+    group: str
+    noise: str
+    scale: float
+    expected_error: float | None
+    interval_95: float | None
+    largest: float | None = None
+
+
+@final
+class WhatIf(msgspec.Struct, frozen=True):
+    """What is left of the promise if an assumption is wrong; `epsilon` as far as it is one number."""
+
+    wrong: str
+    left: str
+    epsilon: float | None = None
+
+
+@final
+class Charge(msgspec.Struct, frozen=True):
+    """One release on an account: when, under which id, whether it was kept, and what all releases told after it."""
+
+    number: int
+    release: str
+    state: str
+    at: str
+    promise: str
+    total: float
+    rule: str
+
+
+@final
+class Budget(msgspec.Struct, frozen=True):
+    """What an account has spent over time and will spend if releases go on as before.
+
+    `ahead` are totals after 1, 2, … further releases, `endless` the total of a schedule that never ends (None if there
+    is none or nobody can tell), `fits` how many further releases fit (None for any number, or if nobody can tell). Of
+    very many `releases` some are among the charges, the first and the last with them.
+    """
+
+    account: str
+    dataset: str
+    limit: str
+    limit_epsilon: float
+    spent: float
+    charges: tuple[Charge, ...] = ()
+    every: str = ""
+    ahead: tuple[float, ...] = ()
+    endless: float | None = None
+    fits: int | None = None
+    rule: str = ""
+    note: str = ""
+    releases: int = 0
+
+
+@final
+class Evidence(msgspec.Struct, frozen=True):
+    """What a plan shows of itself: the sentence to sign, its noise, the worst pair, other bounds, and what could break.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+    >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.5))
+    >>> evidence = plan.evidence()
+    >>> evidence.pair.mu.values, evidence.pair.nu.values, evidence.pair.scale
+    ((0.0,), (3.0,), 2.0...)
+    >>> Evidence.from_json(evidence.to_json()) == evidence
+    True
+    """
+
+    title: str
+    sentence: str
+    promise: str
+    scenario: str
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    more_cells: int
+    pair: WorstPair | None
+    pair_note: str
+    bounds: tuple[BoundRow, ...]
+    what_if: tuple[WhatIf, ...]
+    budget: Budget | None = None
+    version: int = VERSION
+
+    def to_json(self) -> bytes:
+        """Return the evidence as JSON, which `from_json` reads back unchanged."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Evidence":
+        """Return the evidence that `to_json` wrote."""
+        found = None
+        try:
+            found = msgspec.json.decode(text, type=cls)
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError):
+            found = None
+        if found is None or found.version > VERSION:
+            raise Misuse(
+                "The evidence is not stored evidence, or was written by a newer pufferflow.",
+                allowed="what to_json wrote",
+                instead="plan.evidence().to_json()",
+            )
+        return found
+
+
+@final
+class LedgerFacts(msgspec.Struct, frozen=True):
+    """A whole ledger for a page; `fault` says what does not fit if it is not sound."""
+
+    address: str
+    head: str
+    entries: int
+    sound: bool
+    accounts: tuple[Budget, ...]
+    fault: str = ""

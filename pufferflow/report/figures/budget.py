@@ -1,0 +1,119 @@
+"""What an account has spent, release by release, and what it will have spent if releases go on as before."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pufferflow.report.evidence import Budget
+from pufferflow.report.figures.canvas import FIRST, PAPER, SECOND, SMALL, WARN, WIDTH, Sheet, Words, figure
+from pufferflow.report.figures.scales import axis_name, number_axis
+from pufferflow.report.numbers import counted, plain, total
+
+_LEFT, _TOP, _HEIGHT = 46.0, 30.0, 190.0
+_MOST_DOTS = 40
+
+
+def budget_figure(budget: Budget, name: str = "") -> str:
+    """Return the figure of one account; `name` tells figures of several accounts apart."""
+    title = "What is spent of the limit, and what will be"
+    words = Words("budget", title, budget_told(budget), _caption(budget), name)
+    return figure(words, _TOP + _HEIGHT + 46, lambda sheet: _paint(sheet, budget))
+
+
+def releases_of(budget: Budget) -> int:
+    """Return how many releases there were; of very many, not all are among the charges."""
+    return max(budget.releases, len(budget.charges))
+
+
+def budget_told(budget: Budget) -> str:
+    """Say in words how an account stands."""
+    spent = f"has spent {total(budget.spent)} of its limit of {plain(budget.limit_epsilon)}"
+    parts = [f"After {counted(releases_of(budget), 'release')} the account {budget.account} {spent}."]
+    if budget.ahead:
+        further = f"{counted(len(budget.ahead), 'further release')}{_every(budget)}"
+        parts.append(f"With {further} it would come to {total(budget.ahead[-1])}.")
+    if budget.endless is not None:
+        parts.append(f"If that never ended, it would come to {total(budget.endless)}.")
+    if budget.fits is not None:
+        parts.append(_fits(budget.fits))
+    elif budget.endless is not None and budget.endless <= budget.limit_epsilon:
+        parts.append("However many follow, the limit is not reached.")
+    return " ".join(parts)
+
+
+def _fits(fits: int) -> str:
+    if not fits:
+        return "There is no room for another release like the last."
+    return f"There is room for {counted(fits, 'further release')} like the last."
+
+
+def _every(budget: Budget) -> str:
+    return f" (one every {budget.every})" if budget.every else ""
+
+
+def _caption(budget: Budget) -> str:
+    parts = ["Solid: what all releases so far told together, after each of them."]
+    if budget.ahead:
+        parts.append(f"Dashed: what it will be if releases go on as before{_every(budget)}.")
+    if budget.endless is not None:
+        parts.append(f"Dotted: what it never passes, however long that goes on, {total(budget.endless)}.")
+    parts.append("Red: the limit, where the account refuses.")
+    if any(charge.state not in KEPT for charge in budget.charges):
+        parts.append("Hollow: reserved, and counted, though no release was kept.")
+    return " ".join(parts)
+
+
+KEPT = {"committed"}
+"""The states of a charge whose release is there."""
+
+
+def _paint(sheet: Sheet, budget: Budget) -> None:
+    axes = sheet.panel(_TOP, _HEIGHT, left=_LEFT, right=12)
+    past, ahead, start = [charge.total for charge in budget.charges], list(budget.ahead), releases_of(budget)
+    last = max(start + len(ahead), 1)
+    highest = _highest([*past, *ahead, budget.limit_epsilon, budget.endless or 0.0])
+    number_axis(axes, across=False, limits=(0.0, 1.1 * highest))
+    number_axis(axes, across=True, limits=(0.0, last * 1.02), most=6)
+    marks = [mark for mark in axes.get_xticks().tolist() if float(mark).is_integer()]
+    axes.set_xticks(marks, labels=[f"{mark:,.0f}" for mark in marks])
+    axes.grid(visible=False, axis="x")
+    axes.axhline(budget.limit_epsilon, color=WARN, linewidth=1.6)
+    if budget.endless is not None:
+        axes.axhline(min(budget.endless, 1.1 * highest), color=SECOND, linewidth=1.4, linestyle=(0, (1, 2)))
+    _steps(axes, past, budget)
+    if ahead:
+        axes.step(
+            [start, *range(start + 1, start + 1 + len(ahead))],
+            _upto([past[-1] if past else 0.0, *ahead], highest),
+            where="pre",
+            color=SECOND,
+            linewidth=1.6,
+            linestyle=(0, (3.5, 1.6)),
+        )
+    sheet.write(_LEFT, _TOP - 14, f"limit {plain(budget.limit_epsilon)}", color=WARN, fontsize=SMALL + 0.5)
+    if budget.endless is not None:
+        words = f"for ever {total(budget.endless)}"
+        sheet.write((_LEFT + WIDTH) / 2, _TOP - 14, words, color=SECOND, ha="center", fontsize=SMALL + 0.5)
+    words = f"spent {total(budget.spent)}"
+    sheet.write(WIDTH - 12, _TOP - 14, words, color=FIRST, ha="right", fontsize=SMALL + 0.5)
+    axis_name(sheet, _TOP + _HEIGHT + 40, "releases", x=_LEFT)
+
+
+def _steps(axes: Any, past: Sequence[float], budget: Budget) -> None:
+    at = np.round(np.linspace(1, releases_of(budget), len(past))).tolist()  # of very many, those that were kept
+    axes.step([0, *at], [0.0, *past], where="pre", color=FIRST, linewidth=2.0)
+    if len(past) > _MOST_DOTS:
+        return
+    for place, charge in zip(at, budget.charges, strict=True):
+        inside = FIRST if charge.state in KEPT else PAPER
+        axes.plot([place], [charge.total], "o", color=FIRST, markerfacecolor=inside, markersize=5)
+
+
+def _upto(values: Sequence[float], highest: float) -> list[float]:
+    return np.clip(np.array(values, dtype=np.float64), 0.0, 1.1 * highest).tolist()
+
+
+def _highest(values: Sequence[float]) -> float:
+    found = [value for value in values if np.isfinite(value)]
+    return max(found, default=0.0) or 1.0

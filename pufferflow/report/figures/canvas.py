@@ -1,0 +1,153 @@
+"""Where figures are drawn: matplotlib makes paths, the browser sets the text and knows the colours.
+
+A figure is drawn in sentinel colours that become CSS variables, and with stand-ins for all text from outside, which
+becomes escaped text only in the finished SVG: matplotlib would read `$` as mathematics and miss glyphs. Nothing global
+stays changed, and the same values give the same bytes.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any, Final, cast, final
+
+from pufferflow.report.markup import paragraph, shortened, text
+
+WIDTH: Final = 380.0
+SMALL, NORMAL, LETTER = 12.0, 13.5, 7.8
+PAPER, INK, QUIET, RULE, FIRST, SECOND, WARN, CALM = (f"#0102{place:02x}" for place in range(1, 9))
+_NAMES = ("paper", "ink", "quiet", "rule", "first", "second", "warn", "calm")
+_COLOURS = dict(zip((PAPER, INK, QUIET, RULE, FIRST, SECOND, WARN, CALM), _NAMES, strict=True))
+MISSING = "The figure is missing, because matplotlib is not installed here: pip install 'pufferflow[report]'"
+
+_one_at_a_time = threading.Lock()
+_STAND_IN = re.compile(r"q(\d{5})q")
+_DROPPED = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>", re.DOTALL)
+_REFERRED = re.compile(r'(?:href="#|url\(#)([^")]+)')
+_IDS = re.compile(r' id="([^"]+)"')
+_FONT = re.compile(r"font: ((?:bold|[0-9]{3}) )?([0-9.]+px) [^;\"]*")
+
+
+@final
+@dataclass(frozen=True)
+class Words:
+    """What a figure is called and says: `told` is for somebody who cannot see it, numbers and all.
+
+    `kind` is the sort of figure; `name` tells figures of one sort on one page apart.
+    """
+
+    kind: str
+    title: str
+    told: str
+    caption: str
+    name: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """The id of the figure."""
+        return f"figure-{self.name or self.kind}"
+
+
+@final
+@dataclass(frozen=True)
+class Texts:
+    """Text from outside, by the stand-ins that are drawn for it."""
+
+    kept: list[str] = field(default_factory=list[str])
+
+    def __call__(self, given: str, most: int = 60) -> str:
+        """Return a stand-in for a text, cut to `most` characters."""
+        self.kept.append(shortened(given, most))
+        return f"q{len(self.kept) - 1:05d}q"
+
+
+@final
+@dataclass(frozen=True)
+class Sheet:
+    """A figure in pixels, from the upper left corner."""
+
+    figure: Any
+    height: float
+    outside: Texts
+
+    def panel(self, top: float, height: float, left: float = 0.0, right: float = 0.0) -> Any:
+        """Return axes without a frame, from `top` down, between margins."""
+        box = (left / WIDTH, 1 - (top + height) / self.height, (WIDTH - left - right) / WIDTH, height / self.height)
+        axes = self.figure.add_axes(box)
+        axes.set_facecolor("none")
+        for side in ("top", "right", "left", "bottom"):
+            axes.spines[side].set_visible(False)
+        axes.tick_params(length=0, colors=QUIET, labelsize=SMALL, pad=5)
+        return axes
+
+    def write(self, x: float, top: float, words: str, **look: Any) -> None:
+        """Write text of our own, with its baseline `top` pixels down."""
+        look = {"fontsize": NORMAL, "color": INK, "va": "baseline"} | look
+        self.figure.text(x / WIDTH, 1 - top / self.height, words, **look)
+
+    def line(self, x: Sequence[float], top: Sequence[float], **look: Any) -> None:
+        """Draw a line between points given in pixels."""
+        from matplotlib.lines import Line2D
+
+        down = [1 - y / self.height for y in top]
+        self.figure.add_artist(Line2D([place / WIDTH for place in x], down, **look))
+
+
+def figure(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
+    """Return a figure with its caption; without matplotlib, what it says in words, and what to install."""
+    drawn = _drawn(words, height, paint)
+    body = paragraph(MISSING, "quiet") + paragraph(words.told) if drawn is None else drawn
+    caption = "" if drawn is None else f'<figcaption dir="auto">{text(words.caption)}</figcaption>'
+    return f'<figure id="{words.anchor}" data-figure="{words.kind}">{body}{caption}</figure>\n'
+
+
+def _drawn(words: Words, height: float, paint: Callable[[Sheet], None]) -> str | None:
+    with _one_at_a_time, _quietly():
+        try:
+            import matplotlib as mpl
+            from matplotlib.backends.backend_svg import FigureCanvasSVG
+            from matplotlib.figure import Figure
+        except ImportError:
+            return None
+        with cast(Any, mpl).rc_context():
+            mpl.rcdefaults()  # whatever styles the user has
+            mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": words.anchor})
+            made = Figure(figsize=(WIDTH / 72, height / 72), dpi=72, facecolor="none")
+            canvas, outside, file = cast(Any, FigureCanvasSVG(made)), Texts(), BytesIO()
+            paint(Sheet(made, height, outside))
+            canvas.print_svg(file, metadata={"Date": None, "Creator": None})
+    return _inline(file.getvalue().decode(), words, height, outside.kept)
+
+
+def _inline(svg: str, words: Words, height: float, kept: list[str]) -> str:
+    name = words.anchor
+    body = svg[svg.index(">", svg.index("<svg")) + 1 : svg.rindex("</svg>")]
+    body = _DROPPED.sub("", body).replace("xlink:href", "href")
+    used = set(_REFERRED.findall(body))
+    body = _IDS.sub(lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", body)
+    body = _REFERRED.sub(lambda found: found[0].replace(found[1], f"{name}-{found[1]}"), body)
+    body = _FONT.sub(lambda found: f"font-size: {found[2]}" + "; font-weight: 650" * bool(found[1]), body)
+    for colour, variable in _COLOURS.items():
+        body = body.replace(colour, f"var(--{variable})")
+    body = re.sub(r"\s*\n\s*", "\n", body)
+    body = _STAND_IN.sub(lambda found: text(kept[int(found[1])]), body)  # last: nothing reads these any more
+    return (
+        f'<svg role="img" aria-labelledby="{name}-title {name}-told" viewBox="0 0 {WIDTH:g} {height:g}">'
+        f'<title id="{name}-title">{text(words.title)}</title>'
+        f'<desc id="{name}-told">{text(words.told)}</desc>{body}</svg>'
+    )
+
+
+@contextmanager
+def _quietly() -> Generator[None]:
+    """Keep matplotlib from logging about its font cache; a page made at night says nothing on standard error."""
+    logger = logging.getLogger("matplotlib")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,124 @@
+"""The worst pair in three pictures: answers without noise, with noise and the promised band, and what a look tells."""
+
+import numpy as np
+
+from pufferflow.report.evidence import WorstPair
+from pufferflow.report.figures.canvas import CALM, FIRST, INK, QUIET, SECOND, WARN, Sheet, Words, figure
+from pufferflow.report.figures.scales import axis_name, number_axis
+from pufferflow.report.numbers import fold, plain
+from pufferflow.report.worst import Curves, atoms_of
+
+_LEFT = 66.0
+_KEY, _LAWS, _NOISY, _RATIO, _GAP = 52.0, 84.0, 150.0, 120.0, 50.0
+
+
+def laws_figure(pair: WorstPair, curves: Curves) -> str:
+    """Return the figure of the two laws."""
+
+    def paint(sheet: Sheet) -> None:
+        top = _key(sheet, pair)
+        _laws(sheet, pair, curves, top)
+        top += _LAWS + _GAP
+        _noisy(sheet, pair, curves, top)
+        top += _NOISY + _GAP
+        _ratio(sheet, pair, curves, top)
+        axis_name(sheet, top + _RATIO + 38, sheet.outside(pair.answer, 44), x=_LEFT)
+
+    height = _KEY + _LAWS + _NOISY + _RATIO + 2 * _GAP + 64
+    title = "The answer under the two secrets that are hardest to hide"
+    return figure(Words("laws", title, _told(pair, curves), _caption(pair)), height, paint)
+
+
+def _key(sheet: Sheet, pair: WorstPair) -> float:
+    sheet.line([0, 26], [10, 10], color=FIRST, linewidth=2.2)
+    sheet.write(34, 15, sheet.outside(f"secret: {pair.first}", 42))
+    sheet.line([0, 26], [31, 31], color=SECOND, linewidth=2.2, linestyle=(0, (3.5, 1.6)))
+    sheet.write(34, 36, sheet.outside(f"secret: {pair.second}", 42))
+    return _KEY + 22
+
+
+def _laws(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
+    """Draw the first law upwards and the second downwards, so that neither hides the other."""
+    axes = sheet.panel(top, _LAWS, left=_LEFT, right=6)
+    largest = 0.0
+    for law, sign, colour in ((pair.mu, 1, FIRST), (pair.nu, -1, SECOND)):
+        values, weights = atoms_of(law)
+        axes.vlines(values, 0, sign * weights, color=colour, linewidth=2.4 if len(values) < 60 else 1.0)
+        largest = max(largest, float(weights.max()))
+    axes.axhline(0, color=CALM, linewidth=0.8)
+    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False)
+    axes.set_xticklabels([])
+    axes.set_ylim(-1.08 * largest, 1.08 * largest)
+    axes.set_yticks([])
+    _name(sheet, top, "Without noise: how likely each answer would be")
+
+
+def _noisy(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
+    axes = sheet.panel(top, _NOISY, left=_LEFT, right=6)
+    first, second = np.exp(curves.first), np.exp(curves.second)
+    highest = 1.12 * float(max(first.max(), second.max()))
+    if pair.epsilon is not None:
+        with np.errstate(over="ignore"):
+            low, high = np.exp(curves.first - pair.epsilon), np.minimum(np.exp(curves.first + pair.epsilon), highest)
+        axes.fill_between(curves.at, low, high, color=FIRST, alpha=0.16, linewidth=0)
+    axes.plot(curves.at, first, color=FIRST, linewidth=1.8)
+    axes.plot(curves.at, second, color=SECOND, linewidth=1.8, linestyle=(0, (3.5, 1.6)))
+    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False)
+    axes.set_xticklabels([])
+    axes.set_ylim(0, highest)
+    axes.set_yticks([])
+    band = "With noise: the dashed curve stays in the band" if _inside(pair, curves) else "With noise: the two curves"
+    _name(sheet, top, band)
+
+
+def _ratio(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
+    axes = sheet.panel(top, _RATIO, left=_LEFT, right=6)
+    largest = float(np.abs(curves.ratio).max())
+    edge = pair.epsilon or largest or 1.0
+    reach = 1.25 * max(edge, min(largest, 3 * edge))
+    if pair.epsilon:
+        axes.axhspan(-edge, edge, color=FIRST, alpha=0.16, linewidth=0)
+        for height in (-edge, edge):
+            axes.axhline(height, color=WARN, linewidth=1.2)
+    axes.plot(curves.at, np.clip(curves.ratio, -reach, reach), color=INK, linewidth=1.8)
+    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False)
+    axes.axhline(0, color=CALM, linewidth=0.8)
+    axes.set_ylim(-reach, reach)
+    axes.set_yticks([-edge, 0, edge], labels=[f"÷ {fold(edge)}", "same", f"× {fold(edge)}"])
+    axes.tick_params(axis="y", labelcolor=WARN if pair.epsilon else QUIET)
+    _name(sheet, top, "What a look at the number does to the odds")
+
+
+def _name(sheet: Sheet, top: float, words: str) -> None:
+    sheet.write(0, top - 9, words, color=INK)
+
+
+def _inside(pair: WorstPair, curves: Curves) -> bool:
+    if pair.epsilon is None or pair.delta:
+        return False
+    return float(np.abs(curves.ratio).max()) <= pair.epsilon * (1 + 1e-6) + 1e-9
+
+
+def _caption(pair: WorstPair) -> str:
+    parts = [f"The two secrets that are hardest to tell apart: solid for “{pair.first}”, dashed for “{pair.second}”."]
+    if pair.epsilon is None:
+        parts.append("The promise is of another kind than a limit on the ratio of the two curves, so no band is drawn.")
+    else:
+        parts.append(
+            f"The band goes from the solid curve divided by {fold(pair.epsilon)} to the solid curve times "
+            f"{fold(pair.epsilon)}. Below, the ratio of the two curves: whoever sees the number changes the odds "
+            f"between the two secrets by no more than that"
+            + (f", but for a probability of {plain(pair.delta)}." if pair.delta else ".")
+        )
+    return " ".join([*parts, *([f"Note: {pair.note.rstrip('.')}."] if pair.note else [])])
+
+
+def _told(pair: WorstPair, curves: Curves) -> str:
+    means = [float(np.dot(*atoms_of(law))) for law in (pair.mu, pair.nu)]
+    largest = float(np.abs(curves.ratio).max())
+    promised = "" if pair.epsilon is None else f"; promised are at most {fold(pair.epsilon)}-fold"
+    return (
+        f"Without noise {pair.answer} is {plain(means[0])} on average for the secret “{pair.first}”, and "
+        f"{plain(means[1])} for “{pair.second}”. With {pair.noise} noise of scale {plain(pair.scale)} the two curves "
+        f"overlap: their ratio is at most {fold(largest)}-fold{promised}."
+    )

@@ -1,0 +1,97 @@
+"""Pieces of HTML. Whatever comes from outside is escaped here, once, where text becomes markup."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import final
+
+_NEVER = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
+_CONTROLS = dict.fromkeys(_NEVER, "\N{REPLACEMENT CHARACTER}")
+ELLIPSIS = "…"
+_LONG = 28
+
+
+@final
+@dataclass(frozen=True)
+class Section:
+    """A part of a page: `anchor` is its id, `body` is markup."""
+
+    anchor: str
+    title: str
+    body: str
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its head, its cells as text, and whether these are numbers."""
+
+    head: str
+    cells: Sequence[str]
+    number: bool = False
+
+
+def text(given: str) -> str:
+    """Return text as markup: nothing in it is a tag, an entity or a control character.
+
+    >>> text('<b>"&"</b>')
+    '&lt;b&gt;&quot;&amp;&quot;&lt;/b&gt;'
+    """
+    return escape(given.translate(_CONTROLS))
+
+
+def shortened(given: str, most: int) -> str:
+    r"""Return text on one line that is no longer than `most` characters.
+
+    >>> shortened("a long\nname", 8)
+    'a long…'
+    """
+    line = " ".join(given.split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + ELLIPSIS
+
+
+def paragraph(given: str, kind: str = "") -> str:
+    """Return a paragraph of plain text; directions of writing stay inside it."""
+    return f'<p dir="auto"{_kind(kind)}>{text(given)}</p>'
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return a list of plain texts; nothing for no items."""
+    rows = "".join(f'<li dir="auto">{text(item)}</li>' for item in items)
+    return f"<ul>{rows}</ul>" if rows else ""
+
+
+def facts(pairs: Iterable[tuple[str, str]], kind: str = "facts") -> str:
+    """Return names and what they stand for."""
+    rows = "".join(f'<div><dt>{text(name)}</dt><dd dir="auto">{text(value)}</dd></div>' for name, value in pairs)
+    return f"<dl{_kind(kind)}>{rows}</dl>"
+
+
+def table(caption: str, columns: Sequence[Column], *, marked: int | None = None) -> str:
+    """Return a table that scrolls by itself and can be reached by keyboard; the first column names the rows."""
+    head = "".join(
+        f'<th scope="col"{_kind(_shape(column, column.head))} dir="auto">{text(column.head)}</th>' for column in columns
+    )
+    rows = zip(*(column.cells for column in columns), strict=True)
+    body = "".join(
+        f"<tr{_kind('marked' * (number == marked))}>{_row(columns, row)}</tr>" for number, row in enumerate(rows)
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{text("Table: " + shortened(caption, 120))}">'
+        f'<p dir="auto">{text(caption)}</p><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _row(columns: Sequence[Column], row: Sequence[str]) -> str:
+    first, *rest = zip(columns, row, strict=True)
+    named = f'<th scope="row"{_kind(_shape(*first))} dir="auto">{text(first[1])}</th>'
+    return named + "".join(f'<td{_kind(_shape(*cell))} dir="auto">{text(cell[1])}</td>' for cell in rest)
+
+
+def _shape(column: Column, cell: str) -> str:
+    return "number" if column.number else "long" * (len(cell) > _LONG)
+
+
+def _kind(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""

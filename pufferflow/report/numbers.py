@@ -1,0 +1,175 @@
+"""Numbers as people read them: as many digits as mean something, thousands apart, a true minus sign."""
+
+import math
+from datetime import date, datetime
+from decimal import ROUND_CEILING, Context, Decimal
+from itertools import pairwise
+
+MINUS = "\N{MINUS SIGN}"
+UNKNOWN = "—"
+_PERCENT = "\N{NO-BREAK SPACE}%"
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_UP = Context(prec=4, rounding=ROUND_CEILING)
+_LARGE, _SMALL = 1e15, 1e-5
+_UNITS = ((1e12, " tn"), (1e9, " bn"), (1e6, " M"))
+
+
+def plain(value: float | None, digits: int = 4) -> str:
+    """Return a number with about `digits` digits.
+
+    >>> plain(1234567.8), plain(-0.00123456), plain(2.0), plain(3e20), plain(float("inf")), plain(None)
+    ('1,234,568', '−0.001235', '2', '3 × 10²⁰', '∞', '—')
+    """
+    if value is None:
+        return UNKNOWN
+    if not math.isfinite(value):
+        return _not_finite(value)
+    size = abs(value)
+    if size and not _SMALL <= size < _LARGE:
+        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        return f"{mantissa} × 10{str(int(power)).translate(_POWERS)}".replace("-", MINUS)
+    return fixed(value, max(digits - 1 - _magnitude(size), 0), trimmed=True)
+
+
+def total(value: float) -> str:
+    """Return what is spent with four digits, rounded up: a page never says that less is spent than is.
+
+    >>> total(0.50012), total(0.5), total(1.0000000000000002), total(0.0), total(float("inf"))
+    ('0.5002', '0.5', '1', '0', '∞')
+    """
+    if not (math.isfinite(value) and value > 0):
+        return plain(value)
+    exact = Decimal(value) * (1 - Decimal("1e-12"))  # a hair of rounding is no spending
+    return plain(float(_UP.plus(exact)))
+
+
+def fixed(value: float, decimals: int, *, trimmed: bool = False) -> str:
+    """Return a finite number with so many decimals.
+
+    >>> fixed(-1234.5678, 2), fixed(2.5, 3, trimmed=True), fixed(-0.001, 1)
+    ('−1,234.57', '2.5', '0.0')
+    """
+    text = f"{value:,.{decimals}f}"
+    if trimmed and "." in text:
+        text = text.rstrip("0").rstrip(".")
+    bare = text.strip("-0.,")
+    return text.lstrip("-") if not bare else text.replace("-", MINUS)
+
+
+def beside(value: float | None, half: float | None) -> str:
+    """Return a number with the digits that an error of `half` leaves it.
+
+    >>> beside(5962.613, 312.9), beside(0.12345, 0.00213), beside(7, None)
+    ('5,963', '0.1235', '7')
+    """
+    if value is None or half is None or not (math.isfinite(value) and math.isfinite(half)) or half <= 0:
+        return plain(value)
+    if not _SMALL <= half < _LARGE or abs(value) >= _LARGE:
+        return plain(value)
+    return fixed(value, min(max(1 - _magnitude(half), 0), 8))
+
+
+def span(low: float | None, high: float | None) -> str:
+    """Return an interval in words.
+
+    >>> span(-1.25, 3.5), span(float("-inf"), 2.0), span(None, None)
+    ('−1.2 to 3.5', '−∞ to 2', '—')
+    """
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return UNKNOWN
+    half = high / 2 - low / 2
+    return f"{beside(low, half)} to {beside(high, half)}"
+
+
+def percent(share: float) -> str:
+    r"""Return a share of a whole, as rough as people say it.
+
+    >>> percent(0.0432), percent(0.0004), percent(0.31), percent(2.34), percent(1234.0)
+    ('4.3\xa0%', 'less than 0.1\xa0%', '31\xa0%', '2.3 times', '1,234 times')
+    """
+    if not math.isfinite(share):
+        return "without limit" if share > 0 else UNKNOWN
+    if 0 < share < 0.001:
+        return f"less than 0.1{_PERCENT}"
+    if share < 0.095:
+        return f"{fixed(100 * share, 1, trimmed=True)}{_PERCENT}"
+    if share < 1.5:
+        return f"{fixed(100 * share, 0)}{_PERCENT}"
+    return f"{fixed(share, 1, trimmed=True) if share < 10 else plain(round(share) if share < _LARGE else share)} times"
+
+
+def ticks(marks: list[float]) -> list[str]:
+    """Return the labels of an axis, all with the same unit and as many decimals as tell them apart.
+
+    >>> ticks([0.0, 0.5, 1.0]), ticks([0.0, 1e6, 2e6]), ticks([0.0, 2e-7])
+    (['0', '0.5', '1'], ['0', '1 M', '2 M'], ['0', '2 × 10⁻⁷'])
+    """
+    largest = max((abs(mark) for mark in marks), default=0.0)
+    step = min((b - a for a, b in pairwise(marks)), default=largest)
+    if largest >= _LARGE or 0 < step < _SMALL:
+        return [plain(mark, 3) for mark in marks]
+    divisor, unit = next(((size, unit) for size, unit in _UNITS if largest >= size), (1.0, ""))
+    decimals = max(2 - _magnitude(step / divisor), 0) if step else 0
+    return [fixed(mark / divisor, decimals, trimmed=True) + (unit if mark else "") for mark in marks]
+
+
+def days(marks: list[date]) -> list[str]:
+    """Return labels for days or times: only as much of each as tells them apart.
+
+    >>> days([date(2026, 11, 2), date(2026, 11, 8)])
+    ['2 Nov', '8 Nov']
+    """
+    first, last = marks[0], marks[-1]
+    if isinstance(first, datetime) and isinstance(last, datetime) and (last - first).total_seconds() < 3 * 86_400:
+        one_day = first.date() == last.date()
+        return [f"{mark:%H:%M}" if one_day else f"{mark.day} {MONTHS[mark.month - 1]} {mark:%H:%M}" for mark in marks]
+    if last.year - first.year > 2:
+        return [f"{MONTHS[mark.month - 1]} {mark.year}" for mark in marks]
+    if first.year != last.year:
+        return [f"{mark.day} {MONTHS[mark.month - 1]} ’{mark.year % 100:02d}" for mark in marks]
+    return [f"{mark.day} {MONTHS[mark.month - 1]}" for mark in marks]
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "entry", "entries")
+    ('1 row', '1,200 rows', '2 entries')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def power(exponent: int) -> str:
+    """Return a power of ten, written out if it is short.
+
+    >>> power(3), power(-1), power(9)
+    ('1,000', '0.1', '10⁹')
+    """
+    return plain(10.0**exponent) if -3 <= exponent <= 4 else f"10{str(exponent).translate(_POWERS)}"
+
+
+def fold(epsilon: float) -> str:
+    """Return the factor e^ε, by which odds may change.
+
+    >>> fold(1.0), fold(3.0), fold(12.0), fold(2000.0)
+    ('2.72', '20.1', '2×10⁵', 'e^2,000')
+    """
+    if epsilon > 600:
+        return f"e^{plain(epsilon, 3)}"
+    factor = math.exp(epsilon)
+    if factor < 10_000:
+        return plain(factor, 3)
+    mantissa, _, exponent = f"{factor:.0e}".partition("e")
+    return f"{mantissa}×10{str(int(exponent)).translate(_POWERS)}"
+
+
+def _magnitude(size: float) -> int:
+    return math.floor(math.log10(size)) if size else 0
+
+
+def _not_finite(value: float) -> str:
+    if math.isnan(value):
+        return "not a number"
+    return "∞" if value > 0 else f"{MINUS}∞"

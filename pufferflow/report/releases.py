@@ -1,0 +1,82 @@
+"""The page of a release: the numbers with their error bars, and the evidence that was kept with them."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from pufferflow.report import sections, spending
+from pufferflow.report.evidence import Evidence
+from pufferflow.report.figures.estimates import estimates_figure
+from pufferflow.report.markup import Section, table
+from pufferflow.report.outputs import outputs_of, panels_of, table_of
+from pufferflow.report.page import page
+from pufferflow.report.plans import signal_section, summary_of
+from pufferflow.report.signal import published_shares
+
+_CLOSING = "Written by pufferflow. Only numbers with their noise are on this page."
+_FIRST = 3
+_NO_EVIDENCE = (
+    "No evidence of the plan was kept with this release, so this page cannot show it; what it rests on is in the "
+    "certificate below."
+)
+_FACTS = (("promise", "Promise"), ("worst", "Worst pair of secrets"), ("noise", "Noise"), ("ledger", "Ledger"))
+
+
+def release_page(
+    frame: pl.DataFrame,
+    intervals: pl.DataFrame,
+    certificate_rows: Sequence[tuple[str, str]],
+    evidence: Evidence | None = None,
+) -> str:
+    """Return the page of a release."""
+    numbers = _numbers(frame, intervals)
+    signal = signal_section(published_shares(outputs_of(frame, intervals)))
+    record = sections.certificate(certificate_rows)
+    kind = "Release: these numbers may be published"
+    if evidence is None:
+        missing = sections.unknown("sentence", "What was promised", _NO_EVIDENCE)
+        title = f"Release of {_names(frame, intervals)}"
+        return page(kind, title, _summary(certificate_rows), [missing, numbers, signal, record], _CLOSING)
+    parts = [
+        sections.sentence(evidence),
+        numbers,
+        signal,
+        sections.worst(evidence),
+        sections.bounds(evidence),
+        spending.budget(evidence.budget),
+        sections.breakable(evidence),
+        record,
+    ]
+    return page(kind, evidence.title, summary_of(evidence), parts, _CLOSING)
+
+
+def numbers_table(frame: pl.DataFrame, intervals: pl.DataFrame) -> str:
+    """Return the table of a release's numbers."""
+    columns, more = table_of(frame, intervals)
+    return table(f"Published numbers, noise included, with their error bars{more}", columns)
+
+
+def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame) -> Section:
+    title = "The numbers and their error bars"
+    if not frame.height or not outputs_of(frame, intervals):
+        return sections.unknown("numbers", title, "The release has no numbers.")
+    return Section("numbers", title, estimates_figure(panels_of(frame, intervals)) + numbers_table(frame, intervals))
+
+
+def _summary(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    found = dict[str, list[str]]()
+    for name, value in rows:
+        found.setdefault(name, []).append(value)
+    return [
+        (title, "; ".join(value.partition(", grid ")[0] for value in found[name][:_FIRST]))
+        for name, title in _FACTS
+        if name in found
+    ]
+
+
+def _names(frame: pl.DataFrame, intervals: pl.DataFrame) -> str:
+    names = [output.name for output in outputs_of(frame, intervals)]
+    if not names:
+        return "no numbers"
+    more = f" and {len(names) - _FIRST} more" if len(names) > _FIRST else ""
+    return f"{', '.join(names[:_FIRST])}{more}"

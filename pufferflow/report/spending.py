@@ -1,0 +1,74 @@
+"""Parts of pages that tell of accounts: what is spent, what will be, and every charge."""
+
+from pufferflow.report.evidence import Budget
+from pufferflow.report.figures.budget import budget_figure, releases_of
+from pufferflow.report.markup import Column, Section, paragraph, table
+from pufferflow.report.numbers import UNKNOWN, plain, total
+
+MOST_CHARGES = 200
+NOBODY = "Nobody is counting: no account of a ledger was named, so what several releases tell together is not limited."
+
+
+def budget(found: Budget | None) -> Section:
+    """Give the account of a plan or release."""
+    title = "Budget over time"
+    if found is None:
+        return Section("budget", title, paragraph(NOBODY, "quiet"))
+    return Section("budget", title, account(found))
+
+
+def account(found: Budget, name: str = "") -> str:
+    """Return the figure and the charges of an account; `name` makes ids that occur once on the page."""
+    drawn = budget_figure(found, name) if found.charges or found.ahead else ""
+    return drawn + _notes(found) + charges(found)
+
+
+def spent(found: Budget | None) -> str:
+    """Return in words what is spent of the limit."""
+    if found is None:
+        return "nobody is counting"
+    return f"{total(found.spent)} of {plain(found.limit_epsilon)}"
+
+
+def charges(found: Budget) -> str:
+    """Return the table of charges, the latest ones if there are very many."""
+    if not found.charges:
+        return paragraph("Nothing has been charged yet.", "quiet")
+    kept = found.charges[-MOST_CHARGES:]
+    count = releases_of(found)
+    more = f", the latest {len(kept)} of those that are shown of {count:,}" if count > len(kept) else ""
+    columns = [
+        Column("no.", [f"{charge.number:,}" for charge in kept], number=True),
+        Column("release", [charge.release for charge in kept]),
+        Column("at", [moment(charge.at) for charge in kept]),
+        Column("state", [charge.state for charge in kept]),
+        Column("promise", [charge.promise for charge in kept]),
+        Column("total after it", [total(charge.total) for charge in kept], number=True),
+    ]
+    rules = list(dict.fromkeys(charge.rule for charge in kept))
+    if len(rules) > 1:
+        columns.append(Column("by the rule", [charge.rule for charge in kept]))
+    added = f", added up by {rules[0]}" if len(rules) == 1 and rules[0] else ""
+    return table(f"Charges on the account {found.account}{more}{added}", columns)
+
+
+def moment(at: str) -> str:
+    """Return a moment without its parts of a second.
+
+    >>> moment("2026-11-20T03:00:01.123456+00:00"), moment("")
+    ('2026-11-20 03:00:01 +00:00', '—')
+    """
+    day, _, rest = at.partition("T")
+    if not rest:
+        return at or UNKNOWN
+    clock, zone = rest[:8], rest[8:].lstrip(".0123456789")
+    return f"{day} {clock} {zone}".rstrip()
+
+
+def _notes(found: Budget) -> str:
+    rule = paragraph(f"The forecast adds up by {found.rule}.", "quiet") if found.rule and found.ahead else ""
+    return rule + (paragraph(_sentence(found.note), "quiet") if found.note else "")
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:].rstrip('.')}."

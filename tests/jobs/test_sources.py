@@ -1,0 +1,129 @@
+"""Rows come from files or functions; nothing of them gets into an error, and no type is guessed from them."""
+
+import datetime as dt
+import textwrap
+
+import polars as pl
+import pytest
+
+import pufferflow as pf
+from pufferflow.jobs.file import Source
+from pufferflow.jobs.functions import called, functions_of
+from pufferflow.jobs.sources import frame_of
+
+DAY = pf.Period.read("2026-11-20")
+HIDDEN = "4711-top-secret"
+ROWS = pl.DataFrame(
+    {"hour": [dt.datetime.fromisoformat("2026-11-20T05:00")] * 2, "meter": [1, 2], "level": [3, 0], "name": ["a", "b"]}
+)
+TYPES = {"hour": "datetime", "meter": "integer", "level": "integer", "name": "text"}
+WRITE = {
+    ".parquet": pl.DataFrame.write_parquet,
+    ".arrow": pl.DataFrame.write_ipc,
+    ".csv": pl.DataFrame.write_csv,
+    ".ndjson": pl.DataFrame.write_ndjson,
+}
+
+
+def rows_of(folder, **source):
+    return frame_of(Source(**source), None, folder, DAY)
+
+
+@pytest.mark.parametrize("suffix", WRITE)
+def test_files_of_every_kind(suffix, tmp_path):
+    """The same rows come from each kind of file, by a pattern and by the period's name."""
+    columns = TYPES if suffix in {".csv", ".ndjson"} else None
+    for name in (f"a-2026-11-20{suffix}", f"b-2026-11-20{suffix}", f"c-2026-11-21{suffix}"):
+        WRITE[suffix](ROWS, tmp_path / name)
+    both = rows_of(tmp_path, path="?-{period}" + suffix, columns=columns).collect()
+    assert both.equals(pl.concat([ROWS, ROWS]))
+    assert rows_of(tmp_path, path=str(tmp_path / f"c*{suffix}"), columns=columns).collect().equals(ROWS)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".ndjson"])
+def test_types_are_declared_and_not_guessed(suffix, tmp_path):
+    """Text files without declared types are refused: an engine would look at private rows."""
+    WRITE[suffix](ROWS, tmp_path / f"rows{suffix}")
+    with pytest.raises(pf.Misuse, match="would be guessed from private rows"):
+        rows_of(tmp_path, path=f"rows{suffix}")
+
+
+def test_values_of_a_csv_that_are_no_numbers_become_null(tmp_path):
+    """What cannot be read as its type is a missing value, and no error that would tell of it."""
+    (tmp_path / "rows.csv").write_text("meter,level\n1,3\n2,oops\n3,2.5\n4,\n")
+    found = rows_of(tmp_path, path="rows.csv", columns={"meter": "integer", "level": "integer"}).collect()
+    assert found["level"].to_list() == [3, None, None, None]
+
+
+def test_missing_files_and_unknown_kinds(tmp_path):
+    """A source that has not come yet is a failed source; an ending that nobody knows is misuse."""
+    with pytest.raises(pf.SourceFailed, match="No file matches"):
+        rows_of(tmp_path, path="*.parquet")
+    (tmp_path / "rows.xlsx").touch()
+    with pytest.raises(pf.Misuse, match=r"ends in '\.xlsx'"):
+        rows_of(tmp_path, path="rows.xlsx")
+
+
+def test_a_function_gives_rows(tmp_path):
+    """A function may return a frame of either kind, and is told the period."""
+    source = Source(function="a.py:b")
+    found = frame_of(source, lambda period: ROWS.with_columns(day=pl.lit(str(period))), tmp_path, DAY)
+    assert found.collect()["day"].to_list() == ["2026-11-20"] * 2
+    with pytest.raises(pf.Misuse, match="of type dict"):
+        frame_of(source, lambda _: {}, tmp_path, DAY)
+
+
+def module(tmp_path, body):
+    (tmp_path / "own.py").write_text(textwrap.dedent(body))
+    return tmp_path
+
+
+def test_what_a_function_raises_is_told_by_class_and_line_only(tmp_path, monkeypatch):
+    """Its words can quote rows; whoever may see rows asks for them with a variable."""
+    monkeypatch.delenv("PUFFERFLOW_TRACEBACK", raising=False)
+    folder = module(tmp_path, f"def rows(period):\n    secret = '{HIDDEN}'\n    raise KeyError(secret)\n")
+    with pytest.raises(pf.SourceFailed) as caught:
+        called(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
+    assert "rows() failed: KeyError in own.py, line 3" in caught.value.problem
+    assert HIDDEN not in str(caught.value)
+    assert caught.value.__context__ is None
+    monkeypatch.setenv("PUFFERFLOW_TRACEBACK", "1")
+    with pytest.raises(pf.SourceFailed) as caught:
+        called(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
+    assert HIDDEN in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("error", ["pf.Refused('no')", "KeyboardInterrupt()", "SystemExit(3)"])
+def test_errors_of_the_library_and_stops_pass(error, tmp_path):
+    """What is told on purpose reaches the caller as it is."""
+    folder = module(tmp_path, f"import pufferflow as pf\ndef rows(period):\n    raise {error}\n")
+    with pytest.raises((pf.Refused, KeyboardInterrupt, SystemExit)):
+        called(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("def rows(:\n", "line 1: invalid syntax"),
+        ("import nowhere_at_all\n", "No module named 'nowhere_at_all'"),
+        (f"x = 1 / len('{HIDDEN}'[:0])\n", "ZeroDivisionError in own.py, line 1"),
+        ("def other(): ...\n", "no function 'rows'"),
+        ("rows = 3\n", "no function 'rows'"),
+    ],
+)
+def test_modules_that_do_not_load(body, told, tmp_path):
+    """A module with a mistake is misuse, which names the line."""
+    with pytest.raises(pf.Misuse) as caught:
+        functions_of(["own.py:rows"], module(tmp_path, body))[0]
+    assert told in caught.value.problem
+    assert HIDDEN not in str(caught.value)
+
+
+def test_functions_of_files_and_of_modules(tmp_path):
+    """A file may import its neighbours, as a script does; a function is also found by a dotted name."""
+    (tmp_path / "neighbour_of_own.py").write_text("LEVEL = 3\n")
+    folder = module(tmp_path, "from neighbour_of_own import LEVEL\ndef rows(period): return LEVEL\n")
+    assert functions_of(["own.py:rows"], folder)[0](DAY) == 3
+    assert functions_of(["math:sqrt"], folder)[0](4) == 2
+    with pytest.raises(pf.Misuse, match="There is no file"):
+        functions_of(["nowhere.py:rows"], folder)[0]

@@ -1,0 +1,349 @@
+"""What a plan shows of itself is true: above all, the worst pair has the laws of the answer in its own unit."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pufferflow as pf
+
+HOURS, METERS = 12, 3
+STAY = [[0.9, 0.1], [0.2, 0.8]]
+DAY_NIGHT = [STAY] * 4 + [[[0.5, 0.5], [0.6, 0.4]]] * 8
+ON = pf.Secret("on", domain=[0, 1])
+KWH = pf.Secret("kwh", domain=pf.Interval(0, 10))
+CLASSES = pf.LatentClass([0.5, 0.5], rows=[[0.9, 0.1], [0.3, 0.7]])
+EXACT_CLASSES = pf.LatentClass([Fraction(1, 2)] * 2, rows=[[Fraction(9, 10), Fraction(1, 10)], [Fraction(1, 2)] * 2])
+KINDS = pf.Table({"kind": [*"aabb"], "on": [0, 1, 0, 1], "probability": [0.25, 0.25, 0.2, 0.3]}, shared=["kind"])
+ALONE = pf.Table({"kind": [*"aabb"], "on": [0, 1, 0, 1], "probability": [0.45, 0.05, 0.1, 0.4]})
+
+
+def frame():
+    rng = np.random.default_rng(0)
+    rows = HOURS * METERS
+    return pl.DataFrame(
+        {
+            "meter": np.repeat(np.arange(METERS), HOURS),
+            "hour": np.tile(np.arange(HOURS), METERS),
+            "half": np.tile(np.arange(HOURS) // 6, METERS),
+            "on": rng.integers(0, 2, rows),
+            "kwh": rng.uniform(0, 10, rows),
+        }
+    )
+
+
+def scenario(prior, secret=ON):
+    return pf.Scenario(secret, prior, order_by="hour", within="meter", public="half", start=0)
+
+
+PRIORS = {
+    "independent": scenario(pf.Independent()),
+    "chain": scenario(pf.MarkovChain(STAY)),
+    "periodic chain": scenario(pf.MarkovChain(DAY_NIGHT, period=12)),
+    "classes": scenario(CLASSES),
+    "exact classes": scenario(EXACT_CLASSES),
+    "table": scenario(KINDS, pf.Derived("kind")),
+    "table of rows alone": scenario(ALONE, pf.Derived("kind")),
+    "initial": scenario(pf.MarkovChain(STAY), pf.Initial("on", domain=[0, 1])),
+    "two priors": scenario([pf.MarkovChain(STAY), CLASSES]),
+    "any correlation": scenario(pf.AnyCorrelation()),
+    "presence": pf.Scenario(pf.Presence("meter", "on", [0, 1], rows=10), pf.Independent(), within="meter"),
+}
+ON_INTERVALS = {
+    "independent": scenario(pf.Independent(), KWH),
+    "close pairs": scenario(pf.Independent(), pf.Secret("kwh", domain=pf.Interval(0, 10), pairs=pf.Closer(2.0))),
+    "exchangeable": scenario(pf.GaussianPrior(pf.Exchangeable(0.4), 4.0, 5.0), KWH),
+    "autoregressive": scenario(pf.GaussianPrior(pf.AR1(0.7), 4.0, 5.0), KWH),
+    "weakly dependent": scenario(pf.WeaklyDependent(0.3), KWH),
+    "any correlation": scenario(pf.AnyCorrelation(), KWH),
+}
+QUERIES = {
+    "a sum": lambda batch: batch.private_sum("on"),
+    "a mean and a sum": lambda batch: batch.private_mean("on").private_sum("on"),
+    "a histogram": lambda batch: batch.private_histogram("on"),
+    "another unit": lambda batch: batch.private_sum(pl.col("on") * 0.25 - 3, name="z"),
+}
+GROUPED = {
+    "sums of halves": lambda batch: batch.group_by("half").private_sum("on"),
+    "means of meters": lambda batch: batch.group_by("meter").private_mean("on"),
+    "some hours": lambda batch: batch.filter(pl.col("hour") % 3 == 0).private_sum("on"),
+    "a variance": lambda batch: batch.group_by("half").private_variance("on").private_histogram("on"),
+}
+ON_INTERVAL = {
+    "a sum": lambda batch: batch.private_sum("kwh"),
+    "a bent mean": lambda batch: batch.private_mean((pl.col("kwh") - 5).abs(), name="away"),
+    "a sum and a count": lambda batch: batch.private_sum("kwh").private_count(pl.col("kwh") >= 3),
+    "a variance": lambda batch: batch.group_by("half").private_variance("kwh"),
+}
+
+
+def cases(priors, queries):
+    """Return every prior with one of the queries, and with the others where there is time."""
+    return [
+        pytest.param(prior, query, marks=[pytest.mark.slow] if (place + at) % len(queries) else [])
+        for place, prior in enumerate(priors)
+        for at, query in enumerate(queries)
+    ]
+
+
+SIZED = [prior for prior in PRIORS if prior != "presence"]
+
+
+def log_density(pair, atoms, at):
+    """Return the logarithms of the density of an answer with its noise, but for a constant."""
+    steps = np.abs(np.subtract.outer(at, atoms.values)) / pair.scale
+    logs = {
+        "Laplace": lambda: -steps,
+        "Gaussian": lambda: -(steps**2) / 2,
+        "GeneralizedCauchy": lambda: -pair.shape / 2 * np.log1p(steps**2),
+    }[pair.noise]()
+    top = logs.max(axis=1)
+    return top + np.log(np.exp(logs - top[:, None]) @ np.array(atoms.weights))
+
+
+def largest_ratio(pair):
+    """Return the largest log ratio of the two noisy densities; with Laplace noise it is at an atom."""
+    ends = np.array([*pair.mu.values, *pair.nu.values])
+    at = np.concatenate([ends, np.linspace(ends.min() - 5 * pair.scale, ends.max() + 5 * pair.scale, 500)])
+    return float(np.abs(log_density(pair, pair.mu, at) - log_density(pair, pair.nu, at)).max())
+
+
+def plan_of(chosen, query, promise=None, **options):
+    return query(pf.protect(frame(), chosen)).plan(pf.Pure(1.0) if promise is None else promise, **options)
+
+
+def pair_of(plan):
+    from pufferflow.plan.worst_pair import worst_pair
+
+    found, note = worst_pair(plan._planned)
+    assert found is not None, note
+    assert note == ""
+    assert sum(found.mu.weights) == pytest.approx(1)
+    assert sum(found.nu.weights) == pytest.approx(1)
+    assert list(found.mu.values) == sorted(found.mu.values)
+    return found
+
+
+@pytest.mark.parametrize(("prior", "query"), cases(PRIORS, QUERIES))
+def test_one_number_of_a_frame(prior, query):
+    """The two noisy densities differ by no more than e^ε; of a single sum with the exact bound, by almost that."""
+    plan = plan_of(PRIORS[prior], QUERIES[query])
+    assert largest_ratio(pair_of(plan)) <= 1 + 1e-9
+    exact = plan_of(PRIORS[prior], QUERIES[query], bound=pf.Exact())
+    least = 0.95 if len(exact.questions.measures) == 1 else 0.45
+    assert least < largest_ratio(pair_of(exact)) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("prior", "query"), cases(SIZED, GROUPED))
+def test_one_number_of_groups(prior, query):
+    """So it is for one of several groups, whose answers together keep the promise."""
+    for bound in ("auto", pf.GWM(), pf.Group()):
+        pair = pair_of(plan_of(PRIORS[prior], GROUPED[query], bound=bound))
+        assert 0.05 < largest_ratio(pair) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("prior", "query"), cases(ON_INTERVALS, ON_INTERVAL))
+def test_one_number_on_an_interval(prior, query):
+    """On an interval places in tables stand for values, so that secrets have no names."""
+    pair = pair_of(plan_of(ON_INTERVALS[prior], ON_INTERVAL[query]))
+    assert 0.2 < largest_ratio(pair) <= 1 + 1e-9
+    assert (pair.first, pair.second) == ("one value", "another")
+
+
+@pytest.mark.parametrize("noise", [pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy])
+@pytest.mark.parametrize("promise", [pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-5)])
+def test_other_promises(noise, promise):
+    """Laws are the same under every promise; an epsilon stands there if the promise limits the ratio."""
+    pair = pair_of(plan_of(PRIORS["chain"], QUERIES["a sum"], promise, noise=noise, bound=pf.GWM()))
+    assert len(pair.mu.values) == HOURS
+    known = promise.epsilon if isinstance(promise, pf.Approx) else None
+    assert (pair.epsilon, pair.delta) == (known, getattr(promise, "delta", 0.0))
+    assert largest_ratio(pair) > 0.3
+
+
+def test_the_unit_is_that_of_the_answer():
+    """Values are what could be published without noise, and the scale is that of the summary."""
+    plan = plan_of(PRIORS["chain"], QUERIES["another unit"])
+    pair = pair_of(plan)
+    assert pair.scale == plan.summary()["scale"][0]
+    ends = {pair.mu.values[0], pair.mu.values[-1], pair.nu.values[0], pair.nu.values[-1]}
+    assert min(ends) == pytest.approx(-3 * HOURS)
+    assert max(ends) == pytest.approx(-2.75 * HOURS)
+
+
+def random_chain(rng):
+    states = int(rng.integers(2, 4))
+    transition = rng.dirichlet(np.ones(states), states) * 0.9 + 0.1 / states
+    rows = int(rng.integers(3, 6))
+    return transition, np.sort(rng.integers(0, 2, rows)), rng.random(rows) < 0.8
+
+
+def enumerated(transition, asked, count, row, state):
+    """Return the law of a sum of counted values over the rows asked about, given one row, world by world."""
+    states, rows = len(transition), len(asked)
+    start = np.linalg.matrix_power(transition, 300)[0]
+    masses = {}
+    for world in itertools.product(range(states), repeat=rows):
+        if world[row] == state:
+            mass = start[world[0]] * math.prod(transition[a, b] for a, b in itertools.pairwise(world))
+            total = sum(count(value) for value, is_asked in zip(world, asked, strict=True) if is_asked)
+            masses[total] = masses.get(total, 0.0) + mass
+    return {value: mass / sum(masses.values()) for value, mass in masses.items()}
+
+
+COUNTED = {
+    "level_sum": lambda value: value,
+    "high": lambda value: 2.5 * (value >= 1),
+    "level_histogram_0": lambda value: value == 0,
+    "level_histogram_1": lambda value: value == 1,
+    "level_histogram_2": lambda value: value == 2,
+}
+
+
+def same(atoms, law):
+    if len(atoms.values) != len(law):
+        return False
+    return np.allclose(atoms.values, sorted(law), atol=1e-9) and np.allclose(
+        atoms.weights, [law[value] for value in sorted(law)], atol=1e-9
+    )
+
+
+def is_among(pair, transition, part, asked):
+    """Say whether the pair is that of two states of some row, and the sum is that of some cell."""
+    states, rows = len(transition), range(len(asked))
+    count = COUNTED[pair.answer]
+    for row, cell in itertools.product(rows, (0, 1)):
+        laws = [enumerated(transition, asked & (part == cell), count, row, state) for state in range(states)]
+        first, second = laws[int(pair.first)], laws[int(pair.second)]
+        if same(pair.mu, first) and same(pair.nu, second):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 12))])
+def test_laws_are_those_of_all_worlds(seed):
+    """Along random chains the laws are what counting world by world gives, whichever bound found the pair."""
+    rng = np.random.default_rng(seed)
+    transition, part, asked = random_chain(rng)
+    asked[int(rng.integers(len(asked)))] = True
+    domain = list(range(len(transition)))
+    rows = pl.DataFrame(
+        {"hour": range(len(part)), "part": part, "asked": asked, "level": rng.choice(domain, len(part))}
+    )
+    chosen = pf.Scenario(
+        pf.Secret("level", domain=domain), pf.MarkovChain(transition), order_by="hour", public=["part", "asked"]
+    )
+    batch = pf.protect(rows, chosen).filter(pl.col("asked")).group_by("part", keys=[0, 1])
+    queries = [
+        lambda one: one.private_sum("level"),
+        lambda one: one.private_sum((pl.col("level") >= 1).cast(pl.Int64) * 2.5, name="high"),
+        lambda one: one.private_histogram("level"),
+    ]
+    for query in (queries[seed % 3], lambda one: queries[0](queries[2](one))):
+        for bound in ("auto", pf.GWM()):
+            pair = pair_of(query(batch).plan(pf.Pure(1.0), bound=bound))
+            if "stand in" not in pair.note:
+                assert is_among(pair, transition, part, asked)
+
+
+def test_stand_ins_are_said_to_be():
+    """Where only a movement is known, two points stand for the laws, and the note says so."""
+    for prior, stand_in in (("any correlation", True), ("chain", False), ("independent", False)):
+        assert ("stand in" in pair_of(plan_of(PRIORS[prior], QUERIES["a sum"])).note) == stand_in
+    grouped = pair_of(plan_of(PRIORS["chain"], GROUPED["sums of halves"]))
+    assert "one number of several" in grouped.note
+    shortened = pair_of(plan_of(PRIORS["presence"], QUERIES["a sum"]))
+    assert (shortened.first, shortened.mu.values, shortened.nu.values) == ("there", (10.0,), (0.0,))
+
+
+def test_long_laws_are_gathered():
+    """Laws with more than 400 values are drawn in bins, and mean the same."""
+    rows = pl.DataFrame({"hour": range(420), "on": [0, 1] * 210})
+    chosen = pf.Scenario(ON, pf.MarkovChain(STAY), order_by="hour")
+    pair = pair_of(pf.protect(rows, chosen).private_sum("on").plan(pf.Pure(1.0)))
+    assert len(pair.mu.values) <= 400
+    assert "bins" in pair.note
+    assert np.dot(pair.mu.values, pair.mu.weights) == pytest.approx(140, rel=0.05)
+
+
+def test_what_cannot_be_listed_is_said():
+    """A class of chains has no laws to list; a note stands in their place."""
+    between = pf.MarkovChain.between([[0.8, 0.05], [0.1, 0.7]], [[0.95, 0.2], [0.3, 0.9]])
+    found = plan_of(scenario(between), QUERIES["a sum"]).evidence()
+    assert found.pair is None
+    assert "infinitely many" in found.pair_note
+    still = pl.DataFrame({"day": [1, 2], "on": [0, 1]})
+    same_law = pf.Scenario(
+        pf.Derived("kind"), pf.Table({"kind": [*"aabb"], "on": [0, 1] * 2, "probability": [0.25] * 4})
+    )
+    quiet = pf.protect(still, same_law).private_sum("on").plan(pf.Pure(1.0)).evidence()
+    assert quiet.pair is None
+    assert "No noise" in quiet.pair_note
+
+
+def test_a_page_has_all_of_it():
+    """Evidence has cells, bounds with the plan's own marked, and what is left if an assumption is wrong."""
+    plan = plan_of(PRIORS["chain"], lambda batch: batch.group_by("meter").private_mean("on").private_sum("on"))
+    found = plan.evidence()
+    assert found.sentence == plan.explain()
+    assert (found.title, found.promise, found.budget) == ("on_mean, on_sum, by meter", "Pure(epsilon=1.0)", None)
+    assert [cell.largest for cell in found.cells] == pytest.approx([1.0] * METERS + [float(HOURS)] * METERS)
+    assert (found.more_cells, len(found.cells)) == (0, 2 * METERS)
+    chosen = [row for row in found.bounds if row.chosen]
+    assert {(row.bound, row.query) for row in chosen} == {("Messages()", "on_mean"), ("Messages()", "on_sum")}
+    assert chosen[0].times == pytest.approx(1, rel=1e-3)
+    assert any(
+        row.note and row.scale is None for row in plan_of(PRIORS["independent"], QUERIES["a sum"]).evidence().bounds
+    )
+    wrong = [one.wrong for one in found.what_if]
+    assert wrong[0].startswith("whatever the rows of one meter have to do with each other")
+    assert [one.epsilon for one in found.what_if[1:4]] == pytest.approx([1.2, 1.5, 2.0])
+    assert sum("away from those believed" in one for one in wrong) == 3
+    for one in found.what_if[:2]:
+        assert f"{one.wrong}, {one.left}" in found.sentence
+
+
+def test_evidence_survives_being_stored():
+    """Evidence read back is the same, also where errors are infinite or unknown."""
+    for noise in (pf.Laplace, pf.GeneralizedCauchy):
+        found = plan_of(PRIORS["independent"], QUERIES["a sum"], pf.Renyi(4, 1.0), noise=noise).evidence()
+        assert type(found).from_json(found.to_json()) == found
+
+
+def test_a_bound_that_is_not_compared_has_its_row():
+    """The plan's own bound comes first where the comparison does not know it."""
+    found = plan_of(PRIORS["chain"], QUERIES["a sum"], bound=pf.Quilt(approximate=True)).evidence()
+    assert (found.bounds[0].bound, found.bounds[0].chosen) == ("Quilt(approximate=True)", True)
+    assert [row.chosen for row in found.bounds].count(True) == 1
+
+
+def test_many_cells_are_counted():
+    """Two hundred cells are kept, the others counted."""
+    rows = pl.DataFrame({"house": range(300), "on": [0, 1] * 150})
+    chosen = pf.Scenario(ON, pf.Independent(), public="house")
+    plan = pf.protect(rows, chosen).group_by("house").private_sum("on").plan(pf.Pure(1.0))
+    found = plan.evidence()
+    assert (len(found.cells), found.more_cells, plan.rows) == (200, 100, 300)
+
+
+def test_rows_are_counted_where_that_is_public():
+    """A plan knows how many rows are asked about, without any public column too, and not where that is the secret."""
+    assert plan_of(PRIORS["chain"], GROUPED["some hours"]).rows == METERS * HOURS // 3
+    bare = pf.Scenario(ON, pf.Independent())
+    plan = pf.protect(frame().select("on"), bare).private_mean("on").plan(pf.Pure(1.0))
+    assert plan.rows == METERS * HOURS
+    assert plan.summary()["expected_error"][0] == pytest.approx(1 / (METERS * HOURS), rel=1e-6)
+    assert plan_of(PRIORS["presence"], QUERIES["a sum"]).rows is None
+
+
+def test_pages_are_written(tmp_path):
+    """A plan and a release write pages, the release's with the evidence that its plan gave."""
+    plan = plan_of(PRIORS["chain"], QUERIES["a sum"])
+    release = plan.release()
+    for page in (plan.report(tmp_path / "p.html"), release.report(tmp_path / "r.html", plan.evidence())):
+        assert "on_sum" in page.read_text(encoding="utf-8")
+    assert dict(release.certificate.rows())["promise"] == "Pure(epsilon=1.0)"
+    assert str(release.certificate).split("\n")[0].split() == ["promise", "Pure(epsilon=1.0)"]
