@@ -28,6 +28,7 @@ from pufferflow.jobs.sources import frame_of
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
 from pufferflow.release import Release
+from pufferflow.release.files import CERTIFICATE
 from pufferflow.release.folder import check, send
 from pufferflow.report.evidence import Evidence
 
@@ -105,16 +106,17 @@ class Job:
         return found
 
     def missed(self, since: When | None = None, now: datetime | None = None) -> list[Period]:
-        """Return the periods that are over and were not released, oldest first.
+        """Return the periods that are over and were not released, or not written where they go, oldest first.
 
-        Without `since`: those after the last that was, at most `catch_up` of them, and any whose cost is paid and whose
-        release is not kept yet. If nothing was released so far, that is the last period.
+        Without `since`: of the last `catch_up` periods those after the last that was released, and those whose release
+        is kept and not written; and any whose cost is paid and whose release is not kept. If nothing was released so
+        far, that is the last period.
         """
         schedule, last = self.file.schedule, self.period(None, now)
-        states = due.states_of(self.account(), f"{self.name}-", schedule.period)
+        known = due.Known.of(self.account(), f"{self.name}-", schedule.period, self._has)
         if since is None:
-            return due.after_the_last(states, last, schedule.catch_up)
-        return due.since(states, self.period(since, now), last)
+            return known.after_the_last(last, schedule.catch_up)
+        return known.since(self.period(since, now), last)
 
     def id_of(self, period: When, revision: int = 1) -> str:
         """Return the id under which a period's release is kept; a revision is a release of its own, and paid for."""
@@ -123,6 +125,9 @@ class Job:
     def folder_of(self, period: When, revision: int = 1) -> Path:
         """Return where a period's release is written."""
         return self.folder / with_variables(self.file.sink.path) / self._label(period, revision)
+
+    def _has(self, label: str) -> bool:
+        return (self.folder_of(label) / CERTIFICATE).exists()
 
     def _label(self, period: When, revision: int) -> str:
         if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -217,14 +222,26 @@ class Job:
 
         A period whose rows cannot be read does not hold up the others: it is told at the end, as an error.
         """
-        failed: SourceFailed | None = None
+        failed = list[SourceFailed]()
+        for found in self.each_missed(since, wait=wait):
+            if isinstance(found, Ran):
+                yield found
+            else:
+                failed.append(found)
+        if failed:
+            raise failed[0]
+
+    def each_missed(
+        self, since: When | None = None, *, wait: Callable[[float], object] = sleep
+    ) -> Iterator[Ran | SourceFailed]:
+        """Release all periods that were missed, oldest first; give what became of each."""
         for period in self.missed(since):
+            found: Ran | SourceFailed
             try:
-                yield self.run(period, wait=wait)
+                found = self.run(period, wait=wait)
             except SourceFailed as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
+                found = error
+            yield found
 
     def _run(self, period: Period, revision: int, notes: Sequence[str]) -> Ran:
         chosen, folder = self.id_of(period, revision), self.folder_of(period, revision)

@@ -1,11 +1,13 @@
 """Running a job on its own cron line until somebody stops it; the ledger is all that has to survive a restart."""
 
+import logging
 import signal
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from time import sleep
 from types import FrameType
 from typing import Any, final
 from zoneinfo import ZoneInfo
@@ -16,6 +18,7 @@ from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.jobs.job import AGAIN, Job, When
 from pufferflow.jobs.ran import Ran
 
+_LOOK = 0.1
 Told = Callable[[Ran | PufferflowError | datetime], object]
 """What is told of a batch that ran, of one that failed, and of when the next is due."""
 
@@ -29,8 +32,7 @@ def schedule(job: Job, since: When | None = None, told: Told = lambda _: None) -
     line = job.file.schedule.cron
     if line is None:
         raise Misuse("The job has no cron line.", allowed="a schedule", instead='[schedule] with cron = "0 3 * * *"')
-    scheduler = _scheduler()
-    turns = _Turns(job, since, told, line, scheduler)
+    scheduler, turns = _scheduler(), _Turns(job, since, told)
     scheduler.add_job(
         turns.take,
         _trigger(line, job.file.schedule.timezone),
@@ -39,9 +41,14 @@ def schedule(job: Job, since: When | None = None, told: Told = lambda _: None) -
         coalesce=True,
         misfire_grace_time=None,
     )
-    with _stopping(turns.stop):
+    with _stopping(turns):
         scheduler.start()
-    turns.finish()
+        while not turns.over:
+            sleep(_LOOK)
+        turns.stopped.set()
+        scheduler.shutdown(wait=True)
+    if turns.failure is not None:
+        raise turns.failure
 
 
 def next_time(line: str, zone: str, after: datetime | None = None) -> datetime | None:
@@ -56,66 +63,61 @@ def next_time(line: str, zone: str, after: datetime | None = None) -> datetime |
 @final
 @dataclass
 class _Turns:
-    """What happens each time; after an error that will not go away, nothing more."""
+    """What happens each time, until it is over: somebody asked to stop, or an error came up that will not go away."""
 
     job: Job
     since: When | None
     told: Told
-    line: str
-    scheduler: Any
-
-    def __post_init__(self) -> None:
-        self.stopped, self.failure = threading.Event(), list[BaseException]()
+    over: bool = False
+    failure: BaseException | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
 
     def take(self) -> None:
+        if self.over:
+            return
         try:
-            since, self.since = self.since, None
-            for ran in self.job.catch_up(since, wait=self._wait):
-                self.told(ran)
-                if self.stopped.is_set():
-                    return
+            self._release_missed()
         except AGAIN as error:
             self.told(error)
         except _Stopped:
             return
         except BaseException as error:  # noqa: BLE001 - this thread is not the one that can raise it
-            self.failure.append(error)
-            self.scheduler.shutdown(wait=False)
+            self.failure, self.over = error, True
             return
-        self._tell_next()
-
-    def _tell_next(self) -> None:
-        due = next_time(self.line, self.job.file.schedule.timezone)
-        if due is not None:
+        plan = self.job.file.schedule
+        due = next_time(plan.cron or "", plan.timezone)
+        if due is not None and not self.over:
             self.told(due)
+
+    def _release_missed(self) -> None:
+        whole = True
+        for found in self.job.each_missed(self.since, wait=self._wait):
+            self.told(found)
+            whole &= isinstance(found, Ran)
+            if self.over:
+                raise _Stopped
+        if whole:
+            self.since = None
 
     def _wait(self, seconds: float) -> None:
         if self.stopped.wait(seconds):
             raise _Stopped
 
-    def stop(self) -> None:
-        self.stopped.set()
-        self.scheduler.shutdown(wait=True)
-
-    def finish(self) -> None:
-        if self.failure:
-            raise self.failure[0]
-
 
 class _Stopped(Exception):
-    """Somebody asked to stop while a retry was waited for."""
+    """Somebody asked to stop."""
 
 
 @contextmanager
-def _stopping(stop: Callable[[], None]) -> Generator[None]:
-    """Let signals stop what runs inside; in other threads than the first, whoever runs it has to."""
+def _stopping(turns: _Turns) -> Generator[None]:
+    """Let signals end what runs inside; in other threads than the first nobody gets any."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
         del number, frame
-        threading.Thread(target=stop).start()  # the handler interrupts the scheduler, whose lock it must not wait for
+        turns.over = True  # and no more: a handler must not wait for a lock that what it interrupts may have
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -127,14 +129,16 @@ def _stopping(stop: Callable[[], None]) -> Generator[None]:
 
 def _scheduler() -> Any:
     try:
-        from apscheduler.schedulers.blocking import BlockingScheduler  # pyright: ignore[reportMissingTypeStubs]
+        from apscheduler.schedulers.background import BackgroundScheduler  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
         raise Misuse(
             "APScheduler is not installed.",
             allowed="the extra 'schedule'",
             instead="pip install 'pufferflow[schedule]'; or pufferflow run, from cron",
         ) from None
-    return BlockingScheduler(timezone=UTC)
+    quiet = logging.getLogger("pufferflow.schedule")
+    quiet.setLevel(logging.CRITICAL)  # it warns of every time that comes while a run goes on
+    return BackgroundScheduler(timezone=UTC, logger=quiet)
 
 
 def _trigger(line: str, zone: str) -> Any:
