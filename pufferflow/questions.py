@@ -121,7 +121,23 @@ class Questions:
                 allowed="a comparison",
                 instead='.filter(pl.col("district") == "north")',
             )
+        self._check_runs(read)
         return replace(self, filters=(*self.filters, read))
+
+    def _check_runs(self, predicate: pl.Expr) -> None:
+        """Refuse what compares values of different types or time zones, which engines notice only with the rows."""
+        try:
+            pl.DataFrame(schema={name: self.schema[name] for name in self.public}).filter(predicate)
+        except pl.exceptions.SchemaError:
+            comparable = False
+        else:
+            comparable = True
+        if not comparable:
+            raise Misuse(
+                f"The filter {public_words(predicate)} compares values of different types, or of different time zones.",
+                allowed="values of the column's own type and time zone",
+                instead='pl.col("at").dt.convert_time_zone("Europe/Berlin") for times with a zone',
+            )
 
     def with_columns(self, named: Mapping[str, object]) -> "Questions":
         """Return the questions with further public columns, worked out of those there are."""

@@ -1,5 +1,6 @@
 """What a `job.toml` may say, typed; reading it is `reading.py`'s work."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -48,6 +49,13 @@ class Source(Part, frozen=True):
                 allowed="one of them",
                 instead='path = "data/*.parquet"',
             )
+        for name in re.findall(r"(?<!\$)\{([^}]*)\}", self.path or ""):
+            if name != "period":
+                raise Misuse(
+                    f"The path has {{{name[:60]}}}.",
+                    allowed="{period}, and ${NAME} of the environment",
+                    instead='path = "data/{period}.parquet"',
+                )
 
 
 class Promise(Part, frozen=True):

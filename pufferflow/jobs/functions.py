@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -18,6 +19,11 @@ from pufferflow.errors import Misuse, PufferflowError
 
 TRACEBACK = "PUFFERFLOW_TRACEBACK"
 _SHOW = f"{TRACEBACK}=1, which shows what it said; that may quote rows"
+
+
+def tracebacks() -> bool:
+    """Say whether somebody asked for words and tracebacks, which may quote rows."""
+    return os.environ.get(TRACEBACK, "").lower() not in {"", "0", "false", "no"}
 
 
 def functions_of(calls: Sequence[str], folder: Path) -> list[Callable[..., Any]]:
@@ -48,21 +54,21 @@ def called(function: Callable[..., Any], arguments: tuple[Any, ...], failed: typ
     """Return what a function gives; what it raises becomes an error of a kind of ours, without its words."""
     try:
         return function(*arguments)
-    except (PufferflowError, KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (PufferflowError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of the engine is no Exception
-        told, cause = _told(error), error if os.environ.get(TRACEBACK) else None
+        told, cause = _told(error), error if tracebacks() else None
     name = getattr(function, "__name__", "function")
     raise failed(f"The job's {name}() failed: {told}.", allowed="a function that returns", instead=_SHOW) from cause
 
 
 def _told(error: BaseException) -> str:
     """Say of which class an error is, and in which line of which file it came up last."""
-    place, library = "", str(Path(__file__).parents[1])
+    place, not_own = "", (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<")
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith(library) and "site-packages" not in file:
+        if not file.startswith(not_own) and "site-packages" not in file:
             place = f" in {Path(file).name}, line {trace.tb_lineno}"
         trace = trace.tb_next
     return f"{type(error).__name__}{place}"
@@ -98,13 +104,20 @@ def _imported(load: Callable[[], ModuleType], name: str) -> ModuleType:
         return load()
     except (PufferflowError, KeyboardInterrupt, SystemExit):
         raise
-    except SyntaxError as error:
-        told, cause = f"line {error.lineno}: {error.msg}", None
-    except ImportError as error:
-        told, cause = str(error)[:200], None
     except BaseException as error:  # noqa: BLE001 - a module may do anything when it is imported
-        told, cause = _told(error), error if os.environ.get(TRACEBACK) else None
+        told, cause = _told_of_import(error), error if tracebacks() else None
     raise Misuse(f"{name!r} cannot be imported: {told}.", allowed="a module that loads", instead=_SHOW) from cause
+
+
+def _told_of_import(error: BaseException) -> str:
+    """Say why a module does not load, in words of Python's own only: a module may read rows while it loads."""
+    match error:
+        case ModuleNotFoundError(name=str(name)) if name.replace(".", "").isidentifier():
+            return f"there is no module {name[:60]!r}"
+        case SyntaxError(filename=str(file), lineno=int(line), msg=message) if Path(file).is_file():
+            return f"{message} in {Path(file).name}, line {line}"
+        case _:
+            return _told(error)
 
 
 def _functions(module: ModuleType) -> list[str]:

@@ -15,20 +15,20 @@ from typing import Any, final
 
 import polars as pl
 
-from pufferflow.errors import LedgerFault, Misuse, SinkFailed, SourceFailed
+from pufferflow.errors import LedgerFault, Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.frame import Batch
 from pufferflow.jobs import due
 from pufferflow.jobs.file import JobFile
 from pufferflow.jobs.functions import called, functions_of
+from pufferflow.jobs.guards import changed, check_known, check_not_lost, has_release
 from pufferflow.jobs.paper import keep_page
+from pufferflow.jobs.payer import Payer
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
 from pufferflow.jobs.ran import Ran
 from pufferflow.jobs.reading import read_file, with_variables
 from pufferflow.jobs.sources import frame_of
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
-from pufferflow.release import Release
-from pufferflow.release.files import CERTIFICATE
 from pufferflow.release.folder import check, send
 from pufferflow.report.evidence import Evidence
 
@@ -124,10 +124,10 @@ class Job:
 
     def folder_of(self, period: When, revision: int = 1) -> Path:
         """Return where a period's release is written."""
-        return self.folder / with_variables(self.file.sink.path) / self._label(period, revision)
+        return self.folder / Path(with_variables(self.file.sink.path)).expanduser() / self._label(period, revision)
 
     def _has(self, label: str) -> bool:
-        return (self.folder_of(label) / CERTIFICATE).exists()
+        return has_release(self.folder_of(label))
 
     def _label(self, period: When, revision: int) -> str:
         if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -170,28 +170,17 @@ class Job:
 
     # Who pays
 
+    @cached_property
+    def _payer(self) -> Payer:
+        return Payer(self.file.ledger, self.folder)
+
     def ledger(self) -> Ledger:
         """Return the ledger, made if need be."""
-        return Ledger(self._address)
+        return self._payer.ledger()
 
     def account(self) -> Account | None:
         """Return the account; None before the first run has opened it."""
-        if self._no_file:
-            return None
-        ledger = self.ledger()
-        return ledger.account(self.file.ledger.account) if self._opened(ledger) else None
-
-    def _opened(self, ledger: Ledger) -> bool:
-        return self.file.ledger.account in ledger.accounts()
-
-    @cached_property
-    def _address(self) -> str:
-        address = with_variables(self.file.ledger.address)
-        return address if "://" in address else str(self.folder / address)
-
-    @property
-    def _no_file(self) -> bool:
-        return "://" not in self._address and not Path(self._address).exists()
+        return self._payer.account()
 
     # Releasing
 
@@ -220,9 +209,9 @@ class Job:
     def catch_up(self, since: When | None = None, *, wait: Callable[[float], object] = sleep) -> Iterator[Ran]:
         """Release all periods that were missed, oldest first.
 
-        A period whose rows cannot be read does not hold up the others: it is told at the end, as an error.
+        A period that fails by itself does not hold up the others: the first such error is raised at the end.
         """
-        failed = list[SourceFailed]()
+        failed = list[PufferflowError]()
         for found in self.each_missed(since, wait=wait):
             if isinstance(found, Ran):
                 yield found
@@ -233,35 +222,44 @@ class Job:
 
     def each_missed(
         self, since: When | None = None, *, wait: Callable[[float], object] = sleep
-    ) -> Iterator[Ran | SourceFailed]:
-        """Release all periods that were missed, oldest first; give what became of each."""
+    ) -> Iterator[Ran | PufferflowError]:
+        """Release all periods that were missed, oldest first; give what became of each.
+
+        Errors that are of one period only are given: rows that cannot be read, a folder that cannot be written, and a
+        cost that was paid for another plan. What would meet every period is raised.
+        """
         for period in self.missed(since):
-            found: Ran | SourceFailed
+            found: Ran | PufferflowError
             try:
                 found = self.run(period, wait=wait)
-            except SourceFailed as error:
+            except (SourceFailed, SinkFailed) as error:
+                found = error
+            except Misuse as error:
+                if not self._payer.has_paid(self.id_of(period)):
+                    raise
                 found = error
             yield found
 
     def _run(self, period: Period, revision: int, notes: Sequence[str]) -> Ran:
         chosen, folder = self.id_of(period, revision), self.folder_of(period, revision)
         plan: Plan | None = None
-        with closing(self.ledger()) as ledger:
-            release = ledger.account(self.file.ledger.account).find(chosen) if self._opened(ledger) else None
+        payer = self._payer
+        if payer.no_file:
+            check_not_lost(folder.parent)
+        with closing(payer.ledger()) as ledger:
+            release = payer.kept(ledger, chosen)
+            if release is None and has_release(folder):
+                release = payer.kept(ledger, chosen)  # another machine may have been quicker just now
             drawn = release is None
             if release is None:
+                check_known(folder)
                 plan = self.plan(period)
-                release = self._released(plan, ledger, chosen)
+                release = payer.release(plan, ledger, chosen, estimates=self.file.estimates)
+        told = [*notes, *changed(self.file, release)]
         sent = send(release, folder, self.file.sink.format)
-        told = keep_page(self, str(period), plan, release, folder) if self.file.sink.report else ()
-        attempts = len(notes) + 1
-        return Ran(self.name, str(period), chosen, release, folder, drawn, sent, attempts, (*notes, *told))
-
-    def _released(self, plan: Plan, ledger: Ledger, chosen: str) -> Release:
-        charged = self.file.ledger
-        scenario = plan.questions.scenario
-        account = ledger.open(charged.account, scenario, limit=charged.limit.guarantee, dataset=charged.dataset)
-        return plan.release(account, chosen, estimates=self.file.estimates)
+        if self.file.sink.report:
+            told += keep_page(self, str(period), plan, release, folder)
+        return Ran(self.name, str(period), chosen, release, folder, drawn, sent, len(notes) + 1, tuple(told))
 
     @cached_property
     def functions(self) -> tuple[Callable[..., Any], Callable[..., Any] | None]:

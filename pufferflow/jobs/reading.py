@@ -56,9 +56,9 @@ def with_variables(text: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         name = match["name"]
-        if name not in os.environ:
+        if not os.environ.get(name):
             raise Misuse(
-                f"The environment has no variable {name[:60]!r}, which the job file asks for.",
+                f"The environment has no variable {name[:60]!r}, or an empty one, and the job file asks for it.",
                 allowed="variables that are set where the job runs",
                 instead=f"export {name[:60]}=…",
             )

@@ -8,18 +8,19 @@ from typing import Any
 import polars as pl
 
 from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.expressions import named
 from pufferflow.guarded import guarded
 from pufferflow.jobs.file import Source
 from pufferflow.jobs.functions import called
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.reading import with_variables
 
-_TYPES = {
-    "integer": pl.Int64,
-    "float": pl.Float64,
-    "text": pl.String,
-    "boolean": pl.Boolean,
-    "date": pl.Date,
+_TYPES: dict[str, pl.DataType] = {
+    "integer": pl.Int64(),
+    "float": pl.Float64(),
+    "text": pl.String(),
+    "boolean": pl.Boolean(),
+    "date": pl.Date(),
     "datetime": pl.Datetime("us"),
 }
 _COLUMNS = '[source.columns] with hour = "datetime", level = "integer"'
@@ -42,25 +43,28 @@ def frame_of(source: Source, function: Callable[..., Any] | None, folder: Path, 
 def scanned(source: Source, folder: Path, period: Period) -> pl.LazyFrame:
     """Return the rows of files, whose types are those that they have or are said to have, never guessed from rows."""
     pattern = with_variables(source.path or "").replace("{period}", str(period))
-    where = pattern if "://" in pattern else str(folder / pattern)
+    where = pattern if "://" in pattern else str(folder / Path(pattern).expanduser())
+    scan = _scanner(source, Path(where).suffix.lower())
     if "://" not in where and not glob.glob(where, recursive=True):  # noqa: PTH207 - the pattern may be absolute
         raise SourceFailed(
             f"No file matches {where[-200:]!r}. Nothing was released.",
             allowed="files that are there",
             instead="another period, or running the job again when they have come",
         )
-    suffix = Path(where).suffix.lower()
+    return guarded(lambda: scan(where))
+
+
+def _scanner(source: Source, suffix: str) -> Callable[[str], pl.LazyFrame]:
     match suffix:
         case ".parquet":
-            return guarded(lambda: pl.scan_parquet(where))
+            return pl.scan_parquet
         case ".arrow" | ".ipc" | ".feather":
-            return guarded(lambda: pl.scan_ipc(where))
+            return pl.scan_ipc
         case ".csv":
-            types = _types(source)
-            return guarded(lambda: pl.scan_csv(where, schema_overrides=types, infer_schema=False, ignore_errors=True))
+            return _csv_of(_types(source))
         case ".ndjson" | ".jsonl":
             types = _types(source)
-            return guarded(lambda: pl.scan_ndjson(where, schema=types, ignore_errors=True))
+            return lambda where: pl.scan_ndjson(where, schema=types, ignore_errors=True)
         case _:
             raise Misuse(
                 f"The path ends in {suffix!r}.",
@@ -69,7 +73,30 @@ def scanned(source: Source, folder: Path, period: Period) -> pl.LazyFrame:
             )
 
 
-def _types(source: Source) -> dict[str, Any]:
+def _csv_of(types: dict[str, pl.DataType]) -> Callable[[str], pl.LazyFrame]:
+    """Return a reader of CSV files in which each value is read by itself.
+
+    Polars reads dates in the form of the first, so that one row would decide what becomes of all others.
+    """
+    texts = {name: pl.String() if kind.is_temporal() else kind for name, kind in types.items()}
+    times = [_time_of(name, kind) for name, kind in types.items() if kind.is_temporal()]
+
+    def scan(where: str) -> pl.LazyFrame:
+        rows = pl.scan_csv(where, schema_overrides=texts, infer_schema=False, ignore_errors=True)
+        return rows.with_columns(times)
+
+    return scan
+
+
+def _time_of(name: str, kind: pl.DataType) -> pl.Expr:
+    text = named(name)
+    if kind == pl.Date():
+        return text.str.to_date("%Y-%m-%d", strict=False)
+    forms = [f"%Y-%m-%d{between}%H:%M{seconds}" for between in ("T", " ") for seconds in (":%S%.f", "")]
+    return pl.coalesce(text.str.to_datetime(form, time_unit="us", strict=False) for form in forms)
+
+
+def _types(source: Source) -> dict[str, pl.DataType]:
     """Return the declared types; left out, an engine would guess them from private rows."""
     if not source.columns:
         raise Misuse(

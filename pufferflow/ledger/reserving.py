@@ -149,8 +149,8 @@ class Wish:
         if not isinstance(event, Reserved) or event.plan != self.plan:
             raise Misuse(
                 f"The id {self.release!r} belongs to another plan.",
-                allowed="the same plan again, or an id of its own for each plan",
-                instead="another id, or id=None",
+                allowed="the same plan again, which needs the same rows; or an id of its own for each plan",
+                instead="another id (a job has --revision 2), or id=None",
             )
         return Head(number, digest), kept_release(kept, line, number)
 

@@ -98,6 +98,11 @@ class Plan:
         """How many rows are asked about; None where that is private."""
         return int(self._planned.facts.cells.rows.sum()) if self.questions.sized else None
 
+    @property
+    def certificate(self) -> Certificate:
+        """What would go out with the answers."""
+        return self._ready.certificate
+
     def summary(self) -> pl.DataFrame:
         """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _UNFINISHED = (".pufferflow-", ".part")
-_A_DAY = 86400.0
+_A_DAY, _A_MINUTE, _A_MOMENT = 86400.0, 60.0, 0.02
 _NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
 _TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
 
@@ -52,22 +52,35 @@ def make(folder: Path, files: Mapping[str, bytes]) -> bool:
 def alone(folder: Path) -> Generator[None]:
     """Keep other processes that ask for the same folder waiting; the system lets go of it if this one is killed.
 
-    Where the file system has no locks, nobody waits: each file is replaced whole all the same.
+    Where the file system has no locks, nobody waits, and nobody longer than a minute: a process that was stopped just
+    when it was to let go keeps the lock. Each file is replaced whole all the same.
     """
     if sys.platform == "win32":
         _sweep(folder)
         yield
         return
-    import fcntl
-
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        deadline = time.monotonic() + _A_MINUTE
+        while not _locked(handle) and time.monotonic() < deadline:
+            time.sleep(_A_MOMENT)
         _sweep(folder)
         yield
     finally:
         os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    """Take the lock of a folder; return False if another has it."""
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # the file system has no locks
+        return True
+    return True
 
 
 def _moved(beside: Path, folder: Path) -> bool:

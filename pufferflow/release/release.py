@@ -135,6 +135,13 @@ class Release:
         """
         from pufferflow.report import release_page
 
+        own = repr(self.certificate.promise), self.certificate.hidden
+        if evidence is not None and (evidence.promise, evidence.scenario) != own:
+            raise Misuse(
+                "The evidence is of another plan than the release.",
+                allowed="what the plan told that was released, or None",
+                instead="release.report(path), a page without evidence",
+            )
         place, page = Path(path), release_page(self.frame, self.intervals, self.certificate.rows(), evidence)
         written(lambda: place.write_text(page, encoding="utf-8"), place)
         return place

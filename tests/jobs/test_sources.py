@@ -8,7 +8,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.jobs.file import Source
-from pufferflow.jobs.functions import called, functions_of
+from pufferflow.jobs.functions import called, functions_of, tracebacks
 from pufferflow.jobs.sources import frame_of
 
 DAY = pf.Period.read("2026-11-20")
@@ -55,6 +55,18 @@ def test_values_of_a_csv_that_are_no_numbers_become_null(tmp_path):
     assert found["level"].to_list() == [3, None, None, None]
 
 
+@pytest.mark.parametrize("first", ["19.11.2026", "2026-11-19T05:00", "", "11/19/2026", "nonsense"])
+def test_one_row_of_a_csv_decides_nothing_for_others(first, tmp_path):
+    """Each date and moment is read by itself: what the first row says changes no other."""
+    days = ["2026-11-20", "2026-11-21"]
+    times = ["2026-11-20T05:00", "2026-11-20 06:30:15.5"]
+    lines = [f"{day},{moment},1" for day, moment in zip(days, times, strict=True)]
+    (tmp_path / "rows.csv").write_text("\n".join(["day,at,level", f"{first},{first},1", *lines]) + "\n")
+    found = rows_of(tmp_path, path="rows.csv", columns={"day": "date", "at": "datetime", "level": "integer"}).collect()
+    assert found["day"].cast(pl.String).to_list()[1:] == days
+    assert [moment.isoformat() for moment in found["at"][1:]] == ["2026-11-20T05:00:00", "2026-11-20T06:30:15.500000"]
+
+
 def test_missing_files_and_unknown_kinds(tmp_path):
     """A source that has not come yet is a failed source; an ending that nobody knows is misuse."""
     with pytest.raises(pf.SourceFailed, match="No file matches"):
@@ -62,6 +74,21 @@ def test_missing_files_and_unknown_kinds(tmp_path):
     (tmp_path / "rows.xlsx").touch()
     with pytest.raises(pf.Misuse, match=r"ends in '\.xlsx'"):
         rows_of(tmp_path, path="rows.xlsx")
+
+
+def test_mistakes_in_a_path_are_not_taken_for_rows_that_are_late(tmp_path):
+    """A placeholder or an ending that nobody knows is misuse, whether or not there are such files."""
+    with pytest.raises(pf.Misuse, match=r"has \{perod\}"):
+        Source(path="{perod}.parquet")
+    with pytest.raises(pf.Misuse, match=r"ends in '\.parqet'"):
+        rows_of(tmp_path, path="{period}.parqet")
+
+
+@pytest.mark.parametrize(("value", "shown"), [("1", True), ("true", True), ("0", False), ("no", False), ("", False)])
+def test_words_are_quoted_only_when_they_are_asked_for(value, shown, monkeypatch):
+    """Switched off is off, in any of the usual ways."""
+    monkeypatch.setenv("PUFFERFLOW_TRACEBACK", value)
+    assert tracebacks() is shown
 
 
 def test_a_function_gives_rows(tmp_path):
@@ -104,9 +131,11 @@ def test_errors_of_the_library_and_stops_pass(error, tmp_path):
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("def rows(:\n", "line 1: invalid syntax"),
-        ("import nowhere_at_all\n", "No module named 'nowhere_at_all'"),
+        ("def rows(:\n", "invalid syntax in own.py, line 1"),
+        ("import nowhere_at_all\n", "there is no module 'nowhere_at_all'"),
         (f"x = 1 / len('{HIDDEN}'[:0])\n", "ZeroDivisionError in own.py, line 1"),
+        (f"raise ImportError('{HIDDEN}')\n", "ImportError in own.py, line 1"),
+        (f"import ast\nast.literal_eval('{HIDDEN}')\n", "ValueError in own.py, line 2"),
         ("def other(): ...\n", "no function 'rows'"),
         ("rows = 3\n", "no function 'rows'"),
     ],
