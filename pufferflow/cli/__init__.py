@@ -16,8 +16,10 @@ def main() -> None:
 
         app()
     except KeyboardInterrupt:  # so early that nothing was begun, or so late that nothing is left to be told
+        from pufferflow.cli.streams import write
+
         json = "--json" in sys.argv
-        (sys.stdout if json else sys.stderr).write(_STOPPED_JSON if json else _STOPPED)
+        write(sys.stdout if json else sys.stderr, _STOPPED_JSON if json else _STOPPED, end="")
         sys.exit(130)
     finally:
         exec("")  # noqa: S102 - CPython would die of a signal that it caught inside of exec(), unless it runs another

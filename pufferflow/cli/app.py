@@ -59,5 +59,5 @@ command(app, "report", example="pufferflow report ledger.db -o ledger.html")(rep
 command(app, "audit", example="pufferflow audit job.toml --trials 2000")(audit)
 app.add_typer(jobs, name="job")
 command(jobs, "init", example="pufferflow job init another")(init)
-command(jobs, "schema", example="pufferflow job schema -o job.schema.json")(schema)
+command(jobs, "schema", example="pufferflow job schema -o job.schema.json --force")(schema)
 command(jobs, "check", example="pufferflow job check job.toml")(check)

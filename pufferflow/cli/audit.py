@@ -8,11 +8,14 @@ from pufferflow.cli.codes import REFUSED
 from pufferflow.cli.command import Answer
 from pufferflow.cli.options import JobPath, PeriodName
 from pufferflow.cli.screen import Screen
+from pufferflow.errors import Misuse
 
 Trials = Annotated[int, typer.Option("--trials", metavar="N", help="How many releases are drawn and attacked.")]
 Confidence = Annotated[
     float, typer.Option("--confidence", metavar="C", help="How sure the lower bound is, between 0 and 1.")
 ]
+
+_MOST_TRIALS = 100_000_000
 
 
 def audit(
@@ -23,8 +26,9 @@ def audit(
     Reads no private row. A lower bound above the promised epsilon shows that the promise is broken: exit code 3. One
     below it shows no more than that this attack has not broken it.
     """
+    _check_trials(trials)
     from pufferflow.audit import attack
-    from pufferflow.cli.promises import in_words
+    from pufferflow.cli.promises import down, in_words
     from pufferflow.jobs import Job
 
     batch = Job.read(job)
@@ -35,7 +39,7 @@ def audit(
     screen.facts(
         [
             ("promised", in_words(plan.guarantee)),
-            ("found", f"epsilon {found.lower:.6g} or more, {found.trials} trials, confidence {found.confidence:g}"),
+            ("found", f"epsilon {down(found.lower):g} or more, {found.trials} trials, confidence {found.confidence:g}"),
             ("pair", found.pair),
             ("event", found.event),
             ("verdict", verdict),
@@ -46,3 +50,11 @@ def audit(
     shown = {"promised": plan.guarantee, "lower": found.lower, "confidence": found.confidence, "trials": found.trials}
     names = {"job": batch.name, "period": str(chosen), "pair": found.pair, "event": found.event}
     return Answer({**names, **shown, "holds": not found.broken}, REFUSED if found.broken else 0)
+
+
+def _check_trials(trials: int) -> None:
+    """Refuse more draws than a machine has room for."""
+    if trials > _MOST_TRIALS:
+        raise Misuse(
+            f"trials is {trials}.", allowed=f"a whole number from 100 to {_MOST_TRIALS}", instead="--trials 100000"
+        )

@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from pufferflow.errors import PufferflowError
+from pufferflow.errors import PufferflowError, Refused
 
 if TYPE_CHECKING:
     from pufferflow.composition import Forecast
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pufferflow.ledger import Account
     from pufferflow.plan import Plan
 
+_UNEQUAL = "periods differ in length, so the schedule is not forecast"
+
 
 @final
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Cost:
     """`after` and `endless` are epsilons of the limit's kind: the total after this release, and of an endless schedule.
 
     `fits` counts further releases about the same rows, `ahead` those of the next periods; None is any number of them.
-    What nobody can tell is None as well. Before the first run there is no account, and `after` is the promise alone.
+    What nobody can tell is None as well. Before the first run there is no account, and `after` is what it will show.
     """
 
     account: str
@@ -51,26 +53,28 @@ class Cost:
             ("account", self.account),
             ("spent", of_limit(epsilon_of(self.spent), self.limit)),
             ("after this", after),
-            ("still fit", f"{_many(self.fits)} about the same rows"),
+            ("left", f"room for {_many(self.fits)} about the same rows"),
             ("schedule", self._schedule(of_limit(self.endless, self.limit))),
         ]
 
     def _schedule(self, total: str) -> str:
         if self.endless is not None and self.ahead is None:
             return f"may go on for ever, at {total} ({self.rule})"
-        return self.note if self.ahead is None else f"{_many(self.ahead)} about the periods that follow"
+        return self.note if self.ahead is None else f"room for {_many(self.ahead)} about the periods that follow"
 
 
 def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None") -> Cost:
     """Return what a release of a plan would cost."""
     from pufferflow.cli.promises import epsilon_of
 
-    charged, alone = job.file.ledger, epsilon_of(plan.guarantee)
+    charged, name = job.file.ledger, job.id_of(period)
     if account is None:
-        return Cost(charged.account, opened=False, released=False, limit=charged.limit.guarantee, after=alone)
-    spent, released = account.spent(), account.find(job.id_of(period)) is not None
-    one, all_of_them = _forecast(account, plan, job.every, job.every), _forecast(account, plan, job.every)
-    after = epsilon_of(spent) if released else one and one.total
+        limit = charged.limit.guarantee
+        return Cost(charged.account, opened=False, released=False, limit=limit, after=_first(plan, limit))
+    spent, released = account.spent(), account.find(name) is not None
+    paid = released or any(entry.release_id == name for entry in account.history())
+    all_of_them = _forecast(account, plan, job.every)
+    after = epsilon_of(spent) if paid else _after(account, plan)
     return Cost(
         charged.account,
         opened=True,
@@ -82,14 +86,35 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
         ahead=all_of_them and _whole(all_of_them.fits),
         endless=all_of_them.total if all_of_them and math.isfinite(all_of_them.total) else None,
         rule=all_of_them.rule if all_of_them else "",
-        note=all_of_them.note if all_of_them else "nobody can tell",
+        note=all_of_them.note if all_of_them else _UNEQUAL if job.every is None else "nobody can tell",
     )
 
 
-def _forecast(account: "Account", plan: "Plan", every: str | None, until: str | None = None) -> "Forecast | None":
+def _first(plan: "Plan", limit: "Guarantee") -> float | None:
+    """Return the total of a plan alone, in the kind of the limit; None if no rule tells it."""
+    from pufferflow.cli.promises import epsilon_of
+    from pufferflow.composition import Spent
+
+    try:
+        return epsilon_of(Spent([plan.questions.scenario], limit).total([plan.cost]).guarantee)
+    except Refused:
+        return None
+
+
+def _after(account: "Account", plan: "Plan") -> float | None:
+    """Return the total with one more release of a plan; None if no rule tells it."""
+    from pufferflow.cli.promises import epsilon_of
+
+    try:
+        return epsilon_of(account.after(plan))
+    except Refused:
+        return None
+
+
+def _forecast(account: "Account", plan: "Plan", every: str | None) -> "Forecast | None":
     """Return what a schedule will have spent; None where it has no steps to be counted in, as months have none."""
     try:
-        return None if every is None else account.forecast(plan, every, until)
+        return None if every is None else account.forecast(plan, every)
     except PufferflowError:
         return None
 
@@ -99,4 +124,6 @@ def _whole(number: float) -> int | None:
 
 
 def _many(count: int | None) -> str:
-    return "any number of releases" if count is None else "1 release more" if count == 1 else f"{count} releases more"
+    if not count:
+        return "any number of releases" if count is None else "no more releases"
+    return "1 more release" if count == 1 else f"{count} more releases"

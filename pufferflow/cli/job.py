@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pufferflow.cli.command import Answer
-from pufferflow.cli.options import JobPath
+from pufferflow.cli.options import Force, JobPath, check_free, put_text
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import Misuse
 
@@ -39,15 +39,18 @@ def init(screen: Screen, folder: Folder = Path()) -> Answer:
     return Answer({"folder": folder, "files": files, "next": [f"pufferflow plan {job}", f"pufferflow run {job}"]})
 
 
-def schema(screen: Screen, output: SchemaPath = None) -> Answer:
+def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> Answer:  # noqa: FBT002
     """Print the JSON schema of a job file, for editors."""
     from pufferflow.jobs import schema as of_a_job
 
+    if output is not None:
+        _check_name(output)
+        check_free(output, force=force)
     found = of_a_job()
     if output is None:
         screen.raw(json.dumps(found, indent=2))
     else:
-        _write(output, json.dumps(found, indent=2) + "\n")
+        put_text(output, json.dumps(found, indent=2) + "\n")
         screen.note(f"The schema is {output}.")
     return Answer({"path": output, "schema": found})
 
@@ -55,14 +58,18 @@ def schema(screen: Screen, output: SchemaPath = None) -> Answer:
 def check(screen: Screen, job: JobPath) -> Answer:
     """Read a job file, import its functions, and say what is due next.
 
-    Touches no data and no ledger.
+    Touches no data, and no ledger but to see whether its account agrees with the file.
     """
+    from pufferflow.cli.agreed import differences
     from pufferflow.jobs import Job
 
     batch = Job.read(job)
     _ = batch.functions
     document = _described(batch)
+    notes = differences(batch)
     screen.facts([(name, value) for name, value in (document | _in_words(batch)).items() if value is not None])
+    for note in notes:
+        screen.note(note)
     return Answer({"path": batch.path, **document})
 
 
@@ -103,21 +110,10 @@ def _in_words(job: "Job") -> dict[str, Any]:
     }
 
 
-def _write(path: Path, text: str) -> None:
+def _check_name(path: Path) -> None:
     if path.suffix.lower() != ".json":
         raise Misuse(
             f"A schema would be written to {path.name[:200]!r}.",
             allowed="a name that ends in .json",
             instead="-o job.schema.json",
-        )
-    problem = ""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        problem = type(error).__name__
-    if problem:
-        raise Misuse(
-            f"Nothing can be written to {str(path)[-200:]!r}: {problem}.",
-            allowed="a place that exists and may be written to",
-            instead="another file",
         )

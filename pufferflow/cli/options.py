@@ -35,22 +35,51 @@ LedgerAddress = Annotated[
     ),
 ]
 PAGE = typer.Option("--output", "-o", metavar="PAGE.html", help="Where the page is written.", show_default=False)
+_PAGE, _DATABASE = b"<!doctype html", b"sqlite format 3"
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
 
 
-def read_page(path: Path) -> Path:
-    """Return where a page goes; a name that ends in .html is never that of a ledger, a job or numbers."""
+def read_page(path: Path, *, force: bool) -> Path:
+    """Return where a page goes: a new file, or in place of another page; of anything else only if that is wanted."""
     if path.suffix.lower() not in {".html", ".htm"}:
         raise Misuse(
             f"A page would be written to {path.name[:200]!r}.",
             allowed="a name that ends in .html",
             instead="-o page.html",
         )
+    if not _is_page(path):
+        check_free(path, force=force)
     return path
 
 
+def _is_page(path: Path) -> bool:
+    """Say whether a file is a page; what a symbolic link leads to is somebody else's."""
+    return not path.is_symlink() and _begins(path, _PAGE)
+
+
+def _begins(path: Path, start: bytes) -> bool:
+    """Say whether there is a file that begins so; it must not be open elsewhere in the process, for SQLite's locks."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(start)).lower() == start
+    except OSError:
+        return False
+
+
+def put_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all; a symbolic link is replaced, and what it leads to is left alone."""
+    from pufferflow.release.durable import put
+    from pufferflow.release.release import written
+
+    written(lambda: put(path, text.encode()), path)
+
+
 def check_free(path: Path, *, force: bool) -> None:
-    """Refuse to write where something is, unless that is what is wanted."""
+    """Refuse to write where something is, unless that is what is wanted; a ledger's file is never replaced."""
+    if _begins(path, _DATABASE):
+        raise Misuse(f"The file {path.name[:200]!r} is a database.", allowed="a new file", instead="another name")
     if not force and (path.exists() or path.is_symlink()):
         raise Misuse(
             f"There is a file {path.name[:200]!r} already.", allowed="a new file", instead="--force, to replace it"

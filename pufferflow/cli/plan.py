@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pufferflow.cli.command import Answer
-from pufferflow.cli.options import PAGE, JobPath, PeriodName, read_page
+from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, put_text, read_page
 from pufferflow.cli.screen import Screen
 
 _MOST_CELLS = 20
@@ -15,17 +15,23 @@ _HEADS = ("query", "group", "noise", "scale", "expected error", "95 % within")
 
 
 def plan(
-    screen: Screen, job: JobPath, period: PeriodName = None, output: Annotated[Path | None, PAGE] = None
+    screen: Screen,
+    job: JobPath,
+    period: PeriodName = None,
+    output: Annotated[Path | None, PAGE] = None,
+    force: Force = False,  # noqa: FBT002
 ) -> Answer:
     """Show what would be released, how noisy, and at what cost.
 
     Reads no private row. Of each number: the noise and its scale, the error that is to be expected, and how far off it
     is at most, 19 times out of 20. Then what the account has spent, and last the sentence that a person signs.
     """
+    from pufferflow.cli.agreed import disagreements
     from pufferflow.cli.cost import cost_of
     from pufferflow.jobs import Job
+    from pufferflow.report import plan_page
 
-    place = None if output is None else read_page(output)
+    place = None if output is None else read_page(output, force=force)
     batch = Job.read(job)
     chosen = batch.period(period)
     found, account = batch.plan(chosen), batch.account()
@@ -36,11 +42,15 @@ def plan(
     screen.facts(cost.facts())
     screen.say()
     screen.say(found.explain())
+    notes = disagreements(batch, account)
+    for note in notes:
+        screen.note(note)
     if place is not None:
-        found.report(place, account=account, every=batch.every)
+        put_text(place, plan_page(found.evidence(account, batch.every)))
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
-    return Answer({**names, "cells": cells, "cost": cost.document(), "sentence": found.explain(), "page": place})
+    told = {"cells": cells, "cost": cost.document(), "sentence": found.explain(), "page": place, "notes": notes}
+    return Answer({**names, **told})
 
 
 def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pufferflow.cli.address import existing
+from pufferflow.cli.address import existing, without_password
+from pufferflow.cli.codes import EXITS
 from pufferflow.cli.command import Answer
-from pufferflow.cli.options import PAGE, read_page
+from pufferflow.cli.options import PAGE, Force, put_text, read_page
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import Misuse
+from pufferflow.errors import LedgerFault, Misuse
 
 if TYPE_CHECKING:
     from pufferflow.report.evidence import Evidence
@@ -22,24 +23,40 @@ What = Annotated[
 ]
 
 
-def report(screen: Screen, what: What, output: Annotated[Path, PAGE]) -> Answer:
+def report(screen: Screen, what: What, output: Annotated[Path, PAGE], force: Force = False) -> Answer:  # noqa: FBT002
     """Write a page for people about a release or a ledger.
 
-    One HTML file that needs nothing else, to be sent or printed.
+    One HTML file that needs nothing else, to be sent or printed. Of a ledger that does not verify it shows what can
+    still be read: exit code 6.
     """
-    place, folder = read_page(output), Path(what)
+    place, folder = read_page(output, force=force), Path(what)
+    fault = ""
     if "://" not in what and folder.is_dir():
-        kind, page = "release", _release_page(folder, place)
+        kind, page = "release", _release_page(folder)
     else:
-        with existing(what) as ledger:
-            kind, page = "ledger", ledger.report(place)
-    size = page.stat().st_size
-    screen.say(f"{page}: the page of a {kind}, {size} bytes.")
-    return Answer({"kind": kind, "path": page, "bytes": size})
+        kind, (page, fault) = "ledger", _ledger_page(what)
+    put_text(place, page)
+    size = place.stat().st_size
+    screen.say(f"{place}: the page of a {kind}, {size} bytes.")
+    if fault:
+        screen.note(f"THE LEDGER IS NOT SOUND: {fault}")
+    sound = None if kind == "release" else not fault
+    return Answer({"kind": kind, "path": place, "bytes": size, "sound": sound}, EXITS[LedgerFault] if fault else 0)
 
 
-def _release_page(folder: Path, place: Path) -> Path:
+def _ledger_page(address: str) -> tuple[str, str]:
+    """Return the page of a ledger, and what is wrong with it."""
+    from pufferflow.ledger.facts import facts_of
+    from pufferflow.report import ledger_page
+
+    with existing(address) as ledger:
+        facts = facts_of(ledger, without_password(ledger))
+    return ledger_page(facts), "" if facts.sound else facts.fault or "it does not verify."
+
+
+def _release_page(folder: Path) -> str:
     from pufferflow.release import Release
+    from pufferflow.report import release_page
 
     if not (folder / "certificate.json").is_file():
         raise Misuse(
@@ -47,7 +64,8 @@ def _release_page(folder: Path, place: Path) -> Path:
             allowed="a folder of one release, such as a run writes, or a ledger",
             instead="one of the folders in it",
         )
-    return Release.read(folder).report(place, _evidence(folder / "evidence.json"))
+    found, evidence = Release.read(folder), _evidence(folder / "evidence.json")
+    return release_page(found.frame, found.intervals, found.certificate.rows(), evidence)
 
 
 def _evidence(file: Path) -> "Evidence | None":

@@ -3,7 +3,8 @@
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, final
 
 import typer
@@ -12,7 +13,7 @@ from typer.core import TyperGroup
 from pufferflow.cli.codes import STOPPED
 from pufferflow.cli.command import Answer
 from pufferflow.cli.fault import fault_of
-from pufferflow.cli.screen import TRACEBACK, Screen
+from pufferflow.cli.screen import Screen
 from pufferflow.cli.streams import write
 
 
@@ -44,11 +45,9 @@ class Root(TyperGroup):
 
 def ended(screen: Screen, work: Callable[[], object]) -> int:
     """Return the code with which some work ends, and tell what came of it."""
-    before = os.environ.get(TRACEBACK)
-    if screen.traceback:
-        os.environ[TRACEBACK] = "1"  # functions of a job that fail keep their words only then
     try:
-        found = work()
+        with _words(screen):
+            found = work()
         if isinstance(found, Answer):
             screen.answer(found.document, found.exit)
             return found.exit
@@ -59,18 +58,40 @@ def ended(screen: Screen, work: Callable[[], object]) -> int:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of an engine is no Exception, and Ctrl-C is none either
         return failed(screen, error)
+
+
+@contextmanager
+def _words(screen: Screen) -> Generator[None]:
+    """Let functions of a job that fail keep their words, if that is asked for."""
+    if not screen.traceback:
+        yield
+        return
+    from pufferflow.jobs.functions import TRACEBACK
+
+    before = os.environ.get(TRACEBACK)
+    os.environ[TRACEBACK] = "1"
+    try:
+        yield
     finally:
-        if before is None:
-            os.environ.pop(TRACEBACK, None)
-        else:
+        os.environ.pop(TRACEBACK)
+        if before is not None:
             os.environ[TRACEBACK] = before
 
 
 def failed(screen: Screen, error: BaseException) -> int:
     """Tell of an error, and return its code."""
     fault = fault_of(error)
-    if screen.traceback and not isinstance(error, KeyboardInterrupt | typer.Abort):
+    if not isinstance(error, KeyboardInterrupt | typer.Abort) and _quotes(screen, error):
         screen.note("A traceback can quote data: look at it before you pass it on.")
         write(sys.stderr, "".join(traceback.format_exception(error)), end="")
     screen.fail(fault)
     return fault.exit
+
+
+def _quotes(screen: Screen, error: BaseException) -> bool:
+    """Say whether an error is shown with its traceback; that of a mistyped command helps nobody who did not ask."""
+    if screen.traceback or hasattr(error, "format_message"):
+        return screen.traceback
+    from pufferflow.jobs.functions import tracebacks  # not above: help loads little
+
+    return tracebacks()

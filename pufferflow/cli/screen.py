@@ -5,7 +5,6 @@ On a terminal rich draws; anywhere else lines are plain, whole, and without colo
 """
 
 import io
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +14,6 @@ from pufferflow.cli.codes import BUG, STOPPED
 from pufferflow.cli.fault import Fault
 from pufferflow.cli.plain import document, lines_of, safe
 from pufferflow.cli.streams import is_terminal, write
-
-TRACEBACK = "PUFFERFLOW_TRACEBACK"
 
 
 @final
@@ -36,7 +33,7 @@ class Screen:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # a sign that a terminal does not have is no reason to fail
-        return cls("--json" in given, "--traceback" in given or bool(os.environ.get(TRACEBACK)), sys.stdout)
+        return cls("--json" in given, "--traceback" in given, sys.stdout)
 
     def say(self, text: str = "") -> None:
         """Tell people something; programs are told in the document."""

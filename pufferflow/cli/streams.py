@@ -1,25 +1,29 @@
-"""Writing to a stream that may lead nowhere: closed from the start, or left by its reader."""
+"""Writing to a stream that may lead nowhere: closed from the start, left by its reader, or on a disk that is full."""
 
 import os
+from contextlib import suppress
 from typing import TextIO
 
 
 def write(stream: TextIO | None, text: str, end: str = "\n") -> None:
-    """Write text as it is; nobody may be there to read it."""
+    """Write text as it is; that nobody can read it is no reason to stop, nor to exit otherwise."""
     if stream is None or stream.closed:
         return
     try:
         stream.write(text + end)
         stream.flush()
-    except BrokenPipeError:
+    except OSError:
         silence(stream)
 
 
 def silence(stream: TextIO) -> None:
     """Let a stream lead nowhere, so that closing it at the end does not fail once more."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, stream.fileno())
+        finally:
+            os.close(nowhere)
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -17,7 +17,7 @@ def tell_run(screen: Screen, job: "Job", ran: "Ran", before: str = "") -> None:
 
     account = job.account()
     spent = "" if account is None else f"  spent {of_limit(epsilon_of(account.spent()), account.limit)}"
-    screen.log(f"{before}{ran.period}  {ran.state}  {_noise(ran)}{spent}  {near(ran.folder)}")
+    screen.log(f"{before}{ran.id.removeprefix(f'{ran.job}-')}  {ran.state}  {_noise(ran)}{spent}  {near(ran.folder)}")
     for note in ran.notes:
         screen.log(f"{before}  note: {note}")
 

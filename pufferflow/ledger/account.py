@@ -87,6 +87,24 @@ class Account:
         """Return what all releases so far promise together, those included that were reserved and never committed."""
         return self._log.read(lambda books, line: books.told(self._name, line, lambda spent: spent.total().guarantee))
 
+    def after(self, plan: Costly) -> Guarantee:
+        """Return what all releases will promise together if one more is made of a plan.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     account = ledger.open("levels", scenario, limit=pf.Pure(3.0))
+        ...     told = account.after(plan)
+        ...     release = plan.release(account)
+        ...     print(round(told.epsilon, 6), told == account.spent(), round(account.after(plan).epsilon, 6))
+        1.0 True 2.0
+        """
+        cost = self._cost_of(plan)
+        return self._log.read(
+            lambda books, line: books.told(self._name, line, lambda spent: spent.total([cost]).guarantee)
+        )
+
     def remaining(self, plan: Costly) -> int | float:
         """Return how many more releases of a plan fit under the limit; infinite if it costs nothing."""
         cost = self._cost_of(plan)

@@ -173,9 +173,11 @@ def _again(spent: Spent, cost: Cost, times: int) -> Ahead:
 
 def _scheduled(spent: Spent, cost: Cost, gap: Every, limit: Guarantee, times: int) -> Ahead:
     """Return what a schedule tells after each of its releases, as far as that is worked out soon, and for ever."""
-    totals, until, note = list[float](), time.monotonic() + _SECONDS, ""
+    totals, until, note, rule = list[float](), time.monotonic() + _SECONDS, "", ""
     for count in range(1, times + 1):
-        totals.append(forecast(spent, cost, every=gap.steps, until=count * gap.steps, limit=limit).total)
+        found = forecast(spent, cost, every=gap.steps, until=count * gap.steps, limit=limit)
+        totals.append(found.total)
+        rule = found.rule
         if time.monotonic() > until and count < times:
             note = f"totals after more than {count} releases take long to work out"
             break
@@ -185,7 +187,7 @@ def _scheduled(spent: Spent, cost: Cost, gap: Every, limit: Guarantee, times: in
         endless=endless.total if math.isfinite(endless.total) else None,
         fits=None if math.isinf(endless.fits) else int(endless.fits),
         every=_in_words(gap),
-        rule=endless.rule,
+        rule=endless.rule if math.isfinite(endless.total) else rule,  # an endless total that is ∞ has none
         note="; ".join(part for part in (note, endless.note) if part),
     )
 

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from pufferflow.errors import PufferflowError
 from pufferflow.plan.pages import compare, summary
@@ -45,9 +46,10 @@ def evidence(plan: Planned, budget: Budget | None = None) -> Evidence:
 
 
 def _cells(plan: Planned) -> tuple[tuple[Cell, ...], int]:
-    """Return the first cells, and how many more there are."""
-    table = summary(plan)
-    largest = _largest(plan)
+    """Return the first cells of every output, as many of each, and how many more there are."""
+    table = summary(plan).with_columns(pl.Series("largest", _largest(plan), dtype=pl.Float64))
+    outputs = max(sum(len(query.outputs) for query in plan.questions.queries), 1)
+    each = pl.int_range(pl.len()).over("query") < max(MOST_CELLS // outputs, 1)
     found = [
         Cell(
             row["query"],
@@ -56,9 +58,9 @@ def _cells(plan: Planned) -> tuple[tuple[Cell, ...], int]:
             row["scale"],
             _finite(row["expected_error"]),
             _finite(row["interval_95"]),
-            _finite(float(most)),
+            _finite(row["largest"]),
         )
-        for row, most in zip(table.head(MOST_CELLS).iter_rows(named=True), largest, strict=False)
+        for row in table.filter(each).iter_rows(named=True)
     ]
     return tuple(found), table.height - len(found)
 

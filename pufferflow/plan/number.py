@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from pufferflow.plan.planned import Planned
-from pufferflow.queries import Query
+from pufferflow.queries import Measure, Query
 from pufferflow.release.ready import unit_of
 
 
@@ -30,9 +30,15 @@ def number_of(plan: Planned, measure: int) -> Number:
         factor = _factor(plan, query)
         if query.linear and factor is not None:
             return Number(query.outputs[places.index(measure)], unit * factor)
-        what = "the number of rows" if asked is None else f"the sum of {asked.values.words}"
-        return Number(f"{what}, behind {query.name}", unit)
+        return Number(f"{_what(asked)}, behind {query.name}", unit)
     return Number("a sum", unit)
+
+
+def _what(asked: Measure | None) -> str:
+    """Say what a sum is of; that of a condition counts rows."""
+    if asked is None:
+        return "the number of rows"
+    return f"{'rows with' if asked.values.boolean else 'the sum of'} {asked.values.words}"
 
 
 def _factor(plan: Planned, query: Query) -> float | None:

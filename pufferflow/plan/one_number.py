@@ -44,6 +44,8 @@ class Seen:
     secrets: tuple[Any, Any] | None
     rows: int = 0
     note: str = ""
+    stands_in: bool = False
+    """Whether two points stand in for the laws."""
 
 
 @final
@@ -85,7 +87,7 @@ def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note
     """Return two points so far apart; what is not there adds nothing."""
     notes = "; ".join(part for part in (STAND_INS, note) if part)
     ends = (length, 0.0) if secrets == PRESENCE else (0.0, length)
-    return Seen(measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes)
+    return Seen(measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes, stands_in=True)
 
 
 def _asked(plan: Planned, origin: Origin, witness: Witness) -> _Asked:

@@ -10,6 +10,7 @@ from pufferflow.guarantees import Guarantee, kind_of
 from pufferflow.plan.planned import Planned
 from pufferflow.priors import AnyCorrelation
 from pufferflow.report.evidence import WhatIf
+from pufferflow.report.numbers import at_most
 from pufferflow.rounding import float_above
 from pufferflow.wrong_priors import robustness, stretched
 
@@ -22,13 +23,13 @@ def what_if(plan: Planned, ratios: Sequence[float] = (RATIO,), shares: Sequence[
     Likelihoods may be off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
     """
     if nothing_assumed(plan):
-        return [WhatIf("nothing was assumed of how rows hang together", "so that nothing of it can be wrong")]
+        return [_any_correlation(plan), *_apart(plan)]
     found = [_other_correlation(plan), *(_off(plan, ratio) for ratio in ratios), *(_moved(plan, one) for one in shares)]
-    return [one for one in found if one is not None]
+    return [*(one for one in found if one is not None), *_apart(plan)]
 
 
 def nothing_assumed(plan: Planned) -> bool:
-    """Say whether rows may hang together in any way already."""
+    """Say whether rows of one group may hang together in any way already."""
     return all(isinstance(prior, AnyCorrelation) for prior in plan.questions.scenario.priors)
 
 
@@ -44,16 +45,34 @@ def under_group(plan: Planned) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def _any_correlation(plan: Planned) -> WhatIf:
+    within = plan.questions.scenario.within
+    if not within:
+        return WhatIf("nothing was assumed of how rows hang together", "so that nothing of it can be wrong")
+    return WhatIf(_whatever(within), "the promise holds as it is")
+
+
+def _apart(plan: Planned) -> list[WhatIf]:
+    """Say that groups are believed to be independent of each other, which every prior within groups rests on (M7)."""
+    within = plan.questions.scenario.within
+    if not within:
+        return []
+    return [WhatIf(f"if rows of different {', '.join(within)} depend on each other", "nothing is promised about that")]
+
+
+def _whatever(within: Sequence[str]) -> str:
+    whose = f"of one {', '.join(within)}" if within else "of the whole frame"
+    return f"whatever the rows {whose} have to do with each other"
+
+
 def _other_correlation(plan: Planned) -> WhatIf | None:
     group = under_group(plan)
     if group is None:
         return None
-    within = plan.questions.scenario.within
-    whose = f"of one {', '.join(within)}" if within else "of the whole frame"
     delta = getattr(plan.calibration.guarantee, "delta", 0.0)
     return WhatIf(
-        f"whatever the rows {whose} have to do with each other",
-        f"the same noise still keeps epsilon {group:.4g}" + (f" with delta {delta:g}" if delta else ""),
+        _whatever(plan.questions.scenario.within),
+        f"the same noise still keeps epsilon {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else ""),
         group,
     )
 
@@ -85,4 +104,4 @@ def _told(guarantee: Guarantee) -> str:
     epsilon, delta = getattr(guarantee, "epsilon", None), getattr(guarantee, "delta", 0.0)
     if epsilon is None:
         return repr(guarantee)
-    return f"epsilon {epsilon:.4g}" + (f" with delta {delta:.4g}" if delta else "")
+    return f"epsilon {at_most(epsilon)}" + (f" with delta {at_most(delta)}" if delta else "")

@@ -1,6 +1,5 @@
 """A plan in words: what is hidden, from whom, how well, what carries the promise, what it costs if that is wrong."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +7,10 @@ from pufferflow.expressions import public_words
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.plan.planned import Planned
 from pufferflow.plan.what_if import what_if
+from pufferflow.plan.worst_pair import NAMELESS, nameless
 from pufferflow.questions import Questions
 from pufferflow.release.ready import in_units
+from pufferflow.report.numbers import at_most, fold
 from pufferflow.secrets import Presence
 
 
@@ -42,22 +43,20 @@ def promise_in_words(guarantee: Guarantee) -> str:
     """Say what a promise means to somebody who reads the answers."""
     match guarantee:
         case Pure(epsilon):
-            factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else f"e^{epsilon:g}"
-            return f"whoever sees the answers changes the odds between two such secrets at most {factor}-fold"
+            return f"whoever sees the answers changes the odds between two such secrets at most {fold(epsilon)}-fold"
         case Approx(epsilon, delta):
-            factor = f"{math.exp(min(epsilon, 700.0)):.3g}"
-            return f"the odds between two such secrets change at most {factor}-fold, up to a probability of {delta:g}"
+            but_for = f"up to a probability of {at_most(delta, 6)}"
+            return f"the odds between two such secrets change at most {fold(epsilon)}-fold, {but_for}"
         case Renyi(alpha, epsilon):
             what = f"the Rényi divergence of order {alpha:g} between the answers under two such secrets"
-            return f"{what} is at most {epsilon:g}"
+            return f"{what} is at most {at_most(epsilon, 6)}"
         case RenyiCurve(alphas, _):
             return (
                 f"the Rényi divergences of {len(alphas)} orders between the answers under two such secrets are bounded"
             )
         case ApproxRenyi(alpha, epsilon, delta):
-            return (
-                f"outside of a probability of {delta:g}, the Rényi divergence of order {alpha:g} is at most {epsilon:g}"
-            )
+            what = f"outside of a probability of {at_most(delta, 6)}, the Rényi divergence of order {alpha:g}"
+            return f"{what} is at most {at_most(epsilon, 6)}"
         case _:
             return repr(guarantee)
 
@@ -99,7 +98,7 @@ def assumptions(plan: Planned) -> list[str]:
     if scenario.within:
         found.append(f"rows that differ in {_listed(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
-        found.append(f"all rows of one {scenario.secret.within} have the same value in the column of this name")
+        found.append(f"the column {scenario.secret.within!r} says in every row whose row it is")
     else:
         known = f"{_listed(scenario.public)} and " if scenario.public else ""
         found.append(f"everybody may know {known}which rows there are")
@@ -134,8 +133,8 @@ def witness_in_words(plan: Planned) -> str:
     prior = "" if witness.prior is None else f", believing that {witness.prior.describe()}"
     if witness.secrets is None:
         return f"a pair that is not named{prior}"
-    first, second = witness.secrets
-    return f"{first!r} against {second!r}{prior}"
+    first, second = NAMELESS if nameless(plan) else map(repr, witness.secrets)
+    return f"{first} against {second}{prior}"
 
 
 def _listed(parts: Sequence[str]) -> str:

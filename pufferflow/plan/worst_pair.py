@@ -26,7 +26,8 @@ _MOST_ATOMS = 400
 _NO_NOISE = "No noise is added: without any the promise holds already."
 _ONE_OF = "one number of several that are published together"
 _BINNED = f"drawn in {_MOST_ATOMS} bins: the laws have more values"
-_SOMETHING = ("one value", "another")
+NAMELESS = ("one value", "another")
+"""Two secrets that have no names."""
 
 
 def worst_pair(plan: Planned) -> tuple[WorstPair | None, str]:
@@ -86,10 +87,11 @@ def _shown(plan: Planned, seen: Seen) -> WorstPair:
     number, noise = number_of(plan, seen.measure), plan.noises[seen.measure]
     first, second = _names(plan, seen)
     mu, nu, coarser = _pictured(seen, number, _least(plan, seen))
-    notes = [seen.note, _ONE_OF if plan.questions.by or len(plan.weights) > 1 else "", coarser]
+    one_of = _ONE_OF if plan.questions.by or len(plan.weights) > 1 else ""
+    notes = [_left_out(plan), seen.note, one_of, coarser]
     epsilon, delta = _promised(plan.calibration.guarantee)
     return WorstPair(
-        answer=number.answer,
+        answer=_answer(plan, seen, number),
         first=first,
         second=second,
         mu=mu,
@@ -115,11 +117,29 @@ def _shape(noise: Noise) -> float:
 
 
 def _names(plan: Planned, seen: Seen) -> tuple[str, str]:
-    """Return the two secrets; on an interval places in a table stand for its numbers, and tell nobody anything."""
-    secret = plan.questions.scenario.secret
-    if seen.secrets is None or (on_interval(plan.questions.measures) and not isinstance(secret, Presence)):
-        return _SOMETHING
+    """Return the two secrets as they are called."""
+    if seen.secrets is None or nameless(plan):
+        return NAMELESS
     return str(seen.secrets[0]), str(seen.secrets[1])
+
+
+def nameless(plan: Planned) -> bool:
+    """Say whether secrets are places in a table, which stand for numbers of an interval and tell nobody anything."""
+    questions = plan.questions
+    return on_interval(questions.measures) and not isinstance(questions.scenario.secret, Presence)
+
+
+def _answer(plan: Planned, seen: Seen, number: Number) -> str:
+    """Say what the two laws are laws of: rows of one group, as those of others are the same under both secrets."""
+    within = ", ".join(plan.questions.scenario.within)
+    if seen.stands_in:
+        return f"the movement of {number.answer} by the rows{f' of one {within}' if within else ''}"
+    return f"what the rows of one {within} add to {number.answer}" if within else number.answer
+
+
+def _left_out(plan: Planned) -> str:
+    within = ", ".join(plan.questions.scenario.within)
+    return f"rows of any other {within} are left out: they are the same under both secrets" if within else ""
 
 
 def _least(plan: Planned, seen: Seen) -> float:

@@ -19,6 +19,11 @@ class Atoms(msgspec.Struct, frozen=True):
     values: tuple[float, ...]
     weights: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        """Refuse values without weights: msgspec turns a ValueError into its own, which from_json knows."""
+        if len(self.values) != len(self.weights):
+            raise ValueError("A law has as many weights as values.")
+
 
 @final
 class WorstPair(msgspec.Struct, frozen=True):

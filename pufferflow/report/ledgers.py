@@ -3,9 +3,9 @@
 from pufferflow.report.evidence import Budget, LedgerFacts
 from pufferflow.report.figures.budget import budget_told, releases_of
 from pufferflow.report.markup import Column, Section, facts, paragraph, table
-from pufferflow.report.numbers import UNKNOWN, counted, plain, total
+from pufferflow.report.numbers import counted, plain, total
 from pufferflow.report.page import page
-from pufferflow.report.spending import account
+from pufferflow.report.spending import account, room_left
 
 MOST_ACCOUNTS = 12
 _CLOSING = "Written by pufferflow from the records of the ledger, which hold no private value."
@@ -42,7 +42,7 @@ def _overview(accounts: tuple[Budget, ...]) -> Section:
         Column("spent", [total(one.spent) for one in accounts], number=True),
         Column("of", [plain(one.limit_epsilon) for one in accounts], number=True),
         Column("releases", [f"{releases_of(one):,}" for one in accounts], number=True),
-        Column("more that fit", [UNKNOWN if one.fits is None else f"{one.fits:,}" for one in accounts], number=True),
+        Column("more that fit", list(map(room_left, accounts)), number=True),
     ]
     more = f" Figures follow for the first {MOST_ACCOUNTS}." if len(accounts) > MOST_ACCOUNTS else ""
     return Section("accounts", title, table(f"What every account has spent of its limit.{more}", columns))

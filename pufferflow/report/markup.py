@@ -67,8 +67,11 @@ def facts(pairs: Iterable[tuple[str, str]], kind: str = "facts") -> str:
     return f"<dl{_kind(kind)}>{rows}</dl>"
 
 
-def table(caption: str, columns: Sequence[Column], *, marked: int | None = None) -> str:
-    """Return a table that scrolls by itself and can be reached by keyboard; the first column names the rows."""
+def table(caption: str, columns: Sequence[Column], *, marked: int | None = None, only: str = "") -> str:
+    """Return a table that scrolls by itself and can be reached by keyboard; the first column names the rows.
+
+    A table can be `only` for a screen or only for paper.
+    """
     head = "".join(
         f'<th scope="col"{_kind(_shape(column, column.head))} dir="auto">{text(column.head)}</th>' for column in columns
     )
@@ -76,8 +79,9 @@ def table(caption: str, columns: Sequence[Column], *, marked: int | None = None)
     body = "".join(
         f"<tr{_kind('marked' * (number == marked))}>{_row(columns, row)}</tr>" for number, row in enumerate(rows)
     )
+    name = text("Table: " + shortened(caption, 120))
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{text("Table: " + shortened(caption, 120))}">'
+        f'<div{_kind(f"scroll {only}".rstrip())} tabindex="0" role="region" aria-label="{name}">'
         f'<p dir="auto">{text(caption)}</p><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )

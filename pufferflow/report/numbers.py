@@ -10,7 +10,7 @@ UNKNOWN = "—"
 _PERCENT = "\N{NO-BREAK SPACE}%"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-_UP = Context(prec=4, rounding=ROUND_CEILING)
+_HAIR = Decimal("1e-12")
 _LARGE, _SMALL = 1e15, 1e-5
 _UNITS = ((1e12, " tn"), (1e9, " bn"), (1e6, " M"))
 
@@ -39,10 +39,28 @@ def total(value: float) -> str:
     >>> total(0.50012), total(0.5), total(1.0000000000000002), total(0.0), total(float("inf"))
     ('0.5002', '0.5', '1', '0', '∞')
     """
+    return plain(upwards(value))
+
+
+def upwards(value: float, digits: int = 4) -> float:
+    """Return a positive number with so many digits, rounded up; what is not finite or not positive stays.
+
+    >>> upwards(1.28403, 3), upwards(1.2000000000000002), upwards(0.0)
+    (1.29, 1.2, 0.0)
+    """
     if not (math.isfinite(value) and value > 0):
-        return plain(value)
-    exact = Decimal(value) * (1 - Decimal("1e-12"))  # a hair of rounding is no spending
-    return plain(float(_UP.plus(exact)))
+        return value
+    exact = Decimal(value) * (1 - _HAIR)  # a hair of rounding is no spending
+    return float(Context(prec=digits, rounding=ROUND_CEILING).plus(exact))
+
+
+def at_most(value: float, digits: int = 4) -> str:
+    """Return a number of a promise as text that can be typed again: with so many digits, rounded up.
+
+    >>> at_most(0.84901), at_most(2.5), at_most(1e-6), at_most(float("inf"))
+    ('0.8491', '2.5', '1e-06', 'inf')
+    """
+    return f"{upwards(value, digits):.{digits}g}"
 
 
 def fixed(value: float, decimals: int, *, trimmed: bool = False) -> str:
@@ -151,17 +169,17 @@ def power(exponent: int) -> str:
 
 
 def fold(epsilon: float) -> str:
-    """Return the factor e^ε, by which odds may change.
+    """Return the factor e^ε, by which odds may change, rounded up.
 
-    >>> fold(1.0), fold(3.0), fold(12.0), fold(2000.0)
-    ('2.72', '20.1', '2×10⁵', 'e^2,000')
+    >>> fold(1.0), fold(0.25), fold(3.0), fold(12.0), fold(2000.0)
+    ('2.72', '1.29', '20.1', '2×10⁵', 'e^2,000')
     """
     if epsilon > 600:
-        return f"e^{plain(epsilon, 3)}"
+        return f"e^{plain(upwards(epsilon, 3), 3)}"
     factor = math.exp(epsilon)
     if factor < 10_000:
-        return plain(factor, 3)
-    mantissa, _, exponent = f"{factor:.0e}".partition("e")
+        return plain(upwards(factor, 3), 3)
+    mantissa, _, exponent = f"{upwards(factor, 1):.0e}".partition("e")
     return f"{mantissa}×10{str(int(exponent)).translate(_POWERS)}"
 
 

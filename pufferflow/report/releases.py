@@ -8,7 +8,7 @@ from pufferflow.report import sections, spending
 from pufferflow.report.evidence import Evidence
 from pufferflow.report.figures.estimates import estimates_figure
 from pufferflow.report.markup import Section, table
-from pufferflow.report.outputs import outputs_of, panels_of, table_of
+from pufferflow.report.outputs import keys_of, outputs_of, panels_of, table_of
 from pufferflow.report.page import page
 from pufferflow.report.plans import signal_section, summary_of
 from pufferflow.report.signal import published_shares
@@ -29,10 +29,11 @@ def release_page(
     evidence: Evidence | None = None,
 ) -> str:
     """Return the page of a release."""
-    numbers = _numbers(frame, intervals)
+    rough = sections.rough(evidence)
+    numbers = _numbers(frame, intervals, rough)
     signal = signal_section(published_shares(outputs_of(frame, intervals)))
     record = sections.certificate(certificate_rows)
-    kind = "Release: these numbers may be published"
+    kind = "Release: numbers with their noise"
     if evidence is None:
         missing = sections.unknown("sentence", "What was promised", _NO_EVIDENCE)
         title = f"Release of {_names(frame, intervals)}"
@@ -50,17 +51,29 @@ def release_page(
     return page(kind, evidence.title, summary_of(evidence), parts, _CLOSING)
 
 
-def numbers_table(frame: pl.DataFrame, intervals: pl.DataFrame) -> str:
-    """Return the table of a release's numbers."""
+def numbers_table(frame: pl.DataFrame, intervals: pl.DataFrame, only: str = "") -> str:
+    """Return the table of a release's numbers, `only` for paper or for a screen if so named."""
     columns, more = table_of(frame, intervals)
-    return table(f"Published numbers, noise included, with their error bars{more}", columns)
+    of = f" of {_names(frame, intervals)}" if only == "paper" else ""
+    return table(f"Published numbers{of}, noise included, with their error bars{more}", columns, only=only)
 
 
-def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame) -> Section:
+def _printed(frame: pl.DataFrame, intervals: pl.DataFrame) -> str:
+    """Return the numbers for paper: of many outputs a table each, as one of all would be cut at the edge."""
+    each = outputs_of(frame, intervals)
+    keys = keys_of(frame, each)
+    if frame.height == 1 or len(each) <= _FIRST:
+        return numbers_table(frame, intervals)
+    found = [numbers_table(frame.select(*keys.columns, output.name), intervals, "paper") for output in each]
+    return numbers_table(frame, intervals, "screen") + "".join(found)
+
+
+def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, rough: Sequence[str]) -> Section:
     title = "The numbers and their error bars"
     if not frame.height or not outputs_of(frame, intervals):
         return sections.unknown("numbers", title, "The release has no numbers.")
-    return Section("numbers", title, estimates_figure(panels_of(frame, intervals)) + numbers_table(frame, intervals))
+    figures = estimates_figure(panels_of(frame, intervals), rough)
+    return Section("numbers", title, figures + _printed(frame, intervals))
 
 
 def _summary(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

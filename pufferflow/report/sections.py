@@ -7,7 +7,7 @@ from pufferflow.report.evidence import BoundRow, Evidence
 from pufferflow.report.figures.bounds import Compared, bound_name, bounds_figure, compared
 from pufferflow.report.figures.laws import laws_figure
 from pufferflow.report.markup import Column, Section, facts, listed, paragraph, table, text
-from pufferflow.report.numbers import UNKNOWN, plain
+from pufferflow.report.numbers import UNKNOWN, plain, total
 from pufferflow.report.worst import curves_of
 
 _LABEL = re.compile(r"([A-Z][A-Za-z ]{2,18}): (.*)", re.DOTALL)
@@ -75,9 +75,9 @@ def breakable(evidence: Evidence) -> Section:
     body += "<h3>What is left if it is not</h3>"
     if evidence.what_if:
         columns = [
-            Column("If this is wrong", [one.wrong for one in evidence.what_if]),
-            Column("this is left of the promise", [one.left for one in evidence.what_if]),
-            Column("epsilon", [plain(one.epsilon) for one in evidence.what_if], number=True),
+            Column("What if …", [one.wrong.removeprefix("if ") for one in evidence.what_if]),
+            Column("what is left of the promise", [one.left for one in evidence.what_if]),
+            Column("epsilon", [_left(one.epsilon) for one in evidence.what_if], number=True),
         ]
         body += table("What is left of the promise if an assumption is wrong", columns)
     else:
@@ -100,6 +100,16 @@ def certainty(evidence: Evidence) -> str | None:
     """Return in words how sure the noise is; None if that was not kept."""
     found = next((row.certainty for row in evidence.bounds if row.chosen and row.certainty), None)
     return None if found is None else CERTAIN.get(found, found)
+
+
+def rough(evidence: Evidence | None) -> list[str]:
+    """Return the outputs that are no sums with noise, such as quantiles: of these widths are not known beforehand."""
+    cells = () if evidence is None else evidence.cells
+    return list(dict.fromkeys(cell.query for cell in cells if cell.interval_95 is None))
+
+
+def _left(epsilon: float | None) -> str:
+    return UNKNOWN if epsilon is None else total(epsilon)
 
 
 def _line(line: str) -> str:

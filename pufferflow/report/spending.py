@@ -6,6 +6,7 @@ from pufferflow.report.markup import Column, Section, paragraph, table
 from pufferflow.report.numbers import UNKNOWN, plain, total
 
 MOST_CHARGES = 200
+_NO_RULE = "no rule"
 NOBODY = "Nobody is counting: no account of a ledger was named, so what several releases tell together is not limited."
 
 
@@ -28,6 +29,14 @@ def spent(found: Budget | None) -> str:
     if found is None:
         return "nobody is counting"
     return f"{total(found.spent)} of {plain(found.limit_epsilon)}"
+
+
+def room_left(found: Budget) -> str:
+    """Return how many more releases fit: any number if the limit is never reached, unknown if nobody can tell."""
+    if found.fits is not None:
+        return f"{found.fits:,}"
+    never = found.endless is not None and found.endless <= found.limit_epsilon
+    return "any number" if never else "unknown"
 
 
 def charges(found: Budget) -> str:
@@ -66,7 +75,8 @@ def moment(at: str) -> str:
 
 
 def _notes(found: Budget) -> str:
-    rule = paragraph(f"The forecast adds up by {found.rule}.", "quiet") if found.rule and found.ahead else ""
+    told = found.ahead and found.rule and not found.rule.startswith(_NO_RULE)
+    rule = paragraph(f"The forecast adds up by {found.rule}.", "quiet") if told else ""
     return rule + (paragraph(_sentence(found.note), "quiet") if found.note else "")
 
 

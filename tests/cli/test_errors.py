@@ -78,6 +78,7 @@ USAGE = {
     "a folder that has no release": ["report", ".", "-o", "page.html"],
     "a page without a place": ["report", "."],
     "too few trials": ["audit", "job.toml", "--trials", "1"],
+    "too many trials": ["audit", "job.toml", "--trials", "100000001"],
 }
 
 

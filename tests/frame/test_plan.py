@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
+from pufferflow.plan.words import promise_in_words
+from pufferflow.report.numbers import at_most
 
 STAY = [[0.9, 0.1], [0.2, 0.8]]
 HOURS = 48
@@ -130,7 +132,7 @@ def test_the_sentence_to_sign():
     plan = batch().filter(pl.col("day") == 0).group_by("day").private_sum("on", name="load").plan(pf.Pure(1.0))
     text = plan.explain()
     scale = plan.noises["load"].scale
-    group = 24 / scale
+    group = at_most(24 / scale)
     for part in (
         "where day == 0",
         "the value of 'on' in every row",
@@ -139,20 +141,44 @@ def test_the_sentence_to_sign():
         f"{scale:.4g} behind load",
         "Messages",
         "rows that differ in meter are independent",
-        f"whatever the rows of one meter have to do with each other, the same noise still keeps epsilon {group:.4g}",
+        f"whatever the rows of one meter have to do with each other, the same noise still keeps epsilon {group}",
         "epsilon 1.2 is left",
     ):
         assert part in text, part
 
 
 def test_nothing_assumed_is_nothing_wrong():
-    """Without any belief there is none that could be wrong."""
+    """Without any belief there is none that could be wrong; groups are believed to be independent all the same."""
     text = batch(pf.AnyCorrelation()).private_sum("on").plan(pf.Pure(1.0)).explain()
-    assert "nothing was assumed" in text
+    assert "nothing was assumed" not in text
+    assert "whatever the rows of one meter have to do with each other, the promise holds as it is" in text
+    assert "if rows of different meter depend on each other, nothing is promised about that" in text
+    whole = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
+    text = pf.protect(frame(), whole).private_sum("on").plan(pf.Pure(1.0)).explain()
+    assert "nothing was assumed of how rows hang together, so that nothing of it can be wrong" in text
+    assert "different" not in text
     presence = pf.Scenario(pf.Presence("meter", rows=3), pf.Independent(), public=["day"])
     words = pf.protect(frame(), presence).private_count().plan(pf.Pure(1.0)).explain()
     assert "at most 3 rows of each meter are read" in words
     assert "Known to everybody: 'meter'" not in words
+    assert "the column 'meter' says in every row whose row it is" in words
+    assert "if rows of different meter depend on each other, nothing is promised about that" in words
+
+
+def test_numbers_of_a_promise_are_rounded_up():
+    """No sentence promises less of a change than there may be: not of odds, nor of what is left."""
+    assert "at most 1.29-fold" in batch().private_sum("on").plan(pf.Pure(0.25)).explain()
+    assert "at most 1.29-fold" in promise_in_words(pf.Approx(0.25, 1e-6))
+    assert promise_in_words(pf.Renyi(4, 0.30000001)).endswith("0.300001")
+    assert "e^800" in promise_in_words(pf.Approx(800.0, 1e-6))
+
+
+def test_numbers_of_an_interval_have_no_names():
+    """On an interval the worst pair are places in a table, so that the sentence and the certificate name no numbers."""
+    on = pf.Scenario(pf.Secret("on", domain=pf.Interval(0, 5)), pf.Independent(), within="meter")
+    plan = pf.protect(frame(), on).private_sum("on").plan(pf.Pure(1.0))
+    assert "the costliest secret is one value against another, believing" in plan.explain()
+    assert plan.release().certificate.witness.startswith("one value against another")
 
 
 def test_robustness_of_a_plan():

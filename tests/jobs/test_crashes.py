@@ -152,38 +152,38 @@ def test_a_cost_that_is_paid_for_rows_that_changed(tmp_path, monkeypatch):
     assert jobs.states(job) == {"2025-11-01": "reserved", "2025-11-01.2": "committed", "2025-11-02": "committed"}
 
 
-def stories(place, *changes, again=False):
-    """Return jobs, what prepares a day of each, and the places to crash it at: all, a few to a job.
+def stories(place, *changes, again=False, every=1):
+    """Return jobs, what prepares a day of each, and the places to crash it at: all or one of so many, a few to a job.
 
     What an account has to go through grows with each day.
     """
     first = Story(place / "first", *changes)
-    places = first.places(first.sent_before if again else nothing)
+    places = first.places(first.sent_before if again else nothing)[::every]
     for start in range(0, len(places), FEW):
         story = Story(place / str(start), *changes)
         yield story, story.sent_before if again else nothing, places[start : start + FEW]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [[], [PAGE], [CSV]], ids=["", "page", "csv"])
-def test_stopped_at_every_line(tmp_path, changes):
+@pytest.mark.parametrize(("changes", "every"), [([], 1), ([PAGE], 8), ([CSV], 5)], ids=["", "page", "csv"])
+def test_stopped_at_every_line(tmp_path, changes, every):
     """Stopped by Ctrl-C before any line of a run, with a page or without, it is ended by the next."""
-    for story, prepare, places in stories(tmp_path, *changes):
+    for story, prepare, places in stories(tmp_path, *changes, every=every):
         stopped(story, places, prepare)
 
 
 @pytest.mark.slow
 def test_stopped_at_every_line_while_it_is_sent_again(tmp_path):
-    """Stopped by Ctrl-C before any line of mending a folder, it is ended by the next."""
-    for story, prepare, places in stories(tmp_path, again=True):
+    """Stopped by Ctrl-C before lines of mending a folder, it is ended by the next."""
+    for story, prepare, places in stories(tmp_path, again=True, every=2):
         stopped(story, places, prepare)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True])
 def test_killed_at_every_line(farm, tmp_path, again):
-    """Killed before any line of a run, or of mending its folder, it is ended by the next."""
-    for story, prepare, places in stories(tmp_path, again=again):
+    """Killed before lines of a run, or of mending its folder, it is ended by the next."""
+    for story, prepare, places in stories(tmp_path, again=again, every=3):
         for place in places:
             story.kill(farm, place, prepare)
         story.end(places)

@@ -14,7 +14,7 @@ import polars as pl
 import postgres
 import pytest
 import sqlalchemy as sa
-from ledgers import SCENARIO, answer, ready, release
+from ledgers import SCENARIO, answer, plan, ready, release
 
 import pufferflow as pf
 from pufferflow.composition import Spent
@@ -275,3 +275,15 @@ def test_a_total_that_fails_begins_anew(account, monkeypatch):
                 account.spent()
         assert (account._log.read(lambda books, line: books.spent("power", line)) is before) is same
     assert math.isclose(account.spent().epsilon, 1.0)
+
+
+def test_after_is_what_will_be_spent(account):
+    """The total with one more release of a plan is what is spent once it was made; asking charges nothing."""
+    for count in (1, 2):
+        told = account.after(plan(1.0))
+        assert len(account.history()) == count - 1
+        release(account, ready(1.0))
+        assert told == account.spent()
+        assert told.epsilon == pytest.approx(count)
+    with pytest.raises(pf.Misuse):
+        account.after(1.0)

@@ -5,8 +5,13 @@ import re
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import pages
+import polars as pl
+import published
 import pytest
+
+from pufferflow import report
 
 ALL = pages.all_pages()
 USUAL = ["plan-usual", "plan-hostile", "release-evidence", "release-hostile-evidence", "ledger-accounts"]
@@ -49,6 +54,8 @@ SMALLEST = """return Math.min(99, ...[...document.querySelectorAll('figure svg t
 COLOURS = """const rgb = c => c.match(/[0-9.]+/g).slice(0, 3).map(Number);
 return [...new Set([...document.querySelectorAll('figure svg text')].map(t => getComputedStyle(t).fill))].map(rgb)
   .concat([rgb(getComputedStyle(document.body).backgroundColor)])"""
+WIDTHS = """return [...document.querySelectorAll('table')].map(t => t.getBoundingClientRect().right)
+  .filter(wide => wide > 0)"""
 HEADINGS = "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))"
 
 
@@ -120,6 +127,21 @@ def test_page_can_be_printed(opened):
     assert pdf.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
     assert page.look().run("return document.querySelector('.sign').getBoundingClientRect().height") == 0
+
+
+def test_nothing_is_cut_on_paper(opened):
+    """No table of many outputs and groups is wider than a sheet, on which each output has a table of its own."""
+    keys = {"street": [f"a street with quite a long name {place}" for place in range(60)]}
+    outputs = {f"number_{place}": np.linspace(1e5, 1e6, 60) for place in range(6)}
+    frame, intervals = published.with_bars(pl.DataFrame(keys | outputs), **dict.fromkeys(outputs, 5000.0))
+    page = opened(report.release_page(frame, intervals, pages.ROWS)).look(width=680, height=990, media="print")
+    assert page.run("return document.documentElement.scrollWidth") <= 680
+    assert max(page.run(WIDTHS)) <= 680
+    assert len(page.run(WIDTHS)) == 6
+    assert all(high < 990 for _, _, high in page.run(BOXES))
+    page.look()
+    assert len(page.run(WIDTHS)) == 1
+    assert page.run("return document.documentElement.scrollWidth") <= 1200
 
 
 @pytest.mark.slow

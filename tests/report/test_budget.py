@@ -4,6 +4,7 @@ import math
 from types import SimpleNamespace
 
 import ledgers
+import msgspec
 import polars as pl
 import pytest
 
@@ -11,6 +12,7 @@ import pufferflow as pf
 from pufferflow.ledger import budget
 from pufferflow.ledger.budget import MOST_CHARGES, charges, over_time
 from pufferflow.ledger.entry import Entry
+from pufferflow.report import spending
 
 CHAIN = pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])
 ON = pf.Secret("on", domain=[0, 1])
@@ -73,6 +75,20 @@ def test_a_schedule_is_seen_in_the_last_two_releases(ledger, kind):
     found = account.budget(ahead=2)
     assert found.every == "48 steps"
     assert found.ahead == account.budget(day(batch, 0, promise), every=48, ahead=2).ahead
+
+
+def test_a_forecast_without_end_names_the_rule_of_its_totals(ledger):
+    """Where the total for ever is not bounded, the rule is that of the finite totals, and a page names no other."""
+    scenario, batch = hours(pf.AnyCorrelation())
+    account = ledger.open("hours", scenario, limit=pf.Pure(2.0))
+    plan = batch.private_sum("on").plan(pf.Pure(0.5))
+    found = account.budget(plan, every=24, ahead=2)
+    assert found.endless is None
+    assert found.rule
+    assert "no rule" not in found.rule
+    old = msgspec.structs.replace(found, rule="no rule bounds it")
+    assert "adds up by" in spending.account(found)
+    assert "adds up by" not in spending.account(old)
 
 
 def test_durations_are_written_as_such(ledger):

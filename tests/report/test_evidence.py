@@ -1,6 +1,7 @@
 """What a plan shows of itself is true: above all, the worst pair has the laws of the answer in its own unit."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -313,6 +314,27 @@ def test_evidence_survives_being_stored():
         assert type(found).from_json(found.to_json()) == found
 
 
+def test_laws_that_cannot_be_are_no_evidence():
+    """Stored laws with more values than weights are refused as a whole."""
+    found = plan_of(PRIORS["independent"], QUERIES["a sum"]).evidence()
+    stored = json.loads(found.to_json())
+    stored["pair"]["mu"]["weights"].append(0.5)
+    with pytest.raises(pf.Misuse, match="not stored evidence"):
+        type(found).from_json(json.dumps(stored))
+
+
+def test_the_picture_says_whose_rows_it_shows():
+    """Laws are of the rows of one group, stand-ins are a movement, and conditions are counted."""
+    pair = pair_of(plan_of(PRIORS["chain"], QUERIES["a sum"]))
+    assert pair.answer == "what the rows of one meter add to on_sum"
+    assert "rows of any other meter are left out" in pair.note
+    assert pair_of(plan_of(PRIORS["any correlation"], QUERIES["a sum"])).answer == (
+        "the movement of on_sum by the rows of one meter"
+    )
+    counts = plan_of(PRIORS["chain"], lambda batch: batch.private_quantile("on", 0.5, name="v"))
+    assert "add to rows with on is 0, behind v" in pair_of(counts).answer
+
+
 def test_a_bound_that_is_not_compared_has_its_row():
     """The plan's own bound comes first where the comparison does not know it."""
     found = plan_of(PRIORS["chain"], QUERIES["a sum"], bound=pf.Quilt(approximate=True)).evidence()
@@ -321,12 +343,15 @@ def test_a_bound_that_is_not_compared_has_its_row():
 
 
 def test_many_cells_are_counted():
-    """Two hundred cells are kept, the others counted."""
+    """Two hundred cells are kept, as many of each output, the others counted."""
     rows = pl.DataFrame({"house": range(300), "on": [0, 1] * 150})
     chosen = pf.Scenario(ON, pf.Independent(), public="house")
     plan = pf.protect(rows, chosen).group_by("house").private_sum("on").plan(pf.Pure(1.0))
     found = plan.evidence()
     assert (len(found.cells), found.more_cells, plan.rows) == (200, 100, 300)
+    two = pf.protect(rows, chosen).group_by("house").private_sum("on").private_mean("on").plan(pf.Pure(1.0)).evidence()
+    assert [cell.query for cell in two.cells] == ["on_sum"] * 100 + ["on_mean"] * 100
+    assert (two.more_cells, two.cells[100].group, two.cells[100].largest) == (400, "house=0", 1.0)
 
 
 def test_rows_are_counted_where_that_is_public():

@@ -1,6 +1,7 @@
 """What figures are drawn from: panels of a release, shares of noise, curves of the worst pair, compared bounds."""
 
 import math
+import re
 
 import msgspec
 import numpy as np
@@ -12,11 +13,14 @@ import pytest
 from pufferflow import report
 from pufferflow.noise import Laplace
 from pufferflow.report.evidence import Atoms, BoundRow, Cell, WorstPair
-from pufferflow.report.figures.bounds import compared
+from pufferflow.report.figures.bounds import bound_name, compared
 from pufferflow.report.figures.budget import budget_told
-from pufferflow.report.numbers import total
+from pufferflow.report.figures.estimates import estimates_figure
+from pufferflow.report.figures.shares import shares_figure
+from pufferflow.report.numbers import fold, total
 from pufferflow.report.outputs import outputs_of, panels_of, table_of
-from pufferflow.report.signal import planned_shares, published_shares
+from pufferflow.report.signal import Share, planned_shares, published_shares
+from pufferflow.report.spending import room_left
 from pufferflow.report.worst import atoms_of, curves_of
 
 PANELS = {
@@ -76,6 +80,12 @@ def test_share_is_half_the_interval_over_the_number():
     (share,) = published_shares(outputs_of(frame, intervals))
     assert (share.least, share.middle, share.largest) == pytest.approx((0.02, 0.04, 0.08))
     assert share.told().startswith("load: the noise is about 4\xa0% of the number in the middle of 3 groups")
+
+
+def test_a_line_is_explained_where_there_is_one():
+    """The thin line between groups is spoken of only where groups differ."""
+    few, one = Share("a", "b", 0.2, 0.1, 0.3, 3), Share("a", "b", 0.2, 0.2, 0.2, 1)
+    assert ["thin line" in shares_figure([share]) for share in (few, one)] == [True, False]
 
 
 def test_share_of_a_plan_is_over_the_largest_answer():
@@ -149,6 +159,38 @@ def test_budget_is_told_in_numbers():
     assert "limit is not reached" in budget_told(pages.budget(fits=None, endless=2.9))
     assert "limit is not reached" not in budget_told(pages.budget(fits=None, endless=3.1))
     assert "After 20,000 releases" in budget_told(pages.budget(releases=20_000))
+
+
+def test_room_that_is_left_is_told():
+    """How many more releases fit is a number, any number, or unknown."""
+    found = [pages.budget(fits=31), pages.budget(fits=None, endless=2.9), pages.budget(fits=None, endless=3.1)]
+    assert list(map(room_left, [*found, pages.budget(fits=None, endless=None)])) == [
+        *("31", "any number", "unknown", "unknown")
+    ]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.25, 1.5, 9.3, 12.0])
+def test_odds_are_never_told_too_small(epsilon):
+    """A factor is not below what it is."""
+    text = fold(epsilon).replace(",", "").replace("×10⁵", "e5").replace("×10⁴", "e4")
+    assert math.exp(epsilon) * (1 - 1e-11) <= float(text)
+
+
+def test_figures_of_many_panels_fit_on_paper():
+    """Tall pictures are several figures, with one caption, which names the outputs whose bars are rough."""
+    panels = [panels_of(*published.days())[0]] * 7
+    html = estimates_figure(panels, ["load", "peaks"])
+    heights = [float(one) for one in re.findall(r'viewBox="0 0 380 ([0-9.]+)"', html)]
+    assert len(heights) == html.count("<figure") == 4
+    assert max(heights) <= 450
+    assert html.count("<figcaption") == 1
+    assert "without noise (roughly so for load)." in html
+
+
+def test_bounds_are_named_without_what_is_usual():
+    """Arguments that are as usual are left out of names of bounds; what is no bound stays."""
+    names = ["GWM(norm=None)", "Quilt(approximate=False)", "Quilt(approximate=True)", "group privacy", "A(b=(1, 2))"]
+    assert list(map(bound_name, names)) == ["GWM", "Quilt", "Quilt (approximate)", "group privacy", "A(b=(1, 2))"]
 
 
 @pytest.mark.parametrize("value", [0.1, 0.50012, 1 / 3, 2.99999, 123.4561, 1e-9, 7.0])

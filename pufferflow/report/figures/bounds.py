@@ -1,5 +1,6 @@
 """The same promise under other bounds: how much more noise each would ask for."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
@@ -12,6 +13,8 @@ from pufferflow.report.figures.scales import bar_row, number_axis, ratio_axis, s
 from pufferflow.report.numbers import plain
 
 _ROW, _MOST = 44.0, 14
+_CALLED = re.compile(r"(\w+)\(((?:\w+=[^=,()]+(?:, )?)*)\)")
+_USUAL = {"None", "False"}
 
 
 @final
@@ -78,8 +81,17 @@ def _paint(sheet: Sheet, rows: Sequence[Compared]) -> None:
 
 
 def bound_name(bound: str) -> str:
-    """Return a bound as it is called; arguments stay, empty brackets go."""
-    return bound.removesuffix("()")
+    """Return a bound as it is called, without the arguments that are as usual.
+
+    >>> bound_name("GAWM(delta=5e-07, norm=None, as_printed=False)"), bound_name("Quilt(approximate=True)")
+    ('GAWM (delta 5e-07)', 'Quilt (approximate)')
+    """
+    found = _CALLED.fullmatch(bound)
+    if found is None:
+        return bound
+    told = [one.split("=", 1) for one in filter(None, found[2].split(", "))]
+    kept = [name if value == "True" else f"{name} {value}" for name, value in told if value not in _USUAL]
+    return f"{found[1]} ({', '.join(kept)})" if kept else found[1]
 
 
 def _times(one: Compared) -> str:

@@ -100,7 +100,7 @@ def figure(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
     """Return a figure with its caption; without matplotlib, what it says in words, and what to install."""
     drawn = _drawn(words, height, paint)
     body = paragraph(MISSING, "quiet") + paragraph(words.told) if drawn is None else drawn
-    caption = "" if drawn is None else f'<figcaption dir="auto">{text(words.caption)}</figcaption>'
+    caption = "" if drawn is None or not words.caption else f'<figcaption dir="auto">{text(words.caption)}</figcaption>'
     return f'<figure id="{words.anchor}" data-figure="{words.kind}">{body}{caption}</figure>\n'
 
 

@@ -13,22 +13,42 @@ from pufferflow.report.outputs import MOST_PANELS, Panel, shown, when
 
 _MOST_BARS, _MOST_NAMES, _MOST_STEPS = 45, 32, 200
 _LEFT, _HEIGHT, _ROW, _GUTTER = 66.0, 132.0, 26.0, 15
+_SHEET = 450.0
 
 
-def estimates_figure(panels: Sequence[Panel]) -> str:
-    """Return the figure of a release's numbers."""
+def estimates_figure(panels: Sequence[Panel], rough: Sequence[str] = ()) -> str:
+    """Return the figures of a release's numbers, none higher than a sheet of paper; error bars may be `rough`."""
     kept = list(panels[:MOST_PANELS])
-    heights = [_height(panel) for panel in kept]
+    sheets = _sheets(kept)
+    caption = _caption(kept, len(panels), rough)
+    last = len(sheets)
+    return "".join(_one(some, kept, place, caption * (place == last)) for place, some in enumerate(sheets, 1))
+
+
+def _sheets(panels: Sequence[Panel]) -> list[list[Panel]]:
+    """Return the pictures that stand below each other in one figure: on paper a figure does not break."""
+    found, height = [list[Panel]()], 0.0
+    for panel in panels:
+        if found[-1] and height + _height(panel) > _SHEET:
+            found.append([])
+            height = 0.0
+        found[-1].append(panel)
+        height += _height(panel)
+    return found
+
+
+def _one(some: Sequence[Panel], panels: Sequence[Panel], place: int, caption: str) -> str:
+    heights = [_height(panel) for panel in some]
 
     def paint(sheet: Sheet) -> None:
         top = 0.0
-        for panel, height in zip(kept, heights, strict=True):
-            _paint(sheet, panel, top, _limits(panel, kept))
+        for panel, height in zip(some, heights, strict=True):
+            _paint(sheet, panel, top, _limits(panel, panels))
             top += height
 
-    told = " ".join(_told(panel) for panel in kept)
-    title = "Published numbers with their error bars"
-    return figure(Words("numbers", title, told, _caption(kept, len(panels))), sum(heights), paint)
+    told = " ".join(_told(panel) for panel in some)
+    name = "" if place == 1 else f"numbers-{place}"
+    return figure(Words("numbers", "Published numbers with their error bars", told, caption, name), sum(heights), paint)
 
 
 def _height(panel: Panel) -> float:
@@ -161,14 +181,14 @@ def _paint_rows(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, flo
         sheet.write(0, down, sheet.outside(shown(mark), _GUTTER if aside else 44))
 
 
-def _caption(panels: Sequence[Panel], all_panels: int) -> str:
+def _caption(panels: Sequence[Panel], all_panels: int, rough: Sequence[str]) -> str:
     crowded = any(_lined(panel) and len(panel.marks) > _MOST_BARS for panel in panels)
     mark = (
         "The line is what was published, the band around it its error bar"
         if crowded
         else "A dot is what was published, the line through it its error bar"
     )
-    parts = [f"{mark}: in 95 of 100 cases it holds the number without noise."]
+    parts = [f"{mark}: in 95 of 100 cases it holds the number without noise{_roughly(panels, rough)}."]
     thin = max((len(panel.marks) for panel in panels if _lined(panel)), default=0) // _MOST_STEPS
     if thin > 2:
         rows = counted(thin, "row")
@@ -184,6 +204,13 @@ def _caption(panels: Sequence[Panel], all_panels: int) -> str:
     if all_panels > len(panels):
         parts.append(f"The first {len(panels)} of {all_panels:,} pictures; all numbers are in the table.")
     return " ".join(parts)
+
+
+def _roughly(panels: Sequence[Panel], rough: Sequence[str]) -> str:
+    """Name the outputs, drawn as panels or as marks, for which error bars are not exact."""
+    drawn = {panel.output.name for panel in panels} | {mark for panel in panels for mark in map(shown, panel.marks)}
+    names = [name for name in rough if name in drawn]
+    return f" (roughly so for {', '.join(names)})" if names else ""
 
 
 def _told(panel: Panel) -> str:

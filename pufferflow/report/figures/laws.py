@@ -4,7 +4,7 @@ import numpy as np
 
 from pufferflow.report.evidence import WorstPair
 from pufferflow.report.figures.canvas import CALM, FIRST, INK, QUIET, SECOND, WARN, Sheet, Words, figure
-from pufferflow.report.figures.scales import axis_name, number_axis
+from pufferflow.report.figures.scales import axis_lines, axis_name, number_axis
 from pufferflow.report.numbers import fold, plain
 from pufferflow.report.worst import Curves, atoms_of
 
@@ -22,10 +22,12 @@ def laws_figure(pair: WorstPair, curves: Curves) -> str:
         _noisy(sheet, pair, curves, top)
         top += _NOISY + _GAP
         _ratio(sheet, pair, curves, top)
-        axis_name(sheet, top + _RATIO + 38, sheet.outside(pair.answer, 44), x=_LEFT)
+        for place, line in enumerate(lines):
+            axis_name(sheet, top + _RATIO + 38 + 16 * place, sheet.outside(line, 44), x=_LEFT)
 
-    height = _KEY + _LAWS + _NOISY + _RATIO + 2 * _GAP + 64
-    title = "The answer under the two secrets that are hardest to hide"
+    lines = axis_lines(pair.answer, 42)
+    height = _KEY + _LAWS + _NOISY + _RATIO + 2 * _GAP + 48 + 16 * len(lines)
+    title = f"{pair.answer[:1].upper()}{pair.answer[1:]} under the two secrets that are hardest to hide"
     return figure(Words("laws", title, _told(pair, curves), _caption(pair)), height, paint)
 
 
@@ -100,7 +102,10 @@ def _inside(pair: WorstPair, curves: Curves) -> bool:
 
 
 def _caption(pair: WorstPair) -> str:
-    parts = [f"The two secrets that are hardest to tell apart: solid for “{pair.first}”, dashed for “{pair.second}”."]
+    parts = [
+        f"Shown is {pair.answer}, under the two secrets that are hardest to tell apart.",
+        f"Solid is for “{pair.first}”, dashed for “{pair.second}”.",
+    ]
     if pair.epsilon is None:
         parts.append("The promise is of another kind than a limit on the ratio of the two curves, so no band is drawn.")
     else:

@@ -1,12 +1,14 @@
 """Axes: where marks stand, and how a row of marks with names above them is laid out."""
 
 import math
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pufferflow.report.figures.canvas import CALM, INK, LETTER, QUIET, RULE, SMALL, WIDTH, Sheet
+from pufferflow.report.markup import ELLIPSIS
 from pufferflow.report.numbers import power, ticks
 
 Floats = npt.NDArray[np.float64]
@@ -78,6 +80,15 @@ def bar_row(sheet: Sheet, top: float, name: str, value: str, colour: str = INK) 
 def axis_name(sheet: Sheet, top: float, words: str, x: float = 0.0, **look: Any) -> None:
     """Write what an axis shows, small."""
     sheet.write(x, top, words, **({"fontsize": SMALL, "color": QUIET} | look))
+
+
+def axis_lines(words: str, most: int) -> list[str]:
+    """Return what an axis shows on one line, or on two if it is long.
+
+    >>> axis_lines("what the rows of one meter add to load", 24)
+    ['what the rows of one', 'meter add to load']
+    """
+    return wrap(words, most, max_lines=2, placeholder=ELLIPSIS) or [""]
 
 
 def spread(values: Floats) -> bool:

@@ -23,6 +23,8 @@ def shares_figure(shares: Sequence[Share]) -> str:
     def paint(sheet: Sheet) -> None:
         _paint(sheet, kept)
 
+    line = any(map(_has_line, kept))
+    thin = " A thin line goes from the clearest to the least clear group." if line else ""
     more = f" The first {_MOST} of {len(known):,} outputs." if len(known) > _MOST else ""
     words = Words(
         "signal",
@@ -30,8 +32,7 @@ def shares_figure(shares: Sequence[Share]) -> str:
         told=" ".join(share.told() for share in kept),
         caption=(
             f"Half the width of the 95 % noise interval as a share of {kept[0].of}, which is the whole bar: the "
-            "shorter the coloured part, the clearer the number. A thin line goes from the clearest to the least "
-            f"clear group.{more}"
+            f"shorter the coloured part, the clearer the number.{thin}{more}"
         ),
     )
     return figure(words, _ROW * len(kept) + 46, paint)
@@ -52,9 +53,13 @@ def _paint(sheet: Sheet, shares: Sequence[Share]) -> None:
         axes.barh(row + 0.68, 100, height=0.28, color=RULE, linewidth=0)
         axes.barh(row + 0.68, 100 * min(middle, _WHOLE), height=0.28, color=colour, linewidth=0)
         ends = 100 * np.minimum([share.least, share.largest], _WHOLE)
-        if share.cells > 1 and ends[1] > ends[0]:
+        if _has_line(share):
             axes.hlines(row + 0.68, *ends, color=INK, linewidth=1.2)
         bar_row(sheet, top + row * _ROW + 19, share.name, _short(middle), colour=QUIET if colour == FIRST else WARN)
+
+
+def _has_line(share: Share) -> bool:
+    return share.cells > 1 and min(share.least, _WHOLE) < min(share.largest, _WHOLE)
 
 
 def _short(share: float) -> str:
