@@ -32,7 +32,7 @@ test: $(STAMP) axe
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 slow: $(STAMP) axe
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m slow
 
 check: format lint types walls test
 

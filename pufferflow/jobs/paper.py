@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
-
 from pufferflow.errors import InternalError, Misuse, PufferflowError
 from pufferflow.guarded import guarded
 from pufferflow.plan import Plan
-from pufferflow.release import Certificate, Release
+from pufferflow.release import Release
 from pufferflow.release.folder import add
 from pufferflow.report import release_page
 from pufferflow.report.evidence import Evidence
@@ -39,7 +37,7 @@ def keep_page(job: Planned, period: str, plan: Plan | None, release: Release, fo
 
     def gathered() -> Evidence:
         made = job.plan(period) if plan is None else plan
-        if not _same(made.certificate, release.certificate):
+        if made.certificate.facts != release.certificate.facts:
             raise Misuse("the job, or its rows, have changed since the release.")
         found = job.evidence(made)
         add(folder, EVIDENCE, found.to_json())
@@ -58,12 +56,6 @@ def keep_page(job: Planned, period: str, plan: Plan | None, release: Release, fo
     except PufferflowError as error:
         notes.append(f"the page could not be written: {error.problem}")
     return tuple(notes)
-
-
-def _same(planned: Certificate, released: Certificate) -> bool:
-    """Say whether a plan is the one that was released; the entry and the version are what a release adds."""
-    plain = [msgspec.structs.replace(one, entry=None, library="") for one in (planned, released)]
-    return plain[0] == plain[1]
 
 
 def _failed(kind: str) -> InternalError:

@@ -104,8 +104,7 @@ class Wish:
     @classmethod
     def of(cls, account: str, release: str, ready: Ready) -> "Wish":
         """Return the wish for what a plan has made ready."""
-        plain = msgspec.structs.replace(ready.certificate, entry=None, library="")
-        plan = hashlib.sha256(msgspec.json.encode(plain)).hexdigest()
+        plan = hashlib.sha256(msgspec.json.encode(ready.certificate.facts)).hexdigest()
         return cls(account, release, ready.cost, ready.certificate, plan)
 
     def reserve(self, log: Log) -> Held:

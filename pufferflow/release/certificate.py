@@ -89,6 +89,13 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return found
 
     @property
+    def facts(self) -> "Certificate":
+        """The same without words for people, entry and version: releases of one plan share it, however it is told."""
+        return msgspec.structs.replace(
+            self, entry=None, library="", hidden="", where=(), witness="", assumptions=(), notes=()
+        )
+
+    @property
     def guarantee(self) -> Guarantee:
         """The promise, as the kind that all promises are."""
         return self.promise
