@@ -4,7 +4,7 @@ The ledger is the only state. A period's release has an id of its own; whoever r
 else, later or at the same time, gets that release and draws nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -212,7 +212,7 @@ class Job:
         A period that fails by itself does not hold up the others: the first such error is raised at the end.
         """
         failed = list[PufferflowError]()
-        for found in self.each_missed(since, wait=wait):
+        for _, found in self.release_each(self.missed(since), wait=wait):
             if isinstance(found, Ran):
                 yield found
             else:
@@ -220,15 +220,15 @@ class Job:
         if failed:
             raise failed[0]
 
-    def each_missed(
-        self, since: When | None = None, *, wait: Callable[[float], object] = sleep
-    ) -> Iterator[Ran | PufferflowError]:
-        """Release all periods that were missed, oldest first; give what became of each.
+    def release_each(
+        self, periods: Iterable[Period], *, wait: Callable[[float], object] = sleep
+    ) -> Iterator[tuple[Period, Ran | PufferflowError]]:
+        """Release periods, one after the other; give what became of each.
 
         Errors that are of one period only are given: rows that cannot be read, a folder that cannot be written, and a
         cost that was paid for another plan. What would meet every period is raised.
         """
-        for period in self.missed(since):
+        for period in periods:
             found: Ran | PufferflowError
             try:
                 found = self.run(period, wait=wait)
@@ -238,7 +238,7 @@ class Job:
                 if not self._payer.has_paid(self.id_of(period)):
                     raise
                 found = error
-            yield found
+            yield period, found
 
     def _run(self, period: Period, revision: int, notes: Sequence[str]) -> Ran:
         chosen, folder = self.id_of(period, revision), self.folder_of(period, revision)

@@ -16,6 +16,7 @@ from cronsim import CronSim
 
 from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.jobs.job import AGAIN, Job, When
+from pufferflow.jobs.period import Period
 from pufferflow.jobs.ran import Ran
 
 _LOOK = 0.1
@@ -90,14 +91,14 @@ class _Turns:
             self.told(due)
 
     def _release_missed(self) -> None:
-        whole = True
-        for found in self.job.each_missed(self.since, wait=self._wait):
+        failed = list[Period]()
+        for period, found in self.job.release_each(self.job.missed(self.since), wait=self._wait):
             self.told(found)
-            whole &= isinstance(found, Ran)
+            if not isinstance(found, Ran):
+                failed.append(period)
             if self.over:
                 raise _Stopped
-        if whole:
-            self.since = None
+        self.since = failed[0] if failed else None  # the next time comes back to it, though later ones are released
 
     def _wait(self, seconds: float) -> None:
         if self.stopped.wait(seconds):

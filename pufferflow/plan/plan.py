@@ -137,7 +137,7 @@ class Plan:
         >>> found.pair.first, found.pair.second, found.cells[0].largest
         ('0', '1', 2.0)
         >>> found.what_if[1].wrong, found.what_if[1].left
-        ('if beliefs are off by a factor of up to 1.11 either way', 'epsilon 1.2 is left (M30)')
+        ('if beliefs are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
         """
         return evidence(self._planned, None if account is None else account.budget(self, every))
 

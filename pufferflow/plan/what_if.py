@@ -78,7 +78,8 @@ def _other_correlation(plan: Planned) -> WhatIf | None:
 
 
 def _off(plan: Planned, ratio: float) -> WhatIf | None:
-    wrong = f"if beliefs are off by a factor of up to {math.exp(ratio):.3g} either way"
+    factor = math.floor(math.exp(ratio) * 100) / 100  # what is left holds up to e^ratio, and so up to less
+    wrong = f"if beliefs are off by a factor of up to {factor:g} either way"
     return _left(wrong, lambda: stretched(plan.calibration.guarantee, ratio))
 
 

@@ -131,6 +131,16 @@ def test_it_goes_on_after_a_source_that_failed(fed, watch):
     assert watch.periods == [DAYS[3], DAYS[2]]
 
 
+def test_a_period_that_failed_is_come_back_to(fed, watch):
+    """Without `since` too, rows that come later than those of the next period are released when they are there."""
+    jobs.arrive(fed, DAYS[1])
+    fed.run(DAYS[1])
+    come = iter([DAYS[3:4], DAYS[2:3], DAYS[4:6]])
+    watch.stop_at, watch.then = 3, lambda: [jobs.arrive(fed, label) for label in next(come)]
+    scheduling.schedule(fed, None, watch)
+    assert watch.periods == [DAYS[3], DAYS[2]]
+
+
 def test_periods_asked_for_are_not_forgotten_when_the_first_time_fails(fed, watch, monkeypatch):
     """What `since` asks for stays asked for until it could be tried: a ledger may be away at first."""
     jobs.arrive(fed, DAYS[2])

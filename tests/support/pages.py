@@ -91,7 +91,7 @@ def evidence(**more):
         "bounds": bounds(),
         "what_if": (
             WhatIf("whatever the rows of one meter have to do with each other", "epsilon 9.653", 9.653),
-            WhatIf("if beliefs are off by a factor of up to 1.11 either way", "a weaker promise of another kind"),
+            WhatIf("if beliefs are off by a factor of up to 1.1 either way", "a weaker promise of another kind"),
         ),
         "budget": budget(),
     }
