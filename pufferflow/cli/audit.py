@@ -28,18 +28,20 @@ def audit(
     """
     _check_trials(trials)
     from pufferflow.audit import attack
-    from pufferflow.cli.promises import down, in_words
+    from pufferflow.cli.promises import in_words
     from pufferflow.jobs import Job
+    from pufferflow.report.numbers import downwards
 
     batch = Job.read(job)
     chosen = batch.period(period)
     plan = batch.plan(chosen)
     found = attack(plan, trials=trials, confidence=confidence)
+    lower = downwards(found.lower, 6)
     verdict = "THE PROMISE IS BROKEN" if found.broken else "the promise holds against this attack"
     screen.facts(
         [
             ("promised", in_words(plan.guarantee)),
-            ("found", f"epsilon {down(found.lower):g} or more, {found.trials} trials, confidence {found.confidence:g}"),
+            ("found", f"epsilon {lower:g} or more, {found.trials} trials, confidence {found.confidence:g}"),
             ("pair", found.pair),
             ("event", found.event),
             ("verdict", verdict),

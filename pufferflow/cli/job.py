@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pufferflow.cli.command import Answer
-from pufferflow.cli.options import Force, JobPath, check_free, put_text
+from pufferflow.cli.options import Force, JobPath, check_free
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import Misuse
 
@@ -50,6 +50,8 @@ def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> A
     if output is None:
         screen.raw(json.dumps(found, indent=2))
     else:
+        from pufferflow.release import put_text
+
         put_text(output, json.dumps(found, indent=2) + "\n")
         screen.note(f"The schema is {output}.")
     return Answer({"path": output, "schema": found})

@@ -123,14 +123,15 @@ def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
 
 
 def _show_history(screen: Screen, account: dict[str, Any]) -> None:
-    from pufferflow.cli.promises import epsilon_of, in_words, of_limit, up
+    from pufferflow.cli.promises import epsilon_of, in_words, of_limit
+    from pufferflow.report.numbers import upwards
 
     screen.say(f"{account['name']}: spent {of_limit(epsilon_of(account['spent']), account['limit'])}")
     columns = ("no", "release", "state", "at (UTC)", "promise", "total")
     rows = [
         [
             *(entry["number"], entry["release"], entry["state"], _minute(entry["at"])),
-            *(in_words(entry["promise"]), up(entry["total"], 4)),
+            *(in_words(entry["promise"]), upwards(entry["total"])),
         ]
         for entry in account["history"]
     ]

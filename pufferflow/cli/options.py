@@ -68,14 +68,6 @@ def _begins(path: Path, start: bytes) -> bool:
         return False
 
 
-def put_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all; a symbolic link is replaced, and what it leads to is left alone."""
-    from pufferflow.release.durable import put
-    from pufferflow.release.release import written
-
-    written(lambda: put(path, text.encode()), path)
-
-
 def check_free(path: Path, *, force: bool) -> None:
     """Refuse to write where something is, unless that is what is wanted; a ledger's file is never replaced."""
     if _begins(path, _DATABASE):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pufferflow.cli.command import Answer
-from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, put_text, read_page
+from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, read_page
 from pufferflow.cli.screen import Screen
 
 _MOST_CELLS = 20
@@ -29,7 +29,6 @@ def plan(
     from pufferflow.cli.agreed import disagreements
     from pufferflow.cli.cost import cost_of
     from pufferflow.jobs import Job
-    from pufferflow.report import plan_page
 
     place = None if output is None else read_page(output, force=force)
     batch = Job.read(job)
@@ -46,7 +45,7 @@ def plan(
     for note in notes:
         screen.note(note)
     if place is not None:
-        put_text(place, plan_page(found.evidence(account, batch.every)))
+        found.report(place, account, batch.every)
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
     told = {"cells": cells, "cost": cost.document(), "sentence": found.explain(), "page": place, "notes": notes}

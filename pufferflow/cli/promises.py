@@ -1,11 +1,13 @@
 """Promises, for people in few words and for programs by their parts."""
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 import msgspec
 
 from pufferflow.guarantees import Guarantee
+from pufferflow.report.numbers import downwards, upwards
+
+_DIGITS = 6
 
 
 def in_words(promise: Guarantee) -> str:
@@ -16,7 +18,7 @@ def in_words(promise: Guarantee) -> str:
     'epsilon 0.5, delta 1e-06'
     """
     parts = _numbers(promise)
-    weaker = {name: (down if name == "alpha" else up)(value) for name, value in parts.items()}
+    weaker = {name: (downwards if name == "alpha" else upwards)(value, _DIGITS) for name, value in parts.items()}
     return ", ".join(f"{name} {value:g}" for name, value in weaker.items()) or repr(promise)
 
 
@@ -28,25 +30,7 @@ def of_limit(epsilon: float | None, limit: Guarantee) -> str:
     'epsilon 0.5 of 3, delta 1e-06'
     """
     rest = in_words(limit).removeprefix("epsilon ")
-    return f"epsilon {'unknown' if epsilon is None else f'{up(epsilon):g}'} of {rest}"
-
-
-def up(value: float, digits: int = 6) -> float:
-    """Return a number in a few digits, never below what it is; its shortest decimal is what it is.
-
-    >>> up(14.9999991), up(0.1), up(0.12341, 4)
-    (15.0, 0.1, 0.1235)
-    """
-    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(value))))
-
-
-def down(value: float, digits: int = 6) -> float:
-    """Return a number in a few digits, never above what it is.
-
-    >>> down(14.9999991), down(0.1)
-    (14.9999, 0.1)
-    """
-    return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(value))))
+    return f"epsilon {'unknown' if epsilon is None else f'{upwards(epsilon, _DIGITS):g}'} of {rest}"
 
 
 def epsilon_of(promise: Guarantee) -> float | None:

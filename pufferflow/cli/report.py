@@ -8,7 +8,7 @@ import typer
 from pufferflow.cli.address import existing, without_password
 from pufferflow.cli.codes import EXITS
 from pufferflow.cli.command import Answer
-from pufferflow.cli.options import PAGE, Force, put_text, read_page
+from pufferflow.cli.options import PAGE, Force, read_page
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import LedgerFault, Misuse
 
@@ -35,6 +35,8 @@ def report(screen: Screen, what: What, output: Annotated[Path, PAGE], force: For
         kind, page = "release", _release_page(folder)
     else:
         kind, (page, fault) = "ledger", _ledger_page(what)
+    from pufferflow.release import put_text
+
     put_text(place, page)
     size = place.stat().st_size
     screen.say(f"{place}: the page of a {kind}, {size} bytes.")
@@ -55,17 +57,17 @@ def _ledger_page(address: str) -> tuple[str, str]:
 
 
 def _release_page(folder: Path) -> str:
+    from pufferflow.jobs.paper import EVIDENCE
     from pufferflow.release import Release
-    from pufferflow.report import release_page
+    from pufferflow.release.files import CERTIFICATE
 
-    if not (folder / "certificate.json").is_file():
+    if not (folder / CERTIFICATE).is_file():
         raise Misuse(
-            f"The folder {folder.name[:200]!r} has no certificate.json.",
+            f"The folder {folder.name[:200]!r} has no {CERTIFICATE}.",
             allowed="a folder of one release, such as a run writes, or a ledger",
             instead="one of the folders in it",
         )
-    found, evidence = Release.read(folder), _evidence(folder / "evidence.json")
-    return release_page(found.frame, found.intervals, found.certificate.rows(), evidence)
+    return Release.read(folder).page(_evidence(folder / EVIDENCE))
 
 
 def _evidence(file: Path) -> "Evidence | None":

@@ -8,7 +8,6 @@ from pufferflow.guarded import guarded
 from pufferflow.plan import Plan
 from pufferflow.release import Release
 from pufferflow.release.folder import add
-from pufferflow.report import release_page
 from pufferflow.report.evidence import Evidence
 
 EVIDENCE, PAGE = "evidence.json", "report.html"
@@ -44,8 +43,7 @@ def keep_page(job: Planned, period: str, plan: Plan | None, release: Release, fo
         return found
 
     def drawn() -> None:
-        page = release_page(release.frame, release.intervals, release.certificate.rows(), evidence)
-        add(folder, PAGE, page.encode())
+        add(folder, PAGE, release.page(evidence).encode())
 
     try:
         evidence = guarded(gathered, _failed)

@@ -145,9 +145,7 @@ def check_zone(zone: object) -> None:
     """Refuse what is no time zone."""
     try:
         ZoneInfo(str(zone))
-    except (OSError, ValueError):  # unknown names are KeyErrors as well, and folders are not readable
-        found = False
-    except KeyError:
+    except (KeyError, OSError, ValueError):  # unknown names, folders, and what is no name at all
         found = False
     else:
         found = isinstance(zone, str)

@@ -20,7 +20,7 @@ from pufferflow.ledger.opening import Opening, read_limit, supersede
 from pufferflow.ledger.store import Store
 from pufferflow.ledger.verified import Verified, read_kept_head, verified
 from pufferflow.reading import finite_number
-from pufferflow.release.release import written
+from pufferflow.release.release import put_text
 from pufferflow.scenario import Scenario
 
 _NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
@@ -130,7 +130,7 @@ class Ledger:
         place = Path(path)
         check_elsewhere(place, self._log.store.file)
         page = ledger_page(facts_of(self, self._log.store.address))
-        written(lambda: place.write_text(page, encoding="utf-8"), place)
+        put_text(place, page)
         return place
 
     def copy_to(self, address: str | PathLike[str]) -> Verified:

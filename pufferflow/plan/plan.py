@@ -24,7 +24,7 @@ from pufferflow.questions import Questions
 from pufferflow.release.certificate import Asked, Certificate, Noised
 from pufferflow.release.drawn import grid_below
 from pufferflow.release.ready import Ready, unit_of
-from pufferflow.release.release import Account, Release, released, written
+from pufferflow.release.release import Account, Release, put_text, released
 from pufferflow.report.evidence import Budget, Evidence
 
 COMPOSITION = "one vector of sums, joint (M23)"
@@ -146,7 +146,7 @@ class Plan:
         from pufferflow.report import plan_page
 
         place, page = Path(path), plan_page(self.evidence(account, every))
-        written(lambda: place.write_text(page, encoding="utf-8"), place)
+        put_text(place, page)
         return place
 
     @cached_property

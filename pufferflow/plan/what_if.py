@@ -10,7 +10,7 @@ from pufferflow.guarantees import Guarantee, kind_of
 from pufferflow.plan.planned import Planned
 from pufferflow.priors import AnyCorrelation
 from pufferflow.report.evidence import WhatIf
-from pufferflow.report.numbers import at_most
+from pufferflow.report.numbers import at_most, downwards
 from pufferflow.rounding import float_above
 from pufferflow.wrong_priors import robustness, stretched
 
@@ -78,7 +78,7 @@ def _other_correlation(plan: Planned) -> WhatIf | None:
 
 
 def _off(plan: Planned, ratio: float) -> WhatIf | None:
-    factor = math.floor(math.exp(ratio) * 100) / 100  # what is left holds up to e^ratio, and so up to less
+    factor = downwards(math.exp(ratio), 3)  # what is left holds up to e^ratio, and so up to less
     wrong = f"if beliefs are off by a factor of up to {factor:g} either way"
     return _left(wrong, lambda: stretched(plan.calibration.guarantee, ratio))
 

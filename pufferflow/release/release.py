@@ -19,6 +19,7 @@ from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
+from pufferflow.release.durable import put
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.report.evidence import Evidence
@@ -123,6 +124,19 @@ class Release:
         frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
         return cls(frames[0], frames[1], Certificate.from_json(found.certificate))
 
+    def page(self, evidence: Evidence | None = None) -> str:
+        """Return the page that `report` writes, as HTML; evidence of another plan is refused."""
+        from pufferflow.report import release_page
+
+        own = repr(self.certificate.promise), self.certificate.hidden
+        if evidence is not None and (evidence.promise, evidence.scenario) != own:
+            raise Misuse(
+                "The evidence is of another plan than the release.",
+                allowed="what the plan told that was released, or None",
+                instead="release.report(path), a page without evidence",
+            )
+        return release_page(self.frame, self.intervals, self.certificate.rows(), evidence)
+
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
         """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.
 
@@ -133,17 +147,8 @@ class Release:
         >>> "level_sum" in page.read_text(encoding="utf-8")
         True
         """
-        from pufferflow.report import release_page
-
-        own = repr(self.certificate.promise), self.certificate.hidden
-        if evidence is not None and (evidence.promise, evidence.scenario) != own:
-            raise Misuse(
-                "The evidence is of another plan than the release.",
-                allowed="what the plan told that was released, or None",
-                instead="release.report(path), a page without evidence",
-            )
-        place, page = Path(path), release_page(self.frame, self.intervals, self.certificate.rows(), evidence)
-        written(lambda: place.write_text(page, encoding="utf-8"), place)
+        place, page = Path(path), self.page(evidence)
+        put_text(place, page)
         return place
 
     def __repr__(self) -> str:
@@ -205,6 +210,11 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
     if reservation.stored is not None:
         return reservation.stored
     return reservation.commit(_new(ready, reservation.entry))
+
+
+def put_text(place: Path, text: str) -> None:
+    """Write a file whole or not at all; a symbolic link is replaced, and what it leads to is left alone."""
+    written(lambda: put(place, text.encode()), place)
 
 
 def written(write: Callable[[], object], place: Path) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from datetime import date, datetime
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import pairwise
 
 MINUS = "\N{MINUS SIGN}"
@@ -52,6 +52,15 @@ def upwards(value: float, digits: int = 4) -> float:
         return value
     exact = Decimal(value) * (1 - _HAIR)  # a hair of rounding is no spending
     return float(Context(prec=digits, rounding=ROUND_CEILING).plus(exact))
+
+
+def downwards(value: float, digits: int = 4) -> float:
+    """Return a number with so many digits, rounded down: what has been shown, or what an error may be up to.
+
+    >>> downwards(14.9999991, 6), downwards(0.1, 6)
+    (14.9999, 0.1)
+    """
+    return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(value))))
 
 
 def at_most(value: float, digits: int = 4) -> str:

@@ -210,3 +210,17 @@ def test_a_plan_counts_what_is_reserved_once(make, give):
     told = cost(give, DAY)
     assert (told["released"], told["after"]) == (False, told["spent"]["epsilon"])
     assert spent(give, DAY) == told["after"]
+
+
+def test_evidence_of_another_plan_makes_no_page(make, give):
+    """A page from a folder tells of its own release: evidence that promises otherwise is refused, with 2."""
+    make()
+    job = pf.Job.read("job.toml")
+    folder = job.run("2026-10-20").folder
+    evidence = job.plan("2026-10-20").evidence().to_json()
+    (folder / "evidence.json").write_bytes(evidence)
+    assert give("report", folder, "-o", "page.html").exit == 0
+    (folder / "evidence.json").write_bytes(evidence.replace(b"Pure(epsilon=0.5)", b"Pure(epsilon=0.1)"))
+    found = give("report", folder, "-o", "other.html", "--json")
+    assert (found.exit, found.document["error"]["kind"]) == (2, "Misuse")
+    assert not Path("other.html").exists()

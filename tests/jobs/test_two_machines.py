@@ -21,13 +21,7 @@ def farm():
 
 @pytest.fixture(scope="module")
 def server():
-    place = postgres.binaries()
-    if place is None:
-        reason = "there is no PostgreSQL here (initdb, postgres): `make system` installs it"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with postgres.server(place, "fsync=off", "max_connections=60") as address:
+    with postgres.for_tests() as address:
         yield address
 
 

@@ -1,7 +1,6 @@
 """Ledgers to test with: in a file, and on a PostgreSQL server that the tests start."""
 
 import itertools
-import os
 
 import postgres
 import pytest
@@ -14,13 +13,7 @@ _numbers = itertools.count()
 @pytest.fixture(scope="session")
 def server():
     """The address of a server; without its programs tests are skipped, but not where everything has to be there."""
-    place = postgres.binaries()
-    if place is None:
-        reason = "there is no PostgreSQL here (initdb, postgres): `make system` installs it"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with postgres.server(place, "fsync=off", "max_connections=60") as address:
+    with postgres.for_tests() as address:
         yield address
 
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 PLACES = "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/bin", "/usr/local/bin"
@@ -25,6 +26,19 @@ def binaries():
         if (place / "initdb").exists() and (place / "postgres").exists():
             return place
     return None
+
+
+@contextlib.contextmanager
+def for_tests():
+    """Start a server; without its programs tests are skipped, but not where everything has to be there."""
+    place = binaries()
+    if place is None:
+        reason = "there is no PostgreSQL here (initdb, postgres): `make system` installs it"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with server(place, "fsync=off", "max_connections=60") as address:
+        yield address
 
 
 CREATE = "CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
