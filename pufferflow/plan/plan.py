@@ -152,7 +152,7 @@ class Plan:
     @cached_property
     def _ready(self) -> Ready:
         planned = self._planned
-        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.expected_rows)
+        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.public)
 
     def __repr__(self) -> str:
         """Show what is asked, the promise, the noise and the bound."""
