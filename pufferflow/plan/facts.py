@@ -1,4 +1,7 @@
-"""What a plan learns from public columns, each when something first asks for it: patterns, keys, sizes of cells."""
+"""What a plan learns from public columns: patterns and keys at one moment, sizes of cells when something asks for them.
+
+What was read is also what a release compares with the source (`public`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -34,7 +34,7 @@ class Ready:
     """The noise of each sum, in steps of its unit."""
     certificate: Certificate
     public: PublicFacts | None = None
-    """What noise and cost rest on besides: it has to be the same when the rows are read."""
+    """What noise and cost rest on: it has to be the same when the rows are read. None: nothing is compared."""
 
     @property
     def cost(self) -> Cost:

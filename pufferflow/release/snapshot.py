@@ -13,6 +13,7 @@ from typing import Final, final
 
 import polars as pl
 
+from pufferflow.guarded import guarded
 from pufferflow.priors.origin import origin_of
 
 Version = tuple[int, ...]
@@ -34,7 +35,7 @@ class Snapshot:
     @classmethod
     def of(cls, frame: pl.LazyFrame) -> "Snapshot":
         """Return the versions of the files that a frame reads; its rows are not read."""
-        now, origin = time.time_ns(), origin_of(frame)
+        now, origin = time.time_ns(), guarded(lambda: origin_of(frame))
         versions = {path: _version(path) for path in origin.files}
         # what was written a moment ago may be written again within one tick of the clock
         settled = all(version is not None and max(version[-2:]) < now - SETTLED for version in versions.values())
