@@ -18,10 +18,12 @@ from pufferflow.release.files import (
     FORMATS,
     OURS,
     SCHEMA,
+    TABLES,
     bodies,
     check,
     replace,
     table,
+    tables_of,
     true_place,
     write,
 )
@@ -87,12 +89,13 @@ def _has(release: Release, place: Path, format: str, files: dict[str, bytes]) ->
     """Return whether a folder has the release, whole and in this format; another one is refused."""
     ours = _has_certificate(release, place, files[CERTIFICATE])
     whole = ours and not any((place / name).exists() for name in OURS - files.keys())
+    tables = tables_of(release)
     for one in FORMATS:
-        for name, frame in (("release", release.frame), ("intervals", release.intervals)):
+        for name in TABLES:
             found = _found(place, name, one, described=ours and one == format)
-            if found is not None and not _same(found, frame):
+            if found is not None and not _same(found, tables.get(name)):
                 raise _other(place, "other numbers", release)
-            whole &= found is not None or one != format
+            whole &= found is not None or one != format or name not in tables
     return whole
 
 
@@ -137,8 +140,8 @@ def _found(place: Path, name: str, format: str, *, described: bool) -> pl.DataFr
         return None
 
 
-def _same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
-    return one.schema == other.schema and one.equals(other)
+def _same(one: pl.DataFrame, other: pl.DataFrame | None) -> bool:
+    return other is not None and one.schema == other.schema and one.equals(other)
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -17,6 +17,7 @@ from pufferflow.errors import InternalError, Misuse, SourceFailed
 from pufferflow.guarded import guarded
 from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
+from pufferflow.release.clipped import Clipped, clipped
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
 from pufferflow.release.durable import put
@@ -27,12 +28,13 @@ from pufferflow.secrets import Presence
 
 
 @final
-class _Stored(msgspec.Struct, frozen=True):
-    """A release as bytes: two Arrow files and the certificate."""
+class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A release as bytes: Arrow files and the certificate; older ones have no limits."""
 
     frame: bytes
     intervals: bytes
     certificate: str
+    limits: bytes | None = None
 
 
 @final
@@ -41,7 +43,8 @@ class Release:
     """Numbers that may be published, their error bars, and the certificate that goes with them.
 
     `frame` has the keys and one column for each output; `intervals` has for each output the ends of the interval that
-    holds, with probability 95 % over the noise, what the output would be without noise.
+    holds, with probability 95 % over the noise or more, what the output would be without noise. `limits` has the ends
+    of what each output can be at all, from public facts alone, to which `clipped` cuts both.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -53,9 +56,32 @@ class Release:
     frame: pl.DataFrame
     intervals: pl.DataFrame
     certificate: Certificate
+    limits: pl.DataFrame | None = None
+
+    def clipped(self) -> Clipped:
+        """Return numbers and error bars cut to what is possible, counts as whole numbers; it costs nothing (M47).
+
+        Sums are cut to what so many rows can add up to, counts to 0 and the number of rows, means and quantiles to
+        their range; where the number of rows is private, what it would limit has no limit. Bars hold what they held.
+        Cut numbers are off to one side near a limit: totals and means of several groups are to be made of `frame`.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+        >>> batch = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_count(pl.col("on") > 0, name="n")
+        >>> cut = batch.release(epsilon=0.01).clipped()
+        >>> cut.frame["n"].item() in {0, 1, 2}, cut.intervals.columns
+        (True, ['n_low', 'n_high'])
+        """
+        if self.limits is None:
+            raise Misuse(
+                "The release was kept without what is possible, as older ones were.",
+                allowed="a release of this version of pufferflow",
+                instead="release.frame and release.intervals, which are as they were published",
+            )
+        return clipped(self.frame, self.intervals, self.limits)
 
     def write_parquet(self, folder: str | Path) -> Path:
-        """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate.
+        """Write the release into a folder, which `Release.read` reads back: Parquet files and the certificate.
 
         The folder appears whole; in one that is there, each file is replaced whole.
 
@@ -64,12 +90,12 @@ class Release:
         >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
         >>> folder = release.write_parquet(Path(tempfile.mkdtemp()) / "monday")
         >>> sorted(path.name for path in folder.iterdir())
-        ['certificate.json', 'intervals.parquet', 'release.parquet']
+        ['certificate.json', 'intervals.parquet', 'limits.parquet', 'release.parquet']
         """
         return self._write(folder, "parquet")
 
     def write_csv(self, folder: str | Path) -> Path:
-        """Write the release into a folder: two CSV files, `schema.json` with the dtypes, and the certificate.
+        """Write the release into a folder: CSV files, `schema.json` with the dtypes, and the certificate.
 
         Numbers are read back exactly. Null is an empty field, an empty text is `""`; NaN, inf and -inf stand as these
         words. Keys that are lists, structs or bytes are refused before anything is written.
@@ -108,8 +134,9 @@ class Release:
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
+        limits = None if self.limits is None else _as_bytes(self.limits)
         return msgspec.msgpack.encode(
-            _Stored(_as_bytes(self.frame), _as_bytes(self.intervals), self.certificate.to_json())
+            _Stored(_as_bytes(self.frame), _as_bytes(self.intervals), self.certificate.to_json(), limits)
         )
 
     @classmethod
@@ -121,8 +148,9 @@ class Release:
             raise Misuse(
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
             ) from error
-        frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
-        return cls(frames[0], frames[1], Certificate.from_json(found.certificate))
+        parts = [part for part in (found.frame, found.intervals, found.limits) if part is not None]
+        frame, intervals, *limits = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in parts])
+        return cls(frame, intervals, Certificate.from_json(found.certificate), *limits)
 
     def page(self, evidence: Evidence | None = None) -> str:
         """Return the page that `report` writes, as HTML; evidence of another plan is refused."""
@@ -135,7 +163,7 @@ class Release:
                 allowed="what the plan told that was released, or None",
                 instead="release.report(path), a page without evidence",
             )
-        return release_page(self.frame, self.intervals, self.certificate.rows(), evidence)
+        return release_page(self.frame, self._possible, self.certificate.rows(), evidence)
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
         """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.
@@ -159,7 +187,12 @@ class Release:
     def _repr_html_(self) -> str:
         from pufferflow.report import release_block
 
-        return release_block(self.frame, self.intervals, str(self.certificate))
+        return release_block(self.frame, self._possible, str(self.certificate))
+
+    @property
+    def _possible(self) -> pl.DataFrame:
+        """The error bars for people, cut to what is possible if that is known."""
+        return self.intervals if self.limits is None else self.clipped().intervals
 
 
 class Reservation(Protocol):
@@ -231,8 +264,8 @@ def written(write: Callable[[], object], place: Path) -> None:
 
 def _new(ready: Ready, entry: str | None) -> Release:
     found = guarded(lambda: drawn(ready, _read(ready)), _not_drawn)  # a traceback of its own would keep exact sums
-    counted = msgspec.structs.replace(ready.certificate, entry=entry)
-    return Release(found.frame, found.intervals, counted)
+    counted = msgspec.structs.replace(ready.certificate, entry=entry, notes=(*ready.certificate.notes, *found.notes))
+    return Release(found.frame, found.intervals, counted, found.limits)
 
 
 def _as_bytes(frame: pl.DataFrame) -> bytes:
