@@ -66,6 +66,11 @@ class Questions:
             return cast(Any, secret).missing
         return self.domains[column].points[0]
 
+    def missing_chosen(self, column: str) -> bool | None:
+        """Return whether somebody chose that; None where nobody knows any more."""
+        secret = self.scenario.secret
+        return secret.missing_chosen if secret.reads is not None and secret.reads[0] == column else False
+
     @property
     def points(self) -> int:
         """How many values the column that is asked about can have; 1 if only rows are counted, and none is declared."""

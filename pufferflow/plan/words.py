@@ -6,9 +6,11 @@ from typing import Any
 from pufferflow.expressions import public_words
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.plan.planned import Planned
+from pufferflow.plan.readings import assumed, readings_together
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.worst_pair import NAMELESS, nameless
 from pufferflow.questions import Questions
+from pufferflow.release.certificate import ERROR_BARS
 from pufferflow.release.ready import in_units
 from pufferflow.report.numbers import at_most, fold
 from pufferflow.secrets import Presence
@@ -23,6 +25,8 @@ def explained(plan: Planned) -> str:
             questions.scenario.describe(),
             f"How well: {promise_in_words(plan.calibration.guarantee)}, for all of these answers together.",
             f"How: {noise_in_words(plan)}",
+            *(f"Read: {line}." for line in readings_together(questions)),
+            f"Error bars: {ERROR_BARS}.",
             f"Carried by: {carried_by(plan)}",
             *(f"Assumed: {line}." for line in assumptions(plan)),
             *(f"Note: {line}." for line in notes(plan)),
@@ -110,6 +114,7 @@ def notes(plan: Planned) -> list[str]:
     """Return what is worth knowing of the way the noise was found, and of how rows are read."""
     found = [plan.calibration.note] if plan.calibration.note else []
     found += dict.fromkeys(one.note for way in plan.ways for one in way if one.note)
+    found += assumed(plan.questions)
     secret = plan.questions.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
         order = plan.questions.scenario.order_by

@@ -59,7 +59,7 @@ class MeanOfUnknown(Query):
         return np.clip(found, self.low, self.high)
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        """Return the ends of the quotient; the whole range where, for all that the noisy number says, no row is there."""
+        """Return the ends of the quotient; the whole range where the noisy number of rows may stand for none."""
         del size
         least, most = at_least_one(sums[:, 1:] - half[1]), at_least_one(sums[:, 1:] + half[1])
         low, high = quotient(sums[:, :1] - half[0], sums[:, :1] + half[0], least, most)

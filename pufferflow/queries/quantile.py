@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -114,4 +114,6 @@ def levelled(sums: Floats) -> Floats:
 
 def _first(holds: npt.NDArray[np.bool_]) -> Places:
     """Return the first place in each row where something holds, the last where it holds nowhere."""
-    return np.where(holds.any(axis=1), holds.argmax(axis=1), holds.shape[1] - 1)
+    places: Places = holds.argmax(axis=1)
+    places[~holds.any(axis=1)] = holds.shape[1] - 1
+    return places

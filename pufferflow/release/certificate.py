@@ -11,6 +11,8 @@ from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, R
 VERSION = 1
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
+ERROR_BARS = "they are about the noise alone, and about the answer of values as they are read"
+
 
 @final
 class Noised(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +39,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
     the sums move together, each measured in `sensitivity_unit`. `cost` is what composition may add up, `where`
-    says which rows are asked about, and `questions` tells apart what is asked, with all values of filters.
+    says which rows are asked about, and `questions` tells apart what is asked, with all values of filters. `readings`
+    say what null, values outside the domain and classes are read as, whether or not there are any.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -69,6 +72,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entry: str | None = None
     library: str = ""
     version: int = VERSION
+    readings: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
@@ -92,7 +96,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def facts(self) -> "Certificate":
         """The same without words for people, entry and version: releases of one plan share it, however it is told."""
         return msgspec.structs.replace(
-            self, entry=None, library="", hidden="", where=(), witness="", assumptions=(), notes=()
+            self, entry=None, library="", hidden="", where=(), witness="", assumptions=(), notes=(), readings=()
         )
 
     @property
@@ -123,6 +127,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *hidden,
             *asked,
             *(("where", line) for line in self.where),
+            *(("read", line) for line in self.readings),
+            *[("bars", ERROR_BARS)] * bool(self.readings),
             ("groups", ", ".join(self.groups) or "none: one answer for all rows"),
             *noise,
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),

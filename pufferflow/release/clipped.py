@@ -4,6 +4,7 @@ The limits of every number are public: they follow from the range of what is ask
 everybody may know it. They are kept as a table of the same columns as the error bars, whole numbers for counts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -38,13 +39,14 @@ def limits_of(query: Query, size: Floats | None, cells: int) -> list[pl.Series]:
     return found
 
 
-def of_no_rows(query: Query, size: Floats | None) -> str | None:
-    """Say in how many cells an answer rests on no rows, where everybody may know that and nothing can be the answer."""
-    empty = int(np.isnan(query.limits(size)[0][:, 0]).sum())
-    if size is None or not empty:
-        return None
-    where = "there are no rows" if len(size) == 1 else f"there are no rows in {empty} of {len(size)} groups"
-    return f"{query.name}: {where}, so the number there is noise alone and its error bar is the whole range"
+def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
+    """Say which answers rest on no rows, in how many cells, where everybody may know that."""
+    cells = 0 if size is None else int((size == 0).sum())
+    names = [query.name for query in queries if cells and np.isnan(query.limits(size)[0]).any()]
+    if size is None or not names:
+        return []
+    where = "there are no rows" if len(size) == 1 else f"there are no rows in {cells} of {len(size)} groups"
+    return [f"{where}: {', '.join(names)} rest on none there, are noise alone, and have the whole range for error bars"]
 
 
 def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> Clipped:

@@ -40,8 +40,8 @@ def drawn(ready: Ready, tally: Tally) -> Drawn:
             answers.append(pl.Series(name, found[:, place]))
             bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
         limits += limits_of(query, size, len(sums))
-    notes = [note for note in (of_no_rows(query, size) for query in questions.queries) if note is not None]
-    return Drawn(*(_frame(tally, columns) for columns in (answers, bars, limits)), tuple(notes))
+    notes = tuple(of_no_rows(questions.queries, size))
+    return Drawn(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes)
 
 
 def grid_below(noise: Noise) -> Fraction:

@@ -102,7 +102,8 @@ def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as ab
     write = WRITERS.get(format, _to_parquet)
     found = dict[str, bytes]()
     if format in WRITERS:
-        schema = Schema(**{name: Table.of(frame) for name, frame in tables.items()})
+        limits = msgspec.UNSET if parts.limits is None else Table.of(parts.limits)
+        schema = Schema(release=Table.of(parts.frame), intervals=Table.of(parts.intervals), limits=limits)
         found[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
     for name, frame in tables.items():
         found[f"{name}.{format}"] = _guarded(write, frame)
