@@ -18,7 +18,7 @@ from pufferflow.release.cleaning import clean_dtype, labelled
 from pufferflow.secrets.domain import Bins, Domain, Interval, Label
 
 _INSIDE = "within a class of bins values are taken to lie evenly, and the error bar reaches to its ends"
-_MOST = 8
+_MOST, _LONG = 8, 1e15
 
 
 def readings(questions: Questions) -> tuple[str, ...]:
@@ -198,4 +198,5 @@ def _listed(points: Sequence[Label]) -> str:
 
 def _shown(value: Label) -> str:
     """Show a declared value with all its digits."""
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else repr(value)
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _LONG
+    return repr(int(value)) if whole else repr(value)

@@ -62,20 +62,21 @@ class Quantile(Query):
         ruled out with 5 % or less: it is one place, so the two sums that count are the same whatever the noise. The
         last half is that of the total. All is possible where there are, or may be, no rows.
         """
-        known = self._known(sums, size)
-        reached, below = known
-        may = reached >= -half[:-1]
+        at_least, below = self._known(sums, size)
+        half, total = half[:-1], half[-1]
+        if size is not None:
+            half = np.maximum(half, 0.5)  # whole numbers of rows are told apart halfway between them, if not before
+        may = at_least >= -half
         may[:, -1] = True
-        may[:, 1:] &= below[:, :-1] <= half[:-2]
-        first, last = _first(may), may.shape[1] - 1 - _first(may[:, ::-1])
+        may[:, 1:] &= below[:, :-1] <= half[:-1]
         levels, rank = self._levels(sums, size)
-        own = _first(levels >= rank)
-        no_rows = sums.sum(axis=1) - half[-1] < 1 if size is None else size == 0
-        nothing = no_rows | ~may.any(axis=1)
-        first = np.where(nothing, 0, np.minimum(first, own))
-        last = np.where(nothing, may.shape[1] - 1, np.maximum(last, own))
-        edges = np.array(self.edges)
-        return edges[first][:, None], edges[last + (len(edges) - may.shape[1])][:, None]
+        own, last_one = _first(levels >= rank), may.shape[1] - 1
+        may[np.arange(len(own)), own] = True
+        no_rows = sums.sum(axis=1) - total < 1 if size is None else size == 0
+        may[no_rows] = True
+        first, last = _first(may), last_one - _first(may[:, ::-1])
+        low, high = np.array(self.edges[: last_one + 1]), np.array(self.edges[-last_one - 1 :])
+        return low[first][:, None], high[last][:, None]
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
         """Return the least and the largest value of the domain."""
