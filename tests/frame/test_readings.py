@@ -152,7 +152,7 @@ SECRETS = {
 
 @pytest.mark.parametrize("kind", SECRETS)
 def test_what_was_chosen(kind):
-    """Every secret takes a value of its domain for missing; a note says where none was, unless nobody knows any more."""
+    """Every secret takes a value of its domain for missing; a note says where none was, unless nobody knows."""
     make = SECRETS[kind]
     prior = pf.Independent()
     if kind == "derived":
