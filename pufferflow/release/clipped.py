@@ -1,7 +1,8 @@
 """Numbers and error bars cut to what is possible, whatever the rows: post-processing of what is published (M47).
 
 The limits of every number are public: they follow from the range of what is asked, and from the number of rows where
-everybody may know it. They are kept as a table of the same columns as the error bars, whole numbers for counts.
+everybody may know it. They are a table with two columns for each output, as the error bars are, whole numbers for
+counts; both are kept as one table.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ def limits_of(query: Query, size: Floats | None, cells: int) -> list[pl.Series]:
     least, most = (np.broadcast_to(ends, (cells, len(query.outputs))) for ends in query.limits(size))
     found = list[pl.Series]()
     for place, name in enumerate(query.outputs):
-        for end, numbers in (("low", least), ("high", most)):
+        for end, numbers in (("least", least), ("most", most)):
             column = pl.Series(f"{name}_{end}", numbers[:, place], dtype=pl.Float64, nan_to_null=True)
             found.append(column.clip(upper_bound=MOST_ROWS - 1).cast(pl.Int64) if query.whole else column)
     return found
@@ -50,13 +51,12 @@ def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
 
 
 def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> Clipped:
-    """Return numbers and bars cut to limits, which have the columns of the bars; columns are known by their places."""
-    outputs = limits.width - frame.width
-    keys = frame.columns[: frame.width - outputs]
-    numbers, bars = [frame[name] for name in keys], [frame[name] for name in keys]
-    for place, name in enumerate(frame.columns[len(keys) :]):
-        low, high = len(keys) + 2 * place, len(keys) + 2 * place + 1
-        number, ends = frame[name], (intervals.to_series(low), intervals.to_series(high))
+    """Return numbers and bars cut to limits; columns are known by their places, so that names can be any."""
+    keys = _keys(frame, limits)
+    numbers, bars = frame.get_columns()[:keys], frame.get_columns()[:keys]
+    for place in range(frame.width - keys):
+        low, high = keys + 2 * place, keys + 2 * place + 1
+        number, ends = frame.to_series(keys + place), (intervals.to_series(low), intervals.to_series(high))
         least, most = limits.to_series(low), limits.to_series(high)
         if least.dtype.is_integer():  # outwards, so that bars hold what they held
             number, ends = number.round(), (ends[0].floor(), ends[1].ceil())
@@ -64,6 +64,26 @@ def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) 
         numbers.append(cut.set(least.is_null(), None))
         bars += cut_ends
     return Clipped(pl.DataFrame(numbers), pl.DataFrame(bars))
+
+
+def together(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> pl.DataFrame:
+    """Return one table of bars and limits, which `parted` takes apart again."""
+    return intervals.hstack(limits.get_columns()[_keys(frame, limits) :])
+
+
+def parted(frame: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return bars, and the limits if there are any: three times as many columns more than the release has outputs."""
+    if not frame.width or ends.columns[-1:] != [f"{frame.columns[-1]}_most"]:
+        return ends, None
+    outputs = (ends.width - frame.width) // 3
+    columns = ends.get_columns()
+    keys, limits = columns[: frame.width - outputs], columns[-2 * outputs :]
+    return pl.DataFrame(columns[: -2 * outputs]), pl.DataFrame([*keys, *limits])
+
+
+def _keys(frame: pl.DataFrame, limits: pl.DataFrame) -> int:
+    """Return how many keys stand in front of the outputs, of which limits have two columns each."""
+    return 2 * frame.width - limits.width
 
 
 def _cut(given: pl.Series, least: pl.Series, most: pl.Series) -> pl.Series:

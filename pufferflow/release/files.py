@@ -1,6 +1,6 @@
-"""A release as files of a folder: its tables in one of the formats, and the certificate.
+"""A release as files of a folder: two tables in one of the formats, and the certificate.
 
-The table of limits is not there in releases of older versions, which had none.
+The table of error bars has columns of what is possible beside them, but for releases of older versions.
 
 CSV and NDJSON have a file `schema.json` too, by which they are read back with the dtypes they had. The certificate is
 written last and goes first, so no certificate ever stands beside another release's numbers.
@@ -23,9 +23,8 @@ from pufferflow.release.texts import READERS, WRITERS, Column, Table
 
 FORMATS = ("parquet", *WRITERS)
 CERTIFICATE, SCHEMA = "certificate.json", "schema.json"
-_NEEDED, _LIMITS = ("release", "intervals"), "limits"
-TABLES = (*_NEEDED, _LIMITS)
-OURS = frozenset({SCHEMA, CERTIFICATE, *(f"{name}.{form}" for name in TABLES for form in FORMATS)})
+_TABLES = ("release", "intervals")
+OURS = frozenset({SCHEMA, CERTIFICATE, *(f"{name}.{form}" for name in _TABLES for form in FORMATS)})
 
 
 class Parts(Protocol):
@@ -37,18 +36,13 @@ class Parts(Protocol):
         ...
 
     @property
-    def intervals(self) -> pl.DataFrame:
-        """Their error bars."""
+    def ends(self) -> pl.DataFrame:
+        """Their error bars, and what is possible."""
         ...
 
     @property
     def certificate(self) -> Certificate:
         """The promise."""
-        ...
-
-    @property
-    def limits(self) -> pl.DataFrame | None:
-        """The ends of what the numbers can be at all."""
         ...
 
 
@@ -57,25 +51,17 @@ class Found(NamedTuple):
     """What was read."""
 
     frame: pl.DataFrame
-    intervals: pl.DataFrame
+    ends: pl.DataFrame
     certificate: Certificate
-    limits: pl.DataFrame | None
 
 
 @final
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file `schema.json`; one without limits is written as it always was."""
+    """The file `schema.json`."""
 
     release: Table
     intervals: Table
-    limits: Table | msgspec.UnsetType = msgspec.UNSET
     version: Literal[1] = 1
-
-
-def tables_of(parts: Parts) -> dict[str, pl.DataFrame]:
-    """Return the tables that a release has, by name, in the order they are written."""
-    found = zip(TABLES, (parts.frame, parts.intervals, parts.limits), strict=True)
-    return {name: frame for name, frame in found if frame is not None}
 
 
 def check(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what it is called everywhere
@@ -96,14 +82,13 @@ def check(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what it is ca
 
 def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as above
     """Return the files in the order they are written, by name."""
-    tables = tables_of(parts)
+    tables = dict(zip(_TABLES, (parts.frame, parts.ends), strict=True))
     for frame in tables.values():
         check(frame.schema, format)
     write = WRITERS.get(format, _to_parquet)
     found = dict[str, bytes]()
     if format in WRITERS:
-        limits = msgspec.UNSET if parts.limits is None else Table.of(parts.limits)
-        schema = Schema(release=Table.of(parts.frame), intervals=Table.of(parts.intervals), limits=limits)
+        schema = Schema(release=Table.of(parts.frame), intervals=Table.of(parts.ends))
         found[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
     for name, frame in tables.items():
         found[f"{name}.{format}"] = _guarded(write, frame)
@@ -144,17 +129,16 @@ def _remove(place: Path, names: Sequence[str]) -> None:
 
 def read(folder: Path) -> Found:
     """Return the release of a folder, whichever format it is in."""
-    formats = [form for form in FORMATS if all((folder / f"{name}.{form}").is_file() for name in _NEEDED)]
+    formats = [form for form in FORMATS if all((folder / f"{name}.{form}").is_file() for name in _TABLES)]
     if not formats or not (folder / CERTIFICATE).is_file():
         raise _failed(f"The folder has no {CERTIFICATE if formats else 'release'}.")
     try:
-        limited = (folder / f"{_LIMITS}.{formats[0]}").is_file()
-        frame, intervals, *limits = (table(folder, name, formats[0]) for name in TABLES[: 2 + limited])
+        frames = [table(folder, name, formats[0]) for name in _TABLES]
         certificate = (folder / CERTIFICATE).read_bytes()
     except OSError as error:
         kind = type(error).__name__
     else:
-        return Found(frame, intervals, Certificate.from_json(certificate), limits[0] if limits else None)
+        return Found(frames[0], frames[1], Certificate.from_json(certificate))
     raise _failed(f"The folder cannot be read: {kind}.")
 
 
@@ -165,8 +149,6 @@ def table(folder: Path, name: str, format: str) -> pl.DataFrame:  # noqa: A002 -
         return guarded(lambda: pl.read_parquet(BytesIO(body)), _damaged)
     stored = (folder / SCHEMA).read_bytes()
     described = getattr(guarded(lambda: msgspec.json.decode(stored, type=Schema), _damaged), name)
-    if not isinstance(described, Table):
-        raise _damaged(f"{name} are not in {SCHEMA}")
     found = guarded(lambda: READERS[format](body, described), _damaged)
     if found.height != described.rows or (body and not body.endswith(b"\n")):
         raise _damaged("missing lines")

@@ -18,12 +18,10 @@ from pufferflow.release.files import (
     FORMATS,
     OURS,
     SCHEMA,
-    TABLES,
     bodies,
     check,
     replace,
     table,
-    tables_of,
     true_place,
     write,
 )
@@ -89,13 +87,12 @@ def _has(release: Release, place: Path, format: str, files: dict[str, bytes]) ->
     """Return whether a folder has the release, whole and in this format; another one is refused."""
     ours = _has_certificate(release, place, files[CERTIFICATE])
     whole = ours and not any((place / name).exists() for name in OURS - files.keys())
-    tables = tables_of(release)
     for one in FORMATS:
-        for name in TABLES:
+        for name, frame in (("release", release.frame), ("intervals", release.ends)):
             found = _found(place, name, one, described=ours and one == format)
-            if found is not None and not _same(found, tables.get(name)):
+            if found is not None and not _same(found, frame):
                 raise _other(place, "other numbers", release)
-            whole &= found is not None or one != format or name not in tables
+            whole &= found is not None or one != format
     return whole
 
 
@@ -140,8 +137,8 @@ def _found(place: Path, name: str, format: str, *, described: bool) -> pl.DataFr
         return None
 
 
-def _same(one: pl.DataFrame, other: pl.DataFrame | None) -> bool:
-    return other is not None and one.schema == other.schema and one.equals(other)
+def _same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    return one.schema == other.schema and one.equals(other)
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -17,7 +17,7 @@ from pufferflow.errors import InternalError, Misuse, SourceFailed
 from pufferflow.guarded import guarded
 from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
-from pufferflow.release.clipped import Clipped, clipped
+from pufferflow.release.clipped import Clipped, clipped, parted, together
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
 from pufferflow.release.durable import put
@@ -28,13 +28,12 @@ from pufferflow.secrets import Presence
 
 
 @final
-class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A release as bytes: Arrow files and the certificate; older ones have no limits."""
+class _Stored(msgspec.Struct, frozen=True):
+    """A release as bytes: two Arrow files and the certificate; the second file has `Release.ends`."""
 
     frame: bytes
     intervals: bytes
     certificate: str
-    limits: bytes | None = None
 
 
 @final
@@ -80,8 +79,13 @@ class Release:
             )
         return clipped(self.frame, self.intervals, self.limits)
 
+    @property
+    def ends(self) -> pl.DataFrame:
+        """The error bars as they are kept, with the limits beside them; of older releases the bars alone."""
+        return self.intervals if self.limits is None else together(self.frame, self.intervals, self.limits)
+
     def write_parquet(self, folder: str | Path) -> Path:
-        """Write the release into a folder, which `Release.read` reads back: Parquet files and the certificate.
+        """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate.
 
         The folder appears whole; in one that is there, each file is replaced whole.
 
@@ -90,12 +94,12 @@ class Release:
         >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
         >>> folder = release.write_parquet(Path(tempfile.mkdtemp()) / "monday")
         >>> sorted(path.name for path in folder.iterdir())
-        ['certificate.json', 'intervals.parquet', 'limits.parquet', 'release.parquet']
+        ['certificate.json', 'intervals.parquet', 'release.parquet']
         """
         return self._write(folder, "parquet")
 
     def write_csv(self, folder: str | Path) -> Path:
-        """Write the release into a folder: CSV files, `schema.json` with the dtypes, and the certificate.
+        """Write the release into a folder: two CSV files, `schema.json` with the dtypes, and the certificate.
 
         Numbers are read back exactly. Null is an empty field, an empty text is `""`; NaN, inf and -inf stand as these
         words. Keys that are lists, structs or bytes are refused before anything is written.
@@ -130,14 +134,11 @@ class Release:
     @classmethod
     def read(cls, folder: str | Path) -> "Release":
         """Return the release that `write_parquet`, `write_csv` or `write_ndjson` wrote."""
-        return cls(*files.read(Path(folder)))
+        return cls._of(*files.read(Path(folder)))
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
-        limits = None if self.limits is None else _as_bytes(self.limits)
-        return msgspec.msgpack.encode(
-            _Stored(_as_bytes(self.frame), _as_bytes(self.intervals), self.certificate.to_json(), limits)
-        )
+        return msgspec.msgpack.encode(_Stored(_as_bytes(self.frame), _as_bytes(self.ends), self.certificate.to_json()))
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Release":
@@ -148,9 +149,13 @@ class Release:
             raise Misuse(
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
             ) from error
-        parts = [part for part in (found.frame, found.intervals, found.limits) if part is not None]
-        frame, intervals, *limits = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in parts])
-        return cls(frame, intervals, Certificate.from_json(found.certificate), *limits)
+        frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
+        return cls._of(frames[0], frames[1], Certificate.from_json(found.certificate))
+
+    @classmethod
+    def _of(cls, frame: pl.DataFrame, ends: pl.DataFrame, certificate: Certificate) -> "Release":
+        intervals, limits = parted(frame, ends)
+        return cls(frame, intervals, certificate, limits)
 
     def page(self, evidence: Evidence | None = None) -> str:
         """Return the page that `report` writes, as HTML; evidence of another plan is refused."""

@@ -2,14 +2,11 @@
 
 import math
 
-import ledgers
-import msgspec
 import numpy as np
 import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.release import folder
 
 LEVELS = [-1, 0, 3]
 FRAME = pl.DataFrame({"key": ["a", "a", "b"], "level": [3, 3, -1], "unit": [1, 2, 3]})
@@ -51,8 +48,8 @@ def test_what_is_possible(scenario, expected):
     """The range of what is asked times public numbers of rows; where these are private, the range alone."""
     release = batch(scenario).release(epsilon=1.0)
     for name, ends in expected.items():
-        assert list(zip(release.limits[f"{name}_low"], release.limits[f"{name}_high"], strict=True)) == ends, name
-    assert release.limits.columns == release.intervals.columns
+        assert list(zip(release.limits[f"{name}_least"], release.limits[f"{name}_most"], strict=True)) == ends, name
+    assert release.limits.columns == ["key", *(f"{name}_{end}" for name in expected for end in ("least", "most"))]
     assert release.limits["key"].equals(release.frame["key"])
 
 
@@ -66,7 +63,7 @@ def test_numbers_and_bars_are_possible(scenario):
         assert all(cut.frame[name].dtype == pl.Int64 for name in COUNTS)
         assert all(column.dtype in (pl.Int64, pl.Float64) for column in cut.intervals.get_columns()[1:])
         for name in release.frame.columns[1:]:
-            least, most = (release.limits[f"{name}_{end}"] for end in ("low", "high"))
+            least, most = (release.limits[f"{name}_{end}"] for end in ("least", "most"))
             for column in (cut.frame[name], cut.intervals[f"{name}_low"], cut.intervals[f"{name}_high"]):
                 inside = (column >= least) & (column <= most)
                 assert inside.drop_nulls().all(), (name, epsilon)
@@ -113,7 +110,12 @@ def test_limits_are_kept(tmp_path, form):
     release = batch().release(epsilon=0.1)
     back = pf.Release.read(getattr(release, f"write_{form}")(tmp_path / "x"))
     stored = pf.Release.from_bytes(release.to_bytes())
+    assert sorted(path.stem for path in (tmp_path / "x").iterdir() if path.suffix == f".{form}") == [
+        "intervals",
+        "release",
+    ]
     for other in (back, stored):
+        assert other.intervals.equals(release.intervals)
         assert other.limits.equals(release.limits)
         assert other.limits.schema == release.limits.schema
         assert other.clipped().frame.equals(release.clipped().frame)
@@ -125,32 +127,14 @@ def test_older_releases_are_read(tmp_path, form):
     """Bytes and folders without limits are what they were; only cutting them is refused, with a way out."""
     new = batch().release(epsilon=0.1)
     old = pf.Release(new.frame, new.intervals, new.certificate)
-    stored = msgspec.msgpack.decode(old.to_bytes())
-    assert sorted(stored) == ["certificate", "frame", "intervals"]
     place = getattr(old, f"write_{form}")(tmp_path / "old")
-    assert not any(path.name.startswith("limits") for path in place.iterdir())
     for release in (pf.Release.from_bytes(old.to_bytes()), pf.Release.read(place)):
         assert release.frame.equals(old.frame)
+        assert release.intervals.equals(old.intervals)
+        assert release.limits is None
         with pytest.raises(pf.Misuse, match="without what is possible"):
             release.clipped()
         assert release.page()
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_folder_with_limits_is_mended(tmp_path, form):
-    """A table of limits that is gone is written again; that of another release is never replaced."""
-    made = ledgers.drawn(ledgers.ready(), "meters/7")
-    release = pf.Release(made.frame, made.intervals, made.certificate, made.intervals)
-    place, limits = tmp_path / "y", tmp_path / "y" / f"limits.{form}"
-    assert folder.send(release, place, form)
-    limits.unlink()
-    assert folder.send(release, place, form)
-    assert folder.read(place).limits.equals(release.limits)
-    assert not folder.send(release, place, form)
-    other = pf.Release(made.frame, made.intervals, made.certificate, made.intervals + 1)
-    for wrong in (other, made):
-        with pytest.raises(pf.Misuse, match="other numbers"):
-            folder.send(wrong, place, form)
 
 
 def test_names_that_look_like_ends():
@@ -164,6 +148,14 @@ def test_names_that_look_like_ends():
     assert cut.frame.row(0)[:2] == (1, 2)
     assert 0 <= cut.frame["a"][0] <= 1
     assert cut.frame["a_low"][0] in (0, 1)
+
+
+def test_keys_that_look_like_limits():
+    """A key called as the column of a limit is refused before anything is read."""
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), public=["n_most"])
+    grouped = pf.protect(pl.LazyFrame(schema={"n_most": pl.Int64, "x": pl.Int64}), scenario).group_by("n_most")
+    with pytest.raises(pf.Misuse, match="two columns 'n_most'"):
+        grouped.private_sum("x", name="n")
 
 
 def test_pages_show_bars_that_are_possible():
