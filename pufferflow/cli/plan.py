@@ -45,9 +45,11 @@ def plan(
     for note in notes:
         screen.note(note)
     if place is not None:
-        found.report(place, account, batch.every)
+        dataset = batch.file.ledger.dataset or ""
+        found.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
+    notes = [*found.too_noisy(), *notes]
     told = {"cells": cells, "cost": cost.document(), "sentence": found.explain(), "page": place, "notes": notes}
     return Answer({**names, **told})
 

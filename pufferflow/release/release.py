@@ -6,6 +6,7 @@ have learned something from the failure.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Protocol, final
@@ -124,8 +125,11 @@ class Release:
         frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
         return cls(frames[0], frames[1], Certificate.from_json(found.certificate))
 
-    def page(self, evidence: Evidence | None = None) -> str:
-        """Return the page that `report` writes, as HTML; evidence of another plan is refused."""
+    def page(self, evidence: Evidence | None = None, *, job: str = "", period: str = "") -> str:
+        """Return the page that `report` writes, as HTML; evidence of another plan is refused.
+
+        `job` and `period` are for the heading, where evidence does not name them.
+        """
         from pufferflow.report import release_page
 
         own = repr(self.certificate.promise), self.certificate.hidden
@@ -135,7 +139,8 @@ class Release:
                 allowed="what the plan told that was released, or None",
                 instead="release.report(path), a page without evidence",
             )
-        return release_page(self.frame, self.intervals, self.certificate.rows(), evidence)
+        now, rows = datetime.now(UTC), self.certificate.rows()
+        return release_page(self.frame, self.intervals, rows, evidence, now, job=job, period=period)
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
         """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.
