@@ -67,4 +67,6 @@ def glossary(bounds: Iterable[str]) -> Section | None:
         f'<div><dt id="{anchor_of(name)}">{text(name[:1].upper() + name[1:])}</dt><dd>{text(words)}</dd></div>'
         for name, words in known.items()
     )
-    return Section("glossary", "What these names mean", f'<dl class="record">{rows}</dl>{paragraph(_MORE, "quiet")}')
+    return Section(
+        "glossary", "What these names mean", f'<dl class="record words">{rows}</dl>{paragraph(_MORE, "quiet")}'
+    )

@@ -11,6 +11,7 @@ _NEVER = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0x
 _CONTROLS = dict.fromkeys(_NEVER, "\N{REPLACEMENT CHARACTER}")
 ELLIPSIS = "…"
 _LONG = 28
+_WIDE = 90
 
 
 @final
@@ -80,7 +81,10 @@ def listed_markup(items: Iterable[str]) -> str:
 
 def facts(pairs: Iterable[tuple[str, str]], kind: str = "facts") -> str:
     """Return names and what they stand for."""
-    rows = "".join(f'<div><dt>{text(name)}</dt><dd dir="auto">{text(value)}</dd></div>' for name, value in pairs)
+    rows = "".join(
+        f'<div{_kind("wide" * (len(value) > _WIDE))}><dt>{text(name)}</dt><dd dir="auto">{text(value)}</dd></div>'
+        for name, value in pairs
+    )
     return f"<dl{_kind(kind)}>{rows}</dl>"
 
 

@@ -1,7 +1,7 @@
 """Parts of pages that tell of a plan: the sentence to sign, the worst pair, other bounds, what could break."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pufferflow.report.evidence import ORDINARY, BoundRow, Evidence
@@ -15,6 +15,8 @@ from pufferflow.report.numbers import UNKNOWN, plain, total
 from pufferflow.report.worst import curves_of
 
 _LABEL = re.compile(r"([A-Z][A-Za-z ]{2,18}): (.*)", re.DOTALL)
+CARRIED_BY = "Carried by"
+"""The label of the line of a sentence that begins with the name of a bound."""
 _SIGN = '<p class="sign"><span>Name</span><span>Date</span><span>Signature</span></p>'
 CERTAIN = {
     "exact": "worked out exactly",
@@ -26,7 +28,8 @@ CERTAIN = {
 
 def sentence(evidence: Evidence) -> Section:
     """Give the text that a person signs, with a place for that on paper."""
-    lines = "".join(map(_line, filter(None, evidence.sentence.split("\n"))))
+    explained = {anchor_of(row.bound) for row in evidence.bounds}
+    lines = "".join(_line(line, explained) for line in evidence.sentence.split("\n") if line)
     if not lines:
         return unsigned("The sentence to sign", "No sentence was kept.")
     body = f'<div class="whole"><div class="sentence">{lines}</div>{_SIGN}</div>'
@@ -78,8 +81,8 @@ def models(evidence: Evidence) -> Section | None:
     if len(each) < 2:
         return None
     introduction = paragraph(
-        "What is believed of how rows hang together decides how much noise a promise takes: nothing at all has to be "
-        "believed for group privacy, and that rows tell nothing of each other for ordinary differential privacy."
+        "How rows are believed to hang together decides how much noise a promise takes. Ordinary differential privacy "
+        "takes rows to tell nothing of each other; group privacy takes nothing for granted."
     )
     lines = [
         f"{link(model.name, anchor_of(model.name))}: noise of scale {text(plain(model.scale))} on {text(model.output)}"
@@ -87,7 +90,7 @@ def models(evidence: Evidence) -> Section | None:
         for model in each
     ]
     body = introduction + models_figure(each) + listed_markup(lines)
-    return Section("models", "Between differential and group privacy", body)
+    return Section("models", "The same promise under other beliefs", body)
 
 
 def bounds(evidence: Evidence) -> Section:
@@ -150,7 +153,7 @@ def certificate(rows: Sequence[tuple[str, str]], evidence: Evidence | None = Non
     title, note = "The certificate in full", ""
     if any(value in before for _, value in rows):
         title = "For the record"
-        note = paragraph("Lines of the certificate that stand above, word for word, are left out here.", "quiet")
+        note = paragraph("What stands above, word for word, is not said again here.", "quiet")
     return Section("certificate", title, note + facts([(name, "\n".join(of)) for name, of in joined.items()], "record"))
 
 
@@ -175,11 +178,16 @@ def _left(epsilon: float | None) -> str:
     return UNKNOWN if epsilon is None else total(epsilon)
 
 
-def _line(line: str) -> str:
+def _line(line: str, explained: Collection[str]) -> str:
+    """Return a line of the sentence; the bound that carries the promise leads to its explanation."""
     found = _LABEL.fullmatch(line)
     if found is None:
         return paragraph(line)
-    return f'<p dir="auto"><b>{text(found[1])}:</b> {text(found[2])}</p>'
+    label, rest = found[1], found[2]
+    name = rest.partition(",")[0] if label == CARRIED_BY else ""
+    anchor = anchor_of(f"{name}()")
+    linked = link(name, anchor if anchor in explained else "") + text(rest.removeprefix(name))
+    return f'<p dir="auto"><b>{text(label)}:</b> {linked}</p>'
 
 
 def _noted(each: Sequence[Compared]) -> str:

@@ -34,9 +34,9 @@ class Compared:
 
 
 def compared(rows: Sequence[BoundRow]) -> list[Compared]:
-    """Return each bound once, the least noise first; noise of all outputs grows together.
+    """Return each bound once, the least noise first, then those that were not worked out or refuse.
 
-    Ordinary differential privacy is no bound of the loss here, and is left out.
+    Noise of all outputs grows together. Ordinary differential privacy is no bound of the loss here, and is left out.
     """
     found = dict[str, list[BoundRow]]()
     for row in rows:
@@ -44,7 +44,7 @@ def compared(rows: Sequence[BoundRow]) -> list[Compared]:
             continue
         found.setdefault(row.bound, []).append(row)
     each = [_one(bound, same) for bound, same in found.items()]
-    return sorted(each, key=lambda one: (one.times is None, one.times or 0.0, not one.chosen))
+    return sorted(each, key=lambda one: (one.times is None, not one.worked_out, one.times or 0.0, not one.chosen))
 
 
 def _one(bound: str, rows: Sequence[BoundRow]) -> Compared:

@@ -55,17 +55,17 @@ def duration(memory: Memory, steps: int) -> str:
 
 
 def _told(memory: Memory, *, several: bool) -> str:
-    believed = f"If {memory.prior}: " if several else ""
-    first = f"{duration(memory, memory.steps[1])} later {_share(memory.left[1])} of a {row_of(memory)} is left"
+    believed = f" if {memory.prior}" if several else ""
+    first = f"{_share(memory.left[1])} after {duration(memory, memory.steps[1])}"
     if memory.forgotten is None:
-        end = f"and after {duration(memory, memory.steps[-1])} still {_share(memory.left[-1])}"
+        end = f"still {_share(memory.left[-1])} after {duration(memory, memory.steps[-1])}"
     else:
-        end = f"and after {duration(memory, memory.forgotten)} no more than {_share(_FORGOTTEN)}"
-    return f"{believed}{first}, {end}."
+        end = f"no more than {_share(_FORGOTTEN)} after {duration(memory, memory.forgotten)}"
+    return f"What one {row_of(memory)} tells of a later one is {first}, and {end}{believed}."
 
 
 def _share(left: float) -> str:
-    return "all" if left > 1 - 1e-9 else percent(left)
+    return percent(left)
 
 
 def _caption(memories: Sequence[Memory]) -> str:
@@ -77,7 +77,7 @@ def _caption(memories: Sequence[Memory]) -> str:
             f"By how much knowing one {row} changes, at most, what is believed of a later one (total variation: 100 % "
             "is everything, 0 % nothing)"
         )
-    parts = [f"{what}.", "The less is left of it, the less noise rows that are far apart need for each other."]
+    parts = [f"{what}.", "The sooner that is little, the less noise rows need for each other."]
     if any(one.forgotten is not None for one in memories):
         parts.append(f"Red: where {_share(_FORGOTTEN)} is left, which is as good as forgotten.")
     if len(memories) > 1:
@@ -97,9 +97,9 @@ def _paint(sheet: Sheet, memories: Sequence[Memory]) -> None:
     for one, (colour, style) in zip(memories, _LINES, strict=False):
         axes.plot(one.steps, np.array(one.left), color=colour, linewidth=2.0, linestyle=style)
     _mark(sheet, axes, [one for one in memories if one.forgotten is not None])
-    sheet.write(0, _TOP - 14, "what is left", color=INK)
+    sheet.write(0, _TOP - 14, "what is left of it", color=INK)
     name = duration(memories[0], 2).removeprefix("2 ")
-    axis_name(sheet, _TOP + _HEIGHT + 40, f"{name} later", x=_LEFT)
+    axis_name(sheet, _TOP + _HEIGHT + 40, sheet.outside(f"{name} later", 44), x=_LEFT)
 
 
 def _mark(sheet: Sheet, axes: Any, memories: Sequence[Memory]) -> None:
@@ -110,4 +110,4 @@ def _mark(sheet: Sheet, axes: Any, memories: Sequence[Memory]) -> None:
     if forgotten:
         slowest = max(memories, key=lambda one: one.forgotten or 0)
         words = f"1 % after {duration(slowest, max(forgotten))}"
-        sheet.write(WIDTH - 14, _TOP - 14, words, color=WARN, ha="right", fontsize=SMALL + 0.5)
+        sheet.write(WIDTH - 14, _TOP - 14, sheet.outside(words, 30), color=WARN, ha="right", fontsize=SMALL + 0.5)
