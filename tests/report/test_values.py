@@ -195,7 +195,8 @@ def test_axes_of_counts_have_whole_numbers():
     assert not all(mark.is_integer() for mark in marks(estimates_figure(panels_of(frame, intervals))))
     hours = marks(estimates_figure(panels_of(frame.with_columns(high=pl.col("high") * 100), intervals)))
     assert all(mark.is_integer() for mark in hours)
-    laws = WorstPair("rows", "0", "1", Atoms((0.0, 1.0), (0.5, 0.5)), Atoms((1.0, 2.0), (0.5, 0.5)), "Laplace", 0.1)
+    ends = [Atoms((float(value),), (1.0,)) for value in (0, 1)]
+    laws = WorstPair("rows", "0", "1", *ends, "Laplace", 0.1)
     assert all(mark.is_integer() for mark in marks(laws_figure(laws, curves_of(laws))))
     halves = msgspec.structs.replace(laws, mu=Atoms((0.0, 0.5), (0.5, 0.5)))
     assert not all(mark.is_integer() for mark in marks(laws_figure(halves, curves_of(halves))))
