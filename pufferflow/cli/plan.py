@@ -49,7 +49,7 @@ def plan(
         found.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
-    notes = [*found.too_noisy(), *notes]
+    notes = [*notes, *found.too_noisy()]
     told = {"cells": cells, "cost": cost.document(), "sentence": found.explain(), "page": place, "notes": notes}
     return Answer({**names, **told})
 

@@ -4,10 +4,12 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pages
 import polars as pl
@@ -232,6 +234,15 @@ def test_without_matplotlib_there_is_a_page(monkeypatch):
     assert "a later one is 80\xa0% after 1 hour" in html
     assert "<svg" not in html
     assert "312.9" in html
+
+
+def test_the_readme_says_how_figures_are_installed():
+    """The extra that a page names is there, and the first page that people read names it too."""
+    root = Path(__file__).parents[2]
+    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert any(one.startswith("matplotlib") for one in extras["report"])
+    assert "pip install '.[report]'" in canvas.MISSING
+    assert "pip install '.[report]'" in (root / "README.md").read_text(encoding="utf-8")
 
 
 def test_nothing_global_is_left_changed():
