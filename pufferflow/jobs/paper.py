@@ -48,7 +48,7 @@ def keep_page(job: Planned, period: str, plan: Plan | None, release: Release, fo
         return found
 
     def drawn() -> None:
-        add(folder, PAGE, release.page(evidence, job=job.name, period=period).encode())
+        add(folder, PAGE, release.page(evidence, job.name, period).encode())
 
     try:
         evidence = guarded(gathered, _failed)

@@ -1,15 +1,13 @@
 """What is asked of a plan: a promise or an accuracy, and how to get there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
 from pufferflow.accuracy import Within
-from pufferflow.bounds import Bound
+from pufferflow.calibration import Bounds
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family
-
-Bounds = Bound | Sequence[Bound] | str
 
 
 @final
@@ -22,6 +20,8 @@ class Wanted:
     bound: Bounds = "auto"
     accuracy: Within | None = None
     shares: Mapping[str, float] | None = None
+    floor: str | None = "row"
+    """Whether noise has to be enough for one row alone ("row"), or for the prior only (None)."""
 
     @property
     def example(self) -> Guarantee:

@@ -125,7 +125,7 @@ class Release:
         frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
         return cls(frames[0], frames[1], Certificate.from_json(found.certificate))
 
-    def page(self, evidence: Evidence | None = None, *, job: str = "", period: str = "") -> str:
+    def page(self, evidence: Evidence | None = None, job: str = "", period: str = "") -> str:
         """Return the page that `report` writes, as HTML; evidence of another plan is refused.
 
         `job` and `period` are for the heading, where evidence does not name them.
