@@ -49,9 +49,8 @@ def plan(
         found.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
-    notes = [*notes, *found.too_noisy()]
-    told = {"cells": cells, "cost": cost.document(), "sentence": found.explain(), "page": place, "notes": notes}
-    return Answer({**names, **told})
+    told = {"cells": cells, "too_noisy": found.too_noisy(), "cost": cost.document(), "sentence": found.explain()}
+    return Answer({**names, **told, "page": place, "notes": notes})
 
 
 def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:

@@ -93,14 +93,14 @@ def test_plan_writes_its_page(make, give):
 
 
 def test_plan_says_when_noise_is_larger_than_any_answer(make, give):
-    """On the screen it stands once, in the sentence; programs find it among the notes; and it is on the page."""
+    """On the screen it stands once, in the sentence; programs have a key for it; and it is on the page."""
     make()
     line = "noise on on_sum is larger than the largest possible answer (24): expected error 48"
     assert give("plan", "job.toml", "--period", DAY, "-o", "plan.html").out.count(line) == 1
-    assert give("plan", "job.toml", "--period", DAY, "--json").document["notes"] == [line]
+    assert give("plan", "job.toml", "--period", DAY, "--json").document["too_noisy"] == [line]
     assert Path("plan.html").read_text(encoding="utf-8").count(f"N{line[1:]}.") == 1
     Path("job.toml").write_text(Path("job.toml").read_text().replace("epsilon = 0.5", "epsilon = 1.5"))
-    assert give("plan", "job.toml", "--period", DAY, "--json").document["notes"] == []
+    assert give("plan", "job.toml", "--period", DAY, "--json").document["too_noisy"] == []
 
 
 def test_pages_say_which_job_and_period_they_are_of(make, give):
