@@ -153,7 +153,10 @@ class Scenario:
 
     @property
     def fingerprint(self) -> str:
-        """A short text that equal scenarios share, in every process and release of this library."""
+        """A short text that equal scenarios share, and no others, in every process and release of this library.
+
+        One with a Python function (`pf.Simulator`, `pf.Kernel`) has it in its own process only.
+        """
         kept = {"secret": self.secret.stored(), "priors": [prior.fingerprint() for prior in self.priors]}
         text = json.dumps({**self._frame(), **kept}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return f"pf{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
@@ -264,7 +267,7 @@ class Scenario:
         }
 
     def to_json(self) -> str:
-        """Return the scenario as JSON text, which `from_json` reads back; refused for a `pf.Simulator`."""
+        """Return the scenario as JSON text, which `from_json` reads back; refused for a Python function."""
         stored = {**self._frame(), "secret": self.secret.stored(), "priors": [prior.stored() for prior in self.priors]}
         return json.dumps(stored, sort_keys=True)
 

@@ -192,9 +192,9 @@ def read_domain(given: object) -> Domain:
     """Return a domain, from one or from a list of values; a tuple of two numbers may mean either, and is refused."""
     if isinstance(given, Domain):
         return given
-    if isinstance(given, tuple) and len(cast(tuple[object, ...], given)) == 2:
-        _check_not_ends(*cast(tuple[object, object], given))
-    return listed_values(given, "domain")
+    if isinstance(given, tuple) and len(ends := cast(tuple[object, ...], given)) == 2:
+        _check_not_ends(*ends)
+    return listed_values(cast(object, given), "domain")
 
 
 def listed_values(given: object, name: str) -> Domain:

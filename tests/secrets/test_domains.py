@@ -27,7 +27,7 @@ def test_a_tuple_of_two_numbers_is_refused_with_both_readings(make, ends):
         make(ends)
     interval, listed = refused.value.instead.removesuffix(" for two values").split(", or ")
     low, high = sorted(map(float, ends))
-    read = [eval(text.removeprefix("domain="), {"pf": pf}) for text in (interval, listed)]
+    read = [eval(text.removeprefix("domain="), {"pf": pf}) for text in (interval, listed)]  # noqa: S307
     assert read == [pf.Interval(low, high), [low, high]]
 
 
@@ -46,7 +46,7 @@ def test_what_can_only_be_values_is_a_list_of_values(domain):
 @pytest.mark.parametrize("domain", [(5, 5), (0, float("inf")), (0, "a"), (0,), ()], ids=str)
 def test_a_tuple_that_is_no_domain_at_all_is_refused_as_such(domain):
     """Equal ends, ends that are not finite, mixtures and single values are neither an interval nor a list."""
-    with pytest.raises(pf.Misuse, match="^(?!.*tuple of two numbers)"):
+    with pytest.raises(pf.Misuse, match=r"^(?!.*tuple of two numbers)"):
         pf.Secret("on", domain=domain)
 
 
