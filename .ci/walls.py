@@ -17,6 +17,7 @@ ROOMS = [
         "guarded",
         "rounding",
         "reading",
+        "dtypes",
         "roots",
         "guarantees",
         "law",

@@ -12,6 +12,7 @@ from typing import final
 import numpy as np
 import polars as pl
 
+from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse
 from pufferflow.priors.states import Flags, Whole, read_states
 from pufferflow.priors.steps import UNITS, read_step
@@ -160,7 +161,7 @@ def count_steps(values: pl.Series, step: object = 1) -> tuple[pl.Series, Clock]:
     kind = values.dtype
     if timed != kind.is_temporal() or not (timed or kind.is_numeric()):
         raise Misuse(
-            f"order_by is a column of type {kind}, with the step {step!r}.",
+            f"order_by is a column of type {type_name(kind)}, with the step {step!r}.",
             allowed="a date or time with a step such as '1h', or a number with a step such as 1",
             instead='step="1h"' if kind.is_temporal() else "step=1",
         )
