@@ -16,6 +16,7 @@ ROOMS = [
         "errors",
         "guarded",
         "rounding",
+        "addresses",
         "reading",
         "dtypes",
         "roots",

@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast, final
 
 import polars as pl
 
+from pufferflow.addresses import local_path
 from pufferflow.bounds import Messages, Quilt
 from pufferflow.calibration import Calibration
 from pufferflow.composition import Cost
@@ -145,7 +146,7 @@ class Plan:
         """Write a page for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
         from pufferflow.report import plan_page
 
-        place, page = Path(path), plan_page(self.evidence(account, every))
+        place, page = local_path(path, "The place of a page"), plan_page(self.evidence(account, every))
         put_text(place, page)
         return place
 
