@@ -9,6 +9,7 @@ from typing import Any, cast, final
 
 import polars as pl
 
+from pufferflow.dtypes import exactly
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import identity, named, public_words, read_public, unsorted
 from pufferflow.guarded import guarded
@@ -113,7 +114,7 @@ class Questions:
     def digest(self) -> str:
         """A text that questions share only if they ask the same of the same columns."""
         made = [(name, identity(expression)) for name, expression in self.derived]
-        keys = None if self.keys is None else self.keys.rows()
+        keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
         asked = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
         return hashlib.sha256(repr(asked).encode()).hexdigest()
 
@@ -189,7 +190,9 @@ class Questions:
                 allowed="the keys of the answer, listed",
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
-        return replace(self, by=tuple(by), keys=None if keys is None else read_keys(keys, by, self.schema))
+        return replace(
+            self, by=tuple(by), keys=None if keys is None else read_keys(keys, by, self.schema, public=self.sized)
+        )
 
     def asking(self, query: Query) -> "Questions":
         """Return the questions with one more."""

@@ -181,10 +181,19 @@ class Spent:
 
 
 def _hull_of(costs: Sequence[Cost]) -> tuple[int, int] | None:
-    """Return the first and the last step of all rows that releases have seen."""
-    hulls = {cost.hull for cost in costs}
-    known = [hull for hull in hulls if hull is not None]
-    return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+    """Return the first and the last step of all rows that releases have seen.
+
+    Steps of different clocks are less than one step apart: then a row may be a step before and behind those counted.
+    """
+    known = [cost for cost in costs if cost.hull is not None]
+    if not known:
+        return None
+    hulls = {cost.hull for cost in known if cost.hull is not None}
+    first, last = min(first for first, _ in hulls), max(last for _, last in hulls)
+    if len({cost.clock for cost in known}) == 1:
+        return first, last
+    starts = [math.floor(cost.start) for cost in known if cost.start is not None]
+    return max(first - 1, min([first, *starts])) if starts else first - 1, last + 1
 
 
 def most(fits: Callable[[int], bool], largest: int) -> int | float:

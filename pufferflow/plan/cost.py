@@ -147,7 +147,7 @@ def _positions(pattern: Pattern) -> Floats:
 
 
 def _whole(positions: Floats) -> bool:
-    return bool((positions == np.rint(positions)).all() and (positions < 2.0**53).all())
+    return bool((positions == np.rint(positions)).all() and (np.abs(positions) < 2.0**53).all())
 
 
 def _runs(patterns: Sequence[Pattern]) -> tuple[tuple[tuple[int, int, int], ...], bool]:

@@ -15,6 +15,7 @@ from typing import Protocol, final
 import msgspec
 import polars as pl
 
+from pufferflow.addresses import local_path
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarded import guarded, outcome_of
 from pufferflow.release import files
@@ -130,14 +131,14 @@ class Release:
         return self._write(folder, "ndjson")
 
     def _write(self, folder: str | Path, form: str) -> Path:
-        place = Path(folder)
+        place = local_path(folder, "The folder")
         written(lambda: files.write(self, place, form), place)
         return place
 
     @classmethod
     def read(cls, folder: str | Path) -> "Release":
         """Return the release that `write_parquet`, `write_csv` or `write_ndjson` wrote."""
-        return cls._of(*files.read(Path(folder)))
+        return cls._of(*files.read(local_path(folder, "The folder")))
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
@@ -187,7 +188,7 @@ class Release:
         >>> "level_sum" in page.read_text(encoding="utf-8")
         True
         """
-        place, page = Path(path), self.page(evidence)
+        place, page = local_path(path, "The place of a page"), self.page(evidence)
         put_text(place, page)
         return place
 
