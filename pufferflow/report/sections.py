@@ -7,7 +7,7 @@ from pufferflow.report.evidence import BoundRow, Evidence
 from pufferflow.report.figures.bounds import Compared, bound_name, bounds_figure, compared
 from pufferflow.report.figures.laws import laws_figure
 from pufferflow.report.markup import Column, Section, facts, listed, paragraph, table, text
-from pufferflow.report.numbers import UNKNOWN, plain, total
+from pufferflow.report.numbers import UNKNOWN, plain, upwards
 from pufferflow.report.worst import curves_of
 
 _LABEL = re.compile(r"([A-Z][A-Za-z ]{2,18}): (.*)", re.DOTALL)
@@ -109,7 +109,7 @@ def rough(evidence: Evidence | None) -> list[str]:
 
 
 def _left(epsilon: float | None) -> str:
-    return UNKNOWN if epsilon is None else total(epsilon)
+    return UNKNOWN if epsilon is None else plain(upwards(epsilon))
 
 
 def _line(line: str) -> str:
