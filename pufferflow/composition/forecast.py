@@ -90,6 +90,7 @@ def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limi
         fits = releases if found.total <= allowed else most(lambda times: total(times) <= allowed, releases)
         return Forecast(found.total, found.guarantee, found.rule, releases, fits, found.note)
     value, rule, note = max((_endless(spent, prior, cost, gap) for prior in spent.priors), key=lambda one: one[0])
+    value = spent.promised(value, [cost])
     fits = math.inf if value <= allowed else most(lambda times: total(times) <= allowed, _MOST_RELEASES)
     return Forecast(value, spent.kind(value) if math.isfinite(value) else None, rule, math.inf, fits, note)
 

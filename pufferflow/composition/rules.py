@@ -23,7 +23,6 @@ RULES: tuple[Rule, ...] = (
 )
 _PURE, _RENYI, _GAUSSIAN = "pure", "renyi", "gaussian"
 _TOLERANCE = 1e-9
-_HAIR = 2e-6
 
 
 @final
@@ -47,10 +46,7 @@ def meters_of(kind: Kind) -> list[str]:
 
 
 def least(asked: Asked, kind: Kind, meter: str, *, fixed: bool) -> Found:
-    """Return the least total of a kind that a rule proves by one meter; ∞ if none does.
-
-    A release that is the only one costs what it promises, though calibration ended a hair below that.
-    """
+    """Return the least total of a kind that a rule proves by one meter; ∞ if none does."""
     totals = [Found(math.inf, "no rule")]
     for rule in RULES:
         value = _told(partial(_METERS[meter], rule, asked, kind))
@@ -59,14 +55,7 @@ def least(asked: Asked, kind: Kind, meter: str, *, fixed: bool) -> Found:
             totals.append(Found(_told(partial(rule.fixed, asked, kind)), rule.name, adaptive=False))
         if value == 0:
             break
-    best = min(totals, key=lambda found: found.value)
-    promised = [found for found in totals if found.rule == Single.name and as_good(found.value, best.value)]
-    return promised[0] if promised else best
-
-
-def as_good(promised: float, proven: float) -> bool:
-    """Say whether what is proven is a promise, but for the hair by which calibration ends below it."""
-    return promised <= proven * (1 + _HAIR)
+    return min(totals, key=lambda found: found.value)
 
 
 def _told(total: Callable[[], float]) -> float:

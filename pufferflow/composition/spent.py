@@ -1,15 +1,16 @@
 """What several releases tell together: for every belief, the tightest rule that applies (M20, M23–M27)."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.composition.cost import Cost, digest_of
+from pufferflow.composition.cost import Cost, Shape, digest_of
 from pufferflow.composition.envelope import Envelope
 from pufferflow.composition.parts import sets_of
 from pufferflow.composition.rule import Asked, converted
-from pufferflow.composition.rules import Found, as_good, least, meters_of
+from pufferflow.composition.rules import Found, least, meters_of
 from pufferflow.composition.single import Single, beyond
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure, kind_of
@@ -17,6 +18,7 @@ from pufferflow.priors import Prior
 from pufferflow.scenario import Scenario
 
 _MOST_TIMES = 1 << 17
+_HAIR = 2e-6
 NOTHING_ASKED = "no release about any row"
 
 
@@ -86,6 +88,9 @@ class Spent:
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
         self._envelopes = [Envelope(self.scenario, prior) for prior in self.priors]
+        self._pure = isinstance(self.kind(0.0), Pure)
+        self._promises = list[float]()
+        """What single releases promise, each once, in order."""
         self._told: tuple[int, Composed] | None = None
         """The total that was worked out last, and of how many releases it is."""
 
@@ -101,6 +106,11 @@ class Spent:
 
     def add(self, cost: Cost) -> None:
         """Count one more release."""
+        if not self._costs or self._costs[-1].shape is not cost.shape:
+            epsilon = self._epsilon(cost.shape)
+            place = bisect_left(self._promises, epsilon)
+            if self._promises[place : place + 1] != [epsilon]:
+                self._promises.insert(place, epsilon)
         self._costs.append(cost)
         for envelope in self._envelopes:
             envelope.add(cost)
@@ -145,14 +155,15 @@ class Spent:
         found = [self._by(meter, costs, fixed=fixed) for meter in meters]
         best = min(range(len(found)), key=lambda at: found[at][0].value)
         (chosen, belief), single = found[best], self._of_one(costs)
-        if single is not None and as_good(single.value, chosen.value):
+        if single is not None and single.value < chosen.value:
             chosen = single
+        chosen = chosen._replace(value=self.promised(chosen.value, more))
         quick = None if fixed else self._quickly(more)
-        if quick is not None and quick.total < chosen.value and not _promised(chosen, quick):
+        if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
             raise not_known(self.priors, costs)
-        meter = None if isinstance(self.kind(0.0), Pure) else meters[best]
+        meter = None if self._pure else meters[best]
         return Composed(self.kind(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def remaining(self, cost: Cost) -> int | float:
@@ -194,15 +205,27 @@ class Spent:
 
     def _quickly(self, more: Sequence[Cost]) -> Composed | None:
         """Return a total that is found without going through all releases, if there is one."""
-        if not isinstance(self.kind(0.0), Pure):
+        if not self._pure:
             return None
         found = [(*envelope.with_(more), envelope.prior) for envelope in self._envelopes]
         total, rule, belief = max(found, key=lambda one: one[0])
-        return Composed(Pure(total), rule, belief=belief) if math.isfinite(total) else None
+        if math.isinf(total):
+            return None
+        return Composed(Pure(self.promised(total, more)), rule, belief=belief)
 
+    def promised(self, total: float, more: Sequence[Cost]) -> float:
+        """Return the total; the promise of a release if calibration ended a hair below it.
 
-def _promised(chosen: Found, quick: Composed) -> bool:
-    return chosen.rule == Single.name and as_good(chosen.value, quick.total)
+        So a release that is the only one is told to cost what it promises, and one that adds nothing to cost nothing.
+        """
+        place = bisect_left(self._promises, total)
+        shapes = {id(cost.shape): cost.shape for cost in more}.values()
+        known = [*self._promises[place : place + 1], *map(self._epsilon, shapes)]
+        return min((one for one in known if total <= one <= total * (1 + _HAIR)), default=total)
+
+    def _epsilon(self, shape: Shape) -> float:
+        """Return the ε that a release promises; ∞ if its promise is of another kind than the totals."""
+        return shape.promise.epsilon if self._pure and isinstance(shape.promise, Pure) else math.inf
 
 
 def _hull_of(costs: Sequence[Cost]) -> tuple[int, int] | None:

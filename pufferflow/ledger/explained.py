@@ -48,14 +48,20 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
         return f"{_begun(group)} may have anything to do with each other, so what all releases tell of them adds up."
     if isinstance(belief, LatentClass):
         return f"{_begun(group)} share a class, of which every release tells, whichever of these rows it is about."
-    if rule != Coupling.name:
-        return _remembered(scenario, belief)
-    if isinstance(belief, MarkovChain | ChainsBetween):
+    chain = isinstance(belief, MarkovChain | ChainsBetween)
+    if rule == Coupling.name and not chain:
+        return f"All of {group} move together in one way, and every release adds how far that moves it."
+    if rule == Coupling.name and not _never(belief):
         return (
-            "For this noise no rule counts how soon a row is forgotten along a chain, so every release adds what it "
-            f"tells if {group} change all at once (group privacy)."
+            "How soon a row is forgotten along the chain is not counted (the noise has no pure loss, or rows are on no "
+            f"common clock), so every release adds what it tells if {group} change all at once (group privacy)."
         )
-    return f"All of {group} move together in one way, and every release adds how far that moves it."
+    return _remembered(scenario, belief)
+
+
+def _never(belief: Prior) -> bool:
+    """Say whether a row is never forgotten, so far as that is known."""
+    return measure_of_memory(belief) is not None and forgotten_after(belief) is None
 
 
 def _remembered(scenario: Scenario, belief: Prior) -> str:
@@ -67,7 +73,7 @@ def _remembered(scenario: Scenario, belief: Prior) -> str:
     if measure_of_memory(belief) is None:
         return f"{what} is told of by releases about rows near it; how soon it is forgotten is not one number."
     steps = forgotten_after(belief)
-    if steps is None:
+    if steps is None:  # as along chains that go round, or stay
         return f"{what} is not forgotten along the way, so releases about rows however far apart add up."
     far = counted(steps, "step") + (f" ({step_in_words(steps * scenario.step)})" if scenario.timed else "")
     return f"{what} is forgotten to 1 % after {far}: releases about rows so far apart hardly add up."
