@@ -11,7 +11,7 @@ from pufferflow.report.figures.memory import memory_figure, memory_told, row_of
 from pufferflow.report.figures.models import models_figure, models_of
 from pufferflow.report.glossary import anchor_of, glossary
 from pufferflow.report.markup import Column, Section, facts, link, listed, listed_markup, paragraph, table, text
-from pufferflow.report.numbers import UNKNOWN, plain, total
+from pufferflow.report.numbers import UNKNOWN, plain, upwards
 from pufferflow.report.worst import curves_of
 
 _LABEL = re.compile(r"([A-Z][A-Za-z ]{2,18}): (.*)", re.DOTALL)
@@ -175,7 +175,7 @@ def rough(evidence: Evidence | None) -> list[str]:
 
 
 def _left(epsilon: float | None) -> str:
-    return UNKNOWN if epsilon is None else total(epsilon)
+    return UNKNOWN if epsilon is None else plain(upwards(epsilon))
 
 
 def _line(line: str, explained: Collection[str]) -> str:
