@@ -24,7 +24,7 @@ from pufferflow.release.clipped import Clipped, clipped, parted, together
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
 from pufferflow.release.durable import put
-from pufferflow.release.public_facts import other_rows
+from pufferflow.release.public_facts import changed_source
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.report.evidence import Evidence
@@ -285,7 +285,7 @@ def written(write: Callable[[], object], place: Path) -> None:
 
 def _compared(ready: Ready) -> Ready:
     """Return the same with its public facts as of now; refuse a source that has others."""
-    return ready if ready.public is None else replace(ready, public=ready.public.now(ready.questions))
+    return ready if ready.public is None else replace(ready, public=ready.public.confirmed(ready.questions))
 
 
 def _new(ready: Ready, entry: str | None) -> Release:
@@ -313,7 +313,7 @@ def _read(ready: Ready) -> Tally:
     measures = [measure for measure in questions.measures if measure is not None]
     found = guarded(lambda: tally(frame, questions.by, questions.keys, measures, collect))
     if public is not None:
-        asked = {public.asked, public.now(questions).asked}
-        if None not in asked and int(found.rows.sum()) not in asked:
-            raise other_rows()  # neither those of before nor those of afterwards
+        selected = {public.selected, public.confirmed(questions).selected}
+        if None not in selected and int(found.rows.sum()) not in selected:
+            raise changed_source()  # neither those of before nor those of afterwards
     return found
