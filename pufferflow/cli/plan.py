@@ -50,7 +50,8 @@ def plan(
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
     told = {"cells": cells, "too_noisy": found.too_noisy(), "cost": cost.document(), "sentence": found.explain()}
-    return Answer({**names, **told, "page": place, "notes": notes})
+    told |= {"readings": found.readings(), "page": place, "notes": notes}
+    return Answer({**names, **told})
 
 
 def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:

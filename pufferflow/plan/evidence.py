@@ -9,6 +9,7 @@ from pufferflow.errors import PufferflowError
 from pufferflow.plan.memory import memories
 from pufferflow.plan.pages import BY_MOVEMENT, compare, summary
 from pufferflow.plan.planned import Planned
+from pufferflow.plan.readings import readings_together
 from pufferflow.plan.too_noisy import largest_answers, too_noisy
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.words import assumptions, explained, notes
@@ -37,6 +38,7 @@ def evidence(
         scenario=questions.scenario.describe(),
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
+        readings=readings_together(questions),
         cells=cells,
         more_cells=more,
         pair=pair,

@@ -19,6 +19,7 @@ from pufferflow.plan.evidence import evidence
 from pufferflow.plan.facts import Facts
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned, planned
+from pufferflow.plan.readings import readings, readings_together
 from pufferflow.plan.too_noisy import too_noisy
 from pufferflow.plan.wanted import Wanted
 from pufferflow.plan.words import asked_in_words, assumptions, explained, notes, witness_in_words
@@ -131,6 +132,19 @@ class Plan:
         """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
         return explained(self._planned)
 
+    def readings(self) -> tuple[str, ...]:
+        """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
+
+        They follow from schema and domain; how many values are read so is private.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9), missing=1), pf.Independent())
+        >>> batch = pf.protect(pl.DataFrame({"kw": [0.5, None, 12.0]}), scenario).private_mean("kw")
+        >>> print(*batch.plan(pf.Pure(1.0)).readings())
+        kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
+        """
+        return readings(self.questions)
+
     def compare(self) -> pl.DataFrame:
         """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
         return compare(self._planned)
@@ -138,7 +152,8 @@ class Plan:
     def release(self, account: Account | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
         """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
 
-        A noise that rests on an estimate is refused unless `estimates` allows it.
+        A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
+        again. A noise that rests on an estimate is refused unless `estimates` allows it.
         """
         return released(self._ready, account, id, estimates=estimates)
 
@@ -199,7 +214,7 @@ class Plan:
     @cached_property
     def _ready(self) -> Ready:
         planned = self._planned
-        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.expected_rows)
+        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.public)
 
     def __repr__(self) -> str:
         """Show what is asked, the promise, the noise and the bound."""
@@ -255,6 +270,7 @@ def certificate_of(plan: Planned) -> Certificate:
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
         ordinary=cast(Any, plan.ordinary),
+        readings=readings_together(questions),
         library=_version(),
     )
 

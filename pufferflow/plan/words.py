@@ -6,11 +6,13 @@ from typing import Any, cast
 from pufferflow.expressions import public_words
 from pufferflow.plan.floor import impossible_values
 from pufferflow.plan.planned import Planned
+from pufferflow.plan.readings import assumed, readings_together
 from pufferflow.plan.too_noisy import too_noisy
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.worst_pair import NAMELESS, nameless
 from pufferflow.priors.prior import Prior, belief_in_words
 from pufferflow.questions import Questions
+from pufferflow.release.certificate import ERROR_BARS
 from pufferflow.release.ready import in_units
 from pufferflow.report.numbers import at_most
 from pufferflow.report.promises import promise_in_words
@@ -29,6 +31,8 @@ def explained(plan: Planned) -> str:
             questions.scenario.describe(),
             f"How well: {promise_in_words(plan.calibration.guarantee)}.",
             f"How: {noise_in_words(plan)}",
+            *(f"Read: {line}." for line in readings_together(questions)),
+            f"Error bars: {ERROR_BARS}.",
             f"Carried by: {carried_by(plan)}",
             f"One row alone: {ordinary_in_words(plan)}",
             *(f"Assumed: {line}." for line in assumptions(plan)),
@@ -123,6 +127,7 @@ def notes(plan: Planned) -> list[str]:
     found = [plan.calibration.note] if plan.calibration.note else []
     found += dict.fromkeys(one.note for way in plan.ways for one in way if one.note)
     found += floor_notes(plan)
+    found += assumed(plan.questions)
     secret = plan.questions.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
         order = plan.questions.scenario.order_by

@@ -1,11 +1,12 @@
-"""A release: reserve the cost, read the private rows once, add noise, commit (the only way to a private row).
+"""A release: compare the source with the plan, reserve the cost, read the private rows once, add noise, commit.
 
 Each step is finished before the next begins. What fails after the cost is reserved leaves it reserved: somebody may
-have learned something from the failure.
+have learned something from the failure. The source is compared again after it was read, unless it is certain to be the
+same. Between reading and noise no frame, and no error, is left that would lead to an exact sum.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -14,13 +15,15 @@ from typing import Protocol, final
 import msgspec
 import polars as pl
 
-from pufferflow.errors import InternalError, Misuse, SourceFailed
-from pufferflow.guarded import guarded
+from pufferflow.errors import InternalError, Misuse
+from pufferflow.guarded import guarded, outcome_of
 from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
+from pufferflow.release.clipped import Clipped, clipped, parted, together
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
 from pufferflow.release.durable import put
+from pufferflow.release.public_facts import other_rows
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.report.evidence import Evidence
@@ -29,7 +32,7 @@ from pufferflow.secrets import Presence
 
 @final
 class _Stored(msgspec.Struct, frozen=True):
-    """A release as bytes: two Arrow files and the certificate."""
+    """A release as bytes: two Arrow files and the certificate; the second file has `Release.ends`."""
 
     frame: bytes
     intervals: bytes
@@ -42,7 +45,8 @@ class Release:
     """Numbers that may be published, their error bars, and the certificate that goes with them.
 
     `frame` has the keys and one column for each output; `intervals` has for each output the ends of the interval that
-    holds, with probability 95 % over the noise, what the output would be without noise.
+    holds, with probability 95 % over the noise or more, what the output would be without noise. `limits` has the ends
+    of what each output can be at all, from public facts alone, to which `clipped` cuts both.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -54,6 +58,34 @@ class Release:
     frame: pl.DataFrame
     intervals: pl.DataFrame
     certificate: Certificate
+    limits: pl.DataFrame | None = None
+
+    def clipped(self) -> Clipped:
+        """Return numbers and error bars cut to what is possible, counts as whole numbers; it costs nothing (M47).
+
+        Sums are cut to what so many rows can add up to, counts to 0 and the number of rows, means and quantiles to
+        their range; where the number of rows is private, what it would limit has no limit. Bars hold what they held.
+        Cut numbers are off to one side near a limit: totals and means of several groups are to be made of `frame`.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+        >>> batch = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_count(pl.col("on") > 0, name="n")
+        >>> cut = batch.release(epsilon=0.01).clipped()
+        >>> cut.frame["n"].item() in {0, 1, 2}, cut.intervals.columns
+        (True, ['n_low', 'n_high'])
+        """
+        if self.limits is None:
+            raise Misuse(
+                "The release was kept without what is possible, as older ones were.",
+                allowed="a release of this version of pufferflow",
+                instead="release.frame and release.intervals, which are as they were published",
+            )
+        return clipped(self.frame, self.intervals, self.limits)
+
+    @property
+    def ends(self) -> pl.DataFrame:
+        """The error bars as they are kept, with the limits beside them; of older releases the bars alone."""
+        return self.intervals if self.limits is None else together(self.frame, self.intervals, self.limits)
 
     def write_parquet(self, folder: str | Path) -> Path:
         """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate.
@@ -105,13 +137,11 @@ class Release:
     @classmethod
     def read(cls, folder: str | Path) -> "Release":
         """Return the release that `write_parquet`, `write_csv` or `write_ndjson` wrote."""
-        return cls(*files.read(Path(folder)))
+        return cls._of(*files.read(Path(folder)))
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
-        return msgspec.msgpack.encode(
-            _Stored(_as_bytes(self.frame), _as_bytes(self.intervals), self.certificate.to_json())
-        )
+        return msgspec.msgpack.encode(_Stored(_as_bytes(self.frame), _as_bytes(self.ends), self.certificate.to_json()))
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Release":
@@ -123,7 +153,12 @@ class Release:
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
             ) from error
         frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
-        return cls(frames[0], frames[1], Certificate.from_json(found.certificate))
+        return cls._of(frames[0], frames[1], Certificate.from_json(found.certificate))
+
+    @classmethod
+    def _of(cls, frame: pl.DataFrame, ends: pl.DataFrame, certificate: Certificate) -> "Release":
+        intervals, limits = parted(frame, ends)
+        return cls(frame, intervals, certificate, limits)
 
     def page(self, evidence: Evidence | None = None, job: str = "", period: str = "") -> str:
         """Return the page that `report` writes, as HTML; evidence of another plan is refused.
@@ -140,7 +175,7 @@ class Release:
                 instead="release.report(path), a page without evidence",
             )
         now, rows = datetime.now(UTC), self.certificate.rows()
-        return release_page(self.frame, self.intervals, rows, evidence, now, job=job, period=period)
+        return release_page(self.frame, self._possible, rows, evidence, now, job=job, period=period)
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
         """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.
@@ -164,7 +199,12 @@ class Release:
     def _repr_html_(self) -> str:
         from pufferflow.report import release_block
 
-        return release_block(self.frame, self.intervals, str(self.certificate))
+        return release_block(self.frame, self._possible, str(self.certificate))
+
+    @property
+    def _possible(self) -> pl.DataFrame:
+        """The error bars for people, cut to what is possible if that is known."""
+        return self.intervals if self.limits is None else self.clipped().intervals
 
 
 class Reservation(Protocol):
@@ -188,6 +228,10 @@ class Reservation(Protocol):
 class Account(Protocol):
     """Where costs are counted."""
 
+    def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
+        """Return the release that is kept under an id; None if there is none yet."""
+        ...
+
     def reserve(self, ready: Ready, release_id: str | None) -> Reservation:
         """Reserve the cost of a release, durably, or refuse."""
         ...
@@ -203,6 +247,8 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
         )
     if account is not None and not hasattr(account, "reserve"):
         raise Misuse(f"The account is of type {type(account).__name__}.", allowed="an account of a ledger, or None")
+    for noise in ready.noises:
+        noise.check_drawable()
     if account is None:
         if release_id is not None:
             raise Misuse(
@@ -210,7 +256,9 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
                 allowed="an id together with an account",
                 instead="id=None",
             )
-        return _new(ready, None)
+        return _new(_compared(ready), None)
+    if release_id is None or account.find(release_id) is None:
+        ready = _compared(ready)  # what is kept needs no source any more
     reservation = account.reserve(ready, release_id)
     if reservation.stored is not None:
         return reservation.stored
@@ -234,10 +282,15 @@ def written(write: Callable[[], object], place: Path) -> None:
         ) from error
 
 
+def _compared(ready: Ready) -> Ready:
+    """Return the same with its public facts as of now; refuse a source that has others."""
+    return ready if ready.public is None else replace(ready, public=ready.public.now(ready.questions))
+
+
 def _new(ready: Ready, entry: str | None) -> Release:
-    found = guarded(lambda: drawn(ready, _read(ready)), _not_drawn)  # a traceback of its own would keep exact sums
-    counted = msgspec.structs.replace(ready.certificate, entry=entry)
-    return Release(found.frame, found.intervals, counted)
+    found = outcome_of(lambda: guarded(lambda: drawn(ready, _read(ready)), _not_drawn)).get()
+    counted = msgspec.structs.replace(ready.certificate, entry=entry, notes=(*ready.certificate.notes, *found.notes))
+    return Release(found.frame, found.intervals, counted, found.limits)
 
 
 def _as_bytes(frame: pl.DataFrame) -> bytes:
@@ -251,17 +304,15 @@ def _not_drawn(kind: str) -> InternalError:
 
 
 def _read(ready: Ready) -> Tally:
-    """Read the private rows, once."""
-    questions = ready.questions
+    """Read the private rows, once, and see that they are those that noise and cost were made for."""
+    questions, public = ready.questions, ready.public
     frame, secret = questions.rows(), questions.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
         frame = at_most(frame, secret.within, secret.rows, questions.scenario.order_by)
     measures = [measure for measure in questions.measures if measure is not None]
     found = guarded(lambda: tally(frame, questions.by, questions.keys, measures, collect))
-    if ready.expected_rows is not None and int(found.rows.sum()) != ready.expected_rows:
-        raise SourceFailed(
-            "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
-            allowed="a source that stays as it is between plan and release",
-            instead="another plan",
-        )
+    if public is not None:
+        asked = {public.asked, public.now(questions).asked}
+        if None not in asked and int(found.rows.sum()) not in asked:
+            raise other_rows()  # neither those of before nor those of afterwards
     return found

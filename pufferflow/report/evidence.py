@@ -199,6 +199,7 @@ class Evidence(msgspec.Struct, frozen=True):
     counts: tuple[str, ...] = ()
     memory: tuple[Memory, ...] = ()
     remarks: tuple[Remarks, ...] = ()
+    readings: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
         """Return the evidence as JSON, which `from_json` reads back unchanged."""
