@@ -158,8 +158,10 @@ def certificate(rows: Sequence[tuple[str, str]], evidence: Evidence | None = Non
 
 
 def _said(evidence: Evidence) -> set[str]:
-    """Return the lines that the page has in its sentence and its assumptions."""
-    return {*evidence.sentence.split("\n"), *evidence.assumptions, *(note for note in evidence.notes if note)}
+    """Return the lines that the page has in its sentence, with and without what they begin with, and as assumptions."""
+    lines = evidence.sentence.split("\n")
+    labelled = filter(None, map(_LABEL.fullmatch, lines))
+    return {*lines, *(found[2].removesuffix(".") for found in labelled), *evidence.assumptions} - {""}
 
 
 def certainty(evidence: Evidence) -> str | None:
