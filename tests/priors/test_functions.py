@@ -138,7 +138,7 @@ def test_what_is_stored_refuses_a_function_and_says_what_to_write_instead(tmp_pa
         ledger.open("causes", simulated, limit=pf.Pure(3.0))
 
 
-def test_several_threads_of_evaluation_agree():
+def test_long_and_short_evaluations_agree():
     """A long and a short evaluation in any order give the same for each lag, and never more than was asked."""
     kernel = pf.Kernel(falling(7.0))
     long, short = kernel._given(5000), kernel._given(10)
