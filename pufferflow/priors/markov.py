@@ -29,6 +29,7 @@ from pufferflow.priors.kernels import (
 from pufferflow.priors.prior import DECLARED, Prior, Provenance, restored_provenance, stored_provenance
 from pufferflow.priors.reference import Reference
 from pufferflow.secrets import AnySecret
+from pufferflow.suggestions import explained
 
 _DIGITS = 60
 _SHORT_GAP = 32
@@ -38,6 +39,7 @@ _EXAMPLE = "pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])"
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class MarkovChain(Prior):
     """Each row depends on the one before it alone: row a of `transition` is the law of the next state after state a.

@@ -11,6 +11,7 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.priors.covariance.covariance import Covariance, Floats, Sides, few, semidefinite, whole
 from pufferflow.reading import finite_number
 from pufferflow.rounding import UNIT
+from pufferflow.suggestions import explained
 
 Function = Callable[[Floats], Any]
 _MOST_DIRECT = 1 << 22
@@ -22,6 +23,7 @@ _INSTEAD = "pf.Kernel(lambda lag: np.exp(-((lag / 24) ** 2)))"
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Kernel(Covariance):
     """Rows d whole steps apart have the correlation function(d); a list gives those of lags 0, 1, 2, …, and 0 beyond.
