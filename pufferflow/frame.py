@@ -233,7 +233,7 @@ class Batch(Suggesting):
         way round, for the strongest promise that allows so much error. `shares` divides the budget among the queries,
         by name; left out, equally. Reads public columns only.
 
-        >>> _example().private_sum("level").plan(Pure(1.0)).guarantee
+        >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)
         """
         promise = read_promise(guarantee, epsilon, accuracy)

@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr
 from pufferflow.errors import Misuse, Refused
 from pufferflow.reading import finite_number_at_least_zero, order_above_one, probability_below_one
 from pufferflow.rounding import SMALLEST, UNIT
-from pufferflow.suggestions import answered, misfit
+from pufferflow.suggestions import made
 
 DEFAULT_ORDERS: tuple[float, ...] = (
     *(1.0 + n / 64 for n in range(1, 64)),
@@ -39,9 +39,7 @@ class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
     if not TYPE_CHECKING:  # which knows what each struct takes
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            return answered(
-                super().__call__, args, kwargs, partial(misfit, cls.__name__, cls.__struct_fields__, kwargs)
-            )
+            return made(cls, super().__call__, args, kwargs)
 
 
 class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):

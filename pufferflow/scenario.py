@@ -325,9 +325,9 @@ def _names(given: object, what: str) -> tuple[str, ...]:
     if given is None:
         return ()
     if not isinstance(given, Sequence):
-        some = sorted(map(str, cast("set[object]", given))) if isinstance(given, set | frozenset) else []
-        instead = f"{what}={some[:8] or ['day']}"
-        raise Misuse(f"{what} is of type {type(given).__name__}.", allowed="names of columns", instead=instead)
+        problem = f"{what} is of type {type(given).__name__}."
+        some = sorted(map(str, cast("set[object]", given))) if isinstance(given, set) else []
+        raise Misuse(problem, allowed="names of columns", instead=f"{what}={some[:8] or ['day']}")
     return tuple(dict.fromkeys(read_name(name, what) for name in cast(Sequence[object], given)))
 
 

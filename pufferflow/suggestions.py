@@ -42,9 +42,9 @@ def explained(thing: T) -> T:
     """
     if isinstance(thing, FunctionType):
         return cast(T, _explained(thing))
-    made = vars(thing).get("__init__")
-    if isinstance(made, FunctionType):
-        setattr(thing, "__init__", _explained(made))  # noqa: B010 - pyright knows no such method of a T
+    init = vars(thing).get("__init__")
+    if isinstance(init, FunctionType):
+        setattr(thing, "__init__", _explained(init))  # noqa: B010 - pyright knows no such method of a T
     return thing
 
 
@@ -61,6 +61,11 @@ def answered(
     raise refusal(why)
 
 
+def made(struct: Any, make: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, Any]) -> T:
+    """Return a new struct, whose fields are its parameters."""
+    return answered(make, args, given, lambda why: misfit(struct.__name__, struct.__struct_fields__, given, why))
+
+
 def _explained(function: FunctionType) -> Callable[..., Any]:
     attempt, refusal = answered, wrong_call  # in the closure, since `call` gets the globals of another module
 
@@ -74,8 +79,7 @@ def _explained(function: FunctionType) -> Callable[..., Any]:
 
 def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], why: str) -> NoSuchCall:
     """Return the error for arguments that a function does not take; `why` is what Python says of them."""
-    made = function.__name__ == "__init__"
-    callee = type(args[0]).__name__ if made else function.__name__
+    callee = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
     parameters = [name for name in inspect.signature(function).parameters if name != "self"]
     return misfit(callee, parameters, given, why)
 
