@@ -19,7 +19,7 @@ def fitting(tree: Node, types: Types) -> str:
 
     >>> from pufferflow.expressions.tree import read_tree
     >>> fitting(read_tree(pl.col("at") >= "2026-01-01"), {"at": pl.Datetime(time_zone="Europe/Berlin")})
-    'pl.col("at") >= datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))'
+    'pl.col("at") >= datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin")), or ...'
     """
     for node in tree.walk():
         compares = node.word in COMPARISONS if node.kind == "operator" else node.word == "is_between"
@@ -27,8 +27,17 @@ def fitting(tree: Node, types: Types) -> str:
         if compares and len(columns) == 1:
             parts = [_part(part, types[columns[0]]) for part in node.inputs]
             if None not in parts and any(part.kind == "literal" for part in node.inputs):
-                return _call(node.word, [str(part) for part in parts])
+                return _call(node.word, [str(part) for part in parts]) + _converted(node, columns[0], types[columns[0]])
     return ""
+
+
+def _converted(node: Node, column: str, dtype: pl.DataType) -> str:
+    """Return the other way to compare moments of two zones, which also serves where the literal is a variable."""
+    if getattr(dtype, "time_zone", None) is None:
+        return ""
+    zones = [_zone(part.value) for part in node.inputs if part.word == "Datetime" and part.told.endswith("Z")]
+    zone = zones[0] if zones else "Europe/Berlin"
+    return f', or pl.col({shown(column)}).dt.convert_time_zone("{zone}") beside moments of that zone'
 
 
 def like(tree: Node, types: Types) -> str:
