@@ -118,7 +118,6 @@ _FRAME: Final = _each(
     to_pandas="to_pandas()",
     to_arrow="to_arrow()",
     to_numpy="to_numpy()",
-    write_excel="write_excel()",
     to_dicts__iter_rows__rows="to_dicts()",
     columns__width="columns",
 )

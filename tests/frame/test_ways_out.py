@@ -88,9 +88,8 @@ def check(typed, remedy, then, known):
     """What is typed is refused with the remedy, word for word, and the remedy works where it then stands."""
     with pytest.raises(pf.PufferflowError) as caught:
         run(typed, known)
-    text = str(caught.value)
-    assert remedy in text
-    assert len(text.splitlines()) <= 5
+    assert remedy in f"{caught.value.problem} {caught.value.instead}"
+    assert len(str(caught.value).splitlines()) <= 5
     return run(then.replace("{}", remedy), known)
 
 
@@ -626,8 +625,7 @@ def test_every_way_out_can_be_typed(kind, name, way, tmp_path, monkeypatch):
     code, known = typed(way), names(others=pl.DataFrame({"meter": [1, 2], "size": [3, 4]}))
     batch, asked = known["batch"], known["batch"].private_sum("level")
     known |= {"plan": asked.plan(pf.Pure(1.0)), "release": asked.release(epsilon=1.0)}
-    if "write_excel" in code or ("to_pandas" in code and not _has("pandas")):
-        pytest.skip("needs a library that is not installed")
+    monkeypatch.setattr(pl.DataFrame, "to_pandas", pl.DataFrame.to_dicts)  # pandas need not be installed
     if code.startswith((".release", ".plan")):
         grouped = known["batch"].group_by("day", "region").private_sum("level") if "pivot" in code else asked
         code, known = f"batch{code}", known | {"batch": grouped}
@@ -646,14 +644,6 @@ def _failure(value, name):
     with pytest.raises(pf.Misuse) as caught:
         _ = value["x"] if name == "[…]" else len(value) if name == "len()" else getattr(value, name)
     return caught.value
-
-
-def _has(module):
-    try:
-        __import__(module)
-    except ImportError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("example", habits.EXAMPLES.values())
