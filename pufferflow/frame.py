@@ -226,18 +226,21 @@ class Batch(Suggesting):
         accuracy: Within | None = None,
         shares: Mapping[str, float] | None = None,
         epsilon: float | None = None,
+        floor: str | None = "row",
     ) -> Plan:
         """Return how noisy the answers have to be for one promise about all of them together.
 
         `noise` and `bound` are found by themselves, whichever give the least expected error; `accuracy` asks the other
         way round, for the strongest promise that allows so much error. `shares` divides the budget among the queries,
-        by name; left out, equally. Reads public columns only.
+        by name; left out, equally. Noise is never below what one row needs whose neighbours tell nothing of it, so that
+        every release is ordinarily differentially private too; `floor=None` makes it for the prior alone. Reads public
+        columns only.
 
         >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)
         """
         promise = read_promise(guarantee, epsilon, accuracy)
-        return plan_of(self.questions, Wanted(promise, noise, bound, accuracy, shares))
+        return plan_of(self.questions, Wanted(promise, noise, bound, accuracy, shares, floor))
 
     def release(
         self,

@@ -162,6 +162,10 @@ class JobFile(Part, frozen=True):
     accuracy: Accuracy | None = None
     noise: Noises = "auto"
     shares: Annotated[dict[str, Positive], Meta(description="how the promise is divided among outputs")] | None = None
+    floor: Annotated[
+        Literal["row", "none"],
+        Meta(description="noise is at least enough for one row alone, or only for what the prior says"),
+    ] = "row"
     estimates: Annotated[bool, Meta(description="whether noise that rests on an estimate is good enough")] = False
     sink: Sink = Sink()
     schedule: Schedule = Schedule()
@@ -179,7 +183,8 @@ class JobFile(Part, frozen=True):
     @property
     def wanted(self) -> dict[str, Any]:
         """What `batch.plan` is asked for."""
-        asked: dict[str, Any] = {"noise": self.noise, "shares": self.shares}
+        floor = None if self.floor == "none" else self.floor
+        asked: dict[str, Any] = {"noise": self.noise, "shares": self.shares, "floor": floor}
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **asked}
         return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **asked}

@@ -1,5 +1,6 @@
 """A plan in tables: what each cell will look like, and what the same promise costs under every bound."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,19 +9,22 @@ import polars as pl
 
 from pufferflow.bounds import DAGWM, GAWM, GWM, Bound, Exact, Group, Kantorovich, Laws, Messages, Quilt
 from pufferflow.bounds.laws import Together
-from pufferflow.calibration import Calibration, calibrate
+from pufferflow.calibration import Bounds, Calibration, calibrate, loss
 from pufferflow.errors import PufferflowError
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, kind_of
 from pufferflow.noise import Noise
 from pufferflow.plan.planned import Planned, noises_at
 from pufferflow.progress import working
 from pufferflow.queries import Query
 from pufferflow.release.bars import Floats, expected_error, half_width
 from pufferflow.release.ready import in_units
+from pufferflow.report.numbers import at_most
 
 ALL_ROWS = "all rows"
 GROUP = "group privacy"
 """What it costs to know nothing of how the rows of a group hang together."""
+ORDINARY = "differential privacy (rows independent)"
+"""What it costs to believe that rows tell nothing of each other."""
 
 
 def summary(plan: Planned) -> pl.DataFrame:
@@ -57,9 +61,30 @@ def compare(plan: Planned) -> pl.DataFrame:
             rows += _compared(plan, repr(bound), found, note)
         found, note = _calibrated(plan, lambda: plan.group_laws, Group())
         rows += _compared(plan, GROUP, found, note)
+        rows += _ordinary(plan)
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
     more = {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
     return pl.DataFrame(rows, schema=schema | more)
+
+
+def _ordinary(plan: Planned) -> Iterator[dict[str, Any]]:
+    """Return the noise that differential privacy would add, and what it would keep under the scenario's priors."""
+    alone = plan.row_laws
+    if alone is None:
+        return iter(())
+    found, note = _calibrated(plan, lambda: alone, "auto")
+    return _compared(plan, ORDINARY, found, note if found is None else _left_here(plan, found.noise))
+
+
+def _left_here(plan: Planned, noise: Noise) -> str:
+    kind = kind_of(plan.calibration.guarantee)
+    if kind is None:
+        return ""
+    try:
+        left = loss(plan.laws, noise, kind, [plan.calibration.bound, Group()])
+    except PufferflowError:
+        left = math.inf
+    return f"would keep epsilon {at_most(left)} here" if math.isfinite(left) else "would keep no such promise here"
 
 
 def _by_movement(plan: Planned) -> bool:
@@ -100,7 +125,7 @@ def _errors(query: Query, noise: Noise, size: Floats | None, cells: int) -> tupl
     return np.broadcast_to(expected, cells).copy(), np.broadcast_to(half, cells).copy()
 
 
-def _calibrated(plan: Planned, laws: Callable[[], Laws], bound: Bound) -> tuple[Calibration | None, str]:
+def _calibrated(plan: Planned, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
     try:
         return calibrate(laws(), plan.calibration.guarantee, plan.family, bound), ""
     except PufferflowError as refusal:

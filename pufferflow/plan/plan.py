@@ -75,6 +75,21 @@ class Plan(Suggesting):
         return self.calibration.guarantee
 
     @property
+    def ordinary(self) -> Guarantee | None:
+        """What the same answers keep as ordinary differential privacy, if all rows but one are known.
+
+        It is over the pairs of values that the secret names; None where the value of a row is not the secret.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+        >>> plan = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), scenario).private_sum("on")
+        >>> round(plan.plan(pf.Pure(1.0)).ordinary.epsilon, 3)
+        0.123
+        """
+        return self._planned.ordinary
+
+    @property
     def questions(self) -> Questions:
         """What is asked."""
         return self._planned.questions
@@ -208,6 +223,7 @@ def certificate_of(plan: Planned) -> Certificate:
         composition=COMPOSITION,
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
+        ordinary=cast(Any, plan.ordinary),
         library=_version(),
     )
 

@@ -1,19 +1,17 @@
 """What is asked of a plan: a promise or an accuracy, and how to get there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast, final
 
 from pufferflow import habits
 from pufferflow.accuracy import Within
-from pufferflow.bounds import Bound
+from pufferflow.calibration import Bounds
 from pufferflow.calibration.asked import read_kind
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family
 from pufferflow.reading import shown
-
-Bounds = Bound | Sequence[Bound] | str
 
 
 @final
@@ -26,6 +24,8 @@ class Wanted:
     bound: Bounds = "auto"
     accuracy: Within | None = None
     shares: Mapping[str, float] | None = None
+    floor: str | None = "row"
+    """Whether noise has to be enough for one row alone ("row"), or for the prior only (None)."""
 
     @property
     def example(self) -> Guarantee:

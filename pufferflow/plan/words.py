@@ -1,17 +1,21 @@
 """A plan in words: what is hidden, from whom, how well, what carries the promise, what it costs if that is wrong."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from pufferflow.expressions import public_words
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+from pufferflow.plan.floor import impossible_values
 from pufferflow.plan.planned import Planned
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.worst_pair import NAMELESS, nameless
 from pufferflow.questions import Questions
 from pufferflow.release.ready import in_units
 from pufferflow.report.numbers import at_most, fold
-from pufferflow.secrets import Presence
+from pufferflow.secrets import AnySecret, Initial, Presence
+from pufferflow.secrets.secret import ValueSecret
+
+_NEARLY = 0.999
 
 
 def explained(plan: Planned) -> str:
@@ -24,6 +28,7 @@ def explained(plan: Planned) -> str:
             f"How well: {promise_in_words(plan.calibration.guarantee)}, for all of these answers together.",
             f"How: {noise_in_words(plan)}",
             f"Carried by: {carried_by(plan)}",
+            f"One row alone: {ordinary_in_words(plan)}",
             *(f"Assumed: {line}." for line in assumptions(plan)),
             *(f"Note: {line}." for line in notes(plan)),
             f"If that is wrong: {if_wrong(plan)}",
@@ -91,6 +96,34 @@ def carried_by(plan: Planned) -> str:
     )
 
 
+def ordinary_in_words(plan: Planned) -> str:
+    """Say what the same noise keeps of one row as ordinary differential privacy."""
+    secret = plan.questions.scenario.secret
+    if isinstance(secret, Presence):
+        return "whether a unit is there is what differential privacy hides; the promise is one of it."
+    if plan.row_laws is None:
+        return f"no ordinary differential privacy of a row is promised: {_not_of_a_row(secret)}."
+    if plan.ordinary is None:
+        return "what the noise keeps of it as ordinary differential privacy is not known."
+    row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
+    pairs = "" if cast(ValueSecret, secret).pairs == "all" else ", over the pairs of values above and no others"
+    return (
+        f"ordinary differential privacy too{pairs}, with {_epsilon_in_words(plan.ordinary)}: if all else is known and "
+        f"{row} is not, {promise_in_words(plan.ordinary)}."
+    )
+
+
+def _epsilon_in_words(guarantee: Guarantee) -> str:
+    epsilon = getattr(guarantee, "epsilon", None)
+    return "the same promise" if epsilon is None else f"epsilon {at_most(epsilon)}"
+
+
+def _not_of_a_row(secret: AnySecret) -> str:
+    if isinstance(secret, Initial):
+        return "no first row is among those that are asked about"
+    return "the secret is not the value that is asked about"
+
+
 def assumptions(plan: Planned) -> list[str]:
     """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
     scenario = plan.questions.scenario
@@ -110,6 +143,7 @@ def notes(plan: Planned) -> list[str]:
     """Return what is worth knowing of the way the noise was found, and of how rows are read."""
     found = [plan.calibration.note] if plan.calibration.note else []
     found += dict.fromkeys(one.note for way in plan.ways for one in way if one.note)
+    found += floor_notes(plan)
     secret = plan.questions.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
         order = plan.questions.scenario.order_by
@@ -119,6 +153,27 @@ def notes(plan: Planned) -> list[str]:
             "answers tell less than there is, and error bars do not allow for that"
         )
     return found
+
+
+def floor_notes(plan: Planned) -> list[str]:
+    """Say where a prior hides nothing, and whether noise is more than it needs, or too little for one row alone."""
+    left = "ordinary differential privacy of one row is kept there" if plan.floor else "nothing is promised there"
+    values = _listed([repr(value) for value in impossible_values(plan.questions.scenario)])
+    found = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {left}"]
+    found = found if values else []
+    if plan.floor:
+        return [*found, *_raised(plan)]
+    kept = "none" if plan.ordinary is None else repr(plan.ordinary)
+    return [*found, f"floor=None: noise was made for the prior alone; of one row alone it keeps {kept}"]
+
+
+def _raised(plan: Planned) -> list[str]:
+    """Say that noise is what one row alone needs, if the prior needs less."""
+    needed, ordinary = (getattr(one, "epsilon", None) for one in (plan.calibration.guarantee, plan.ordinary))
+    if needed is None or ordinary is None or plan.calibration.loss > _NEARLY * needed or ordinary < _NEARLY * needed:
+        return []
+    own = at_most(plan.calibration.loss)
+    return [f"for the prior alone less noise would do: with this much it keeps epsilon {own}; one row alone needs it"]
 
 
 def if_wrong(plan: Planned) -> str:

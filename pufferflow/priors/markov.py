@@ -26,9 +26,11 @@ from pufferflow.priors.kernels import (
     tuples,
     whole_positions,
 )
+from pufferflow.priors.possible import Possible, check_possible, possible_from, values_not_at_every_step
 from pufferflow.priors.prior import DECLARED, Prior, Provenance, restored_provenance, stored_provenance
 from pufferflow.priors.reference import Reference
 from pufferflow.secrets import AnySecret
+from pufferflow.secrets.domain import Label
 from pufferflow.suggestions import explained
 
 _DIGITS = 60
@@ -117,8 +119,17 @@ class MarkovChain(Prior):
         return law[None]
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse secrets that are no states of the chain."""
+        """Refuse secrets that are no states of the chain, or that it never is in."""
         check_states(self.states, secret)
+        check_possible(self._possible, secret, "pf.MarkovChain")
+
+    def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
+        """Return the values of a secret that the chain cannot have at some steps."""
+        return values_not_at_every_step(self._possible, secret)
+
+    @cached_property
+    def _possible(self) -> Possible:
+        return possible_from(self.initial_laws, self.kernels, repeated=self.period is not None)
 
     def describe(self) -> str:
         """Say in words what an adversary may believe."""

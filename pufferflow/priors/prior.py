@@ -8,6 +8,7 @@ from typing import Any, final
 from pufferflow.errors import Misuse
 from pufferflow.priors.origin import Origin
 from pufferflow.secrets import AnySecret, Domain
+from pufferflow.secrets.domain import Label
 
 
 @final
@@ -68,6 +69,14 @@ class Prior(abc.ABC):
     def check(self, secret: AnySecret) -> None:
         """Refuse a secret that the prior says nothing about; called when a scenario is made."""
         del secret
+
+    def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
+        """Return the values of a secret that have no probability at some positions: there they need not be hidden.
+
+        A value that has none at any position is refused by `check`: it would be hidden from nobody anywhere.
+        """
+        del secret
+        return ()
 
     @property
     def columns(self) -> dict[str, Domain]:

@@ -9,6 +9,7 @@ from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 
 VERSION = 1
+Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
 
@@ -37,7 +38,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
     the sums move together, each measured in `sensitivity_unit`. `cost` is what composition may add up, `where`
-    says which rows are asked about, and `questions` tells apart what is asked, with all values of filters.
+    says which rows are asked about, and `questions` tells apart what is asked, with all values of filters. `ordinary`
+    is what the same noise keeps of one row alone: differential privacy, over the pairs of the secret.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -50,7 +52,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     scenario: str
     hidden: str
-    promise: Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
+    promise: Promise
     loss: float
     queries: tuple[Asked, ...]
     sums: tuple[Noised, ...]
@@ -66,6 +68,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: tuple[str, ...] = ()
     questions: str = ""
     notes: tuple[str, ...] = ()
+    ordinary: Promise | None = None
     entry: str | None = None
     library: str = ""
     version: int = VERSION
@@ -92,7 +95,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def facts(self) -> "Certificate":
         """The same without words for people, entry and version: releases of one plan share it, however it is told."""
         return msgspec.structs.replace(
-            self, entry=None, library="", hidden="", where=(), witness="", assumptions=(), notes=()
+            self, entry=None, library="", hidden="", where=(), witness="", assumptions=(), notes=(), ordinary=None
         )
 
     @property
@@ -128,6 +131,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),
             ("movement", f"{self.sensitivity:.6g} {self.sensitivity_unit}"),
             ("worst", self.witness),
+            *([("one row", f"differential privacy too: {self.ordinary!r}")] if self.ordinary is not None else []),
             *(("assumed", line) for line in self.assumptions),
             *(("note", line) for line in self.notes),
             ("ledger", self.entry or NOBODY_COUNTS),
