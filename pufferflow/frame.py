@@ -142,10 +142,11 @@ class Batch(Suggesting):
         """
         if predicate is None:
             if self.questions.sized:
+                column = next(iter(self.questions.domains), "level")
                 raise Misuse(
                     "A count of all rows: which rows there are is public here, so it needs no noise.",
                     allowed="a property of a sensitive column, or a scenario whose secret is pf.Presence",
-                    instead='private_count(pl.col("level") >= 3), or frame.group_by("day").len() with Polars',
+                    instead=f'private_count(pl.col("{column}") >= 3), or frame.group_by("day").len() with Polars',
                 )
             return self._asking(Count.of(_read_name(name, "count"), None))
         values = self._read(predicate)
@@ -230,8 +231,9 @@ class Batch(Suggesting):
     ) -> Plan:
         """Return how noisy the answers have to be for one promise about all of them together.
 
-        `noise` and `bound` are found by themselves, whichever give the least expected error; `accuracy` asks the other
-        way round, for the strongest promise that allows so much error. `shares` divides the budget among the queries,
+        `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are found by themselves if left out,
+        whichever give the least expected error; `accuracy` asks the other way round, for the strongest promise that
+        allows so much error. `shares` divides the budget among the queries,
         by name; left out, equally. Noise is never below what one row needs whose neighbours tell nothing of it, so that
         every release is ordinarily differentially private too; `floor=None` makes it for the prior alone. Reads public
         columns only.

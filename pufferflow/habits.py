@@ -33,6 +33,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "AnyCorrelation": "pf.AnyCorrelation()",
     "Ledger": 'pf.Ledger("ledger.db")',
     "open": 'ledger.open("power", scenario, limit=pf.Pure(3.0))',
+    "plan": "plan(pf.Pure(1.0))",
+    "release": 'batch.release(epsilon=1.0), or plan.release(account, "monday")',
     "private_sum": 'private_sum("level")',
     "private_mean": 'private_mean("level")',
     "private_count": 'private_count(pl.col("level") >= 3)',

@@ -70,7 +70,7 @@ class Questions:
     @property
     def columns(self) -> Columns:
         """The columns by what may be done with them, for errors that say how to go on."""
-        return Columns(tuple(self.schema), tuple(self.domains), self.public, self.scenario.secret)
+        return Columns(self.schema, tuple(self.domains), self.public, self.scenario.secret)
 
     @property
     def points(self) -> int:

@@ -12,18 +12,23 @@ from pufferflow.errors import NoSuchAttribute, NoSuchCall
 
 T = TypeVar("T")
 _CUTOFF = 0.6
+_LONG = 3
 
 
 def nearest(given: object, known: Iterable[str], count: int = 1, cutoff: float = _CUTOFF) -> list[str]:
-    """Return the names that are spelled most like the one given, the nearest first; upper case counts for nothing.
+    """Return the names that are spelled most like the one given, the nearest first, or begin with it.
+
+    Upper case counts for nothing.
 
     >>> nearest("distrct", ["meter", "district"]), nearest("GWM", ["gwm", "exact"]), nearest("load", ["district"])
     (['district'], ['gwm'], [])
     """
     if not isinstance(given, str):
         return []
-    folded = {name.casefold(): name for name in known}
-    return [folded[name] for name in difflib.get_close_matches(given.casefold(), folded, count, cutoff)]
+    folded, wanted = {name.casefold(): name for name in known}, given.casefold()
+    found = difflib.get_close_matches(wanted, folded, count, cutoff)
+    begun = [name for name in folded if name.startswith(wanted) and len(wanted) >= _LONG]
+    return [folded[name] for name in found or begun[:count]]
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
@@ -80,7 +85,8 @@ def _explained(function: FunctionType) -> Callable[..., Any]:
 def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], why: str) -> NoSuchCall:
     """Return the error for arguments that a function does not take; `why` is what Python says of them."""
     callee = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
-    parameters = [name for name in inspect.signature(function).parameters if name != "self"]
+    known = inspect.signature(function).parameters.values()
+    parameters = [one.name for one in known if one.name not in ("self", "cls") and one.kind is not one.VAR_KEYWORD]
     return misfit(callee, parameters, given, why)
 
 

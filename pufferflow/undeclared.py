@@ -1,9 +1,12 @@
 """Columns that cannot be read where they are named: what they are instead, and how that is declared."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import final
+
+import polars as pl
 
 from pufferflow.errors import Misuse
 from pufferflow.expressions import moment_source
@@ -12,6 +15,7 @@ from pufferflow.secrets import AnySecret, Presence
 from pufferflow.suggestions import did_you_mean, nearest
 
 _SOME = 8
+_COMPARISON = re.compile(r"\s*(?P<column>\w+)\s*(?P<operator>==?|<|>)\s*(?P<value>'[^']*'|\"[^\"]*\"|-?[\d.]+)\s*")
 
 
 def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
@@ -30,9 +34,9 @@ def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
 @final
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a frame, and which of them a scenario declares to be sensitive or public."""
+    """The columns of a frame with their types, and which of them a scenario declares to be sensitive or public."""
 
-    frame: tuple[str, ...]
+    frame: Mapping[str, pl.DataType]
     sensitive: tuple[str, ...]
     public: tuple[str, ...]
     secret: AnySecret
@@ -49,13 +53,15 @@ class Columns:
             problem = f"pf.Presence({self.secret.within!r}) names no column, and {shown(name)} is asked about."
             return Misuse(problem, allowed=allowed, instead=self._presence_of(name))
         if hidden is not None:
-            made = f"frame.with_columns(both=pl.col({hidden!r}) * pl.col({shown(name)})) before protect"
-            problem = f"The column {shown(name)} is not declared, and is asked about together with {hidden!r}."
-            return Misuse(problem, allowed=allowed, instead=f'{made}, and pf.Secret("both", domain=…)')
+            return Misuse(
+                f"The column {shown(name)} is not declared, and is asked about together with {hidden!r}.",
+                allowed=allowed,
+                instead='frame.with_columns(both=…) of this expression before protect, and pf.Secret("both", …)',
+            )
         return Misuse(
             f"The column {shown(name)} is not declared: it is neither secret with a domain nor public.",
             allowed=allowed,
-            instead=f"pf.Secret({shown(name)}, domain=pf.Interval(0, 100)) in a scenario of its own",
+            instead=f"pf.Secret({shown(name)}, domain={self._domain_of(name)}) in a scenario of its own",
         )
 
     def not_public(self, name: str) -> Misuse:
@@ -75,7 +81,7 @@ class Columns:
             instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know it",
         )
 
-    def _not_there(self, name: str, wanted: Sequence[str], allowed: str) -> Misuse:
+    def _not_there(self, name: str, wanted: Iterable[str], allowed: str) -> Misuse:
         near = nearest(name, wanted) or nearest(name, self.frame)
         instead = repr(near[0]) if near else "batch.questions.schema, which lists all columns"
         said = did_you_mean(name, near)
@@ -83,7 +89,7 @@ class Columns:
         if not near and moment is not None:
             instead, said = f"{moment}: in Polars a text beside a column is the name of another", ""
         elif not near and not name.isidentifier():
-            instead = 'pl.col("district") == "north", as an expression of Polars'
+            instead = _compared(name)
         return Misuse(f"The frame has no column {shown(name)}.{said}", allowed=allowed, instead=instead)
 
     def _asked_of_public(self, name: str, hidden: str | None, allowed: str) -> Misuse:
@@ -107,15 +113,30 @@ class Columns:
             instead=f"frame.select({shown(name)}) with Polars; pf.Secret({shown(name)}, domain=…) if it is secret",
         )
 
+    def _domain_of(self, name: str) -> str:
+        """Return a domain that a column of this type can have."""
+        dtype = self.frame[name]
+        if dtype == pl.Boolean:
+            return "[False, True]"
+        return "pf.Interval(0, 100)" if dtype.is_numeric() else '["low", "high"]'
+
     def _presence_of(self, name: str) -> str:
         rows = getattr(self.secret, "rows", None) or 10
         within = getattr(self.secret, "within", "")
-        return f"pf.Presence({within!r}, column={shown(name)}, domain=pf.Interval(0, 100), rows={rows})"
+        return f"pf.Presence({within!r}, column={shown(name)}, domain={self._domain_of(name)}, rows={rows})"
 
 
 def listed(names: Iterable[str]) -> str:
     """Return names as they are typed."""
     return ", ".join(map(repr, names))
+
+
+def _compared(text: str) -> str:
+    """Return a comparison as an expression, if it is written as a text; else any one."""
+    found = _COMPARISON.fullmatch(text)
+    if found is None:
+        return 'pl.col("district") == "north", as an expression of Polars'
+    return f'pl.col("{found["column"]}") {found["operator"].replace("==", "=").replace("=", "==")} {found["value"]}'
 
 
 def _moment(text: str) -> str | None:

@@ -28,6 +28,7 @@ _NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
 
 
 @final
+@explained
 class Ledger:
     """A durable account of what releases tell, in a file or in PostgreSQL.
 

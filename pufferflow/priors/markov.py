@@ -155,6 +155,7 @@ class MarkovChain(Prior):
         return cls(matrices[0] if single else matrices, fields["initial"], fields["period"], provenance)
 
     @classmethod
+    @explained
     def between(cls, low: Any, high: Any, initial: Any = "stationary", period: int | None = None) -> ChainsBetween:
         """Return the class of all chains whose transitions lie between two bounds, entry by entry.
 
@@ -164,6 +165,7 @@ class MarkovChain(Prior):
         return ChainsBetween(low, high, initial, period)
 
     @classmethod
+    @explained
     def fit(  # noqa: PLR0913 - what to read of the reference, and how
         cls,
         reference: Reference,

@@ -33,6 +33,7 @@ ROWS = pl.DataFrame(
         "there": pl.Series(HOURS).dt.replace_time_zone(BERLIN),
         "level": [0, 3, 2, 1],
         "level2": [1, 1, 0, 2],
+        "kind": ["low", "low", "high", "high"],
     }
 )
 PUBLIC = ["region", "district", "day", "at", "there", "on", "price"]
@@ -144,8 +145,23 @@ COLUMNS = {
     ),
     "a secret times a column that is not declared": (
         'batch.private_sum(pl.col("level") * pl.col("level2"))',
-        "frame.with_columns(both=pl.col('level') * pl.col('level2'))",
-        'pf.protect({}, belief(secret=pf.Secret("both", domain=pf.Interval(0, 9)))).private_sum("both")',
+        "frame.with_columns(both=…)",
+        (
+            'pf.protect(frame.with_columns(both=pl.col("level") * pl.col("level2")), '
+            'belief(secret=pf.Secret("both", domain=pf.Interval(0, 9)))).private_sum("both")'
+        ),
+    ),
+    "a text that is not declared": (
+        'batch.private_histogram("kind")',
+        """pf.Secret('kind', domain=["low", "high"])""",
+        'pf.protect(frame, belief(secret={})).private_histogram("kind")',
+    ),
+    "the beginning of a name": ('batch.private_sum("lev")', "'level'", "batch.private_sum({})"),
+    "a filter as in SQL": ("batch.filter(\"region = 'north'\")", "pl.col(\"region\") == 'north'", "batch.filter({})"),
+    "a histogram of an interval": (
+        'pf.protect(frame, belief(secret=pf.Secret("level", domain=pf.Interval(0, 8)))).private_histogram("level")',
+        "bins=[0, 2, 4, 6, 8]",
+        'pf.protect(frame, belief(secret=pf.Secret("level", domain=pf.Interval(0, 8)))).private_histogram("level", {})',
     ),
     "a second sensitive column": (
         'pf.protect(pair, joint).private_sum("a").private_sum("b")',
@@ -281,6 +297,12 @@ CALLS = {
         "noise=",
         'asked.release(epsilon=1.0, {}"auto")',
     ),
+    "two numbers for a promise": (
+        "asked.release(1.0, 1e-6)",
+        "batch.release(epsilon=1.0)",
+        "(lambda batch: {})(asked)",
+    ),
+    "no address": ("pf.Ledger()", 'pf.Ledger("ledger.db")', "True"),
     "Pure without epsilon": ("pf.Pure()", "pf.Pure(1.0)", "{}"),
     "Pure with a delta": ("pf.Pure(1.0, delta=1e-6)", "pf.Approx(1.0, 1e-6)", "{}"),
     "Pure with eps": ("pf.Pure(eps=1.0)", "pf.Pure(epsilon=1.0)", "{}"),
@@ -651,8 +673,8 @@ def test_every_example_can_be_typed(example, tmp_path, monkeypatch):
     """The calls that are shown where arguments are missing run."""
     monkeypatch.chdir(tmp_path)
     known = names(ledger=pf.Ledger("other.db"))
-    code = typed(example)
-    assert run(f"batch.{code}" if code.startswith("private_") else code, known) is not None
+    code, known["batch"] = typed(example), known["asked"]
+    assert run(f"batch.{code}" if code.startswith(("private_", "plan(")) else code, known) is not None
 
 
 def test_no_way_out_repeats_what_is_there():
