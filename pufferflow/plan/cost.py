@@ -115,9 +115,8 @@ def _group(planned: Planned, placed: Sequence[Pattern] | None) -> float | None:
     scenario = planned.questions.scenario
     if isinstance(scenario.secret, Presence) or all(prior.alone for prior in scenario.priors):
         return None
-    laws = planned.group_laws
-    if placed:
-        laws = planned.facts.laws_on(placed, _free(planned), planned.weights)
+    known = placed is not None  # patterns without order need not be read as well
+    laws = planned.facts.laws_on(placed, _free(planned), planned.weights) if known else planned.group_laws
     return laws.winf(planned.calibration.noise.norm).length
 
 

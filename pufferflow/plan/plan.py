@@ -137,7 +137,8 @@ class Plan(Suggesting):
     def release(self, account: Account | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
         """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
 
-        A noise that rests on an estimate is refused unless `estimates` allows it.
+        A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
+        again. A noise that rests on an estimate is refused unless `estimates` allows it.
         """
         return released(self._ready, account, id, estimates=estimates)
 
@@ -168,7 +169,7 @@ class Plan(Suggesting):
     @cached_property
     def _ready(self) -> Ready:
         planned = self._planned
-        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.expected_rows)
+        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.public)
 
     def __repr__(self) -> str:
         """Show what is asked, the promise, the noise and the bound."""

@@ -1,11 +1,12 @@
-"""A release: reserve the cost, read the private rows once, add noise, commit (the only way to a private row).
+"""A release: compare the source with the plan, reserve the cost, read the private rows once, add noise, commit.
 
 Each step is finished before the next begins. What fails after the cost is reserved leaves it reserved: somebody may
-have learned something from the failure.
+have learned something from the failure. The source is compared again after it was read, unless it is certain to be the
+same. Between reading and noise no frame, and no error, is left that would lead to an exact sum.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Protocol, final
@@ -13,14 +14,15 @@ from typing import Protocol, final
 import msgspec
 import polars as pl
 
-from pufferflow.errors import InternalError, Misuse, SourceFailed
-from pufferflow.guarded import guarded
+from pufferflow.errors import InternalError, Misuse
+from pufferflow.guarded import guarded, outcome_of
 from pufferflow.reading import shown
 from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
 from pufferflow.release.durable import put
+from pufferflow.release.public_facts import other_rows
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.report.evidence import Evidence
@@ -185,6 +187,10 @@ class Reservation(Protocol):
 class Account(Protocol):
     """Where costs are counted."""
 
+    def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
+        """Return the release that is kept under an id; None if there is none yet."""
+        ...
+
     def reserve(self, ready: Ready, release_id: str | None) -> Reservation:
         """Reserve the cost of a release, durably, or refuse."""
         ...
@@ -206,6 +212,8 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
             allowed="an account of a ledger, or None",
             instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
         )
+    for noise in ready.noises:
+        noise.check_drawable()
     if account is None:
         if release_id is not None:
             raise Misuse(
@@ -213,7 +221,9 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
                 allowed="an id together with an account",
                 instead="id=None",
             )
-        return _new(ready, None)
+        return _new(_compared(ready), None)
+    if release_id is None or account.find(release_id) is None:
+        ready = _compared(ready)  # what is kept needs no source any more
     reservation = account.reserve(ready, release_id)
     if reservation.stored is not None:
         return reservation.stored
@@ -237,8 +247,13 @@ def written(write: Callable[[], object], place: Path) -> None:
         ) from error
 
 
+def _compared(ready: Ready) -> Ready:
+    """Return the same with its public facts as of now; refuse a source that has others."""
+    return ready if ready.public is None else replace(ready, public=ready.public.now(ready.questions))
+
+
 def _new(ready: Ready, entry: str | None) -> Release:
-    found = guarded(lambda: drawn(ready, _read(ready)), _not_drawn)  # a traceback of its own would keep exact sums
+    found = outcome_of(lambda: guarded(lambda: drawn(ready, _read(ready)), _not_drawn)).get()
     counted = msgspec.structs.replace(ready.certificate, entry=entry)
     return Release(found.frame, found.intervals, counted)
 
@@ -254,17 +269,15 @@ def _not_drawn(kind: str) -> InternalError:
 
 
 def _read(ready: Ready) -> Tally:
-    """Read the private rows, once."""
-    questions = ready.questions
+    """Read the private rows, once, and see that they are those that noise and cost were made for."""
+    questions, public = ready.questions, ready.public
     frame, secret = questions.rows(), questions.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
         frame = at_most(frame, secret.within, secret.rows, questions.scenario.order_by)
     measures = [measure for measure in questions.measures if measure is not None]
     found = guarded(lambda: tally(frame, questions.by, questions.keys, measures, collect))
-    if ready.expected_rows is not None and int(found.rows.sum()) != ready.expected_rows:
-        raise SourceFailed(
-            "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
-            allowed="a source that stays as it is between plan and release",
-            instead="another plan",
-        )
+    if public is not None:
+        asked = {public.asked, public.now(questions).asked}
+        if None not in asked and int(found.rows.sum()) not in asked:
+            raise other_rows()  # neither those of before nor those of afterwards
     return found
