@@ -4,14 +4,12 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from pufferflow.suggestions import Suggesting
-
 if TYPE_CHECKING:
     from pufferflow.frame import Batch
     from pufferflow.scenario import Scenario
 
 
-class Puffer(Suggesting):
+class Puffer:
     """What `frame.puffer` offers."""
 
     def __init__(self, frame: pl.LazyFrame | pl.DataFrame | pl.Series) -> None:
@@ -22,6 +20,13 @@ class Puffer(Suggesting):
         from pufferflow.frame import protect
 
         return protect(cast("pl.DataFrame", self._frame), scenario)
+
+    if not TYPE_CHECKING:  # which knows the one method
+
+        def __getattr__(self, name: str) -> object:
+            from pufferflow.suggestions import no_attribute  # the door loads nothing that is not used
+
+            raise no_attribute(Puffer, name)
 
 
 pl.api.register_lazyframe_namespace("puffer")(Puffer)

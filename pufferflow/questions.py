@@ -20,6 +20,9 @@ from pufferflow.secrets import Domain, Presence
 from pufferflow.secrets.domain import Label
 from pufferflow.undeclared import Columns
 
+ENDS = ("low", "high", "least", "most")
+"""What columns beside an output are called after it: the ends of its error bar, and of what is possible."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -66,6 +69,11 @@ class Questions:
         if secret.reads is not None and secret.reads[0] == column:
             return cast(Any, secret).missing
         return self.domains[column].points[0]
+
+    def missing_chosen(self, column: str) -> bool | None:
+        """Return whether somebody chose that; None where nobody knows any more."""
+        secret = self.scenario.secret
+        return secret.missing_chosen if secret.reads is not None and secret.reads[0] == column else False
 
     @property
     def columns(self) -> Columns:
@@ -210,7 +218,7 @@ class Questions:
 
     def asking(self, query: Query) -> "Questions":
         """Return the questions with one more."""
-        ends = {f"{name}_{end}" for name in (*self.outputs, *query.outputs) for end in ("low", "high")}
+        ends = {f"{name}_{end}" for name in (*self.outputs, *query.outputs) for end in ENDS}
         taken = {*self.outputs, *self.by}
         for name in (*query.outputs, *(ends & set(self.by))):
             if name in taken:

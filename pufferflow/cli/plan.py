@@ -48,8 +48,8 @@ def plan(
         found.report(place, account, batch.every)
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
-    told = {"cells": cells, "cost": cost.document(), "sentence": found.explain(), "page": place, "notes": notes}
-    return Answer({**names, **told})
+    told = {"cells": cells, "cost": cost.document(), "sentence": found.explain(), "readings": found.readings()}
+    return Answer({**names, **told, "page": place, "notes": notes})
 
 
 def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:

@@ -9,6 +9,7 @@ import polars as pl
 from pufferflow.errors import PufferflowError
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned
+from pufferflow.plan.readings import readings_together
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.words import assumptions, explained, notes
 from pufferflow.plan.worst_pair import worst_pair
@@ -35,6 +36,7 @@ def evidence(plan: Planned, budget: Budget | None = None) -> Evidence:
         scenario=questions.scenario.describe(),
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
+        readings=readings_together(questions),
         cells=cells,
         more_cells=more,
         pair=pair,

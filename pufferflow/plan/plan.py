@@ -18,6 +18,7 @@ from pufferflow.plan.evidence import evidence
 from pufferflow.plan.facts import Facts
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned, planned
+from pufferflow.plan.readings import readings, readings_together
 from pufferflow.plan.wanted import Wanted
 from pufferflow.plan.words import asked_in_words, assumptions, explained, notes, witness_in_words
 from pufferflow.questions import Questions
@@ -130,6 +131,19 @@ class Plan(Suggesting):
         """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
         return explained(self._planned)
 
+    def readings(self) -> tuple[str, ...]:
+        """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
+
+        They follow from schema and domain; how many values are read so is private.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9), missing=1), pf.Independent())
+        >>> batch = pf.protect(pl.DataFrame({"kw": [0.5, None, 12.0]}), scenario).private_mean("kw")
+        >>> print(*batch.plan(pf.Pure(1.0)).readings())
+        kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
+        """
+        return readings(self.questions)
+
     def compare(self) -> pl.DataFrame:
         """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
         return compare(self._planned)
@@ -225,6 +239,7 @@ def certificate_of(plan: Planned) -> Certificate:
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
         ordinary=cast(Any, plan.ordinary),
+        readings=readings_together(questions),
         library=_version(),
     )
 

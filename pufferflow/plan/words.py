@@ -7,9 +7,11 @@ from pufferflow.expressions import public_words
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.plan.floor import impossible_values
 from pufferflow.plan.planned import Planned
+from pufferflow.plan.readings import assumed, readings_together
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.worst_pair import NAMELESS, nameless
 from pufferflow.questions import Questions
+from pufferflow.release.certificate import ERROR_BARS
 from pufferflow.release.ready import in_units
 from pufferflow.report.numbers import at_most, fold
 from pufferflow.secrets import AnySecret, Initial, Presence
@@ -27,6 +29,8 @@ def explained(plan: Planned) -> str:
             questions.scenario.describe(),
             f"How well: {promise_in_words(plan.calibration.guarantee)}, for all of these answers together.",
             f"How: {noise_in_words(plan)}",
+            *(f"Read: {line}." for line in readings_together(questions)),
+            f"Error bars: {ERROR_BARS}.",
             f"Carried by: {carried_by(plan)}",
             f"One row alone: {ordinary_in_words(plan)}",
             *(f"Assumed: {line}." for line in assumptions(plan)),
@@ -144,6 +148,7 @@ def notes(plan: Planned) -> list[str]:
     found = [plan.calibration.note] if plan.calibration.note else []
     found += dict.fromkeys(one.note for way in plan.ways for one in way if one.note)
     found += floor_notes(plan)
+    found += assumed(plan.questions)
     secret = plan.questions.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
         order = plan.questions.scenario.order_by

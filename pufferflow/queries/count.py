@@ -12,6 +12,8 @@ from pufferflow.queries.query import Floats, Query, Size
 class Count(Query):
     """Σ 1[x has the property]; without one, the number of rows."""
 
+    whole = True
+
     @classmethod
     def of(cls, name: str, predicate: Values | None) -> "Count":
         """Return the query for one property."""

@@ -14,6 +14,7 @@ class Histogram(Query):
     """Σ 1[x = v] for every value v, in a column each."""
 
     labels: tuple[str, ...]
+    whole = True
 
     @classmethod
     def of(cls, name: str, bars: Sequence[tuple[str, Values]]) -> "Histogram":

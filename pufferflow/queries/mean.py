@@ -1,12 +1,12 @@
 """The mean of a column's values, or of a function of them, over the rows of a cell."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 import numpy as np
 
 from pufferflow.expressions import Values
-from pufferflow.queries.query import Floats, Query, Size, at_least_one, quotient
+from pufferflow.queries.query import Floats, Query, Size, at_least_one, quotient, widened, within
 
 
 @final
@@ -27,6 +27,20 @@ class Mean(Query):
         """Return the noisy sum over the number of rows."""
         return sums * self.factor(size)[:, None]
 
+    def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Return the ends of the noise; where there are no rows, the whole range."""
+        found = super().ends(sums, half, size)
+        return found if size is None else widened(found, size == 0, *self._range)
+
+    def limits(self, size: Size) -> tuple[Floats, Floats]:
+        """Return the range of φ."""
+        return within(*self._range, size)
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        values = cast(Values, self.measures[0])
+        return float(values.low * values.unit), float(values.high * values.unit)
+
 
 @final
 @dataclass(frozen=True)
@@ -45,8 +59,13 @@ class MeanOfUnknown(Query):
         return np.clip(found, self.low, self.high)
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        """Return the ends of the quotient."""
+        """Return the ends of the quotient; the whole range where the noisy number of rows may stand for none."""
         del size
         least, most = at_least_one(sums[:, 1:] - half[1]), at_least_one(sums[:, 1:] + half[1])
         low, high = quotient(sums[:, :1] - half[0], sums[:, :1] + half[0], least, most)
-        return np.clip(self.center + low, self.low, self.high), np.clip(self.center + high, self.low, self.high)
+        ends = (np.clip(self.center + end, self.low, self.high) for end in (low, high))
+        return widened((next(ends), next(ends)), sums[:, 1] - half[1] < 1, self.low, self.high)
+
+    def limits(self, size: Size) -> tuple[Floats, Floats]:
+        """Return the range of φ."""
+        return within(self.low, self.high, size)

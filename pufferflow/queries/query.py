@@ -10,6 +10,7 @@ import numpy.typing as npt
 from pufferflow.expressions import Values
 
 Floats = npt.NDArray[np.float64]
+_EXACT = 2.0**53
 Size = Floats | None
 """How many rows each cell has, where everybody may know; None where that is private (`pf.Presence`)."""
 
@@ -28,8 +29,8 @@ class Query(abc.ABC):
 
     linear: ClassVar[bool] = True
     """Whether each output is one measure times a public factor, so that its error is known before any release."""
-    running: ClassVar[bool] = False
-    """Whether what matters of the measures are their running sums."""
+    whole: ClassVar[bool] = False
+    """Whether every output is a number of rows."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -48,11 +49,45 @@ class Query(abc.ABC):
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
         """Return the least and largest outputs if each measure is off by at most `half` of its own.
 
-        Of running sums `half` is how far all of them are off. Here for linear queries; others override it.
+        Here for linear queries; others override it. Where `running` names shares, `half` is for those sums instead.
         """
         reach = np.abs(np.atleast_1d(self.factor(size))[:, None] * half)
         found = self.finish(sums, size)
         return found - reach, found + reach
+
+    def running(self, *, sized: bool) -> Floats | None:
+        """Return, if error bars rest on running sums of the measures, what share of their total is taken off each."""
+        del sized
+        return None
+
+    def limits(self, size: Size) -> tuple[Floats, Floats]:
+        """Return the least and largest outputs that there can be, whatever the rows: of shape (cells or 1, outputs).
+
+        They follow from the range of φ and from the number of rows, if that is public. NaN stands where nothing can be,
+        as for the mean of no rows. Here for sums; others override it.
+        """
+        steps = [(1, 1, 1) if one is None else (one.low, one.high, one.unit) for one in self.measures]
+        low, high, unit = np.array(steps, dtype=np.float64).T
+        if size is None:
+            return np.where(low < 0, -np.inf, 0.0)[None], np.where(high > 0, np.inf, 0.0)[None]
+        return _outwards(size[:, None] * low, -np.inf) * unit, _outwards(size[:, None] * high, np.inf) * unit
+
+
+def within(low: float, high: float, size: Size) -> tuple[Floats, Floats]:
+    """Return the limits of an output that lies in a range, and nowhere where it is known that there are no rows."""
+    rows = np.ones(1) if size is None else size
+    found = np.where(rows[:, None] > 0, np.array([[low, high]]), np.nan)
+    return found[:, :1], found[:, 1:]
+
+
+def widened(ends: tuple[Floats, Floats], no_rows: Any, low: float, high: float) -> tuple[Floats, Floats]:
+    """Return the ends of bars, those of the whole range where there are no rows, or may be none."""
+    return np.where(no_rows[:, None], low, ends[0]), np.where(no_rows[:, None], high, ends[1])
+
+
+def _outwards(products: Floats, towards: float) -> Floats:
+    """Return products of whole numbers, rounded outwards where floats may not hold them."""
+    return np.where(np.abs(products) < _EXACT, products, np.nextafter(products, towards))
 
 
 def quotient(low: Floats, high: Floats, least: Floats, most: Floats) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from pufferflow.expressions import Values
-from pufferflow.queries.query import Floats, Query, Size, at_least_one, quotient
+from pufferflow.queries.query import Floats, Query, Size, at_least_one, quotient, widened, within
 
 
 @final
@@ -35,7 +35,7 @@ class Variance(Query):
         return np.clip(found, 0.0, self.largest)[:, None]
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        """Return the ends of mean square less squared mean."""
+        """Return the ends of mean square less squared mean; all there can be where there are, or may be, no rows."""
         counts = [sums[:, 2] - half[2], sums[:, 2] + half[2]] if size is None else [size, size]
         least, most = (at_least_one(count) for count in counts)
         squares = quotient(sums[:, 0] - half[0], sums[:, 0] + half[0], least, most)
@@ -43,4 +43,9 @@ class Variance(Query):
         sizes = np.abs(means)
         nearest = np.where((means[0] <= 0) & (means[1] >= 0), 0.0, sizes.min(axis=0))
         low, high = squares[0] - sizes.max(axis=0) ** 2, squares[1] - nearest**2
-        return np.clip(low, 0.0, self.largest)[:, None], np.clip(high, 0.0, self.largest)[:, None]
+        ends = np.clip(low, 0.0, self.largest)[:, None], np.clip(high, 0.0, self.largest)[:, None]
+        return widened(ends, counts[0] < 1, 0.0, self.largest)
+
+    def limits(self, size: Size) -> tuple[Floats, Floats]:
+        """Return 0 and the variance of a coin between the two ends."""
+        return within(0.0, self.largest, size)

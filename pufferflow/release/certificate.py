@@ -12,6 +12,8 @@ VERSION = 1
 Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
+ERROR_BARS = "they are about the noise alone, and about the answer of values as they are read"
+
 
 @final
 class Noised(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,8 +40,9 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
     the sums move together, each measured in `sensitivity_unit`. `cost` is what composition may add up, `where`
-    says which rows are asked about, and `questions` tells apart what is asked, with all values of filters. `ordinary`
-    is what the same noise keeps of one row alone: differential privacy, over the pairs of the secret.
+    says which rows are asked about, and `questions` tells apart what is asked, with all values of filters. `readings`
+    say what null, values outside the domain and classes are read as, whether or not there are any. `ordinary` is what
+    the same noise keeps of one row alone: differential privacy, over the pairs of the secret.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -72,6 +75,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entry: str | None = None
     library: str = ""
     version: int = VERSION
+    readings: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
@@ -94,9 +98,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def facts(self) -> "Certificate":
         """The same without words for people, entry and version: releases of one plan share it, however it is told."""
-        return msgspec.structs.replace(
-            self, entry=None, library="", hidden="", where=(), witness="", assumptions=(), notes=(), ordinary=None
-        )
+        words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
+        return msgspec.structs.replace(self, entry=None, library="", ordinary=None, **words)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -126,6 +129,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *hidden,
             *asked,
             *(("where", line) for line in self.where),
+            *(("read", line) for line in self.readings),
+            *[("bars", ERROR_BARS)] * bool(self.readings),
             ("groups", ", ".join(self.groups) or "none: one answer for all rows"),
             *noise,
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),

@@ -9,15 +9,21 @@ import polars as pl
 from pufferflow.noise import Noise
 from pufferflow.noise.drawing import grid_of
 from pufferflow.release.bars import Floats, ends
+from pufferflow.release.clipped import limits_of, of_no_rows
 from pufferflow.release.reading import Tally
 from pufferflow.release.ready import Ready, unit_of
 
 
 class Drawn(NamedTuple):
-    """The answers, and the ends of their error bars, each with the keys in front."""
+    """The answers, the ends of their error bars, and what is possible at all, each with the keys in front; and notes.
+
+    Limits and notes are public: they know of rows only how many there are, and only where everybody may.
+    """
 
     frame: pl.DataFrame
     intervals: pl.DataFrame
+    limits: pl.DataFrame
+    notes: tuple[str, ...]
 
 
 def drawn(ready: Ready, tally: Tally) -> Drawn:
@@ -25,15 +31,17 @@ def drawn(ready: Ready, tally: Tally) -> Drawn:
     questions = ready.questions
     size = tally.rows.astype(np.float64) if questions.sized else None
     sums, scales = _noisy(ready, tally), ready.scales
-    answers, bars = dict[str, Floats](), dict[str, Floats]()
+    answers, bars, limits = list[pl.Series](), list[pl.Series](), list[pl.Series]()
     for query, places in zip(questions.queries, questions.places, strict=True):
         own = sums[:, list(places)]
         found = query.finish(own, size)
         low, high = ends(query, [scales[place] for place in places], own, size)
         for place, name in enumerate(query.outputs):
-            answers[name] = found[:, place]
-            bars[f"{name}_low"], bars[f"{name}_high"] = low[:, place], high[:, place]
-    return Drawn(_frame(tally, answers), _frame(tally, bars))
+            answers.append(pl.Series(name, found[:, place]))
+            bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
+        limits += limits_of(query, size, len(sums))
+    notes = tuple(of_no_rows(questions.queries, size))
+    return Drawn(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes)
 
 
 def grid_below(noise: Noise) -> Fraction:
@@ -55,6 +63,6 @@ def _noisy(ready: Ready, tally: Tally) -> Floats:
     return np.stack(columns, axis=1) if columns else np.zeros((len(tally.rows), 0))
 
 
-def _frame(tally: Tally, columns: dict[str, Floats]) -> pl.DataFrame:
-    found = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
+def _frame(tally: Tally, columns: list[pl.Series]) -> pl.DataFrame:
+    found = pl.DataFrame(columns)
     return found if tally.keys is None else pl.concat([tally.keys, found], how="horizontal")

@@ -1,5 +1,7 @@
 """A release as files of a folder: two tables in one of the formats, and the certificate.
 
+The table of error bars has columns of what is possible beside them, but for releases of older versions.
+
 CSV and NDJSON have a file `schema.json` too, by which they are read back with the dtypes they had. The certificate is
 written last and goes first, so no certificate ever stands beside another release's numbers.
 """
@@ -34,8 +36,8 @@ class Parts(Protocol):
         ...
 
     @property
-    def intervals(self) -> pl.DataFrame:
-        """Their error bars."""
+    def ends(self) -> pl.DataFrame:
+        """Their error bars, and what is possible."""
         ...
 
     @property
@@ -49,7 +51,7 @@ class Found(NamedTuple):
     """What was read."""
 
     frame: pl.DataFrame
-    intervals: pl.DataFrame
+    ends: pl.DataFrame
     certificate: Certificate
 
 
@@ -80,13 +82,13 @@ def check(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what it is ca
 
 def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as above
     """Return the files in the order they are written, by name."""
-    tables = dict(zip(_TABLES, (parts.frame, parts.intervals), strict=True))
+    tables = dict(zip(_TABLES, (parts.frame, parts.ends), strict=True))
     for frame in tables.values():
         check(frame.schema, format)
     write = WRITERS.get(format, _to_parquet)
     found = dict[str, bytes]()
     if format in WRITERS:
-        schema = Schema(release=Table.of(parts.frame), intervals=Table.of(parts.intervals))
+        schema = Schema(release=Table.of(parts.frame), intervals=Table.of(parts.ends))
         found[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
     for name, frame in tables.items():
         found[f"{name}.{format}"] = _guarded(write, frame)

@@ -88,7 +88,7 @@ def _has(release: Release, place: Path, format: str, files: dict[str, bytes]) ->
     ours = _has_certificate(release, place, files[CERTIFICATE])
     whole = ours and not any((place / name).exists() for name in OURS - files.keys())
     for one in FORMATS:
-        for name, frame in (("release", release.frame), ("intervals", release.intervals)):
+        for name, frame in (("release", release.frame), ("intervals", release.ends)):
             found = _found(place, name, one, described=ours and one == format)
             if found is not None and not _same(found, frame):
                 raise _other(place, "other numbers", release)

@@ -19,6 +19,7 @@ from pufferflow.guarded import guarded, outcome_of
 from pufferflow.reading import shown
 from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
+from pufferflow.release.clipped import Clipped, clipped, parted, together
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
 from pufferflow.release.durable import put
@@ -32,7 +33,7 @@ from pufferflow.suggestions import Suggesting
 
 @final
 class _Stored(msgspec.Struct, frozen=True):
-    """A release as bytes: two Arrow files and the certificate."""
+    """A release as bytes: two Arrow files and the certificate; the second file has `Release.ends`."""
 
     frame: bytes
     intervals: bytes
@@ -45,7 +46,8 @@ class Release(Suggesting):
     """Numbers that may be published, their error bars, and the certificate that goes with them.
 
     `frame` has the keys and one column for each output; `intervals` has for each output the ends of the interval that
-    holds, with probability 95 % over the noise, what the output would be without noise.
+    holds, with probability 95 % over the noise or more, what the output would be without noise. `limits` has the ends
+    of what each output can be at all, from public facts alone, to which `clipped` cuts both.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -57,6 +59,34 @@ class Release(Suggesting):
     frame: pl.DataFrame
     intervals: pl.DataFrame
     certificate: Certificate
+    limits: pl.DataFrame | None = None
+
+    def clipped(self) -> Clipped:
+        """Return numbers and error bars cut to what is possible, counts as whole numbers; it costs nothing (M47).
+
+        Sums are cut to what so many rows can add up to, counts to 0 and the number of rows, means and quantiles to
+        their range; where the number of rows is private, what it would limit has no limit. Bars hold what they held.
+        Cut numbers are off to one side near a limit: totals and means of several groups are to be made of `frame`.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+        >>> batch = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_count(pl.col("on") > 0, name="n")
+        >>> cut = batch.release(epsilon=0.01).clipped()
+        >>> cut.frame["n"].item() in {0, 1, 2}, cut.intervals.columns
+        (True, ['n_low', 'n_high'])
+        """
+        if self.limits is None:
+            raise Misuse(
+                "The release was kept without what is possible, as older ones were.",
+                allowed="a release of this version of pufferflow",
+                instead="release.frame and release.intervals, which are as they were published",
+            )
+        return clipped(self.frame, self.intervals, self.limits)
+
+    @property
+    def ends(self) -> pl.DataFrame:
+        """The error bars as they are kept, with the limits beside them; of older releases the bars alone."""
+        return self.intervals if self.limits is None else together(self.frame, self.intervals, self.limits)
 
     def write_parquet(self, folder: str | Path) -> Path:
         """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate.
@@ -108,13 +138,11 @@ class Release(Suggesting):
     @classmethod
     def read(cls, folder: str | Path) -> "Release":
         """Return the release that `write_parquet`, `write_csv` or `write_ndjson` wrote."""
-        return cls(*files.read(Path(folder)))
+        return cls._of(*files.read(Path(folder)))
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
-        return msgspec.msgpack.encode(
-            _Stored(_as_bytes(self.frame), _as_bytes(self.intervals), self.certificate.to_json())
-        )
+        return msgspec.msgpack.encode(_Stored(_as_bytes(self.frame), _as_bytes(self.ends), self.certificate.to_json()))
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Release":
@@ -126,7 +154,12 @@ class Release(Suggesting):
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
             ) from error
         frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
-        return cls(frames[0], frames[1], Certificate.from_json(found.certificate))
+        return cls._of(frames[0], frames[1], Certificate.from_json(found.certificate))
+
+    @classmethod
+    def _of(cls, frame: pl.DataFrame, ends: pl.DataFrame, certificate: Certificate) -> "Release":
+        intervals, limits = parted(frame, ends)
+        return cls(frame, intervals, certificate, limits)
 
     def page(self, evidence: Evidence | None = None) -> str:
         """Return the page that `report` writes, as HTML; evidence of another plan is refused."""
@@ -139,7 +172,7 @@ class Release(Suggesting):
                 allowed="what the plan told that was released, or None",
                 instead="release.report(path), a page without evidence",
             )
-        return release_page(self.frame, self.intervals, self.certificate.rows(), evidence)
+        return release_page(self.frame, self._possible, self.certificate.rows(), evidence)
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
         """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.
@@ -163,7 +196,12 @@ class Release(Suggesting):
     def _repr_html_(self) -> str:
         from pufferflow.report import release_block
 
-        return release_block(self.frame, self.intervals, str(self.certificate))
+        return release_block(self.frame, self._possible, str(self.certificate))
+
+    @property
+    def _possible(self) -> pl.DataFrame:
+        """The error bars for people, cut to what is possible if that is known."""
+        return self.intervals if self.limits is None else self.clipped().intervals
 
 
 class Reservation(Protocol):
@@ -254,8 +292,8 @@ def _compared(ready: Ready) -> Ready:
 
 def _new(ready: Ready, entry: str | None) -> Release:
     found = outcome_of(lambda: guarded(lambda: drawn(ready, _read(ready)), _not_drawn)).get()
-    counted = msgspec.structs.replace(ready.certificate, entry=entry)
-    return Release(found.frame, found.intervals, counted)
+    counted = msgspec.structs.replace(ready.certificate, entry=entry, notes=(*ready.certificate.notes, *found.notes))
+    return Release(found.frame, found.intervals, counted, found.limits)
 
 
 def _as_bytes(frame: pl.DataFrame) -> bytes:

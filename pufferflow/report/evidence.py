@@ -150,6 +150,7 @@ class Evidence(msgspec.Struct, frozen=True):
     what_if: tuple[WhatIf, ...]
     budget: Budget | None = None
     version: int = VERSION
+    readings: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
         """Return the evidence as JSON, which `from_json` reads back unchanged."""

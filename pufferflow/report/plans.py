@@ -124,6 +124,7 @@ def _record(evidence: Evidence) -> list[tuple[str, str]]:
         ("numbers", counted(numbers, "number")),
         ("noise", noise_in_words(evidence.cells)),
         *[("assumed", line) for line in evidence.assumptions],
+        *[("read", line) for line in evidence.readings],
         *[("note", line) for line in evidence.notes],
         ("state", "A plan: the certificate of a release is made when it is published."),
     ]

@@ -7,7 +7,7 @@ import polars as pl
 from pufferflow.report import sections, spending
 from pufferflow.report.evidence import Evidence
 from pufferflow.report.figures.estimates import estimates_figure
-from pufferflow.report.markup import Section, table
+from pufferflow.report.markup import Section, paragraph, table
 from pufferflow.report.outputs import keys_of, outputs_of, panels_of, table_of
 from pufferflow.report.page import page
 from pufferflow.report.plans import signal_section, summary_of
@@ -15,6 +15,10 @@ from pufferflow.report.signal import published_shares
 
 _CLOSING = "Written by pufferflow. Only numbers with their noise are on this page."
 _FIRST = 3
+_CUT = (
+    "Numbers are as they were published, and error bars are cut to what is possible, so that a number can lie outside "
+    "of its own; release.clipped() gives numbers that are possible."
+)
 _NO_EVIDENCE = (
     "No evidence of the plan was kept with this release, so this page cannot show it; what it rests on is in the "
     "certificate below."
@@ -72,7 +76,8 @@ def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, rough: Sequence[str])
     title = "The numbers and their error bars"
     if not frame.height or not outputs_of(frame, intervals):
         return sections.unknown("numbers", title, "The release has no numbers.")
-    figures = estimates_figure(panels_of(frame, intervals), rough)
+    outside = any(((one.values < one.low) | (one.values > one.high)).any() for one in outputs_of(frame, intervals))
+    figures = estimates_figure(panels_of(frame, intervals), rough) + paragraph(_CUT, "quiet") * outside
     return Section("numbers", title, figures + _printed(frame, intervals))
 
 

@@ -16,6 +16,9 @@ from pufferflow.suggestions import explained
 class AnySecret(abc.ABC):
     """Base of the secrets."""
 
+    missing_chosen: bool | None = None
+    """Whether `missing` was named; None where nobody knows any more, as of a scenario that was stored."""
+
     @property
     @abc.abstractmethod
     def reads(self) -> tuple[str, Domain] | None:
@@ -47,6 +50,7 @@ class ValueSecret(AnySecret):
         object.__setattr__(self, "domain", read)
         object.__setattr__(self, "pairs", read_rule(pairs, read))
         object.__setattr__(self, "missing", _missing(missing, read))
+        object.__setattr__(self, "missing_chosen", missing is not None)
 
     @property
     def reads(self) -> tuple[str, Domain]:
@@ -143,7 +147,8 @@ class Presence(AnySecret):
         read = None if domain is None else read_domain(domain)
         object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
         object.__setattr__(self, "domain", read)
-        object.__setattr__(self, "missing", None if read is None else _missing(missing, read))
+        object.__setattr__(self, "missing", _missing_of(missing, read))
+        object.__setattr__(self, "missing_chosen", missing is not None)
         object.__setattr__(self, "rows", None if rows is None else _rows(rows))
 
     @property
@@ -214,7 +219,8 @@ class Derived(AnySecret):
         read = None if domain is None else read_domain(domain)
         object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
         object.__setattr__(self, "domain", read)
-        object.__setattr__(self, "missing", None if read is None else _missing(missing, read))
+        object.__setattr__(self, "missing", _missing_of(missing, read))
+        object.__setattr__(self, "missing_chosen", missing is not None)
 
     @property
     def reads(self) -> tuple[str, Domain] | None:
@@ -262,7 +268,9 @@ def restored_secret(stored: dict[str, Any]) -> AnySecret:
     kinds = {"value": Secret, "initial": Initial, "presence": Presence, "derived": Derived}
     if kind not in kinds:
         raise Misuse("The stored secret is of no known kind.", allowed="what to_json wrote")
-    return kinds[kind](**fields)
+    found = kinds[kind](**fields)
+    object.__setattr__(found, "missing_chosen", None)
+    return found
 
 
 def read_name(name: object, what: str) -> str:
@@ -293,6 +301,17 @@ def _missing(given: object, domain: Domain) -> Label:
             raise Misuse(f"missing is {number:g}.", allowed=domain.describe(), instead=f"missing={domain.low:g}")
         return number
     return domain.points[domain.place(given, "missing")]
+
+
+def _missing_of(given: object, domain: Domain | None) -> Label | None:
+    """Return what missing values of a column are read as, if one is named."""
+    if domain is None and given is not None:
+        raise Misuse(
+            "missing is given, and no column whose values it could be.",
+            allowed="missing together with a column and its domain",
+            instead="column='amount', domain=pf.Interval(0, 100), missing=0",
+        )
+    return None if domain is None else _missing(given, domain)
 
 
 def _rows(given: object) -> int:

@@ -38,6 +38,7 @@ def test_plan_tells_noise_cost_and_the_sentence(make, give):
     assert (told.exit, told.err) == (0, "")
     for part in ("on_sum", "Laplace", "the first run opens it", "epsilon 0.5 of 1", "Published: the sum of on"):
         assert part in told.out
+    assert "Read: on_sum: null in 'on' counts as 0" in told.out
     assert not Path("ledger.db").exists()
 
 
@@ -51,6 +52,7 @@ def test_plan_for_programs(make, give):
     assert {name: found["cost"][name] for name in cost} == cost
     assert found["promise"] == {"promise": "Pure", "epsilon": 0.5}
     assert found["id"] == "hours-2026-11-20"
+    assert found["readings"] == ["on_sum: null in 'on' counts as 0; numbers below 0 as 0, numbers above 1 as 1"]
 
 
 @pytest.mark.usefixtures("spent")

@@ -184,7 +184,7 @@ def test_figures_of_many_panels_fit_on_paper():
     assert len(heights) == html.count("<figure") == 4
     assert max(heights) <= 450
     assert html.count("<figcaption") == 1
-    assert "without noise (roughly so for load)." in html
+    assert "without noise (in 95 or more for load)." in html
 
 
 def test_bounds_are_named_without_what_is_usual():

@@ -207,10 +207,10 @@ def _caption(panels: Sequence[Panel], all_panels: int, rough: Sequence[str]) -> 
 
 
 def _roughly(panels: Sequence[Panel], rough: Sequence[str]) -> str:
-    """Name the outputs, drawn as panels or as marks, for which error bars are not exact."""
+    """Name the outputs, drawn as panels or as marks, for which error bars hold the number more often."""
     drawn = {panel.output.name for panel in panels} | {mark for panel in panels for mark in map(shown, panel.marks)}
     names = [name for name in rough if name in drawn]
-    return f" (roughly so for {', '.join(names)})" if names else ""
+    return f" (in 95 or more for {', '.join(names)})" if names else ""
 
 
 def _told(panel: Panel) -> str:
