@@ -7,12 +7,12 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow import habits
 from pufferflow.accuracy import Within
 from pufferflow.errors import Misuse
 from pufferflow.expressions import Values, classes, indicators, read_values
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.guarded import guarded
+from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Family
 from pufferflow.plan import Bounds, Plan, Wanted, plan_of, read_promise
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Sum, Variance
@@ -42,7 +42,7 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
         raise Misuse(
             f"The scenario is of type {type(scenario).__name__}.",
             allowed="a pf.Scenario, after the frame",
-            instead=f"pf.protect(frame, {habits.EXAMPLES['Scenario']})",
+            instead=f"pf.protect(frame, {EXAMPLES['Scenario']})",
         )
     guarded(lambda: scenario.check_frame(frame))
     questions = Questions(frame.lazy(), scenario)

@@ -209,20 +209,20 @@ _ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
 _PREFIXES: Final = ("private_", "dp_", "noisy_", "approx_")
 
 
-def argument(callee: str, name: str) -> str:
+def instead_of_argument(callee: str, name: str) -> str:
     """Return what to type instead of an argument that something called here does not have; nothing if nobody knows.
 
-    >>> argument("private_sum", "alias")
+    >>> instead_of_argument("private_sum", "alias")
     'name="load"'
     """
     known = _ARGUMENTS.get("private" if callee.startswith("private_") else callee, {})
     return known.get(name, "")
 
 
-def attribute(kind: str, name: str) -> str:
+def instead_of_attribute(kind: str, name: str) -> str:
     """Return what to type instead of an attribute that values of a kind do not have; nothing if nobody knows.
 
-    >>> attribute("Batch", "dp_sum"), attribute("Release", "collect")
+    >>> instead_of_attribute("Batch", "dp_sum"), instead_of_attribute("Release", "collect")
     ('private_sum("level")', 'release.frame')
     """
     known = _ATTRIBUTES.get(kind, {})
@@ -259,10 +259,10 @@ _FRAMES: Final[Mapping[str, str]] = {
 _SCANS: Final = _each(csv="scan_csv", ndjson__jsonl="scan_ndjson", arrow__ipc__feather="scan_ipc")
 
 
-def frame(given: object) -> str:
+def way_to_protect(given: object) -> str:
     """Return how something that is no Polars frame becomes one; its library is not imported, nor its rows read.
 
-    >>> frame({"level": [0, 1]}), frame("rows.csv")
+    >>> way_to_protect({"level": [0, 1]}), way_to_protect("rows.csv")
     ('pf.protect(pl.DataFrame(frame), scenario)', 'pf.protect(pl.scan_csv(frame), scenario)')
     """
     kind = type(given)

@@ -10,8 +10,8 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow import habits
 from pufferflow.errors import Misuse
+from pufferflow.habits import EXAMPLES, way_to_protect
 from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
 from pufferflow.priors.prior import wrong_secret
 from pufferflow.priors.steps import read_start, read_step, start_in_words, step_in_words
@@ -197,7 +197,7 @@ class Scenario:
             raise Misuse(
                 f"The frame is of type {type(frame).__name__}.",
                 allowed="a Polars frame, lazy or not",
-                instead=habits.frame(frame),
+                instead=way_to_protect(frame),
             )
         for prior in self.priors:
             origin = prior.provenance.origin
@@ -294,11 +294,11 @@ class Scenario:
 
 
 def _no_secret(given: object) -> Misuse:
-    instead = habits.EXAMPLES["Scenario"]
+    instead = EXAMPLES["Scenario"]
     if isinstance(given, str):
         instead = f"secret=pf.Secret({shown(given)}, domain=[0, 1, 2, 3])"
     elif isinstance(given, type) and issubclass(given, AnySecret):
-        instead = f"secret={habits.EXAMPLES[given.__name__]}"
+        instead = f"secret={EXAMPLES[given.__name__]}"
     elif isinstance(given, list | tuple) and cast(Sequence[object], given):
         instead = "secret=secrets[0]: a scenario has one secret, another column is asked about in a scenario of its own"
     elif isinstance(given, Prior):
@@ -334,7 +334,7 @@ def _names(given: object, what: str) -> tuple[str, ...]:
 def _no_prior(given: object) -> Misuse:
     problem, instead = f"prior is {_kind(given)}.", "prior=pf.Independent(), or pf.AnyCorrelation() for the worst case"
     if isinstance(given, type) and issubclass(given, Prior):
-        instead = f"prior={habits.EXAMPLES.get(given.__name__, f'pf.{given.__name__}(…)')}"
+        instead = f"prior={EXAMPLES.get(given.__name__, f'pf.{given.__name__}(…)')}"
     elif isinstance(given, list | tuple) and any(isinstance(one, Prior) for one in cast(Sequence[object], given)):
         problem = "prior is a list that has something else than priors in it."
         instead = "prior=[pf.Independent(), pf.AnyCorrelation()]"

@@ -7,8 +7,8 @@ from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pufferflow import habits
 from pufferflow.errors import NoSuchAttribute, NoSuchCall
+from pufferflow.habits import EXAMPLES, instead_of_argument, instead_of_attribute, noun
 
 T = TypeVar("T")
 _CUTOFF = 0.6
@@ -97,11 +97,11 @@ def misfit(callee: str, parameters: Iterable[str], given: Mapping[str, Any], why
     unknown = next((name for name in given if name not in known), None)
     if unknown is None:
         said = why.partition("() ")[2] or f"{why[:1].lower()}{why[1:]}"
-        example = habits.EXAMPLES.get(callee, f"{called}({', '.join(known)})")
+        example = EXAMPLES.get(callee, f"{called}({', '.join(known)})")
         return NoSuchCall(f"{called}() {said}.", allowed=f"{called}({', '.join(known)})", instead=example)
     near = nearest(unknown, known)
-    instead = habits.argument(callee, unknown) or (f"{near[0]}=…" if near else habits.EXAMPLES.get(callee, ""))
-    question = "" if habits.argument(callee, unknown) else did_you_mean(unknown, known)
+    instead = instead_of_argument(callee, unknown) or (f"{near[0]}=…" if near else EXAMPLES.get(callee, ""))
+    question = "" if instead_of_argument(callee, unknown) else did_you_mean(unknown, known)
     return NoSuchCall(f"{called}() has no argument {unknown!r}.{question}", allowed=", ".join(known), instead=instead)
 
 
@@ -143,10 +143,10 @@ def no_attribute(kind: type, name: str) -> AttributeError:
         return AttributeError(f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=None)
     fields = getattr(kind, "__dataclass_fields__", ())
     known = sorted(one for one in {*fields, *dir(kind)} if not one.startswith("_"))
-    instead = habits.attribute(kind.__name__, name)
+    instead = instead_of_attribute(kind.__name__, name)
     near = nearest(name, known)
     return NoSuchAttribute(
-        f"{habits.noun(kind.__name__)} has no {name!r}.{'' if instead else did_you_mean(name, known)}",
+        f"{noun(kind.__name__)} has no {name!r}.{'' if instead else did_you_mean(name, known)}",
         allowed=", ".join(known),
         instead=instead or (near[0] if near else ""),
         name=name,
@@ -155,7 +155,7 @@ def no_attribute(kind: type, name: str) -> AttributeError:
 
 def _no_frame(kind: type, what: str) -> NoSuchCall:
     return NoSuchCall(
-        f"{habits.noun(kind.__name__)} has no {what}: it is no frame.", instead=habits.attribute(kind.__name__, what)
+        f"{noun(kind.__name__)} has no {what}: it is no frame.", instead=instead_of_attribute(kind.__name__, what)
     )
 
 
@@ -163,7 +163,7 @@ def no_name_at_the_door(name: str, known: Iterable[str]) -> AttributeError:
     """Return the error for a name that `pf` does not have, in Python's words and with what was probably meant."""
     problem = f"module 'pufferflow' has no attribute {name!r}"
     names = [one for one in known if not one.startswith("_")]
-    near, instead = nearest(name, names), habits.attribute("pufferflow", name)
+    near, instead = nearest(name, names), instead_of_attribute("pufferflow", name)
     if name.startswith("_") or not (near or instead):
         return AttributeError(problem, name=name, obj=None)
     said = did_you_mean(name, names)

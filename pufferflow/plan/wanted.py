@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast, final
 
-from pufferflow import habits
 from pufferflow.accuracy import Within
 from pufferflow.calibration import Bounds
 from pufferflow.calibration.asked import read_kind
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Family
 from pufferflow.reading import shown
 
@@ -73,7 +73,7 @@ def _no_promise(given: object) -> Misuse:
         return Misuse(
             f"The promise is {problem}.",
             allowed="a promise, or a kind of promise together with an accuracy",
-            instead=f"plan({habits.EXAMPLES.get(given.__name__, 'pf.Pure(1.0)')}), or accuracy=pf.Within(5)",
+            instead=f"plan({EXAMPLES.get(given.__name__, 'pf.Pure(1.0)')}), or accuracy=pf.Within(5)",
         )
     epsilon = given if isinstance(given, int | float) and 0 < given < float("inf") else 1.0
     return Misuse(
