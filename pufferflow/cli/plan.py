@@ -45,11 +45,12 @@ def plan(
     for note in notes:
         screen.note(note)
     if place is not None:
-        found.report(place, account, batch.every)
+        dataset = batch.file.ledger.dataset or ""
+        found.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
-    told = {"cells": cells, "cost": cost.document(), "sentence": found.explain(), "readings": found.readings()}
-    return Answer({**names, **told, "page": place, "notes": notes})
+    told = {"cells": cells, "too_noisy": found.too_noisy(), "cost": cost.document(), "sentence": found.explain()}
+    return Answer({**names, **told, "readings": found.readings(), "page": place, "notes": notes})
 
 
 def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:

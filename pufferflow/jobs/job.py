@@ -164,9 +164,10 @@ class Job:
             )
         return plan
 
-    def evidence(self, plan: Plan) -> Evidence:
-        """Return what a page shows of a plan, with what the account has spent and will spend."""
-        return plan.evidence(self.account(), self.every)
+    def evidence(self, plan: Plan, period: When | None = None) -> Evidence:
+        """Return what a page shows of a plan for a period, with what the account has spent and will spend."""
+        dataset, named = self.file.ledger.dataset or "", "" if period is None else str(self.period(period))
+        return plan.evidence(self.account(), self.every, job=self.name, period=named, dataset=dataset)
 
     # Who pays
 

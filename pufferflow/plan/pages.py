@@ -18,13 +18,12 @@ from pufferflow.progress import working
 from pufferflow.queries import Query
 from pufferflow.release.bars import Floats, expected_error, half_width
 from pufferflow.release.ready import in_units
+from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY
 from pufferflow.report.numbers import at_most
 
 ALL_ROWS = "all rows"
-GROUP = "group privacy"
-"""What it costs to know nothing of how the rows of a group hang together."""
-ORDINARY = "differential privacy (rows independent)"
-"""What it costs to believe that rows tell nothing of each other."""
+BY_MOVEMENT = "by movement alone: joint laws are not known, or too many to compare"
+"""Why a bound had to do without the laws that it needs: its row is that of how far the answers can move at all."""
 
 
 def summary(plan: Planned) -> pl.DataFrame:
@@ -57,10 +56,10 @@ def compare(plan: Planned) -> pl.DataFrame:
         for bound in bounds_for(guarantee):
             found, note = _calibrated(plan, lambda: plan.laws, bound)
             if not note and not isinstance(bound, Messages | Quilt) and _by_movement(plan):
-                note = "by movement alone: joint laws are not known, or too many to compare"
+                note = BY_MOVEMENT
             rows += _compared(plan, repr(bound), found, note)
         found, note = _calibrated(plan, lambda: plan.group_laws, Group())
-        rows += _compared(plan, GROUP, found, note)
+        rows += _compared(plan, GROUP_PRIVACY, found, note)
         rows += _ordinary(plan)
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
     more = {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}

@@ -1,6 +1,7 @@
 """A plan: what a release would publish, how noisy, and why that keeps its promise; no private row has been read."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from pufferflow.plan.facts import Facts
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned, planned
 from pufferflow.plan.readings import readings, readings_together
+from pufferflow.plan.too_noisy import too_noisy
 from pufferflow.plan.wanted import Wanted
 from pufferflow.plan.words import asked_in_words, assumptions, explained, notes, witness_in_words
 from pufferflow.questions import Questions
@@ -156,10 +158,29 @@ class Plan(Suggesting):
         """
         return released(self._ready, account, id, estimates=estimates)
 
-    def evidence(self, account: Counting | None = None, every: object = None) -> Evidence:
+    def too_noisy(self) -> list[str]:
+        """Return a line for each query whose noise is larger than any answer it can have.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+        >>> pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(0.2)).too_noisy()
+        ['noise on on_sum is larger than the largest possible answer (2): expected error 5']
+        """
+        return too_noisy(self._planned)
+
+    def evidence(
+        self,
+        account: Counting | None = None,
+        every: object = None,
+        *,
+        job: str = "",
+        period: str = "",
+        dataset: str = "",
+    ) -> Evidence:
         """Return all that a page of the plan tells, as plain values: the worst pair, other bounds, what could break.
 
         With an account, also what is spent of its limit, and what will be if there is such a release `every` so often.
+        `job`, `period` and `dataset` (left out, that of the account) are for the heading of a page.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
@@ -170,13 +191,24 @@ class Plan(Suggesting):
         >>> found.what_if[1].wrong, found.what_if[1].left
         ('if beliefs are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
         """
-        return evidence(self._planned, None if account is None else account.budget(self, every))
+        budget = None if account is None else account.budget(self, every)
+        return evidence(self._planned, budget, job=job, period=period, dataset=dataset)
 
-    def report(self, path: str | Path, account: Counting | None = None, every: object = None) -> Path:
+    def report(  # noqa: PLR0913 - what a page is about, in parts
+        self,
+        path: str | Path,
+        account: Counting | None = None,
+        every: object = None,
+        *,
+        job: str = "",
+        period: str = "",
+        dataset: str = "",
+    ) -> Path:
         """Write a page for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
         from pufferflow.report import plan_page
 
-        place, page = Path(path), plan_page(self.evidence(account, every))
+        shown = self.evidence(account, every, job=job, period=period, dataset=dataset)
+        place, page = Path(path), plan_page(shown, datetime.now(UTC))
         put_text(place, page)
         return place
 

@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from pufferflow.expressions import public_words
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.plan.floor import impossible_values
 from pufferflow.plan.planned import Planned
 from pufferflow.plan.readings import assumed, readings_together
+from pufferflow.plan.too_noisy import too_noisy
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.worst_pair import NAMELESS, nameless
+from pufferflow.priors.prior import Prior, belief_in_words
 from pufferflow.questions import Questions
 from pufferflow.release.certificate import ERROR_BARS
 from pufferflow.release.ready import in_units
-from pufferflow.report.numbers import at_most, fold
+from pufferflow.report.numbers import at_most
+from pufferflow.report.promises import promise_in_words
 from pufferflow.secrets import AnySecret, Initial, Presence
 from pufferflow.secrets.secret import ValueSecret
 
@@ -27,14 +29,14 @@ def explained(plan: Planned) -> str:
         [
             f"Published: {asked_in_words(questions)}.",
             questions.scenario.describe(),
-            f"How well: {promise_in_words(plan.calibration.guarantee)}, for all of these answers together.",
+            f"How well: {promise_in_words(plan.calibration.guarantee)}.",
             f"How: {noise_in_words(plan)}",
             *(f"Read: {line}." for line in readings_together(questions)),
             f"Error bars: {ERROR_BARS}.",
             f"Carried by: {carried_by(plan)}",
             f"One row alone: {ordinary_in_words(plan)}",
             *(f"Assumed: {line}." for line in assumptions(plan)),
-            *(f"Note: {line}." for line in notes(plan)),
+            *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan))),
             f"If that is wrong: {if_wrong(plan)}",
         ]
     )
@@ -46,28 +48,6 @@ def asked_in_words(questions: Questions) -> str:
     filtered = f" where {_listed([public_words(one) for one in questions.filters])}" if questions.filters else ""
     grouped = f", for each {_listed(questions.by)}" if questions.by else ""
     return f"{asked}, over rows{filtered}{grouped}" if filtered else f"{asked}{grouped}"
-
-
-def promise_in_words(guarantee: Guarantee) -> str:
-    """Say what a promise means to somebody who reads the answers."""
-    match guarantee:
-        case Pure(epsilon):
-            return f"whoever sees the answers changes the odds between two such secrets at most {fold(epsilon)}-fold"
-        case Approx(epsilon, delta):
-            but_for = f"up to a probability of {at_most(delta, 6)}"
-            return f"the odds between two such secrets change at most {fold(epsilon)}-fold, {but_for}"
-        case Renyi(alpha, epsilon):
-            what = f"the Rényi divergence of order {alpha:g} between the answers under two such secrets"
-            return f"{what} is at most {at_most(epsilon, 6)}"
-        case RenyiCurve(alphas, _):
-            return (
-                f"the Rényi divergences of {len(alphas)} orders between the answers under two such secrets are bounded"
-            )
-        case ApproxRenyi(alpha, epsilon, delta):
-            what = f"outside of a probability of {at_most(delta, 6)}, the Rényi divergence of order {alpha:g}"
-            return f"{what} is at most {at_most(epsilon, 6)}"
-        case _:
-            return repr(guarantee)
 
 
 def noise_in_words(plan: Planned) -> str:
@@ -111,15 +91,8 @@ def ordinary_in_words(plan: Planned) -> str:
         return "what the noise keeps of it as ordinary differential privacy is not known."
     row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
     pairs = "" if cast(ValueSecret, secret).pairs == "all" else ", over the pairs of values above and no others"
-    return (
-        f"ordinary differential privacy too{pairs}, with {_epsilon_in_words(plan.ordinary)}: if all else is known and "
-        f"{row} is not, {promise_in_words(plan.ordinary)}."
-    )
-
-
-def _epsilon_in_words(guarantee: Guarantee) -> str:
-    epsilon = getattr(guarantee, "epsilon", None)
-    return "the same promise" if epsilon is None else f"epsilon {at_most(epsilon)}"
+    known = f"if all else is known and {row} is not"
+    return f"ordinary differential privacy too{pairs}, {known}: {promise_in_words(plan.ordinary)}."
 
 
 def _not_of_a_row(secret: AnySecret) -> str:
@@ -131,7 +104,7 @@ def _not_of_a_row(secret: AnySecret) -> str:
 def assumptions(plan: Planned) -> list[str]:
     """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
     scenario = plan.questions.scenario
-    found = [f"the prior is {prior.provenance.describe()}" for prior in scenario.priors]
+    found = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
     if scenario.within:
         found.append(f"rows that differ in {_listed(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
@@ -141,6 +114,12 @@ def assumptions(plan: Planned) -> list[str]:
         found.append(f"everybody may know {known}which rows there are")
         found.append("the rows that are released are those that were planned with")
     return found
+
+
+def _origin(prior: Prior) -> str:
+    """Say where a prior comes from; what fitting found wrong with it, where the prior does not say so itself."""
+    in_full = prior.provenance.describe()
+    return prior.provenance.origin_in_words if in_full in prior.describe() else in_full
 
 
 def notes(plan: Planned) -> list[str]:
@@ -188,9 +167,10 @@ def if_wrong(plan: Planned) -> str:
 
 
 def witness_in_words(plan: Planned) -> str:
-    """Say which two values of the secret are the hardest to hide."""
+    """Say which two values of the secret are the hardest to hide and, of several beliefs, under which."""
     witness: Any = plan.calibration.witness
-    prior = "" if witness.prior is None else f", believing that {witness.prior.describe()}"
+    several, believed = len(plan.questions.scenario.priors) > 1, witness.prior
+    prior = f", believing that {belief_in_words(believed)}" if several and believed is not None else ""
     if witness.secrets is None:
         return f"a pair that is not named{prior}"
     first, second = NAMELESS if nameless(plan) else map(repr, witness.secrets)

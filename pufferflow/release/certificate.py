@@ -7,6 +7,7 @@ import msgspec
 from pufferflow.composition import Cost
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+from pufferflow.report.promises import promise_in_words
 
 VERSION = 1
 Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
@@ -119,13 +120,14 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
         >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
         >>> release.certificate.rows()[0]
-        ('promise', 'Pure(epsilon=1.0)')
+        ('promise', 'epsilon 1 for all answers together: whoever sees the answers changes the odds ... 2.72-fold')
         """
         hidden = [("scenario", self.scenario), *(("", line) for line in self.hidden.split("\n"))]
         asked = [("asked", f"{', '.join(query.outputs)}: {query.query}") for query in self.queries]
         noise = [("noise", f"{one.noise} of scale {one.scale:.6g} on {one.sum}, grid {one.grid}") for one in self.sums]
         return [
-            ("promise", repr(self.promise)),
+            ("promise", promise_in_words(self.promise)),
+            ("", repr(self.promise)),
             *hidden,
             *asked,
             *(("where", line) for line in self.where),

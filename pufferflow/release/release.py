@@ -7,6 +7,7 @@ same. Between reading and noise no frame, and no error, is left that would lead 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Protocol, final
@@ -161,8 +162,11 @@ class Release(Suggesting):
         intervals, limits = parted(frame, ends)
         return cls(frame, intervals, certificate, limits)
 
-    def page(self, evidence: Evidence | None = None) -> str:
-        """Return the page that `report` writes, as HTML; evidence of another plan is refused."""
+    def page(self, evidence: Evidence | None = None, job: str = "", period: str = "") -> str:
+        """Return the page that `report` writes, as HTML; evidence of another plan is refused.
+
+        `job` and `period` are for the heading, where evidence does not name them.
+        """
         from pufferflow.report import release_page
 
         own = repr(self.certificate.promise), self.certificate.hidden
@@ -172,7 +176,8 @@ class Release(Suggesting):
                 allowed="what the plan told that was released, or None",
                 instead="release.report(path), a page without evidence",
             )
-        return release_page(self.frame, self._possible, self.certificate.rows(), evidence)
+        now, rows = datetime.now(UTC), self.certificate.rows()
+        return release_page(self.frame, self._possible, rows, evidence, now, job=job, period=period)
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
         """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.

@@ -216,7 +216,8 @@ def test_what_one_row_keeps_is_said():
     plan = plan_of("any correlation", "a sum", "pure")
     assert plan.ordinary == pf.Pure(plan.certificate.ordinary.epsilon)
     assert plan.ordinary.epsilon == pytest.approx(0.5 / HOURS, rel=1e-9)
-    assert "One row alone: ordinary differential privacy too, with epsilon 0.08334" in plan.explain()
+    too = "One row alone: ordinary differential privacy too, if all else is known and one row is not: epsilon 0.0833334"
+    assert too in plan.explain()
     row = plan.compare().filter(pl.col("bound") == "differential privacy (rows independent)").row(0, named=True)
     assert (row["scale"], row["note"]) == (pytest.approx(2.0), "would keep epsilon 3 here")
     assert ("one row", f"differential privacy too: {plan.ordinary!r}") in plan.certificate.rows()
