@@ -11,6 +11,8 @@ import polars as pl
 from pufferflow.dtypes import type_name, with_texts
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
+from pufferflow.reading import shown
+from pufferflow.suggestions import nearest
 
 
 def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bool = True) -> pl.DataFrame:
@@ -23,6 +25,12 @@ def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bo
     """
     allowed = "values (of one column), tuples (of several), or a frame of the grouping columns; each key once"
     instead = f"keys=[1, 2, 3], or a pl.DataFrame with the columns {', '.join(by)}"
+    if isinstance(given, str) and len(by) == 1:
+        instead = f"keys=[{shown(given)}]"
+    if isinstance(given, pl.DataFrame):
+        missing = next((name for name in by if name not in given.columns), by[0])
+        near = nearest(missing, given.columns)
+        instead = f"keys=frame.rename({{{near[0]!r}: {missing!r}}})" if near else f"a frame with a column {missing!r}"
     try:
         frame = _frame(given, by)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):

@@ -15,7 +15,7 @@ from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
 from pufferflow.jobs.period import Every, check_zone
 from pufferflow.ledger.address import check_scheme
-from pufferflow.noise import Family, Gaussian, Laplace
+from pufferflow.noise import NoiseName
 
 Positive = Annotated[float, Meta(gt=0)]
 Probability = Annotated[float, Meta(gt=0, lt=1)]
@@ -27,11 +27,10 @@ Call = Annotated[
     str, Meta(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="file.py:function or module:function")
 ]
 Wait = Annotated[str, Meta(pattern=r"^[0-9]{1,6}(s|m|h)$(?!\n)", description="how long, such as 30s, 5m or 1h")]
-Noises = Literal["auto", "laplace", "gaussian"]
+Noises = Literal["auto", NoiseName]
 Types = Literal["integer", "float", "text", "boolean", "date", "datetime"]
 _READ = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "hf", "file")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-_NOISES: dict[str, Family] = {"laplace": Laplace, "gaussian": Gaussian}
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -202,9 +201,8 @@ class JobFile(Part, frozen=True):
     @property
     def wanted(self) -> dict[str, Any]:
         """What `batch.plan` is asked for."""
-        noise = _NOISES.get(self.noise, self.noise)
         floor = None if self.floor == "none" else self.floor
-        asked: dict[str, Any] = {"noise": noise, "shares": self.shares, "floor": floor}
+        asked: dict[str, Any] = {"noise": self.noise, "shares": self.shares, "floor": floor}
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **asked}
         return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **asked}

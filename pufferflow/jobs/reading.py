@@ -1,6 +1,5 @@
 """Reading a `job.toml`: what is wrong with it is told with its line, and what was probably meant."""
 
-import difflib
 import os
 import re
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ import msgspec
 from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.jobs.file import JobFile, check_source
 from pufferflow.ledger.address import check_scheme
+from pufferflow.suggestions import nearest
 
 _STARTER = "the one that `pufferflow job init` writes, which runs"
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]*)`")
@@ -121,7 +121,7 @@ def _not_valid(error: msgspec.ValidationError, text: str, name: str) -> Misuse:
 
 def _unknown_key(key: str, path: Sequence[str], text: str, name: str) -> Misuse:
     known = _keys(path)
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    near = nearest(key, known, cutoff=0.5)
     table = f" in [{'.'.join(path)}]" if path else ""
     return Misuse(
         f"{name}{_line_of(text, [*path, key])}: unknown key {key[:60]!r}{table}.",

@@ -23,11 +23,13 @@ from pufferflow.ledger.verified import Verified, read_kept_head, verified
 from pufferflow.reading import finite_number
 from pufferflow.release.release import put_text
 from pufferflow.scenario import Scenario
+from pufferflow.suggestions import explained
 
 _NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
 
 
 @final
+@explained
 class Ledger:
     """A durable account of what releases tell, in a file or in PostgreSQL.
 
@@ -52,6 +54,7 @@ class Ledger:
             raise Misuse(f"wait is {seconds:g}.", allowed=allowed, instead=instead)
         self._log = Log(Store(read_address(address), seconds))
 
+    @explained
     def open(
         self,
         name: str,

@@ -30,6 +30,7 @@ from pufferflow.release.drawn import grid_below
 from pufferflow.release.ready import Ready, unit_of
 from pufferflow.release.release import Account, Release, put_text, released
 from pufferflow.report.evidence import Budget, Evidence
+from pufferflow.suggestions import Suggesting
 
 COMPOSITION = "one vector of sums, joint (M23)"
 
@@ -44,7 +45,7 @@ class Counting(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Suggesting):
     """Noise for every sum of a batch, calibrated for one promise about all answers together.
 
     A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share

@@ -127,13 +127,7 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
 
 def _families(wanted: Wanted) -> list[Family]:
     """Return the noises to try: for a pure promise Laplace, for others Gaussian too; whichever errs less."""
-    if isinstance(wanted.noise, str):
-        if wanted.noise != "auto":
-            raise Misuse(
-                f"noise is {wanted.noise!r}.",
-                allowed='"auto", or a noise such as pf.Laplace',
-                instead="noise=pf.Laplace",
-            )
+    if wanted.noise == "auto":
         return [Laplace] if isinstance(wanted.example, Pure) else [Laplace, Gaussian]
     return [read_family(wanted.noise, wanted.example)]
 

@@ -12,12 +12,14 @@ from pufferflow.priors.covariance.covariance import Floats
 from pufferflow.priors.prior import Prior, wrong_secret
 from pufferflow.reading import finite_number
 from pufferflow.secrets import AnySecret, Bins, Initial, Secret
+from pufferflow.suggestions import explained
 
 _ALLOWED = "pf.Secret or pf.Initial with a pf.Interval, pf.Bins, or a list of numbers"
 _INSTEAD = "pf.Secret(column, domain=pf.Interval(0, 10))"
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class GaussianPrior(Prior):
     """The rows of a group are jointly Gaussian, with mean, variance and covariance as declared (M15).

@@ -31,6 +31,7 @@ from pufferflow.priors.prior import DECLARED, Prior, Provenance, restored_proven
 from pufferflow.priors.reference import Reference
 from pufferflow.secrets import AnySecret
 from pufferflow.secrets.domain import Label
+from pufferflow.suggestions import explained
 
 _DIGITS = 60
 _SHORT_GAP = 32
@@ -40,6 +41,7 @@ _EXAMPLE = "pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])"
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class MarkovChain(Prior):
     """Each row depends on the one before it alone: row a of `transition` is the law of the next state after state a.
@@ -153,6 +155,7 @@ class MarkovChain(Prior):
         return cls(matrices[0] if single else matrices, fields["initial"], fields["period"], provenance)
 
     @classmethod
+    @explained
     def between(cls, low: Any, high: Any, initial: Any = "stationary", period: int | None = None) -> ChainsBetween:
         """Return the class of all chains whose transitions lie between two bounds, entry by entry.
 
@@ -162,6 +165,7 @@ class MarkovChain(Prior):
         return ChainsBetween(low, high, initial, period)
 
     @classmethod
+    @explained
     def fit(  # noqa: PLR0913 - what to read of the reference, and how
         cls,
         reference: Reference,

@@ -14,11 +14,13 @@ from pufferflow.priors.prior import Prior, wrong_secret
 from pufferflow.reading import finite_number
 from pufferflow.secrets import AnySecret, Derived, Secret
 from pufferflow.secrets.domain import Label
+from pufferflow.suggestions import explained
 
 Draw = Callable[[Label, int | None, Any, int, np.random.Generator], Any]
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Simulator(Prior):
     """A function that draws answers as they would come out under a value of the secret.

@@ -18,6 +18,7 @@ import polars as pl
 from pufferflow.addresses import local_path
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarded import guarded, outcome_of
+from pufferflow.reading import shown
 from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
 from pufferflow.release.clipped import Clipped, clipped, parted, together
@@ -29,6 +30,7 @@ from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.report.evidence import Evidence
 from pufferflow.secrets import Presence
+from pufferflow.suggestions import Suggesting
 
 
 @final
@@ -42,7 +44,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Suggesting):
     """Numbers that may be published, their error bars, and the certificate that goes with them.
 
     `frame` has the keys and one column for each output; `intervals` has for each output the ends of the interval that
@@ -247,7 +249,13 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
             instead="release(estimates=True), if an estimate is good enough",
         )
     if account is not None and not hasattr(account, "reserve"):
-        raise Misuse(f"The account is of type {type(account).__name__}.", allowed="an account of a ledger, or None")
+        ledger = "ledger" if hasattr(account, "open") else 'pf.Ledger("ledger.db")'
+        name = repr(account) if isinstance(account, str) else '"power"'
+        raise Misuse(
+            f"The account is {shown(account)}.",
+            allowed="an account of a ledger, or None",
+            instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
+        )
     for noise in ready.noises:
         noise.check_drawable()
     if account is None:

@@ -11,6 +11,7 @@ from pufferflow.priors.covariance.covariance import Covariance, Floats, Sides, s
 from pufferflow.priors.covariance.scan import both_ways
 from pufferflow.priors.covariance.span import Given, Span, read_span, spanned
 from pufferflow.rounding import SMALLEST, UNIT, lifted
+from pufferflow.suggestions import explained
 
 Flags = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.intp]
@@ -19,6 +20,7 @@ _POWER = 8 * UNIT
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class AR1(Covariance):
     """Rows at positions t and s have the correlation phi^|t−s|, |phi| < 1 (M16).

@@ -9,11 +9,13 @@ from pufferflow.errors import Misuse
 from pufferflow.priors.covariance.covariance import Covariance, Floats, Sides, summed_up
 from pufferflow.priors.covariance.span import Given, Span, read_span, spanned
 from pufferflow.rounding import UNIT, lifted
+from pufferflow.suggestions import explained
 
 _SLACK = 1e-9
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Exchangeable(Covariance):
     """Every two rows of a group have the correlation rho: one shared cause and noise of their own.

@@ -12,6 +12,7 @@ from pufferflow.priors.covariance.span import fixed
 from pufferflow.priors.functions import identity_of, name_of
 from pufferflow.reading import finite_number
 from pufferflow.rounding import UNIT
+from pufferflow.suggestions import explained
 
 Function = Callable[[Floats], Any]
 _MOST_DIRECT = 1 << 22
@@ -23,6 +24,7 @@ _INSTEAD = "pf.Kernel(lambda lag: np.exp(-((lag / 24) ** 2)))"
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Kernel(Covariance):
     """Rows d whole steps apart have the correlation function(d); a list gives those of lags 0, 1, 2, …, and 0 beyond.
