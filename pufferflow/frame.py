@@ -57,7 +57,8 @@ class Batch(Suggesting):
     """Queries about a protected frame. Every method returns a new batch, so parts can be shared; nothing is read.
 
     First say of which rows (`filter`, `with_columns`, `group_by`, all by public columns), then ask (`private_sum` and
-    the like), then `plan` or `release`. It is no frame: there is no way through it to the rows.
+    the like), then `plan` or `release`. No method shows rows. That guards against mistakes, not against its holder: it
+    is a Python value, and whoever has it has the frame (`batch.questions.frame`).
 
     >>> batch = _example().group_by("day").private_sum("level").private_count(pl.col("level") >= 3, name="peaks")
     >>> batch.release(epsilon=1.0).frame.columns

@@ -71,11 +71,11 @@ def _outcome_of(work: Callable[[], T]) -> Outcome[T]:
     try:
         return Outcome(work())
     except BaseException as error:  # noqa: BLE001 - raised again by whoever asks, a person who stops too
-        let_go(error)
+        drop_frames(error)
         return Outcome(None, error)
 
 
-def let_go(error: BaseException) -> None:
+def drop_frames(error: BaseException) -> None:
     """Take from an error what leads to frames, which keep their variables, and to the errors before it.
 
     Those go too: what one of them says can be a private number.
@@ -83,4 +83,4 @@ def let_go(error: BaseException) -> None:
     error.__traceback__ = error.__cause__ = error.__context__ = None
     vars(error).pop("__notes__", None)
     for member in getattr(error, "exceptions", ()):
-        let_go(member)
+        drop_frames(member)

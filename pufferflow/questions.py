@@ -9,6 +9,7 @@ from typing import Any, cast, final
 
 import polars as pl
 
+from pufferflow.dtypes import exactly
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import fitting, identity, like, named, public_words, read_public, unsorted
 from pufferflow.expressions.tree import read_tree
@@ -119,7 +120,7 @@ class Questions:
     def digest(self) -> str:
         """A text that questions share only if they ask the same of the same columns."""
         made = [(name, identity(expression)) for name, expression in self.derived]
-        keys = None if self.keys is None else self.keys.rows()
+        keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
         asked = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
         return hashlib.sha256(repr(asked).encode()).hexdigest()
 
@@ -149,7 +150,7 @@ class Questions:
         """Return the error for an expression that does not fit the types of its columns, mended where that is clear."""
         tree = read_tree(expression)
         types = {name: self.schema[name] for name in self.public}
-        told = ", ".join(f"{name!r} is {_type_in_words(types[name])}" for name in tree.columns[:3])
+        told = ", ".join(f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3])
         return Misuse(
             f"{public_words(expression)} does not fit the types of its columns: values of different types, or of "
             "different time zones, are not compared.",
@@ -214,7 +215,9 @@ class Questions:
                 allowed="the keys of the answer, listed",
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
-        return replace(self, by=tuple(by), keys=None if keys is None else read_keys(keys, by, self.schema))
+        return replace(
+            self, by=tuple(by), keys=None if keys is None else read_keys(keys, by, self.schema, public=self.sized)
+        )
 
     def asking(self, query: Query) -> "Questions":
         """Return the questions with one more."""
@@ -317,9 +320,3 @@ class Questions:
         while name in self.schema:
             name = f"_{name}"
         return name
-
-
-def _type_in_words(dtype: pl.DataType) -> str:
-    """Return a type without the values that an Enum lists."""
-    zone = getattr(dtype, "time_zone", None)
-    return f"{dtype.base_type()}{'' if zone is None else f' in {zone}'}"

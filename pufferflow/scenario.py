@@ -10,6 +10,7 @@ from typing import Any, cast, final
 
 import polars as pl
 
+from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse
 from pufferflow.habits import EXAMPLES, way_to_protect
 from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
@@ -148,7 +149,10 @@ class Scenario:
 
     @property
     def fingerprint(self) -> str:
-        """A short text that equal scenarios share, in every process and release of this library."""
+        """A short text that equal scenarios share, and no others, in every process and release of this library.
+
+        One with a Python function (`pf.Simulator`, `pf.Kernel`) has it in its own process only.
+        """
         kept = {"secret": self.secret.stored(), "priors": [prior.fingerprint() for prior in self.priors]}
         text = json.dumps({**self._frame(), **kept}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return f"pf{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
@@ -231,13 +235,13 @@ class Scenario:
         fits = dtype.is_temporal() if self.timed else dtype.is_integer() or dtype.is_float() or dtype.is_decimal()
         if fits and isinstance(self.start, datetime) and dtype not in (pl.Date, pl.Datetime):
             raise Misuse(
-                f"The column {self.order_by!r} of type {dtype} for sequences that begin at a date.",
+                f"The column {self.order_by!r} of type {type_name(dtype)} for sequences that begin at a date.",
                 allowed="a column of dates, or of dates with a time",
                 instead="casting the column, or leaving start out",
             )
         if not fits:
             raise Misuse(
-                f"The column {self.order_by!r} of type {dtype} counted in steps of {self.step_in_words}.",
+                f"The column {self.order_by!r} of type {type_name(dtype)} counted in steps of {self.step_in_words}.",
                 allowed="a date or time with a step such as '1h', or a number with a step such as 1",
                 instead=f'step="{self._seconds}"' if dtype.is_temporal() else "step=1",
             )
@@ -260,7 +264,7 @@ class Scenario:
         }
 
     def to_json(self) -> str:
-        """Return the scenario as JSON text, which `from_json` reads back; refused for a `pf.Simulator`."""
+        """Return the scenario as JSON text, which `from_json` reads back; refused for a Python function."""
         stored = {**self._frame(), "secret": self.secret.stored(), "priors": [prior.stored() for prior in self.priors]}
         return json.dumps(stored, sort_keys=True)
 
@@ -365,7 +369,7 @@ def _check_type(column: str, dtype: Any, *, numeric: bool) -> None:
     label = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Categorical | pl.Enum)
     if (numeric and not number) or (not numeric and not (label or dtype == pl.Boolean)):
         raise Misuse(
-            f"The column {column!r} of type {dtype.base_type()} for a domain of {'numbers' if numeric else 'labels'}.",
+            f"The column {column!r} of type {type_name(dtype)} for a domain of {'numbers' if numeric else 'labels'}.",
             allowed="a column of numbers" if numeric else "a column of texts or categories",
             instead="labels as domain, such as ['low', 'high'], or frame.cast before protect"
             if numeric

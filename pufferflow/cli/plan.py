@@ -1,4 +1,4 @@
-"""`pufferflow plan`: what would be released, how noisy, and at what cost; no private row is read."""
+"""`pufferflow plan`: what would be released, how noisy, and at what cost; public columns alone are read."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,8 +23,8 @@ def plan(
 ) -> Answer:
     """Show what would be released, how noisy, and at what cost.
 
-    Reads no private row. Of each number: the noise and its scale, the error that is to be expected, and how far off it
-    is at most, 19 times out of 20. Then what the account has spent, and last the sentence that a person signs.
+    Reads public columns only. Of each number: the noise and its scale, the error that is to be expected, and how far
+    off it is at most, 19 times out of 20. Then what the account has spent, and last the sentence that a person signs.
     """
     from pufferflow.cli.agreed import disagreements
     from pufferflow.cli.cost import cost_of

@@ -5,6 +5,7 @@ from typing import Final, cast
 
 import polars as pl
 
+from pufferflow.dtypes import exactly
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions.allowed import PUBLIC, check
 from pufferflow.expressions.kinds import NUMBERS, Types, dated, kinds_of
@@ -67,7 +68,7 @@ def identity(expression: pl.Expr) -> str:
     """
     tree = read_tree(expression)
     if tree.kind == "literal":
-        return f"{tree!r} of {pl.select(expression).to_series().to_list()!r}"
+        return f"{tree!r} of {exactly(pl.select(expression).to_series())!r}"
     inputs = ", ".join(identity(part) for part in expression.meta.pop())
     return f"{tree.kind} {tree.word!r} {tree.value!r} ({inputs})"
 

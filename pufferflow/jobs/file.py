@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -9,9 +10,11 @@ from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
 from pufferflow.accuracy import Within
+from pufferflow.addresses import local_path, scheme_of
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
 from pufferflow.jobs.period import Every, check_zone
+from pufferflow.ledger.address import check_scheme
 from pufferflow.noise import NoiseName
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -26,6 +29,7 @@ Call = Annotated[
 Wait = Annotated[str, Meta(pattern=r"^[0-9]{1,6}(s|m|h)$(?!\n)", description="how long, such as 30s, 5m or 1h")]
 Noises = Literal["auto", NoiseName]
 Types = Literal["integer", "float", "text", "boolean", "date", "datetime"]
+_READ = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "hf", "file")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -41,13 +45,14 @@ class Source(Part, frozen=True):
     columns: Annotated[dict[str, Types], Meta(description="types of the columns of CSV and NDJSON files")] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse none and both."""
+        """Refuse none and both, and addresses that nothing reads."""
         if (self.path is None) == (self.function is None):
             raise Misuse(
                 "The source has a path and a function, or neither.",
                 allowed="one of them",
                 instead='path = "data/*.parquet"',
             )
+        check_source(self.path or "")
         for name in re.findall(r"(?<!\$)\{([^}]*)\}", self.path or ""):
             if name != "period":
                 raise Misuse(
@@ -115,6 +120,10 @@ class Charged(Part, frozen=True):
     ] = "ledger.db"
     dataset: Annotated[str, Meta(min_length=1)] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse addresses that no ledger has."""
+        check_scheme(self.address)
+
 
 class Sink(Part, frozen=True):
     """Where releases go: a folder with one folder for each period."""
@@ -122,6 +131,15 @@ class Sink(Part, frozen=True):
     path: Annotated[str, Meta(min_length=1)] = "published"
     format: Literal["parquet", "csv", "ndjson"] = "parquet"
     report: Annotated[bool, Meta(description="whether a page for people is written beside the numbers")] = True
+
+    def __post_init__(self) -> None:
+        """Refuse addresses, for which a folder of that name would be made."""
+        _ = self.at(self.path)
+
+    @staticmethod
+    def at(path: str) -> Path:
+        """Return a path that a sink may have."""
+        return local_path(path, "The sink")
 
 
 class Schedule(Part, frozen=True):
@@ -188,6 +206,17 @@ class JobFile(Part, frozen=True):
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **asked}
         return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **asked}
+
+
+def check_source(path: str) -> None:
+    """Refuse a source with a scheme that Polars does not read."""
+    scheme = scheme_of(path)
+    if scheme is not None and not (scheme in _READ and "://" in path):
+        raise Misuse(
+            f"The source is an address with '{scheme}:', which Polars does not read.",
+            allowed=f"files, or addresses with {', '.join(f'{one}://' for one in _READ)}",
+            instead='[source] function = "job.py:rows", which can read anything',
+        )
 
 
 def check_cron(line: str) -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -10,7 +11,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.jobs.file import JobFile
+from pufferflow.jobs.file import JobFile, check_source
+from pufferflow.ledger.address import check_scheme
 from pufferflow.suggestions import nearest
 
 _STARTER = "the one that `pufferflow job init` writes, which runs"
@@ -65,6 +67,20 @@ def with_variables(text: str) -> str:
         return os.environ[name]
 
     return _VARIABLE.sub(value, text)
+
+
+def check_addresses(file: JobFile) -> None:
+    """Refuse addresses that lead nowhere once their variables are known; what the environment lacks is left open."""
+    checks = (
+        (file.sink.path, file.sink.at),
+        (file.ledger.address, check_scheme),
+        (file.source.path or "", check_source),
+    )
+    for text, check in checks:
+        known = ""
+        with suppress(Misuse):
+            known = with_variables(text)
+        check(known)
 
 
 def schema() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self, final
 
+from pufferflow.addresses import local_path
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.account import Account
@@ -112,7 +113,7 @@ class Ledger:
 
     def export(self, path: str | PathLike[str]) -> Path:
         """Write all entries as lines of JSON, the stored releases left out."""
-        place = Path(path)
+        place = local_path(path, "The place of an export")
         check_elsewhere(place, self._log.store.file)
         self._log.apart(lambda line: export(line, place))
         return place
@@ -130,7 +131,7 @@ class Ledger:
         """
         from pufferflow.report import ledger_page
 
-        place = Path(path)
+        place = local_path(path, "The place of a page")
         check_elsewhere(place, self._log.store.file)
         page = ledger_page(facts_of(self, self._log.store.address))
         put_text(place, page)

@@ -25,6 +25,7 @@ from pufferflow.ledger.shelves import digest_of_bytes, keep_payload, keep_shape
 from pufferflow.ledger.stored import event_of, kept_release, read_release
 from pufferflow.release import Certificate, Release
 from pufferflow.release.ready import Ready
+from pufferflow.report.numbers import SPENT, at_most
 
 
 @final
@@ -159,8 +160,8 @@ class Wish:
         before = books.told(self.account, line, lambda spent: epsilon_of(spent.total().guarantee))
         left = books.told(self.account, line, lambda spent: spent.remaining(self.cost))
         return LimitReached(
-            f"The release would bring the account {self.account!r} to epsilon {total.total:.6g}, above its limit "
-            f"{limit!r}; {before:.6g} is spent.",
+            f"The release would bring the account {self.account!r} to epsilon {at_most(total.total, SPENT)}, above "
+            f"its limit {limit!r}; {at_most(before, SPENT)} is spent.",
             allowed=f"{left} more releases of this plan",
             instead="a plan with a smaller epsilon, or fewer releases; nothing was read or charged",
         )

@@ -52,8 +52,8 @@ def in_order(groups: Groups | None, scenario: Scenario, period: int | None) -> P
         if found is None
         else [_pattern(normal, group, times, start, scenario) for group, times in found]
     )
-    asked = int((normal.cells >= 0).sum())
-    return Patterns(tuple(distinct), normal.number, asked, normal.reach, normal.places.clock)
+    selected = int((normal.cells >= 0).sum())
+    return Patterns(tuple(distinct), normal.number, selected, normal.reach, normal.places.clock)
 
 
 def _pattern(groups: Groups, group: int, times: int, start: float | None, scenario: Scenario) -> Pattern:

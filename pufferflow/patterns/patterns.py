@@ -36,7 +36,7 @@ class Patterns:
 
     distinct: tuple[Pattern, ...]
     groups: int
-    asked: int = 0
+    selected: int = 0
     """How many rows are asked about, in all groups together."""
     reach: tuple[float, float] | None = None
     """The positions of the first and the last row of all, if positions were looked at."""

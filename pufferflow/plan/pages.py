@@ -104,8 +104,8 @@ def group_names(plan: Planned) -> pl.Series:
     keys = plan.facts.cells.keys
     if keys is None:
         return pl.Series([ALL_ROWS])
-    texts = [pl.format(f"{_plain(name)}={{}}", pl.col(name).cast(pl.String).fill_null("null")) for name in keys.columns]
-    return keys.select(pl.concat_str(texts, separator=", ").alias("group")).to_series()
+    texts = zip(*map(_texts, keys.get_columns()), strict=True)
+    return pl.Series("group", [", ".join(parts) for parts in texts], dtype=pl.String)
 
 
 def outputs(plan: Planned, noise: Noise) -> Iterator[tuple[Query, str, Noise]]:
@@ -151,5 +151,7 @@ def _compared(plan: Planned, bound: str, found: Calibration | None, note: str) -
         }
 
 
-def _plain(name: str) -> str:
-    return name.replace("{", "{{").replace("}", "}}")
+def _texts(keys: pl.Series) -> list[str]:
+    """Return the keys of one column as people read them; what Polars has no text for as Python shows it."""
+    shown = keys if keys.dtype.is_nested() or keys.dtype == pl.Binary else keys.cast(pl.String)
+    return [f"{keys.name}={'null' if key is None else key}" for key in shown.to_list()]

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast, final
 
 import polars as pl
 
+from pufferflow.addresses import local_path
 from pufferflow.bounds import Messages, Quilt
 from pufferflow.calibration import Calibration
 from pufferflow.composition import Cost
@@ -208,7 +209,7 @@ class Plan(Suggesting):
         from pufferflow.report import plan_page
 
         shown = self.evidence(account, every, job=job, period=period, dataset=dataset)
-        place, page = Path(path), plan_page(shown, datetime.now(UTC))
+        place, page = local_path(path, "The place of a page"), plan_page(shown, datetime.now(UTC))
         put_text(place, page)
         return place
 

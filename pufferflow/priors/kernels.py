@@ -119,7 +119,7 @@ def whole_positions(positions: Floats) -> Whole:
         raise Misuse(
             "Positions along a chain are not whole numbers of steps.",
             allowed="whole numbers",
-            instead="a step that divides all gaps between rows",
+            instead='a step that divides all gaps between rows; or pl.col("hour").round(), where they nearly are whole',
         )
     return steps.astype(np.intp)
 

@@ -9,7 +9,7 @@ import polars as pl
 
 _SCAN = re.compile(r"(\w+) SCAN \[(.*)\]$", re.MULTILINE)
 _ELSEWHERE = re.compile(r"DF \[|python|in-mem|other sources|shuffle|sample|keep_strategy: Any", re.IGNORECASE)
-_LAID_OUT = {"Parquet", "Ipc"}
+_COLUMNAR = {"Parquet", "Ipc"}
 
 
 @final
@@ -19,9 +19,9 @@ class Origin:
 
     files: frozenset[str]
     frame: Any = field(compare=False, repr=False, default=None)
-    laid_out: frozenset[str] = frozenset()
+    columnar: frozenset[str] = frozenset()
     """Those of the files whose layout Polars looks up once for a frame, so that it cannot read another version."""
-    only_files: bool = False
+    files_only: bool = False
     """Whether all rows are those of the files, the same ones each time; what cannot be told is no yes."""
 
     def holds(self, other: Any) -> bool:
@@ -39,7 +39,7 @@ def origin_of(frame: Any) -> Origin:
     """Return where a frame comes from, as far as its plan tells."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return Origin(frozenset())
-    files, laid_out, plan = set[str](), set[str](), ""
+    files, columnar, plan = set[str](), set[str](), ""
     if isinstance(frame, pl.LazyFrame):
         try:
             plan = frame.explain(optimized=False)
@@ -48,6 +48,6 @@ def origin_of(frame: Any) -> Origin:
     for reader, scanned in _SCAN.findall(plan):
         paths = set(scanned.split(", "))
         files |= paths
-        laid_out |= paths if reader in _LAID_OUT else set()
+        columnar |= paths if reader in _COLUMNAR else set()
     only = bool(files) and _ELSEWHERE.search(plan) is None
-    return Origin(frozenset(files), weakref.ref(frame), frozenset(laid_out), only)
+    return Origin(frozenset(files), weakref.ref(frame), frozenset(columnar), only)

@@ -33,10 +33,10 @@ class PublicFacts:
     """What was found of the rows in some `orders`, as a digest, and when; it is kept in memory only."""
 
     orders: tuple[Order, ...]
-    keyed: bool
+    with_keys: bool
     """Whether the keys of the answer were found too."""
     digest: str
-    asked: int | None
+    selected: int | None
     """How many rows were asked about; None if nothing was read."""
     snapshot: Snapshot
 
@@ -47,28 +47,28 @@ class PublicFacts:
         """Return the facts of patterns and keys that were read not before a snapshot was taken."""
         parts = [f"{order!r} {_digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
         digest = hashlib.sha256("\n".join([*parts, "" if keys is None else _digest_of_keys(keys)]).encode())
-        asked = next((one.asked for one in patterns.values() if isinstance(one, Patterns)), None)
-        return cls(tuple(patterns), keys is not None, digest.hexdigest(), asked, snapshot)
+        selected = next((one.selected for one in patterns.values() if isinstance(one, Patterns)), None)
+        return cls(tuple(patterns), keys is not None, digest.hexdigest(), selected, snapshot)
 
-    def now(self, questions: Questions) -> "PublicFacts":
+    def confirmed(self, questions: Questions) -> "PublicFacts":
         """Return the same facts as of now; refuse a source that has others by now."""
         if self.snapshot.outdated:
             raise SourceFailed(
-                "A file was written anew since the source was planned with. Nothing was released.",
+                "A file was written anew, or is gone, since the source was planned with. Nothing was released.",
                 allowed="files that stay as they are between plan and release",
                 instead="scanning the files again, such as pl.scan_parquet(…), and another plan",
             )
         if not self.orders or self.snapshot.holds:
             return self
         snapshot = Snapshot.of(questions.frame)
-        keys = read_cells(questions).keys if self.keyed else None
-        found = PublicFacts.of(read_patterns(questions, self.orders), keys, snapshot)
-        if found.digest != self.digest:
-            raise other_rows()
-        return found
+        keys = read_cells(questions).keys if self.with_keys else None
+        current = PublicFacts.of(read_patterns(questions, self.orders), keys, snapshot)
+        if current.digest != self.digest:
+            raise changed_source()
+        return current
 
 
-def other_rows() -> SourceFailed:
+def changed_source() -> SourceFailed:
     """Return the error for rows that noise and cost were not made for."""
     return SourceFailed(
         "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
@@ -116,12 +116,12 @@ def _digest_of_keys(keys: pl.DataFrame) -> str:
     digest = hashlib.sha256(repr(keys.shape).encode())
     for column in keys:
         digest.update(f"\n{column.name!r} {column.dtype!r}\n".encode())
-        for part in _exact(column):
+        for part in _canonical_bytes(column):
             digest.update(part)
     return digest.hexdigest()
 
 
-def _exact(column: pl.Series) -> list[Any]:
+def _canonical_bytes(column: pl.Series) -> list[Any]:
     """Return bytes that equal columns of one dtype share, and no others; in most dtypes without a Python value each."""
     if isinstance(column.dtype, pl.Enum):
         column = column.cast(pl.String)

@@ -15,6 +15,7 @@ from typing import Protocol, final
 import msgspec
 import polars as pl
 
+from pufferflow.addresses import local_path
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarded import guarded, outcome_of
 from pufferflow.reading import shown
@@ -24,7 +25,7 @@ from pufferflow.release.clipped import Clipped, clipped, parted, together
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
 from pufferflow.release.durable import put
-from pufferflow.release.public_facts import other_rows
+from pufferflow.release.public_facts import changed_source
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.report.evidence import Evidence
@@ -132,14 +133,14 @@ class Release(Suggesting):
         return self._write(folder, "ndjson")
 
     def _write(self, folder: str | Path, form: str) -> Path:
-        place = Path(folder)
+        place = local_path(folder, "The folder")
         written(lambda: files.write(self, place, form), place)
         return place
 
     @classmethod
     def read(cls, folder: str | Path) -> "Release":
         """Return the release that `write_parquet`, `write_csv` or `write_ndjson` wrote."""
-        return cls._of(*files.read(Path(folder)))
+        return cls._of(*files.read(local_path(folder, "The folder")))
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
@@ -189,7 +190,7 @@ class Release(Suggesting):
         >>> "level_sum" in page.read_text(encoding="utf-8")
         True
         """
-        place, page = Path(path), self.page(evidence)
+        place, page = local_path(path, "The place of a page"), self.page(evidence)
         put_text(place, page)
         return place
 
@@ -292,7 +293,7 @@ def written(write: Callable[[], object], place: Path) -> None:
 
 def _compared(ready: Ready) -> Ready:
     """Return the same with its public facts as of now; refuse a source that has others."""
-    return ready if ready.public is None else replace(ready, public=ready.public.now(ready.questions))
+    return ready if ready.public is None else replace(ready, public=ready.public.confirmed(ready.questions))
 
 
 def _new(ready: Ready, entry: str | None) -> Release:
@@ -320,7 +321,7 @@ def _read(ready: Ready) -> Tally:
     measures = [measure for measure in questions.measures if measure is not None]
     found = guarded(lambda: tally(frame, questions.by, questions.keys, measures, collect))
     if public is not None:
-        asked = {public.asked, public.now(questions).asked}
-        if None not in asked and int(found.rows.sum()) not in asked:
-            raise other_rows()  # neither those of before nor those of afterwards
+        selected = {public.selected, public.confirmed(questions).selected}
+        if None not in selected and int(found.rows.sum()) not in selected:
+            raise changed_source()  # neither those of before nor those of afterwards
     return found

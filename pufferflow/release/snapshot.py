@@ -27,9 +27,9 @@ class Snapshot:
     """The versions of files at one moment; None for what is no file here."""
 
     versions: Mapping[str, Version | None]
-    laid_out: frozenset[str]
+    columnar: frozenset[str]
     """The files of which the frame remembers where their columns lie."""
-    whole: bool
+    complete: bool
     """Whether the versions tell all rows."""
 
     @classmethod
@@ -39,20 +39,20 @@ class Snapshot:
         versions = {path: _version(path) for path in origin.files}
         # what was written a moment ago may be written again within one tick of the clock
         settled = all(version is not None and max(version[-2:]) < now - SETTLED for version in versions.values())
-        return cls(versions, origin.laid_out, origin.only_files and settled)
+        return cls(versions, origin.columnar, origin.files_only and settled)
 
     @property
     def holds(self) -> bool:
         """Whether the frame is certain to have the rows that it had then."""
-        return self.whole and all(_version(path) == version for path, version in self.versions.items())
+        return self.complete and all(_version(path) == version for path, version in self.versions.items())
 
     @property
     def outdated(self) -> bool:
         """Whether the frame would read a file by the layout of another version of it."""
-        return any(_version(path) != self.versions[path] for path in self.laid_out)
+        return any(_version(path) != self.versions[path] for path in self.columnar)
 
 
-NO_FILES: Final = Snapshot({}, frozenset(), whole=False)
+NO_FILES: Final = Snapshot({}, frozenset(), complete=False)
 
 
 def _version(path: str) -> Version | None:

@@ -125,7 +125,10 @@ class Remarks(msgspec.Struct, frozen=True):
 
 @final
 class Charge(msgspec.Struct, frozen=True):
-    """One release on an account: when, under which id, whether it was kept, and what all releases told after it."""
+    """One release on an account: when, under which id, whether it was kept, and what all releases told after it.
+
+    If `at_most`, the total is a number that it does not exceed: it was proven when the release was charged.
+    """
 
     number: int
     release: str
@@ -134,6 +137,7 @@ class Charge(msgspec.Struct, frozen=True):
     promise: str
     total: float
     rule: str
+    at_most: bool = False
 
 
 @final
@@ -142,7 +146,8 @@ class Budget(msgspec.Struct, frozen=True):
 
     `ahead` are totals after 1, 2, … further releases, `endless` the total of a schedule that never ends (None if there
     is none or nobody can tell), `fits` how many further releases fit (None for any number, or if nobody can tell). Of
-    very many `releases` some are among the charges, the first and the last with them.
+    very many `releases` some are among the charges, the first and the last with them. `why` says why so much is spent,
+    and `what_if` what the releases keep together if a belief is wrong.
     """
 
     account: str
@@ -158,6 +163,8 @@ class Budget(msgspec.Struct, frozen=True):
     rule: str = ""
     note: str = ""
     releases: int = 0
+    why: str = ""
+    what_if: tuple[WhatIf, ...] = ()
 
 
 @final

@@ -14,7 +14,7 @@ _BOUNDS: Final = {
     ),
     "Quilt": (
         "Hides a stretch of rows around the secret with noise, and adds what the rows beyond its ends still tell of "
-        "it: the published method for chains, which needs more noise than Messages (M19)."
+        "it: the published method for chains, which mostly needs more noise than Messages (M19)."
     ),
     "Kantorovich": (
         "Moves the answer's law under one secret to that under the other, and counts for each answer where its "
@@ -26,7 +26,7 @@ _BOUNDS: Final = {
     ),
     "GAWM": "Like GWM, but for a share delta of the probability, which may move farther (M4).",
     "DAGWM": "Like GWM, but each movement counts by how likely it is, so that rare long ones cost little (M5).",
-    "Exact": "Works the loss of the two noisy laws out itself: no noise for these laws can be smaller (M6).",
+    "Exact": "Works the loss of the two noisy laws out itself: no noise of this kind can be smaller for them (M6).",
     "Group": (
         "Hides that all rows which belong together change at once, whatever they have to do with each other: the most "
         "noise, and nothing to believe (M7)."
@@ -35,8 +35,8 @@ _BOUNDS: Final = {
 _MODELS: Final = {
     GROUP_PRIVACY: _BOUNDS["Group"],
     ORDINARY: (
-        "Hides one row as if no other row told anything of it: the promise of most libraries, which keeps less than it "
-        "says where rows hang together."
+        "Hides one row as if no other row told anything of it: what most libraries promise, and less than it seems "
+        "where rows hang together."
     ),
 }
 _CLASS: Final = re.compile(r"(\w+)\(")

@@ -119,7 +119,9 @@ def signal_section(shares: Sequence[Share], too_noisy: Sequence[str] = ()) -> Se
         return sections.unknown("signal", title, "There is no number to compare the noise with.")
     more = [f"… and {counted(len(shares) - MOST_SHARES, 'more output')}."] if len(shares) > MOST_SHARES else []
     told = [share.told() for share in shares[:MOST_SHARES]]
-    warned = "".join(paragraph(f"{line[:1].upper()}{line[1:]}.", "warning") for line in too_noisy)
+    kept, rest = [f"{line[:1].upper()}{line[1:]}." for line in too_noisy[:MOST_SHARES]], too_noisy[MOST_SHARES:]
+    kept += [f"So it is with {counted(len(rest), 'more output')}."] if rest else []
+    warned = "".join(paragraph(line, "warning") for line in kept)
     return Section("signal", title, warned + listed([*told, *more]) + shares_figure(shares))
 
 

@@ -11,7 +11,7 @@ from pufferflow.report.figures.memory import memory_figure, memory_told, row_of
 from pufferflow.report.figures.models import models_figure, models_of
 from pufferflow.report.glossary import anchor_of, glossary
 from pufferflow.report.markup import Column, Section, facts, link, listed, listed_markup, paragraph, table, text
-from pufferflow.report.numbers import UNKNOWN, plain, total
+from pufferflow.report.numbers import UNKNOWN, plain, upwards
 from pufferflow.report.worst import curves_of
 
 _LABEL = re.compile(r"([A-Z][A-Za-z ]{2,18}): (.*)", re.DOTALL)
@@ -158,8 +158,10 @@ def certificate(rows: Sequence[tuple[str, str]], evidence: Evidence | None = Non
 
 
 def _said(evidence: Evidence) -> set[str]:
-    """Return the lines that the page has in its sentence and its assumptions."""
-    return {*evidence.sentence.split("\n"), *evidence.assumptions, *(note for note in evidence.notes if note)}
+    """Return the lines that the page has in its sentence, with and without what they begin with, and as assumptions."""
+    lines = evidence.sentence.split("\n")
+    labelled = filter(None, map(_LABEL.fullmatch, lines))
+    return {*lines, *(found[2].removesuffix(".") for found in labelled), *evidence.assumptions} - {""}
 
 
 def certainty(evidence: Evidence) -> str | None:
@@ -175,7 +177,7 @@ def rough(evidence: Evidence | None) -> list[str]:
 
 
 def _left(epsilon: float | None) -> str:
-    return UNKNOWN if epsilon is None else total(epsilon)
+    return UNKNOWN if epsilon is None else plain(upwards(epsilon))
 
 
 def _line(line: str, explained: Collection[str]) -> str:

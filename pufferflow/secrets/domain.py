@@ -195,10 +195,17 @@ class Bins(Domain):
 
 
 def read_domain(given: object) -> Domain:
-    """Return a domain, from one or from a list of values."""
+    """Return a domain, from one or from a list of values; a tuple of two numbers may mean either, and is refused."""
     if isinstance(given, Domain):
         return given
-    return Listed(_points(given, "domain"))
+    if isinstance(given, tuple) and len(ends := cast(tuple[object, ...], given)) == 2:
+        _check_not_ends(*ends)
+    return listed_values(cast(object, given), "domain")
+
+
+def listed_values(given: object, name: str) -> Domain:
+    """Return the domain of a list or tuple of values."""
+    return Listed(_points(given, name))
 
 
 def restored_domain(stored: dict[str, Any]) -> Domain:
@@ -270,6 +277,21 @@ def _label(value: object, name: str, allowed: str, instead: str) -> Label:
         allowed=allowed,
         instead=instead,
     )
+
+
+def _check_not_ends(first: object, second: object) -> None:
+    """Refuse two numbers that may be the ends of an interval as well as two values."""
+    try:
+        numbers_given = sorted(finite_number(end, "an end", allowed="", instead="") for end in (first, second))
+    except Misuse:  # no two numbers, so no ends
+        return
+    low, high = (f"{end:.15g}" for end in numbers_given)
+    if low != high:
+        raise Misuse(
+            f"domain is a tuple of two numbers, {low} and {high}: all numbers between them, or these two alone?",
+            allowed="pf.Interval(low, high) for all numbers between two, or a list of the values that there are",
+            instead=f"domain=pf.Interval({low}, {high}), or domain=[{low}, {high}] for two values",
+        )
 
 
 def _shown(points: Sequence[Label]) -> str:

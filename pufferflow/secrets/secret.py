@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast, final
 
 from pufferflow.errors import Misuse
 from pufferflow.reading import finite_number, shown
-from pufferflow.secrets.domain import Domain, Interval, Label, read_domain, restored_domain
+from pufferflow.secrets.domain import Domain, Interval, Label, listed_values, read_domain, restored_domain
 from pufferflow.secrets.pairs import Closer, Rule, read_rule, value_pairs
 from pufferflow.suggestions import explained
 
@@ -77,9 +77,10 @@ class ValueSecret(AnySecret):
 class Secret(ValueSecret):
     """The value of `column` in each row: any two values of the domain (or the pairs named) must look alike.
 
-    `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`. `pairs` is "all", "adjacent",
-    `pf.Closer(distance)` or a list of pairs. Numbers outside the domain are read as its nearest value; null, NaN and
-    unknown labels as `missing`, which is the first value (or low) if left out.
+    `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`; a tuple of two numbers may mean
+    either of the first two, and is refused. `pairs` is "all", "adjacent", `pf.Closer(distance)` or a list of pairs.
+    Numbers outside the domain are read as its nearest value; null, NaN and unknown labels as `missing`, which is the
+    first value (or low) if left out.
 
     >>> Secret("level", domain=[0, 1, 2, 3], pairs="adjacent").value_pairs()
     [(0, 1), (1, 2), (2, 3)]
@@ -204,7 +205,7 @@ class Derived(AnySecret):
         missing: object = None,
     ) -> None:
         object.__setattr__(self, "name", read_name(name, "name"))
-        listed = None if values is None else read_domain(values)
+        listed = None if values is None else listed_values(values, "values")
         object.__setattr__(self, "values", None if listed is None else listed.points)
         rule: Rule = "all"
         if pairs != "all":
@@ -229,7 +230,7 @@ class Derived(AnySecret):
 
     def value_pairs(self, known: Sequence[Label]) -> list[tuple[Label, Label]]:
         """Return the pairs of values that must look alike, of those that the prior knows."""
-        listed = read_domain(list(self.values if self.values is not None else known))
+        listed = listed_values(self.values if self.values is not None else known, "values")
         for value in listed.points:
             if value not in known:
                 raise Misuse(

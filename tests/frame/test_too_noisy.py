@@ -55,4 +55,4 @@ def test_it_is_said_in_the_sentence_and_in_the_evidence():
     (line,) = plan.too_noisy()
     assert plan.explain().count(f"Note: {line}.") == plan.explain().count(line) == 1
     assert plan.evidence().too_noisy == (line,)
-    assert batch().private_sum("level").plan(pf.Pure(1.0)).explain().count("Note:") == 0
+    assert "larger than" not in batch().private_sum("level").plan(pf.Pure(1.0)).explain()

@@ -54,7 +54,7 @@ def test_groups_that_look_alike_do_not_count(places, random, name):
     assert of_rows(renamed, ORDERS[name]) == known
     doubled = of_rows(twice, ORDERS[name])
     assert doubled.digest == known.digest
-    assert doubled.asked == 2 * known.asked
+    assert doubled.selected == 2 * known.selected
 
 
 @settings(max_examples=60, deadline=None)
@@ -179,7 +179,7 @@ def test_files_are_never_taken_for_others(name, tmp_path, monkeypatch):
     (tmp_path / name).write_text("x\n1\n")
     found = Snapshot.of(pl.scan_csv(tmp_path / name))
     known = {str(tmp_path / name)} == set(found.versions) and found.holds
-    assert known or not found.whole
+    assert known or not found.complete
     assert known == (", " not in name)
 
 
@@ -188,7 +188,7 @@ def test_many_files_do_not_hold_still(tmp_path, monkeypatch):
     monkeypatch.setattr("pufferflow.release.snapshot.SETTLED", 0)
     for name in "abc":
         (tmp_path / f"{name}.csv").write_text("x\n1\n")
-    assert not Snapshot.of(pl.scan_csv(tmp_path / "*.csv")).whole
+    assert not Snapshot.of(pl.scan_csv(tmp_path / "*.csv")).complete
     (tmp_path / "c.csv").unlink()
     both = Snapshot.of(pl.scan_csv(tmp_path / "*.csv"))
     assert both.holds

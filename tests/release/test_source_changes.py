@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from polars.io.plugins import register_io_source
 
 import pufferflow as pf
 from pufferflow.errors import PufferflowError
@@ -149,12 +150,30 @@ def test_a_file_of_other_houses(suffix, tmp_path):
         plan.release()
 
 
+def test_a_function_that_gives_other_rows():
+    """Rows that a function gives are compared each time, before and after they are read."""
+    houses = [1, 2, 3]
+
+    def given(with_columns, predicate, n_rows, batch_size):
+        del predicate, n_rows, batch_size
+        frame = pl.DataFrame({"house": houses, "day": 0, "on": 1})
+        yield frame if with_columns is None else frame.select(with_columns)
+
+    scan = register_io_source(given, schema={"house": pl.Int64, "day": pl.Int32, "on": pl.Int32})
+    plan = asking(batch(scan, order_by=None, start=None)).plan(pf.Pure(1.0))
+    houses.append(4)
+    plan.release()
+    houses[:] = [1, 1, 2, 3]
+    with pytest.raises(pf.SourceFailed, match="other rows"):
+        plan.release()
+
+
 def test_more_rows_than_a_cover_has():
     """Houses too many in kind are covered by one pattern; a house that outgrows it is refused, one inside it is not."""
     house = np.repeat(np.arange(70), np.arange(1, 71))
     source = Refilled(house=house, day=np.zeros(len(house), dtype=np.int64), on=np.ones(len(house), dtype=np.int64))
     plan = asking(batch(source, order_by=None, start=None)).plan(pf.Pure(1.0))
-    assert plan._ready.public.asked == len(house)
+    assert plan._ready.public.selected == len(house)
     plan.release()
     source.fill(house=np.where(house == 0, 1, house))  # 71 rows of 69 kinds, all within
     plan.release()
@@ -353,7 +372,7 @@ def test_a_file_written_a_moment_ago_may_be_written_again(tmp_path):
     scan = written(tmp_path / "houses.csv", rows().frame)
     assert not snapshot.Snapshot.of(scan).holds
     for frame in (scan.with_columns(pl.col("day").shuffle()), scan.map_batches(lambda own: own), rows().frame.lazy()):
-        assert not snapshot.Snapshot.of(frame).whole
+        assert not snapshot.Snapshot.of(frame).complete
 
 
 def test_independent_rows_are_not_compared(monkeypatch):
@@ -405,4 +424,4 @@ def test_nothing_of_private_rows_is_compared(prior, monkeypatch):
             seen.append((len(runs), public, plan.certificate, repr(plan)))
     assert seen[0] == seen[1]
     assert seen[0][0] == 1
-    assert (seen[0][1].orders, seen[0][1].asked, dict(seen[0][1].snapshot.versions)) == ((), None, {})
+    assert (seen[0][1].orders, seen[0][1].selected, dict(seen[0][1].snapshot.versions)) == ((), None, {})

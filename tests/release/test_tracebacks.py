@@ -177,7 +177,7 @@ def test_a_release_is_stopped_anywhere(monkeypatch, release):
     lines = lines_of(monkeypatch, release)
     files = {Path(file).name for file, _ in lines}
     assert {"single.py", "exact.py", "drawing.py", "drawn.py", "release.py", "public_facts.py", "reserving.py"} <= files
-    for place, line in enumerate(lines[::4]):
+    for place, line in enumerate(lines[::8]):
         check(monkeypatch, release, line, FAILURES[place % len(FAILURES)])
 
 
@@ -192,9 +192,9 @@ def test_a_release_is_stopped_everywhere(failure, monkeypatch, release):
 @pytest.mark.parametrize("late", [False, True])
 def test_a_person_who_stops_twice(late, monkeypatch, release):
     """A second Ctrl-C, while the frames of the first are let go, leaves no sum behind either, and is a Ctrl-C."""
-    true, calls = guarded.let_go, []
+    true, calls = guarded.drop_frames, []
 
-    def let_go(error):
+    def drop_frames(error):
         calls.append(1)
         if late:
             true(error)
@@ -202,7 +202,7 @@ def test_a_person_who_stops_twice(late, monkeypatch, release):
             raise KeyboardInterrupt
         true(error)
 
-    monkeypatch.setattr(guarded, "let_go", let_go)
+    monkeypatch.setattr(guarded, "drop_frames", drop_frames)
     line = next(line for line in lines_of(monkeypatch, release) if line[0].endswith("drawn.py"))
     error = stopped(monkeypatch, release, line, KeyboardInterrupt)
     assert isinstance(error, KeyboardInterrupt)
@@ -263,7 +263,7 @@ def test_an_error_is_let_go_with_its_group():
     group.add_note(str(SUM))
     found = BaseExceptionGroup("stopped", [member, group])
     assert leaks(found, None)
-    guarded.let_go(found)
+    guarded.drop_frames(found)
     assert not leaks(found, None)
     assert not hasattr(group, "__notes__")
 
