@@ -150,7 +150,7 @@ class Questions:
         """Return the error for an expression that does not fit the types of its columns, mended where that is clear."""
         tree = read_tree(expression)
         types = {name: self.schema[name] for name in self.public}
-        told = ", ".join(f"{name!r} is {_type_in_words(types[name])}" for name in tree.columns[:3])
+        told = ", ".join(f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3])
         return Misuse(
             f"{public_words(expression)} does not fit the types of its columns: values of different types, or of "
             "different time zones, are not compared.",
@@ -320,9 +320,3 @@ class Questions:
         while name in self.schema:
             name = f"_{name}"
         return name
-
-
-def _type_in_words(dtype: pl.DataType) -> str:
-    """Return a type without the values that an Enum lists."""
-    zone = getattr(dtype, "time_zone", None)
-    return f"{dtype.base_type()}{'' if zone is None else f' in {zone}'}"
