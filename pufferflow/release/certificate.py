@@ -1,6 +1,7 @@
 """What goes out with the numbers: the promise, the noise that keeps it, and the assumptions that carry it."""
 
-from typing import final
+import hashlib
+from typing import Any, final
 
 import msgspec
 
@@ -9,6 +10,8 @@ from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 
 VERSION = 1
+_ADDED_LATER = ("readings",)
+"""Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
 ERROR_BARS = "they are about the noise alone, and about the answer of values as they are read"
@@ -76,7 +79,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
-        return msgspec.json.encode(self).decode()
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        for name in _ADDED_LATER:
+            if not fields[name]:
+                del fields[name]
+        return msgspec.json.encode(fields).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Certificate":
@@ -98,6 +105,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(
             self, entry=None, library="", hidden="", where=(), witness="", assumptions=(), notes=(), readings=()
         )
+
+    @property
+    def digest(self) -> str:
+        """A text that releases of one plan share, also those of versions that knew fewer facts."""
+        return hashlib.sha256(self.facts.to_json().encode()).hexdigest()
 
     @property
     def guarantee(self) -> Guarantee:
