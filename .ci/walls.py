@@ -14,9 +14,13 @@ from pathlib import Path
 ROOMS = [
     *(
         "errors",
+        "habits",
+        "suggestions",
         "guarded",
         "rounding",
+        "addresses",
         "reading",
+        "dtypes",
         "roots",
         "guarantees",
         "law",
@@ -27,7 +31,8 @@ ROOMS = [
         "bounds",
         "calibration",
     ),
-    *("accuracy", "progress", "secrets", "priors", "expressions", "queries", "scenario", "inference"),
+    *("accuracy", "progress", "secrets", "priors", "expressions", "queries", "undeclared", "scenario"),
+    "inference",
     *("wrong_priors", "keys", "questions", "patterns", "composition", "report", "release", "ledger", "plan", "frame"),
     *("namespace", "learning", "confounding", "local", "audit", "jobs", "cli", "__main__"),
 ]
@@ -47,6 +52,8 @@ ONLY_IN = {
 NUMBERS_ONLY = {
     *(
         "errors",
+        "habits",
+        "suggestions",
         "reading",
         "rounding",
         "roots",

@@ -142,7 +142,9 @@ def __getattr__(name: str) -> object:
     if name in _WHOLE_ROOMS:
         return import_module(f"pufferflow.{name}")
     if name not in _ROOM_OF:
-        raise AttributeError(f"module 'pufferflow' has no attribute {name!r}")
+        from pufferflow.suggestions import no_name_at_the_door
+
+        raise no_name_at_the_door(name, _NAMES)
     value = getattr(import_module(f"pufferflow.{_ROOM_OF[name]}"), name)
     globals()[name] = value
     return value

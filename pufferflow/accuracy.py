@@ -5,9 +5,11 @@ from typing import final
 
 from pufferflow.errors import Misuse
 from pufferflow.reading import finite_number
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Within:
     """Each answer, by itself, is within `error` of what it would be without noise, with probability `confidence`.

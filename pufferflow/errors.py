@@ -40,6 +40,19 @@ class Misuse(PufferflowError, ValueError):
     """An argument is not of the kind that is asked for."""
 
 
+class NoSuchCall(Misuse, TypeError):
+    """A function or class was called with arguments that it does not take."""
+
+
+class NoSuchAttribute(Misuse, AttributeError):
+    """A name was asked for that a value does not have; `hasattr` and the protocols of Python see an AttributeError."""
+
+    def __init__(self, problem: str, *, allowed: str = "", instead: str = "", name: str = "") -> None:
+        super().__init__(problem, allowed=allowed, instead=instead)
+        self.name = name
+        self.obj = None  # else Python keeps the value here, and adds a suggestion of its own below ours
+
+
 class Refused(PufferflowError):
     """The request is well formed, but mathematics gives no such promise."""
 

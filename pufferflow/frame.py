@@ -1,6 +1,6 @@
 """The way in: a private frame under a scenario, and the batch of queries that may be asked of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast, final
@@ -8,23 +8,25 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.accuracy import Within
-from pufferflow.calibration.asked import read_kind
 from pufferflow.errors import Misuse
 from pufferflow.expressions import Values, classes, indicators, read_values
-from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.guarded import guarded
+from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Family
-from pufferflow.plan import Bounds, Plan, Wanted, plan_of
+from pufferflow.plan import Bounds, Plan, Wanted, plan_of, read_promise
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Sum, Variance
 from pufferflow.questions import Questions
 from pufferflow.reading import finite_number, shown
 from pufferflow.release import Account, Release, check_column
 from pufferflow.scenario import Scenario
 from pufferflow.secrets import Domain, Interval
+from pufferflow.suggestions import Suggesting, explained, misfit
 
 Asked = str | pl.Expr
 
 
+@explained
 def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
     """Put a private frame under a scenario; what is asked of it from here on is published with noise.
 
@@ -38,7 +40,9 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
     """
     if not isinstance(scenario, Scenario):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
         raise Misuse(
-            f"The scenario is of type {type(scenario).__name__}.", allowed="a pf.Scenario", instead="pf.Scenario(...)"
+            f"The scenario is of type {type(scenario).__name__}.",
+            allowed="a pf.Scenario, after the frame",
+            instead=f"pf.protect(frame, {EXAMPLES['Scenario']})",
         )
     guarded(lambda: scenario.check_frame(frame))
     questions = Questions(frame.lazy(), scenario)
@@ -49,11 +53,12 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch:
+class Batch(Suggesting):
     """Queries about a protected frame. Every method returns a new batch, so parts can be shared; nothing is read.
 
     First say of which rows (`filter`, `with_columns`, `group_by`, all by public columns), then ask (`private_sum` and
-    the like), then `plan` or `release`. It is no frame: there is no way through it to the rows.
+    the like), then `plan` or `release`. No method shows rows. That guards against mistakes, not against its holder: it
+    is a Python value, and whoever has it has the frame (`batch.questions.frame`).
 
     >>> batch = _example().group_by("day").private_sum("level").private_count(pl.col("level") >= 3, name="peaks")
     >>> batch.release(epsilon=1.0).frame.columns
@@ -64,42 +69,48 @@ class Batch:
 
     # Which rows
 
-    def filter(self, *predicates: pl.Expr) -> "Batch":
+    def filter(self, *predicates: Asked | Iterable[Asked], **equal: Any) -> "Batch":
         """Keep the rows for which predicates of public columns hold; the others stay secret, and are not asked about.
 
+        `day=1` keeps the rows where the column `day` is 1.
+
         >>> batch = _example().filter(pl.col("day") > 1)
+        >>> batch = _example().filter(day=1)
         """
         found = self.questions
-        for predicate in predicates:
+        for predicate in (*_flat(predicates), *(pl.col(name) == value for name, value in equal.items())):
             found = found.with_filter(predicate)
         return Batch(found)
 
-    def with_columns(self, *expressions: pl.Expr, **named: pl.Expr) -> "Batch":
+    def with_columns(self, *expressions: pl.Expr | Iterable[pl.Expr], **named: pl.Expr | str) -> "Batch":
         """Add public columns, worked out row by row of those there are.
 
         >>> batch = _example().with_columns(week=pl.col("day") // 7)
         """
-        listed = {_name_of(expression): expression for expression in expressions}
-        if len(listed) < len(expressions) or set(listed) & set(named):
+        flat = _flat(expressions)
+        listed = {_name_of(expression): expression for expression in flat}
+        if len(listed) < len(flat) or set(listed) & set(named):
             raise Misuse(
                 "with_columns makes two columns of one name.", allowed="names of their own", instead='.alias("week")'
             )
         return Batch(self.questions.with_columns(listed | named))
 
-    def group_by(self, *by: Asked, keys: Any = None) -> "Batch":
-        """Ask about every group of rows with the same values of public columns.
+    def group_by(self, *by: Asked | Iterable[Asked], keys: Any = None, **named: Asked) -> "Batch":
+        """Ask about every group of rows with the same values of public columns, or of `named` expressions of them.
 
         The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows; left out, those
         that have rows that pass the filters, in growing order.
 
         >>> batch = _example().group_by("day", keys=[1, 2, 3])
+        >>> batch = _example().group_by(week=pl.col("day") // 7)
         """
         found, names = self.questions, list[str]()
-        for one in by:
-            if isinstance(one, pl.Expr) and not one.meta.is_column():
+        for one in _flat(by):
+            columns = found.selected(one) if isinstance(one, pl.Expr) else [_name_of(one)]
+            if columns is None:
                 found = found.with_columns({_name_of(one): one})
-            names.append(_name_of(one))
-        return Batch(found.grouped(names, keys))
+            names += columns or [_name_of(one)]
+        return Batch(found.with_columns(_expressions(named)).grouped([*names, *named], keys))
 
     # What is asked
 
@@ -132,10 +143,11 @@ class Batch:
         """
         if predicate is None:
             if self.questions.sized:
+                column = next(iter(self.questions.domains), "level")
                 raise Misuse(
                     "A count of all rows: which rows there are is public here, so it needs no noise.",
                     allowed="a property of a sensitive column, or a scenario whose secret is pf.Presence",
-                    instead='private_count(pl.col("level") >= 3), or counting with Polars',
+                    instead=f'private_count(pl.col("{column}") >= 3), or frame.group_by("day").len() with Polars',
                 )
             return self._asking(Count.of(_read_name(name, "count"), None))
         values = self._read(predicate)
@@ -147,8 +159,17 @@ class Batch:
             )
         return self._asking(Count.of(_named(name, values, "count"), values))
 
+    def private_median(self, column: Asked, name: str | None = None, *, bins: Sequence[float] | None = None) -> "Batch":
+        """Ask for the median, which is the quantile 0.5.
+
+        >>> _example().private_median("level").questions.outputs
+        ('level_median',)
+        """
+        known, _ = self._column(column)
+        return self.private_quantile(known, 0.5, f"{known}_median" if name is None else name, bins=bins)
+
     def private_histogram(
-        self, column: str, name: str | None = None, *, bins: Sequence[float] | None = None
+        self, column: Asked, name: str | None = None, *, bins: Sequence[float] | None = None
     ) -> "Batch":
         """Ask how many rows have each value of the domain, or fall between `bins`, which an interval needs.
 
@@ -156,8 +177,9 @@ class Batch:
 
         >>> batch = _example().private_histogram("level")
         """
-        found = indicators(*self._column(column), bins)
-        return self._asking(Histogram.of(_read_name(name, f"{column}_histogram"), found))
+        known, domain = self._column(column)
+        found = indicators(known, domain, bins)
+        return self._asking(Histogram.of(_read_name(name, f"{known}_histogram"), found))
 
     def private_variance(self, column: Asked, name: str | None = None) -> "Batch":
         """Ask for the variance: the mean squared distance from the mean.
@@ -171,7 +193,7 @@ class Batch:
         return self._asking(Variance.of(called, centered, squares, values.words, sized=self.questions.sized))
 
     def private_quantile(
-        self, column: str, q: float, name: str | None = None, *, bins: Sequence[float] | None = None
+        self, column: Asked, q: float, name: str | None = None, *, bins: Sequence[float] | None = None
     ) -> "Batch":
         """Ask for a quantile, from a noisy histogram over the domain, or over `bins`, which an interval needs.
 
@@ -181,17 +203,19 @@ class Batch:
         """
         share = finite_number(q, "q", allowed="a number from 0 to 1", instead="private_quantile(column, 0.5)")
         if not 0 <= share <= 1:
-            raise Misuse(f"q is {share:g}.", allowed="a number from 0 to 1", instead="private_quantile(column, 0.5)")
-        _, domain = self._column(column)
+            meant = share / 100 if 1 < share <= 100 else 0.5
+            instead = f"private_quantile({shown(column)}, {meant:g})"
+            raise Misuse(f"q is {share:g}.", allowed="a number from 0 to 1", instead=instead)
+        known, domain = self._column(column)
         numbers = domain.numbers  # refused for labels
-        called = _read_name(name, f"{column}_quantile_{share:g}")
+        called = _read_name(name, f"{known}_quantile_{share:g}")
         if isinstance(domain, Interval):
-            ends, inside = classes(column, domain, bins)
-            return self._asking(Quantile.of(called, share, inside, ends, column))
-        bars: list[Values] = [values for _, values in indicators(column, domain, bins)]
+            ends, inside = classes(known, domain, bins)
+            return self._asking(Quantile.of(called, share, inside, ends, known))
+        bars: list[Values] = [values for _, values in indicators(known, domain, bins)]
         order: list[int] = numbers.argsort(kind="stable").tolist()
         rising = [bars[place] for place in order]
-        return self._asking(Quantile.of(called, share, rising, sorted(numbers.tolist()), column))
+        return self._asking(Quantile.of(called, share, rising, sorted(numbers.tolist()), known))
 
     # What becomes of it
 
@@ -204,18 +228,22 @@ class Batch:
         accuracy: Within | None = None,
         shares: Mapping[str, float] | None = None,
         epsilon: float | None = None,
+        floor: str | None = "row",
     ) -> Plan:
         """Return how noisy the answers have to be for one promise about all of them together.
 
-        `noise` and `bound` are found by themselves, whichever give the least expected error; `accuracy` asks the other
-        way round, for the strongest promise that allows so much error. `shares` divides the budget among the queries,
-        by name; left out, equally. Reads public columns only.
+        `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are found by themselves if left out,
+        whichever give the least expected error; `accuracy` asks the other way round, for the strongest promise that
+        allows so much error. `shares` divides the budget among the queries,
+        by name; left out, equally. Noise is never below what one row needs whose neighbours tell nothing of it, so that
+        every release is ordinarily differentially private too; `floor=None` makes it for the prior alone. Reads public
+        columns only.
 
-        >>> _example().private_sum("level").plan(Pure(1.0)).guarantee
+        >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)
         """
-        promise = _promise(guarantee, epsilon, accuracy)
-        return plan_of(self.questions, Wanted(promise, noise, bound, accuracy, shares))
+        promise = read_promise(guarantee, epsilon, accuracy)
+        return plan_of(self.questions, Wanted(promise, noise, bound, accuracy, shares, floor))
 
     def release(
         self,
@@ -224,14 +252,15 @@ class Batch:
         epsilon: float | None = None,
         account: Account | None = None,
         id: str | None = None,  # noqa: A002 - the name at the door
+        estimates: bool = False,
         **options: Any,
     ) -> Release:
-        """Plan and release in one go; takes what `plan` takes.
+        """Plan and release in one go; takes what `plan` and its `release` take.
 
         >>> _example().private_sum("level").release(epsilon=1.0).frame.shape
         (1, 1)
         """
-        return self.plan(guarantee, epsilon=epsilon, **options).release(account, id)
+        return self.plan(guarantee, epsilon=epsilon, **options).release(account, id, estimates=estimates)
 
     def __repr__(self) -> str:
         """Show what is asked so far."""
@@ -246,7 +275,7 @@ class Batch:
         return Batch(self.questions.asking(query))
 
     def _read(self, given: object) -> Values:
-        return read_values(cast(Any, given), self.questions.domains)
+        return read_values(cast(Any, given), self.questions.domains, self.questions.columns.not_sensitive)
 
     def _centered(self, given: Asked, values: Values) -> tuple[float, Values]:
         """Return the middle of the range, and the function less its middle, which has smaller squares."""
@@ -256,44 +285,34 @@ class Batch:
 
     def _column(self, column: object) -> tuple[str, Domain]:
         known = self.questions.domains
+        if isinstance(column, pl.Expr) and column.meta.is_column():
+            column = column.meta.output_name()
         if not isinstance(column, str) or column not in known:
+            if isinstance(column, str):
+                raise self.questions.columns.not_sensitive(column)
             raise Misuse(
-                f"The column {shown(column)} has no declared domain.",
+                f"The column is {shown(column)}.",
                 allowed=f"the name of a sensitive column: {', '.join(map(repr, known))}",
                 instead=f"private_histogram({next(iter(known), 'level')!r})",
             )
         return column, known[column]
 
 
-def _promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | Kind:
-    if epsilon is not None:
-        if guarantee is not None:
-            raise Misuse(
-                "Both a promise and an epsilon are given.", allowed="one of them", instead="plan(pf.Pure(1.0))"
-            )
-        guarantee = Pure(epsilon)
-    if accuracy is not None:
-        if isinstance(guarantee, Guarantee):
-            raise Misuse(
-                "Both a promise and an accuracy are given.",
-                allowed="an accuracy with a kind of promise (pf.Pure, if left out), or a promise alone",
-                instead="plan(pf.Renyi.of(alpha=4), accuracy=pf.Within(5))",
-            )
-        if not isinstance(accuracy, Within):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise Misuse(
-                f"accuracy is of type {type(accuracy).__name__}.", allowed="pf.Within(error)", instead="pf.Within(5)"
-            )
-        kind = Pure if guarantee is None else guarantee
-        read_kind(kind)
-        return cast(Kind, kind)
-    if not isinstance(guarantee, Guarantee):
-        given = "left out" if guarantee is None else f"of type {type(guarantee).__name__}"
-        raise Misuse(
-            f"The promise is {given}.",
-            allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi, or an epsilon",
-            instead="plan(pf.Pure(1.0)), or release(epsilon=1.0)",
-        )
-    return guarantee
+def _flat(given: Iterable[Any]) -> list[Any]:
+    """Return arguments one by one: Polars takes lists of them, too."""
+    return [
+        one
+        for part in given
+        for one in (cast("Iterable[Any]", part) if isinstance(part, list | tuple | set) else (part,))
+    ]
+
+
+def _expressions(named: Mapping[str, object]) -> dict[str, object]:
+    """Return named expressions, or say what a name other than an expression is for."""
+    wrong = next((name for name, one in named.items() if not isinstance(one, str | pl.Expr)), None)
+    if wrong is not None:
+        raise misfit("group_by", ("columns", "keys"), {wrong: None}, "")
+    return dict(named)
 
 
 def _name_of(given: object) -> str:

@@ -8,7 +8,7 @@ import abc
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Self, cast, final
+from typing import TYPE_CHECKING, Any, Self, cast, final
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -16,6 +16,7 @@ from msgspec.structs import force_setattr
 from pufferflow.errors import Misuse, Refused
 from pufferflow.reading import finite_number_at_least_zero, order_above_one, probability_below_one
 from pufferflow.rounding import SMALLEST, UNIT
+from pufferflow.suggestions import made
 
 DEFAULT_ORDERS: tuple[float, ...] = (
     *(1.0 + n / 64 for n in range(1, 64)),
@@ -34,6 +35,11 @@ _SHOWN = 6
 
 class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
     """The metaclass of structs that have abstract methods."""
+
+    if not TYPE_CHECKING:  # which knows what each struct takes
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return made(cls, super().__call__, args, kwargs)
 
 
 class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):

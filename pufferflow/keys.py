@@ -8,25 +8,37 @@ from typing import Any, cast
 
 import polars as pl
 
+from pufferflow.dtypes import type_name, with_texts
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
+from pufferflow.reading import shown
+from pufferflow.suggestions import nearest
 
 
-def read_keys(given: object, by: Sequence[str], schema: pl.Schema) -> pl.DataFrame:
+def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bool = True) -> pl.DataFrame:
     """Return the keys of an answer as a frame in the dtypes of the grouping columns, in the order given.
+
+    Where the keys of the data are not `public`, enums are read as texts: their categories may be those of the data.
 
     >>> read_keys([2, 1], ["day"], pl.Schema({"day": pl.Int8}))["day"].dtype
     Int8
     """
     allowed = "values (of one column), tuples (of several), or a frame of the grouping columns; each key once"
     instead = f"keys=[1, 2, 3], or a pl.DataFrame with the columns {', '.join(by)}"
+    if isinstance(given, str) and len(by) == 1:
+        instead = f"keys=[{shown(given)}]"
+    if isinstance(given, pl.DataFrame):
+        missing = next((name for name in by if name not in given.columns), by[0])
+        near = nearest(missing, given.columns)
+        instead = f"keys=frame.rename({{{near[0]!r}: {missing!r}}})" if near else f"a frame with a column {missing!r}"
     try:
         frame = _frame(given, by)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
         frame = None
     if frame is None:
         raise Misuse("The keys cannot be read as values of the grouping columns.", allowed=allowed, instead=instead)
-    read = pl.DataFrame([_fitted(frame[name].rename("key"), name, schema[name]).rename(name) for name in by])
+    dtypes = {name: schema[name] if public else with_texts(schema[name], enums=True) for name in by}
+    read = pl.DataFrame([_fitted(frame[name].rename("key"), name, dtypes[name]).rename(name) for name in by])
     read = read.select(unsorted(name) for name in by)
     if read.height == 0 or read.select(plain(read.schema)).is_duplicated().any():
         raise Misuse("There are no keys, or one is given twice.", allowed=allowed, instead=instead)
@@ -57,9 +69,9 @@ def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
         read, same = given, False
     if not same:
         raise Misuse(
-            f"The keys of '{name}' are {given.dtype}, and some are no {dtype}.",
-            allowed=f"values that a column of {dtype} can have",
-            instead=f"keys of dtype {dtype}",
+            f"The keys of '{name}' are {type_name(given.dtype)}, and some are no {type_name(dtype)}.",
+            allowed=f"values that a column of {type_name(dtype)} can have",
+            instead=f"keys of dtype {type_name(dtype)}",
         )
     return read
 

@@ -1,6 +1,6 @@
-"""Sugar: `.puffer` on lazy and eager frames, registered when pufferflow is imported."""
+"""Sugar: `.puffer` on frames (and on a Series, which is told how it becomes one), registered with the import."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
@@ -12,15 +12,23 @@ if TYPE_CHECKING:
 class Puffer:
     """What `frame.puffer` offers."""
 
-    def __init__(self, frame: pl.LazyFrame | pl.DataFrame) -> None:
+    def __init__(self, frame: pl.LazyFrame | pl.DataFrame | pl.Series) -> None:
         self._frame = frame
 
     def protect(self, scenario: "Scenario") -> "Batch":
         """Put the frame under a scenario: `pufferflow.protect(frame, scenario)`."""
         from pufferflow.frame import protect
 
-        return protect(self._frame, scenario)
+        return protect(cast("pl.DataFrame", self._frame), scenario)
+
+    if not TYPE_CHECKING:  # which knows the one method
+
+        def __getattr__(self, name: str) -> object:
+            from pufferflow.suggestions import no_attribute  # the door loads nothing that is not used
+
+            raise no_attribute(Puffer, name)
 
 
 pl.api.register_lazyframe_namespace("puffer")(Puffer)
 pl.api.register_dataframe_namespace("puffer")(Puffer)
+pl.api.register_series_namespace("puffer")(Puffer)

@@ -9,15 +9,17 @@ from typing import Any, cast, final
 
 import polars as pl
 
+from pufferflow.dtypes import exactly, type_name
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions import identity, named, public_words, read_public, unsorted
+from pufferflow.expressions import fitting, identity, like, named, public_words, read_public, unsorted
+from pufferflow.expressions.tree import read_tree
 from pufferflow.guarded import guarded
 from pufferflow.keys import read_keys
 from pufferflow.queries import Measure, Query
-from pufferflow.reading import shown
 from pufferflow.scenario import Scenario
 from pufferflow.secrets import Domain, Presence
 from pufferflow.secrets.domain import Label
+from pufferflow.undeclared import Columns
 
 ENDS = ("low", "high", "least", "most")
 """What columns beside an output are called after it: the ends of its error bar, and of what is possible."""
@@ -75,6 +77,11 @@ class Questions:
         return secret.missing_chosen if secret.reads is not None and secret.reads[0] == column else False
 
     @property
+    def columns(self) -> Columns:
+        """The columns by what may be done with them, for errors that say how to go on."""
+        return Columns(self.schema, tuple(self.domains), self.public, self.scenario.secret)
+
+    @property
     def points(self) -> int:
         """How many values the column that is asked about can have; 1 if only rows are counted, and none is declared."""
         domains = self.domains
@@ -113,7 +120,7 @@ class Questions:
     def digest(self) -> str:
         """A text that questions share only if they ask the same of the same columns."""
         made = [(name, identity(expression)) for name, expression in self.derived]
-        keys = None if self.keys is None else self.keys.rows()
+        keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
         asked = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
         return hashlib.sha256(repr(asked).encode()).hexdigest()
 
@@ -134,18 +141,22 @@ class Questions:
 
     def _check_runs(self, predicate: pl.Expr) -> None:
         """Refuse what compares values of different types or time zones, which engines notice only with the rows."""
-        try:
+        with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
             pl.DataFrame(schema={name: self.schema[name] for name in self.public}).filter(predicate)
-        except pl.exceptions.SchemaError:
-            comparable = False
-        else:
-            comparable = True
-        if not comparable:
-            raise Misuse(
-                f"The filter {public_words(predicate)} compares values of different types, or of different time zones.",
-                allowed="values of the column's own type and time zone",
-                instead='pl.col("at").dt.convert_time_zone("Europe/Berlin") for times with a zone',
-            )
+            return
+        raise self._misfit(predicate)
+
+    def _misfit(self, expression: pl.Expr) -> Misuse:
+        """Return the error for an expression that does not fit the types of its columns, mended where that is clear."""
+        tree = read_tree(expression)
+        types = {name: self.schema[name] for name in self.public}
+        told = ", ".join(f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3])
+        return Misuse(
+            f"{public_words(expression)} does not fit the types of its columns: values of different types, or of "
+            "different time zones, are not compared.",
+            allowed=f"values of the column's own type: {told}" if told else "an expression of public columns",
+            instead=fitting(tree, types) or like(tree, types),
+        )
 
     def with_columns(self, named: Mapping[str, object]) -> "Questions":
         """Return the questions with further public columns, worked out of those there are."""
@@ -155,15 +166,30 @@ class Questions:
         for name, expression in named.items():
             if name in current.schema:
                 raise Misuse(
-                    f"with_columns makes a column {name!r}, which is there already.",
+                    f"A new column is called {name!r}, which is there already.",
                     allowed="names that no column has",
-                    instead=f'.alias("{name}_2")',
+                    instead=f'.alias("{name}_2"), or {name}_2=…',
                 )
             read = current._read(expression).alias(name)
             current._type(read)
             found.append((name, read))
             current = replace(self, derived=tuple(found))
         return current
+
+    def selected(self, expression: pl.Expr) -> list[str] | None:
+        """Return the public columns that an expression names and leaves as they are; None if it makes a new one."""
+        if not expression.meta.is_column_selection():
+            return None
+        for name in expression.meta.root_names():
+            if name not in self.public:
+                raise self.columns.not_public(name)
+        with suppress(pl.exceptions.PolarsError):
+            return pl.DataFrame(schema={name: self.schema[name] for name in self.public}).select(expression).columns
+        raise Misuse(
+            "A selector names a column that is not public.",
+            allowed=f"public columns: {', '.join(map(repr, self.public))}",
+            instead=f".group_by({self.public[0] if self.public else 'day'!r})",
+        )
 
     def grouped(self, by: Sequence[str], keys: object) -> "Questions":
         """Return the questions about each group of rows with the same public values."""
@@ -176,7 +202,7 @@ class Questions:
             )
         for name in by:
             if name not in self.public:
-                raise not_public(name, self.public)
+                raise self.columns.not_public(name)
         if not by or len(set(by)) < len(by):
             raise Misuse(
                 "group_by names no column, or one twice.",
@@ -189,7 +215,9 @@ class Questions:
                 allowed="the keys of the answer, listed",
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
-        return replace(self, by=tuple(by), keys=None if keys is None else read_keys(keys, by, self.schema))
+        return replace(
+            self, by=tuple(by), keys=None if keys is None else read_keys(keys, by, self.schema, public=self.sized)
+        )
 
     def asking(self, query: Query) -> "Questions":
         """Return the questions with one more."""
@@ -202,15 +230,27 @@ class Questions:
                     allowed="a name of its own for every query",
                     instead=f'name="{name}_2"',
                 )
+        self._check_name(query)
         columns = dict.fromkeys(values.column for values in query.measures if values is not None)
         other = next((column for column in columns if self.column not in (None, column)), None)
         if other is not None:
             raise Refused(
                 f"One batch asks about {self.column!r} and {other!r}.",
                 allowed="queries about one sensitive column",
-                instead="a batch for each, knowing that their losses do not simply add, or one column made of both",
+                instead=f"pf.protect(frame, scenario).private_sum({other!r}), a batch of its own; "
+                "an account adds up what both tell",
             )
         return replace(self, queries=(*self.queries, query))
+
+    def _check_name(self, query: Query) -> None:
+        """Refuse the name of another declared column, as in private_sum("level", "price"): two sums were meant."""
+        asked = {values.column for values in query.measures if values is not None}
+        if query.name in {*self.public, *self.domains} - asked:
+            raise Misuse(
+                f"The answer would be called {query.name!r}, as a column is that it is not about.",
+                allowed="one column for a query, and a name that no other column has",
+                instead=f'a query of its own for {query.name!r}, or name="{query.name}_2"',
+            )
 
     def _before_queries(self, what: str) -> None:
         if self.queries:
@@ -225,15 +265,11 @@ class Questions:
         rows = replace(self, filters=()).rows()
         with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
             return rows.select(expression.alias("it")).collect_schema()["it"]
-        raise Misuse(
-            "A public expression does not fit the types of its columns.",
-            allowed="an expression that can be worked out of the types of its columns",
-            instead='pl.col("hour").dt.truncate("1d").alias("day")',
-        )
+        raise self._misfit(expression)
 
     def _read(self, expression: object) -> pl.Expr:
         known = {name: self.schema[name] for name in self.public}
-        return read_public(cast(Any, expression), known, never_fails=not self.sized)
+        return read_public(cast(Any, expression), known, self.columns.not_public, never_fails=not self.sized)
 
     # Frames to read
 
@@ -284,13 +320,3 @@ class Questions:
         while name in self.schema:
             name = f"_{name}"
         return name
-
-
-def not_public(name: object, public: Sequence[str]) -> Misuse:
-    """Return the error for a column that is not declared to be public."""
-    known = ", ".join(repr(one) for one in public[:8]) or "none yet"
-    return Misuse(
-        f"The column {shown(name)} is not among the public ones.",
-        allowed=f"public columns: {known}",
-        instead=f"pf.Scenario(..., public=[{name!r}]) if everybody may know it",
-    )

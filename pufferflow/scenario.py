@@ -2,31 +2,31 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from numbers import Rational
 from typing import Any, cast, final
 
 import polars as pl
 
+from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse
+from pufferflow.habits import EXAMPLES, way_to_protect
 from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
 from pufferflow.priors.prior import wrong_secret
-from pufferflow.priors.steps import read_step, step_in_words
-from pufferflow.reading import finite_number, shown
+from pufferflow.priors.steps import read_start, read_step, start_in_words, step_in_words
+from pufferflow.reading import shown
 from pufferflow.secrets import AnySecret, Derived, Presence, read_name, restored_secret
+from pufferflow.suggestions import explained
+from pufferflow.undeclared import listed, no_column
 
 VERSION = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FINER_THAN_MICROSECONDS = re.compile(r"[.,]\d{7}")
-_EXAMPLE = 'pf.Scenario(secret=pf.Secret("level", domain=[0, 1, 2]), prior=pf.Independent())'
 
 
 @final
+@explained
 @dataclass(frozen=True, repr=False)
 class Scenario:
     """What must stay hidden (`secret`), what an adversary may believe (`prior`), and how rows hang together.
@@ -74,11 +74,7 @@ class Scenario:
         public: str | Sequence[str] = (),
     ) -> None:
         if not isinstance(secret, AnySecret):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise Misuse(
-                f"secret is of type {type(secret).__name__}.",
-                allowed="pf.Secret, pf.Initial, pf.Presence or pf.Derived",
-                instead=_EXAMPLE,
-            )
+            raise _no_secret(secret)
         together = _names(within, "within")
         if isinstance(secret, Presence) and not together:
             together = (secret.within,)
@@ -90,7 +86,7 @@ class Scenario:
         object.__setattr__(self, "order_by", order)
         object.__setattr__(self, "step", unit)
         object.__setattr__(self, "timed", timed)
-        object.__setattr__(self, "start", _moment(start) if timed else _number(start))
+        object.__setattr__(self, "start", read_start(start, timed=timed))
         object.__setattr__(self, "within", together)
         object.__setattr__(self, "public", tuple(dict.fromkeys(known)))
         if start is not None and order is None:
@@ -153,7 +149,10 @@ class Scenario:
 
     @property
     def fingerprint(self) -> str:
-        """A short text that equal scenarios share, in every process and release of this library."""
+        """A short text that equal scenarios share, and no others, in every process and release of this library.
+
+        One with a Python function (`pf.Simulator`, `pf.Kernel`) has it in its own process only.
+        """
         kept = {"secret": self.secret.stored(), "priors": [prior.fingerprint() for prior in self.priors]}
         text = json.dumps({**self._frame(), **kept}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return f"pf{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
@@ -173,19 +172,19 @@ class Scenario:
             lines.append("From: anybody who believes one of the following.")
             lines += [f"  - {prior.describe()}" for prior in self.priors]
         if self.within:
-            lines.append(f"Rows that differ in {_listed(self.within)} are assumed to be independent of each other.")
+            lines.append(f"Rows that differ in {listed(self.within)} are assumed to be independent of each other.")
         else:
             lines.append("All rows belong together; none is assumed to be independent of the others.")
         if self.order_by is not None:
             lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
         if self.start:
-            lines.append(f"Every sequence began where {self.order_by!r} is {_in_words(self.start)}.")
+            lines.append(f"Every sequence began where {self.order_by!r} is {start_in_words(self.start)}.")
         others = [name for name in self.public if not isinstance(self.secret, Presence) or name != self.secret.within]
         if isinstance(self.secret, Presence):
-            known = f"Known to everybody: what values {_listed(others)} can have. " if others else ""
+            known = f"Known to everybody: what values {listed(others)} can have. " if others else ""
             lines.append(f"{known}Nobody may know how many rows there are, nor whose.")
         elif others:
-            lines.append(f"Known to everybody: {_listed(others)}, and which rows there are.")
+            lines.append(f"Known to everybody: {listed(others)}, and which rows there are.")
         return "\n".join(lines)
 
     @property
@@ -201,8 +200,8 @@ class Scenario:
         if not isinstance(frame, pl.LazyFrame | pl.DataFrame):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Misuse(
                 f"The frame is of type {type(frame).__name__}.",
-                allowed="a Polars frame",
-                instead="pl.scan_parquet(file)",
+                allowed="a Polars frame, lazy or not",
+                instead=way_to_protect(frame),
             )
         for prior in self.priors:
             origin = prior.provenance.origin
@@ -225,11 +224,7 @@ class Scenario:
         needed = (*([self.secret.reads[0]] if self.secret.reads is not None else []), *self.public)
         for column in needed:
             if column not in schema:
-                raise Misuse(
-                    f"The frame has no column {column!r}.",
-                    allowed=f"a frame with {_listed(needed)}",
-                    instead=f'frame.rename({{"…": "{column[:40]}"}}); a CSV file may need has_header=False',
-                )
+                raise no_column(column, schema, needed)
         if self.secret.reads is not None:
             column, domain = self.secret.reads
             _check_type(column, schema[column], numeric=domain.numeric)
@@ -240,16 +235,21 @@ class Scenario:
         fits = dtype.is_temporal() if self.timed else dtype.is_integer() or dtype.is_float() or dtype.is_decimal()
         if fits and isinstance(self.start, datetime) and dtype not in (pl.Date, pl.Datetime):
             raise Misuse(
-                f"The column {self.order_by!r} of type {dtype} for sequences that begin at a date.",
+                f"The column {self.order_by!r} of type {type_name(dtype)} for sequences that begin at a date.",
                 allowed="a column of dates, or of dates with a time",
                 instead="casting the column, or leaving start out",
             )
         if not fits:
             raise Misuse(
-                f"The column {self.order_by!r} of type {dtype} counted in steps of {self.step_in_words}.",
+                f"The column {self.order_by!r} of type {type_name(dtype)} counted in steps of {self.step_in_words}.",
                 allowed="a date or time with a step such as '1h', or a number with a step such as 1",
-                instead='step="1h"' if dtype.is_temporal() else "step=1",
+                instead=f'step="{self._seconds}"' if dtype.is_temporal() else "step=1",
             )
+
+    @property
+    def _seconds(self) -> str:
+        """A step that is a number, as so many seconds; an hour for the one that nobody named."""
+        return "1h" if self.step == 1 else step_in_words(self.step * 10**9)
 
     def _frame(self) -> dict[str, Any]:
         """Return what is neither secret nor prior as plain values; a start at 0 goes without saying."""
@@ -264,7 +264,7 @@ class Scenario:
         }
 
     def to_json(self) -> str:
-        """Return the scenario as JSON text, which `from_json` reads back; refused for a `pf.Simulator`."""
+        """Return the scenario as JSON text, which `from_json` reads back; refused for a Python function."""
         stored = {**self._frame(), "secret": self.secret.stored(), "priors": [prior.stored() for prior in self.priors]}
         return json.dumps(stored, sort_keys=True)
 
@@ -297,6 +297,28 @@ class Scenario:
         return f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>"
 
 
+def _no_secret(given: object) -> Misuse:
+    instead = EXAMPLES["Scenario"]
+    if isinstance(given, str):
+        instead = f"secret=pf.Secret({shown(given)}, domain=[0, 1, 2, 3])"
+    elif isinstance(given, type) and issubclass(given, AnySecret):
+        instead = f"secret={EXAMPLES[given.__name__]}"
+    elif isinstance(given, list | tuple) and cast(Sequence[object], given):
+        instead = "secret=secrets[0]: a scenario has one secret, another column is asked about in a scenario of its own"
+    elif isinstance(given, Prior):
+        instead = "pf.Scenario(secret, prior): the secret comes first"
+    return Misuse(
+        f"secret is {_kind(cast(object, given))}.",
+        allowed="pf.Secret, pf.Initial, pf.Presence or pf.Derived",
+        instead=instead,
+    )
+
+
+def _kind(given: object) -> str:
+    """Return what was given, a class as itself."""
+    return f"the class {given.__name__}" if isinstance(given, type) else shown(given)
+
+
 def _read(secret: AnySecret) -> str | None:
     return None if secret.reads is None else secret.reads[0]
 
@@ -307,20 +329,28 @@ def _names(given: object, what: str) -> tuple[str, ...]:
     if given is None:
         return ()
     if not isinstance(given, Sequence):
-        raise Misuse(
-            f"{what} is of type {type(given).__name__}.", allowed="names of columns", instead=f'{what}=["day"]'
-        )
+        problem = f"{what} is of type {type(given).__name__}."
+        some = sorted(map(str, cast("set[object]", given))) if isinstance(given, set) else []
+        raise Misuse(problem, allowed="names of columns", instead=f"{what}={some[:8] or ['day']}")
     return tuple(dict.fromkeys(read_name(name, what) for name in cast(Sequence[object], given)))
+
+
+def _no_prior(given: object) -> Misuse:
+    problem, instead = f"prior is {_kind(given)}.", "prior=pf.Independent(), or pf.AnyCorrelation() for the worst case"
+    if isinstance(given, type) and issubclass(given, Prior):
+        instead = f"prior={EXAMPLES.get(given.__name__, f'pf.{given.__name__}(…)')}"
+    elif isinstance(given, list | tuple) and any(isinstance(one, Prior) for one in cast(Sequence[object], given)):
+        problem = "prior is a list that has something else than priors in it."
+        instead = "prior=[pf.Independent(), pf.AnyCorrelation()]"
+    elif isinstance(given, list | tuple) or hasattr(cast(object, given), "__array__"):
+        instead = 'prior=pf.MarkovChain(matrix, initial="stationary"), if that is the matrix of a chain'
+    return Misuse(problem, allowed="one prior, or a list of them: the worst one counts", instead=instead)
 
 
 def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
     found = [given] if isinstance(given, Prior) else list(cast(Any, given)) if isinstance(given, list | tuple) else []
     if not found or not all(isinstance(prior, Prior) for prior in found):
-        raise Misuse(
-            "prior is no prior, or a list that is empty or has something else in it.",
-            allowed="one prior, or a list of them: the worst one counts",
-            instead="prior=pf.Independent()",
-        )
+        raise _no_prior(cast(object, given))
     priors = tuple(dict.fromkeys(cast(list[Prior], found)))
     for prior in priors:
         if isinstance(secret, Presence) and not isinstance(prior, Independent | AnyCorrelation):
@@ -334,54 +364,14 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
     return priors
 
 
-def _number(given: object) -> int | float:
-    """Return where numbers begin, whole numbers as such however they were written."""
-    if given is None:
-        return 0
-    allowed, instead = "a finite number, or a date for a step that is a duration", 'start=0, or step="1h"'
-    number = finite_number(given, "start", allowed=allowed, instead=instead)
-    exact = Fraction(given if isinstance(given, Rational | Decimal) else number)
-    return int(exact.numerator) if exact.denominator == 1 else number
-
-
-def _moment(given: object) -> datetime | None:
-    """Return where times begin, in UTC; what names no time zone is in UTC already, as in Polars."""
-    if given is None:
-        return None
-    text = given.isoformat() if isinstance(given, date) else given
-    moment = _in_utc(text) if isinstance(text, str) else None
-    if moment is None:
-        raise Misuse(
-            f"start is {shown(given)}.",
-            allowed="a date or time (or its ISO text, to the microsecond) for a step that is a duration",
-            instead='start="2026-01-01", or start="2026-01-01T06:00"',
-        )
-    return moment
-
-
-def _in_utc(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-        known = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):  # a time zone may lead out of the years 1 to 9999
-        return None
-    return None if _FINER_THAN_MICROSECONDS.search(text) else known
-
-
-def _in_words(start: float | datetime) -> str:
-    return f"{start.replace(tzinfo=None).isoformat(' ')} UTC" if isinstance(start, datetime) else str(start)
-
-
 def _check_type(column: str, dtype: Any, *, numeric: bool) -> None:
     number = dtype.is_numeric() or dtype == pl.Boolean
     label = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Categorical | pl.Enum)
     if (numeric and not number) or (not numeric and not (label or dtype == pl.Boolean)):
         raise Misuse(
-            f"The column {column!r} of type {dtype} for a domain of {'numbers' if numeric else 'labels'}.",
+            f"The column {column!r} of type {type_name(dtype)} for a domain of {'numbers' if numeric else 'labels'}.",
             allowed="a column of numbers" if numeric else "a column of texts or categories",
-            instead="casting the column, or another domain",
+            instead="labels as domain, such as ['low', 'high'], or frame.cast before protect"
+            if numeric
+            else "numbers as domain, such as [0, 1, 2, 3], without quotes",
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names)

@@ -145,7 +145,7 @@ def test_impossible_promises_are_refused(make, says):
         (lambda: pf.calibrate([POINTS, (pf.Law.point([0, 0]),) * 2], pf.Pure(1.0)), "dimensions"),
         (lambda: pf.calibrate([POINTS], 1.0), "promise is of type float"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise=pf.Laplace(1.0)), "noise is Laplace"),
-        (lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise="laplace"), "noise is of type str"),
+        (lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise="laplac"), "noise is 'laplac'"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound="best"), "bound is 'best'"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound=pf.GWM), "the class GWM"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound=[]), "of type list"),

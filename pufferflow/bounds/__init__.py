@@ -1,5 +1,8 @@
 """Bounds on the loss of a noisy answer, from the laws of the answer under each secret (M3–M7, M19, M20)."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
 from pufferflow.bounds.dagwm import DAGWM
 from pufferflow.bounds.exact import Exact
@@ -13,7 +16,19 @@ from pufferflow.bounds.pairs import Pair, Place, Witness
 from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.walk import ChainWalk, Walk
 
+BOUNDS: Final[Mapping[str, Bound]] = {
+    "messages": Messages(),
+    "gwm": GWM(),
+    "dagwm": DAGWM(),
+    "kantorovich": Kantorovich(),
+    "quilt": Quilt(),
+    "exact": Exact(),
+    "group": Group(),
+}
+"""Bounds that need no number, by the names that they have in `bound=`."""
+
 __all__ = [
+    "BOUNDS",
     "DAGWM",
     "GAWM",
     "GWM",

@@ -212,7 +212,7 @@ def impossible(noise: Noise, guarantee: Guarantee) -> Refused:
     if isinstance(guarantee, Pure) and guarantee.epsilon > 0:
         instead = "noise=pf.Laplace, or pf.Approx(epsilon, delta) or pf.Renyi(alpha, epsilon) with this noise"
     else:
-        instead = "a larger epsilon or delta, or another noise"
+        instead = "a larger epsilon or delta, such as pf.Pure(1.0), or another noise"
     return Refused(
         f"{kind} noise of any scale does not keep {guarantee!r} here.",
         allowed="a promise whose loss this noise keeps finite and can bring down to it",

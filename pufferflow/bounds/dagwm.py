@@ -16,6 +16,7 @@ from pufferflow.guarantees import Guarantee
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Floats, Noise
 from pufferflow.rounding import UNIT
+from pufferflow.suggestions import explained
 from pufferflow.transport import Certainty, footing, line
 from pufferflow.transport.gathering import MOST_PAIRS
 from pufferflow.transport.plan import all_differences
@@ -26,6 +27,7 @@ _MOST_TRIED_EACH = 250_000
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class DAGWM(Bound):
     """RPP Theorem 4.5 with q = 1 (M5): loss = log inf_π E exp((α−1)·D_α(ζ_{x−y} ‖ ζ))/(α−1) over couplings π.

@@ -14,9 +14,11 @@ from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.reading import probability_below_one
 from pufferflow.rounding import UNIT
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class GAWM(Bound):
     """RPP Theorem 4.3, tightened (M4): all pairs are (z, delta)-near, and the loss is that of a ball of radius z.

@@ -10,9 +10,11 @@ from pufferflow.bounds.laws import as_laws
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import Refused
 from pufferflow.noise import Noise
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Group(Bound):
     """The fallback that is always valid (M7): the loss is that of a ball as wide as the answers can lie apart.

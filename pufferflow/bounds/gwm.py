@@ -11,9 +11,11 @@ from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class GWM(Bound):
     """RPP Theorem 3.3 (M3): the loss is that of the noise over a ball of radius max W_∞(mu, nu).

@@ -16,12 +16,14 @@ from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Floats, Noise
 from pufferflow.rounding import UNIT
+from pufferflow.suggestions import explained
 from pufferflow.transport import Certainty, line
 from pufferflow.transport.plan import Plan, of_coupling
 from pufferflow.transport.space import winf
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Kantorovich(Bound):
     """A pure loss between GWM's and the exact one: max over atoms x of −log E[e^{−D_∞(x−y)} | x] under one coupling.

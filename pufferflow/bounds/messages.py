@@ -11,12 +11,14 @@ from pufferflow.bounds.pairs import Pair, Witness
 from pufferflow.guarantees import Pure
 from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
+from pufferflow.suggestions import explained
 from pufferflow.transport import Certainty
 
 Found = tuple[float, Witness]
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Messages(Bound):
     """Lipschitz messages (M20): a pure loss for chains of any length, and the promises that follow from it (M29).

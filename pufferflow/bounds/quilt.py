@@ -16,9 +16,11 @@ from pufferflow.errors import Refused
 from pufferflow.messages import Chain
 from pufferflow.messages.quilt import Quilts, approximate_quilts, exact_quilts
 from pufferflow.noise import Noise
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Quilt(Bound):
     """The Markov quilt mechanism of Song, Wang and Chaudhuri (M19): the published baseline for chains.

@@ -3,14 +3,19 @@
 import math
 from typing import Any, cast
 
-from pufferflow.bounds import DAGWM, GAWM, GWM, Bound, Group, Kantorovich, Messages
+from pufferflow.bounds import BOUNDS, DAGWM, GAWM, GWM, Bound, Group, Kantorovich, Messages
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, RenyiCurve
-from pufferflow.noise import Family, Noise
+from pufferflow.habits import EXAMPLES
+from pufferflow.noise import NOISES, Family, Noise
+from pufferflow.reading import shown
+from pufferflow.suggestions import nearest
 
 
 def read_family(noise: Any, guarantee: Guarantee) -> Family:
     """Return the family of noises asked for, if it can keep such a promise."""
+    if isinstance(noise, str):
+        noise = _named_family(noise)
     if isinstance(noise, type) and issubclass(noise, Noise):
         return noise.family(guarantee)
     if callable(cast(object, noise)) and not isinstance(cast(object, _made(noise)), Noise):
@@ -29,6 +34,17 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
     return cast(Family, noise)
 
 
+def _named_family(name: str) -> Family:
+    if name.casefold() in NOISES:
+        return NOISES[name.casefold()]
+    near = nearest(name, NOISES)
+    raise Misuse(
+        f"noise is {shown(name)}.",
+        allowed=f"{', '.join(map(repr, ('auto', *NOISES)))}, or a family such as pf.GeneralizedCauchy.of(k=4)",
+        instead=f'noise="{near[0] if near else "laplace"}"',
+    )
+
+
 def _made(noise: Any) -> Any:
     """Return what a family gives for a scale of 1; None if it gives nothing."""
     try:
@@ -43,15 +59,26 @@ def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
         return [bound]
     if isinstance(bound, str) and bound == "auto":
         return _every_robust(guarantee, noise)
-    if isinstance(bound, list | tuple) and bound and all(isinstance(one, Bound) for one in cast(list[Any], bound)):
-        return list(cast(list[Bound], bound))
-    given = repr(bound) if isinstance(bound, str) else f"of type {type(cast(object, bound)).__name__}"
-    if isinstance(bound, type):
-        given = f"the class {bound.__name__}, which is no bound yet"
-    raise Misuse(
-        f"bound is {given}.",
-        allowed='"auto", a bound such as pf.GWM(), or a list of bounds',
-        instead='bound=[pf.DAGWM(), pf.Exact()], or bound="auto"',
+    if isinstance(bound, str) and bound.casefold() in BOUNDS:
+        return [BOUNDS[bound.casefold()]]
+    if isinstance(bound, list | tuple) and bound:
+        return [one for part in cast(list[Any], bound) for one in read_bounds(part, guarantee, noise)]
+    raise _no_bound(cast(object, bound))
+
+
+def _no_bound(given: object) -> Misuse:
+    """Return the error for what is no bound: a name that is near one, or a class that was not called."""
+    said, near = shown(given), nearest(given, (*BOUNDS, "gawm"))
+    instead = 'bound=[pf.DAGWM(), pf.Exact()], or bound="auto"'
+    if near:
+        instead = "bound=pf.GAWM(1e-3), with its delta" if near == ["gawm"] else f'bound="{near[0]}"'
+    if isinstance(given, type):
+        said = f"the class {given.__name__}, which is no bound yet"
+        instead = f"bound={EXAMPLES.get(given.__name__, f'pf.{given.__name__}()')}"
+    return Misuse(
+        f"bound is {said}.",
+        allowed=f"{', '.join(map(repr, ('auto', *BOUNDS)))}, a bound such as pf.GWM(), or a list of bounds",
+        instead=instead,
     )
 
 

@@ -6,7 +6,7 @@ from typing import final
 
 from pufferflow.bounds import Bound, Laws, Pair, Witness, read_laws
 from pufferflow.calibration.asked import read_bounds, read_family, read_kind
-from pufferflow.calibration.ways import EPSILON_TOLERANCE, cheapest, least_certain, least_epsilon, proven
+from pufferflow.calibration.ways import EPSILON_TOLERANCE, Way, cheapest, least_certain, least_epsilon, proven
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.noise import Family, Laplace, Noise
@@ -14,6 +14,7 @@ from pufferflow.transport import Certainty
 
 _NO_NOISE = "no noise is needed: without any the promise holds already"
 Pairs = Laws | Iterable[Laws | Pair | tuple[object, object]]
+Bounds = Bound | Sequence[Bound] | str
 
 
 @final
@@ -56,7 +57,7 @@ def calibrate(
     pairs: Pairs,
     guarantee: Guarantee,
     noise: Family = Laplace,
-    bound: Bound | Sequence[Bound] | str = "auto",
+    bound: Bounds = "auto",
 ) -> Calibration:
     """Return the least noise of a family with which an answer keeps a promise, whatever the pair and its order.
 
@@ -74,42 +75,69 @@ def calibrate(
     >>> round(pf.calibrate([(mu, nu)], pf.Renyi(4, 1.0), noise=pf.GeneralizedCauchy, bound=pf.DAGWM()).noise.scale, 3)
     9.735
     """
-    pieces = read_laws(pairs)
+    (found,) = calibrate_each([(pairs, bound)], guarantee, noise)
+    return found
+
+
+def calibrate_each(demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family) -> list[Calibration]:
+    """Return the least noise with which several answers keep one promise, each by bounds of its own: why for each.
+
+    The calibrations share their noise, which is proven for all of them, whether or not its losses fall as it grows.
+
+    >>> import pufferflow as pf
+    >>> near, far = ([(pf.Law.point(0), pf.Law.point(length))] for length in (1, 3))
+    >>> both = calibrate_each([(near, pf.GWM()), (far, pf.Group())], pf.Pure(1.5), pf.Laplace)
+    >>> [(found.noise.scale, found.loss) for found in both]
+    [(2.0, 0.5), (2.0, 1.5)]
+    """
     if not isinstance(guarantee, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
         raise Misuse(
             f"The promise is of type {type(guarantee).__name__}.",
             allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi",
             instead="pf.Pure(1.0)",
         )
+    pieces = [read_laws(pairs) for pairs, _ in demands]
     family = read_family(noise, guarantee)
-    bounds = read_bounds(bound, guarantee, family(1.0))
-    found = [cheapest(laws, bounds, guarantee, family) for laws in pieces]
-    scale = max(one for one, _ in found)
-    chosen = [way for _, way in found]
+    bounds = [read_bounds(bound, guarantee, family(1.0)) for _, bound in demands]
+    least = [
+        [cheapest(laws, tried, guarantee, family) for laws in own] for own, tried in zip(pieces, bounds, strict=True)
+    ]
+    ways = [[way for _, way in own] for own in least]
+    noisy = _proven_for_all([pair for own in least for pair in own], guarantee, family)
+    return [_calibration(own, guarantee, noisy) for own in ways]
+
+
+def _proven_for_all(least: Sequence[tuple[float, Way]], guarantee: Guarantee, family: Family) -> Noise:
+    """Return the least noise with which all parts of all ways keep the promise."""
+    scale = max(one for one, _ in least)
     while True:  # a loss that is not quite monotone in the scale may ask for a little more
         noisy = family(scale)
-        worst = [way.worst(noisy, guarantee) for way in chosen]
-        place = max(range(len(chosen)), key=lambda i: worst[i][0])
-        excess, part = worst[place]
+        excess, way = max(((way.worst(noisy, guarantee)[0], way) for _, way in least), key=lambda pair: pair[0])
         if excess <= 0:
-            break
-        scale = max(chosen[place].least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
-    cost, witness = proven(part, noisy, guarantee)
+            return noisy
+        scale = max(way.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+
+
+def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise) -> Calibration:
+    """Return what some ways prove of a noise that is enough for them."""
+    worst = [way.worst(noisy, guarantee) for way in ways]
+    place = max(range(len(ways)), key=lambda i: worst[i][0])
+    cost, witness = proven(worst[place][1], noisy, guarantee)
     return Calibration(
         noise=noisy,
         guarantee=guarantee,
         loss=cost,
-        sensitivity=max(way.sensitivity for way in chosen),
+        sensitivity=max(way.sensitivity for way in ways),
         witness=witness,
-        certainty=least_certain([way.certainty for way in chosen]),
-        bound=chosen[place].bound,
-        note=_NO_NOISE if scale == 0 else "",
-        by_movement=all(way.bound.by_movement for way in chosen),
-        own_delta=max(way.own_delta for way in chosen),
+        certainty=least_certain([way.certainty for way in ways]),
+        bound=ways[place].bound,
+        note=_NO_NOISE if noisy.scale == 0 else "",
+        by_movement=all(way.bound.by_movement for way in ways),
+        own_delta=max(way.own_delta for way in ways),
     )
 
 
-def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bound | Sequence[Bound] | str = "auto") -> float:
+def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto") -> float:
     """Return the least ε for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
 
     `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)` or

@@ -64,8 +64,10 @@ def check(screen: Screen, job: JobPath) -> Answer:
     """
     from pufferflow.cli.agreed import differences
     from pufferflow.jobs import Job
+    from pufferflow.jobs.reading import check_addresses
 
     batch = Job.read(job)
+    check_addresses(batch.file)
     _ = batch.functions
     document = _described(batch)
     notes = differences(batch)

@@ -1,6 +1,5 @@
 """`pufferflow ledger show`, `verify` and `export`: what was spent, whether all is as it was, and a copy for others."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,8 @@ from pufferflow.cli.screen import Screen
 
 if TYPE_CHECKING:
     from pufferflow.ledger import Account
+    from pufferflow.ledger.entry import Entry
+    from pufferflow.report.evidence import Charge
 
 AccountName = Annotated[
     str | None, typer.Option("--account", metavar="NAME", help="Show the history of this account.", show_default=False)
@@ -72,8 +73,6 @@ def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = 
 
 
 def _account(account: "Account", *, history: bool) -> dict[str, Any]:
-    from pufferflow.cli.promises import epsilon_of
-
     entries, spent = account.history(), account.spent()
     committed = sum(entry.state == "committed" for entry in entries)
     found: dict[str, Any] = {
@@ -81,29 +80,35 @@ def _account(account: "Account", *, history: bool) -> dict[str, Any]:
         "dataset": account.dataset,
         "limit": account.limit,
         "spent": spent,
+        "explanation": account.explain(),
+        "differential_privacy": account.differential_privacy(),
+        "group_privacy": account.group_privacy(),
         "committed": committed,
         "reserved": len(entries) - committed,
         "last": entries[-1].at if entries else None,
     }
     if history:
-        totals = {charge.number: charge.total for charge in account.budget(ahead=0).charges}
-        most = epsilon_of(spent) or math.inf
-        found["history"] = [
-            {
-                "number": entry.number,
-                "release": entry.release_id,
-                "state": entry.state,
-                "at": entry.at,
-                "committed_at": entry.committed_at,
-                "promise": entry.promise,
-                "asked": entry.asked,
-                "certainty": entry.certainty,
-                "total": totals.get(entry.number, min(entry.total, most)),
-                "rule": entry.rule,
-            }
-            for entry in entries
-        ]
+        known = {charge.number: charge for charge in account.budget(ahead=0).charges}
+        found["history"] = [_entry(entry, known.get(entry.number)) for entry in entries]
     return found
+
+
+def _entry(entry: "Entry", charge: "Charge | None") -> dict[str, Any]:
+    """Return an entry; of very many, the totals of some are worked out, and of the others what they are at most."""
+    worked_out = charge is not None and not charge.at_most
+    return {
+        "number": entry.number,
+        "release": entry.release_id,
+        "state": entry.state,
+        "at": entry.at,
+        "committed_at": entry.committed_at,
+        "promise": entry.promise,
+        "asked": entry.asked,
+        "certainty": entry.certainty,
+        "total": charge.total if charge is not None and worked_out else None,
+        "total_at_most": entry.at_most if charge is None else charge.total,
+        "rule": entry.at_most_rule if charge is None else charge.rule,
+    }
 
 
 def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
@@ -124,19 +129,26 @@ def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
 
 def _show_history(screen: Screen, account: dict[str, Any]) -> None:
     from pufferflow.cli.promises import epsilon_of, in_words, of_limit
-    from pufferflow.report.numbers import upwards
 
     screen.say(f"{account['name']}: spent {of_limit(epsilon_of(account['spent']), account['limit'])}")
+    screen.say(account["explanation"].partition("\n")[2])
     columns = ("no", "release", "state", "at (UTC)", "promise", "total")
     rows = [
         [
             *(entry["number"], entry["release"], entry["state"], _minute(entry["at"])),
-            *(in_words(entry["promise"]), upwards(entry["total"])),
+            *(in_words(entry["promise"]), _total(entry)),
         ]
         for entry in account["history"]
     ]
     if rows:
         screen.table(columns, rows)
+
+
+def _total(entry: dict[str, Any]) -> str:
+    from pufferflow.report.numbers import SPENT, at_most
+
+    known = entry["total"] is not None
+    return at_most(entry["total"], SPENT) if known else f"≤ {at_most(entry['total_at_most'], SPENT)}"
 
 
 def _minute(at: str | None) -> str | None:

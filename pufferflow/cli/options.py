@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from pufferflow.addresses import local_path
 from pufferflow.errors import Misuse
 
 JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job file, such as job.toml.", show_default=False)]
@@ -41,6 +42,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a file that is the
 
 def read_page(path: Path, *, force: bool) -> Path:
     """Return where a page goes: a new file, or in place of another page; of anything else only if that is wanted."""
+    local_path(path, "The place of a page")
     if path.suffix.lower() not in {".html", ".htm"}:
         raise Misuse(
             f"A page would be written to {path.name[:200]!r}.",
@@ -70,6 +72,7 @@ def _begins(path: Path, start: bytes) -> bool:
 
 def check_free(path: Path, *, force: bool) -> None:
     """Refuse to write where something is, unless that is what is wanted; a ledger's file is never replaced."""
+    local_path(path, "The place of a file")
     if _begins(path, _DATABASE):
         raise Misuse(f"The file {path.name[:200]!r} is a database.", allowed="a new file", instead="another name")
     if not force and (path.exists() or path.is_symlink()):

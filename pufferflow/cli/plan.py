@@ -1,4 +1,4 @@
-"""`pufferflow plan`: what would be released, how noisy, and at what cost; no private row is read."""
+"""`pufferflow plan`: what would be released, how noisy, and at what cost; public columns alone are read."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,8 +23,8 @@ def plan(
 ) -> Answer:
     """Show what would be released, how noisy, and at what cost.
 
-    Reads no private row. Of each number: the noise and its scale, the error that is to be expected, and how far off it
-    is at most, 19 times out of 20. Then what the account has spent, and last the sentence that a person signs.
+    Reads public columns only. Of each number: the noise and its scale, the error that is to be expected, and how far
+    off it is at most, 19 times out of 20. Then what the account has spent, and last the sentence that a person signs.
     """
     from pufferflow.cli.agreed import disagreements
     from pufferflow.cli.cost import cost_of
@@ -45,11 +45,12 @@ def plan(
     for note in notes:
         screen.note(note)
     if place is not None:
-        found.report(place, account, batch.every)
+        dataset = batch.file.ledger.dataset or ""
+        found.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
-    told = {"cells": cells, "cost": cost.document(), "sentence": found.explain(), "readings": found.readings()}
-    return Answer({**names, **told, "page": place, "notes": notes})
+    told = {"cells": cells, "too_noisy": found.too_noisy(), "cost": cost.document(), "sentence": found.explain()}
+    return Answer({**names, **told, "readings": found.readings(), "page": place, "notes": notes})
 
 
 def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:

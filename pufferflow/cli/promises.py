@@ -5,9 +5,7 @@ from typing import Any
 import msgspec
 
 from pufferflow.guarantees import Guarantee
-from pufferflow.report.numbers import downwards, upwards
-
-_DIGITS = 6
+from pufferflow.report.numbers import SPENT, downwards, upwards
 
 
 def in_words(promise: Guarantee) -> str:
@@ -18,7 +16,7 @@ def in_words(promise: Guarantee) -> str:
     'epsilon 0.5, delta 1e-06'
     """
     parts = _numbers(promise)
-    weaker = {name: (downwards if name == "alpha" else upwards)(value, _DIGITS) for name, value in parts.items()}
+    weaker = {name: (downwards if name == "alpha" else upwards)(value, SPENT) for name, value in parts.items()}
     return ", ".join(f"{name} {value:g}" for name, value in weaker.items()) or repr(promise)
 
 
@@ -30,7 +28,7 @@ def of_limit(epsilon: float | None, limit: Guarantee) -> str:
     'epsilon 0.5 of 3, delta 1e-06'
     """
     rest = in_words(limit).removeprefix("epsilon ")
-    return f"epsilon {'unknown' if epsilon is None else f'{upwards(epsilon, _DIGITS):g}'} of {rest}"
+    return f"epsilon {'unknown' if epsilon is None else f'{upwards(epsilon, SPENT):g}'} of {rest}"
 
 
 def epsilon_of(promise: Guarantee) -> float | None:

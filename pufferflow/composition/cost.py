@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from functools import cached_property
 from typing import Any, final
 
@@ -117,6 +118,13 @@ class Shape(_Stored, frozen=True):
     def digest(self) -> str:
         """A text that equal shapes share."""
         return hashlib.sha256(canonical(self)).hexdigest()
+
+    @cached_property
+    def window(self) -> tuple[float, float]:
+        """Where the first step begins that is asked about, and where the last one ends; nowhere if none is."""
+        runs = (self.rows and self.rows.runs) or ()
+        ends = [end for _, end, _ in runs]
+        return min((first for first, _, _ in runs), default=math.inf), max(ends, default=-math.inf)
 
     @cached_property
     def table(self) -> Floats:

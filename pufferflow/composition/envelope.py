@@ -54,6 +54,10 @@ class Envelope:
     )
     _for_ever: dict[bytes, float] = field(default_factory=dict[bytes, float])
 
+    def anew(self) -> "Envelope":
+        """Return one without releases, which need not work out again what this one has."""
+        return Envelope(self.scenario, self.prior, _single=self._single, _for_ever=self._for_ever)
+
     def add(self, cost: Cost) -> None:
         """Count one more release."""
         if not cost.silent:

@@ -11,6 +11,7 @@ from pufferflow.composition.coupling import Coupling
 from pufferflow.composition.granularity import Granularity
 from pufferflow.composition.messages import Messages
 from pufferflow.composition.parts import columns_of
+from pufferflow.composition.recurring import question
 from pufferflow.composition.rule import Asked, from_pure
 from pufferflow.composition.schedule import Every, later, read_every, turns_until_steady
 from pufferflow.composition.spent import Spent, most
@@ -61,8 +62,21 @@ def forecast(spent: Spent, cost: Cost, *, every: object, until: object = None, l
     ends. Each release asks about rows as many steps later; filters on dates and times move along. A schedule goes on
     after the last of its releases that is in the account already.
     """
+    gap, releases = read_every(every, spent.scenario), None
+    if until is not None:
+        releases = -(-read_every(until, spent.scenario, "until").steps // gap.steps)
+        if releases > _MOST_RELEASES:
+            raise Misuse(
+                f"A schedule of {releases} releases.",
+                allowed=f"at most {_MOST_RELEASES}",
+                instead="until=None, for a schedule that never ends",
+            )
+    return forecast_of(spent, cost, gap, releases, limit)
+
+
+def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limit: Guarantee) -> Forecast:
+    """Return what an account will have spent after so many more releases of a schedule; of None, if it never ends."""
     scenario, allowed = spent.scenario, float(getattr(limit, "epsilon", 0.0))
-    gap = read_every(every, scenario)
     cost = _next(spent, cost, gap)
 
     def total(times: int) -> float:
@@ -71,28 +85,23 @@ def forecast(spent: Spent, cost: Cost, *, every: object, until: object = None, l
         except Refused:
             return math.inf
 
-    if until is not None:
-        releases = -(-read_every(until, scenario, "until").steps // gap.steps)
-        if releases > _MOST_RELEASES:
-            raise Misuse(
-                f"A schedule of {releases} releases.",
-                allowed=f"at most {_MOST_RELEASES}",
-                instead="until=None, for a schedule that never ends",
-            )
+    if releases is not None:
         found = spent.total([later(cost, gap, turn, scenario) for turn in range(releases)])
         fits = releases if found.total <= allowed else most(lambda times: total(times) <= allowed, releases)
         return Forecast(found.total, found.guarantee, found.rule, releases, fits, found.note)
     value, rule, note = max((_endless(spent, prior, cost, gap) for prior in spent.priors), key=lambda one: one[0])
+    value = spent.promised(value, [cost])
     fits = math.inf if value <= allowed else most(lambda times: total(times) <= allowed, _MOST_RELEASES)
     return Forecast(value, spent.kind(value) if math.isfinite(value) else None, rule, math.inf, fits, note)
 
 
 def _next(spent: Spent, cost: Cost, every: Every) -> Cost:
     """Return the cost of the first release of a schedule that was not made yet, as far as places tell."""
-    made = {_place(one) for one in spent.costs if one.shape.digest == cost.shape.digest}
+    wanted = question(cost)
+    made = {_place(one) for one in spent.costs if question(one) == wanted}
     if _place(later(cost, every, 1, spent.scenario)) == _place(cost):
         return cost
-    turns = {*range(len(made)), *((shift - cost.shift) // every.steps for shift, *_ in made)}
+    turns = {*range(len(made)), *((shift - cost.shift) // every.steps for shift, *_ in made if every.steps)}
     known = (turn for turn in turns if turn >= 0 and _place(later(cost, every, turn, spent.scenario)) in made)
     return later(cost, every, max(known, default=-1) + 1, spent.scenario)
 
@@ -142,7 +151,7 @@ def _along(spent: Spent, prior: Any, cost: Cost, every: Every) -> float:
     low, high = window_of(cost)
     if math.isinf(low):  # nothing is asked
         return Messages().pure(Asked(spent.scenario, prior, [*spent.costs, cost], spent.hull))
-    if prior.period is None:
+    if prior.period is None or not every.steps:  # it asks about the same steps again and again
         return math.inf
     before = [window_of(one)[1] for one in spent.costs]
     steady = int(max([high, *(end for end in before if math.isfinite(end))]))

@@ -9,6 +9,7 @@ from pufferflow.errors import Refused
 from pufferflow.messages import leak
 
 _MOST = 1e6
+_MOST_STEPS = 8_000_000
 
 
 @final
@@ -25,6 +26,8 @@ class Messages(Rule):
         if not Timeline.fits(asked.scenario, asked.prior, asked.costs):
             return math.inf
         line = Timeline(asked.scenario, asked.prior, asked.costs, asked.hull)  # pyright: ignore[reportArgumentType] - it fits
+        if line.hull[1] - line.hull[0] >= _MOST_STEPS:
+            return math.inf
         try:
             chain, first = line.chain(*line.hull)
             exposures = line.exposures(first, line.hull[1])

@@ -15,25 +15,31 @@ from pufferflow.priors.steps import read_step
 from pufferflow.reading import shown
 from pufferflow.scenario import Scenario
 
-_TIMES = ("date", "moment", "local")
+TIMES = ("date", "moment", "local")
 
 
 @final
 class Every(NamedTuple):
-    """How far one release is from the next: in steps of the sequence, and in nanoseconds if steps are durations."""
+    """How far one release is from the next: in steps of the sequence, and in nanoseconds if steps are durations.
+
+    `columns` says by how much filters on some columns move from one release to the next, where past releases show it.
+    """
 
     steps: int
     ticks: int | None
+    columns: tuple[tuple[str, int], ...] = ()
 
 
 def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
-    """Return a distance of whole steps, given as such or as a duration.
+    """Return a distance of whole steps, given as such or as a duration; one that was read already is as it was.
 
     >>> import pufferflow as pf
     >>> hours = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), order_by="hour", step="1h")
     >>> read_every("1d", hours)
-    Every(steps=24, ticks=86400000000000)
+    Every(steps=24, ticks=86400000000000, columns=())
     """
+    if isinstance(given, Every):
+        return given
     allowed = "a whole number of steps above 0" + (", or a duration of whole steps" if scenario.timed else "")
     instead = f'{name}="1d"' if scenario.timed else f"{name}=24"
     steps: Any = given
@@ -57,7 +63,10 @@ def later(cost: Cost, every: Every, times: int, scenario: Scenario) -> Cost:
 
 def step_of(column: str, region: Region, every: Every, scenario: Scenario) -> int:
     """Return how far a filter moves from one release to the next: one by time does, of others each asks the same."""
-    if region.kind in _TIMES and every.ticks is not None:
+    known = dict(every.columns)
+    if column in known:
+        return known[column]
+    if region.kind in TIMES and every.ticks is not None:
         return every.ticks
     if region.kind == "number" and column == scenario.order_by and not scenario.timed:
         return every.steps * scenario.step

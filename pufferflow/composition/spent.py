@@ -1,22 +1,25 @@
 """What several releases tell together: for every belief, the tightest rule that applies (M20, M23–M27)."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.composition.cost import Cost, digest_of
+from pufferflow.composition.cost import Cost, Shape, digest_of
 from pufferflow.composition.envelope import Envelope
 from pufferflow.composition.parts import sets_of
 from pufferflow.composition.rule import Asked, converted
 from pufferflow.composition.rules import Found, least, meters_of
-from pufferflow.composition.single import beyond
+from pufferflow.composition.single import Single, beyond
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure, kind_of
 from pufferflow.priors import Prior
 from pufferflow.scenario import Scenario
 
 _MOST_TIMES = 1 << 17
+_HAIR = 2e-6
+NOTHING_ASKED = "no release about any row"
 
 
 @final
@@ -24,7 +27,8 @@ _MOST_TIMES = 1 << 17
 class Composed:
     """What releases tell together: a promise that holds for all of them, and the rule that carries it.
 
-    `adaptive` says whether later queries may have been chosen after seeing earlier answers.
+    `adaptive` says whether later queries may have been chosen after seeing earlier answers; `belief` is the prior under
+    which they tell most.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
@@ -38,6 +42,7 @@ class Composed:
     adaptive: bool = True
     note: str = ""
     meter: str | None = None
+    belief: Prior | None = None
 
     @property
     def total(self) -> float:
@@ -83,6 +88,11 @@ class Spent:
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
         self._envelopes = [Envelope(self.scenario, prior) for prior in self.priors]
+        self._pure = isinstance(self.kind(0.0), Pure)
+        self._promises = list[float]()
+        """What single releases promise, each once, in order."""
+        self._told: tuple[int, Composed] | None = None
+        """The total that was worked out last, and of how many releases it is."""
 
     @property
     def costs(self) -> tuple[Cost, ...]:
@@ -96,13 +106,26 @@ class Spent:
 
     def add(self, cost: Cost) -> None:
         """Count one more release."""
+        if not self._costs or self._costs[-1].shape is not cost.shape:
+            epsilon = self._epsilon(cost.shape)
+            place = bisect_left(self._promises, epsilon)
+            if self._promises[place : place + 1] != [epsilon]:
+                self._promises.insert(place, epsilon)
         self._costs.append(cost)
         for envelope in self._envelopes:
             envelope.add(cost)
 
+    def under(self, prior: Prior, costs: Sequence[Cost] | None = None) -> "Spent":
+        """Return the same releases, or some others, as somebody sees them who has one belief only."""
+        found = Spent([self.scenario], self.limit, self.meter, [prior])
+        for cost in self._costs if costs is None else costs:
+            found.add(cost)
+        return found
+
     def first(self, count: int) -> "Spent":
         """Return what was spent when there were so many releases, by the beliefs of today."""
         found = Spent([self.scenario], self.limit, self.meter, self.priors)
+        found._envelopes = [envelope.anew() for envelope in self._envelopes]
         for cost in self._costs[:count]:
             found.add(cost)
         return found
@@ -114,24 +137,34 @@ class Spent:
     def total(self, more: Sequence[Cost] = (), *, enough: float | None = None, fixed: bool = False) -> Composed:
         """Return what all releases tell together, with `more` of them if that is asked.
 
-        Any proof that it is at most `enough` will do; then the total may be less than what is returned.
+        Any proof that it is at most `enough` will do; then the total may be less than what is returned. Without it
+        there is one total, whatever the limit is.
         """
-        if enough is not None and not fixed and (quick := self._quickly(more, enough)) is not None:
+        if enough is not None and (quick := self._quickly(more)) is not None and quick.total <= enough:
             return quick
+        if more or fixed:
+            return self._least(more, fixed=fixed)
+        if self._told is None or self._told[0] != len(self):
+            self._told = len(self), self._least((), fixed=False)
+        return self._told[1]
+
+    def _least(self, more: Sequence[Cost], *, fixed: bool) -> Composed:
+        """Return the least total that is proven; the quick one is seldom it, but what said yes is a proof still."""
         costs = [*self._costs, *more]
         meters = [self.meter] if self.meter is not None else meters_of(self.kind)
         found = [self._by(meter, costs, fixed=fixed) for meter in meters]
-        best = min(range(len(found)), key=lambda at: found[at].value)
-        single = self._of_one(costs)
-        chosen = found[best] if single is None or found[best].value <= single.value else single
-        if not fixed and chosen.value > self._allowed:  # what said yes before is a proof still
-            quick = self._quickly(more, chosen.value)
-            if quick is not None and quick.total < chosen.value:
-                return quick
+        best = min(range(len(found)), key=lambda at: found[at][0].value)
+        (chosen, belief), single = found[best], self._of_one(costs)
+        if single is not None and single.value < chosen.value:
+            chosen = single
+        chosen = chosen._replace(value=self.promised(chosen.value, more))
+        quick = None if fixed else self._quickly(more)
+        if quick is not None and quick.total < chosen.value:
+            return quick
         if math.isinf(chosen.value):
             raise not_known(self.priors, costs)
-        meter = None if isinstance(self.kind(0.0), Pure) else meters[best]
-        return Composed(self.kind(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter)
+        meter = None if self._pure else meters[best]
+        return Composed(self.kind(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def remaining(self, cost: Cost) -> int | float:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
@@ -147,16 +180,16 @@ class Spent:
         except Refused:
             return False
 
-    def _by(self, meter: str, costs: Sequence[Cost], *, fixed: bool) -> Found:
-        """Return the total by one meter: that of the worst belief and the worst unit."""
+    def _by(self, meter: str, costs: Sequence[Cost], *, fixed: bool) -> tuple[Found, Prior | None]:
+        """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
         hull = _hull_of(costs)
         found = [
-            least(Asked(self.scenario, prior, some, hull), self.kind, meter, fixed=fixed)
+            (least(Asked(self.scenario, prior, some, hull), self.kind, meter, fixed=fixed), prior)
             for prior in self.priors
             for some in sets_of(self.scenario, prior, costs)
             if some
         ]
-        return max(found, key=lambda one: one.value, default=Found(0.0, "no release about any row"))
+        return max(found, key=lambda one: one[0].value, default=(Found(0.0, NOTHING_ASKED), None))
 
     def _of_one(self, costs: Sequence[Cost]) -> Found | None:
         """Return the promise of a single release, if it was made for all beliefs."""
@@ -168,23 +201,47 @@ class Spent:
             return None
         if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
             return None
-        return Found(converted(cost.shape.promise, self.kind), "one release, its own promise")
+        return Found(converted(cost.shape.promise, self.kind), Single.name)
 
-    def _quickly(self, more: Sequence[Cost], enough: float) -> Composed | None:
-        """Return a total that is at most `enough` if one is found without going through all releases."""
-        if not isinstance(self.kind(0.0), Pure):
+    def _quickly(self, more: Sequence[Cost]) -> Composed | None:
+        """Return a total that is found without going through all releases, if there is one."""
+        if not self._pure:
             return None
-        total, rule = max(envelope.with_(more) for envelope in self._envelopes)
-        if not (total <= enough and math.isfinite(total)):
+        found = [(*envelope.with_(more), envelope.prior) for envelope in self._envelopes]
+        total, rule, belief = max(found, key=lambda one: one[0])
+        if math.isinf(total):
             return None
-        return Composed(Pure(total), rule)
+        return Composed(Pure(self.promised(total, more)), rule, belief=belief)
+
+    def promised(self, total: float, more: Sequence[Cost]) -> float:
+        """Return the total; the promise of a release if calibration ended a hair below it.
+
+        So a release that is the only one is told to cost what it promises, and one that adds nothing to cost nothing.
+        """
+        place = bisect_left(self._promises, total)
+        shapes = {id(cost.shape): cost.shape for cost in more}.values()
+        known = [*self._promises[place : place + 1], *map(self._epsilon, shapes)]
+        return min((one for one in known if total <= one <= total * (1 + _HAIR)), default=total)
+
+    def _epsilon(self, shape: Shape) -> float:
+        """Return the ε that a release promises; ∞ if its promise is of another kind than the totals."""
+        return shape.promise.epsilon if self._pure and isinstance(shape.promise, Pure) else math.inf
 
 
 def _hull_of(costs: Sequence[Cost]) -> tuple[int, int] | None:
-    """Return the first and the last step of all rows that releases have seen."""
-    hulls = {cost.hull for cost in costs}
-    known = [hull for hull in hulls if hull is not None]
-    return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+    """Return the first and the last step of all rows that releases have seen.
+
+    Steps of different clocks are less than one step apart: then a row may be a step before and behind those counted.
+    """
+    known = [cost for cost in costs if cost.hull is not None]
+    if not known:
+        return None
+    hulls = {cost.hull for cost in known if cost.hull is not None}
+    first, last = min(first for first, _ in hulls), max(last for _, last in hulls)
+    if len({cost.clock for cost in known}) == 1:
+        return first, last
+    starts = [math.floor(cost.start) for cost in known if cost.start is not None]
+    return max(first - 1, min([first, *starts])) if starts else first - 1, last + 1
 
 
 def most(fits: Callable[[int], bool], largest: int) -> int | float:

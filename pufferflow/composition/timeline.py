@@ -1,6 +1,5 @@
 """Releases along one timeline: what all of them tell of every step, and the chain that the steps are of (M20)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,8 +40,9 @@ class Timeline:
         """Say whether all costs lie along one chain, with losses that are known step by step."""
         if not isinstance(prior, ChainPrior) or not isinstance(scenario.secret, Secret | Initial) or not costs:
             return False
-        placed = all(one.hull is not None and one.shape.rows and one.shape.rows.runs is not None for one in costs)
-        known = placed and all(one.shape.values is not None for one in costs)
+        shapes = {id(one.shape): one.shape for one in costs}.values()
+        placed = all(shape.rows and shape.rows.runs is not None for shape in shapes)
+        known = placed and all(shape.values is not None for shape in shapes) and None not in {one.hull for one in costs}
         starts, clocks = {one.start for one in costs}, {one.clock for one in costs}
         return known and len(starts) == len(clocks) == 1 and (None not in starts or prior.repeats is not None)
 
@@ -113,10 +113,8 @@ def exposed(costs: Sequence[Cost], hull: tuple[int, int] | None = None) -> tuple
 
 def window_of(cost: Cost) -> tuple[float, float]:
     """Return where the first step that a release asks about is, and where the last one ends; nowhere if none."""
-    runs = runs_of(cost.shape)
-    if not runs:
-        return math.inf, -math.inf
-    return min(low for low, _, _ in runs) + cost.shift, max(high for _, high, _ in runs) + cost.shift
+    low, high = cost.shape.window
+    return low + cost.shift, high + cost.shift
 
 
 def runs_of(shape: Shape) -> tuple[tuple[int, int, int], ...]:

@@ -1,6 +1,7 @@
 """What may be asked of one sensitive column, and what of public ones: Polars expressions, read and checked."""
 
 from pufferflow.expressions.column import named, unsorted
+from pufferflow.expressions.comparisons import fitting, like, moment_source
 from pufferflow.expressions.indicators import classes, indicators
 from pufferflow.expressions.lined import Lined
 from pufferflow.expressions.literals import Kept, kept, values_kept
@@ -15,9 +16,12 @@ __all__ = [
     "Tabled",
     "Values",
     "classes",
+    "fitting",
     "identity",
     "indicators",
     "kept",
+    "like",
+    "moment_source",
     "named",
     "public_words",
     "read_public",

@@ -135,7 +135,7 @@ def _check_format(node: Node) -> None:
             raise Refused(
                 f"{subject(node.inputs[0])}.str.strptime() without a format guesses it from the first rows.",
                 allowed="a format",
-                instead='str.to_date("%Y-%m-%d")',
+                instead='str.to_date("%Y-%m-%d"), or str.to_datetime("%Y-%m-%d")',
             )
 
 

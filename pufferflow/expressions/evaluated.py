@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions.names import short
 from pufferflow.reading import shown
@@ -98,4 +99,4 @@ def _same(first: list[Any], second: list[Any]) -> bool:
 def _called(dtype: pl.DataType) -> str:
     if dtype.base_type() in (pl.String, pl.Categorical, pl.Enum):
         return "texts"
-    return "dates or times" if dtype.is_temporal() else f"values of type {short(str(dtype), 30)}"
+    return "dates or times" if dtype.is_temporal() else f"values of type {short(type_name(dtype), 30)}"

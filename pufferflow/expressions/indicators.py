@@ -18,7 +18,6 @@ from pufferflow.reading import finite_number
 from pufferflow.secrets import Domain, Interval
 
 _ALLOWED: Final = "growing numbers"
-_INSTEAD: Final = "bins=[0, 1, 5, 10]"
 Numbers = Sequence[float] | np.ndarray[Any, np.dtype[Any]] | pl.Series
 
 
@@ -32,7 +31,7 @@ def indicators(column: str, domain: Domain, bins: Numbers | None = None) -> tupl
     ['0 to 1', '1 to 5', '5 and more']
     """
     if isinstance(domain, Interval):
-        return _labelled(column, domain, _edges(bins))
+        return _labelled(column, domain, _edges(bins, domain))
     if bins is not None:
         raise Misuse(
             "bins for a domain whose values are listed.",
@@ -61,7 +60,7 @@ def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[
     >>> ends, len(bars)
     ((0.0, 2.0, 5.0, 10.0), 3)
     """
-    inner = [edge for edge in _edges(bins) if domain.low < edge < domain.high]
+    inner = [edge for edge in _edges(bins, domain) if domain.low < edge < domain.high]
     if not inner:
         raise Misuse(
             "The bins do not cut the interval: all of it is one class.",
@@ -82,17 +81,18 @@ def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[
     return ends, tuple(bars)
 
 
-def _edges(given: Numbers | None) -> list[float]:
+def _edges(given: Numbers | None, domain: Interval) -> list[float]:
+    instead = f"bins=[{', '.join(_number(edge) for edge in np.linspace(domain.low, domain.high, 5).tolist())}]"
     if given is None:
-        raise Misuse("An interval has no classes of its own.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise Misuse("An interval has no classes of its own.", allowed=_ALLOWED, instead=instead)
     held = cast(object, given.to_list() if isinstance(given, pl.Series) else given)
     held = cast(object, held.tolist()) if isinstance(held, np.ndarray) else held
     if isinstance(held, str | bytes) or not isinstance(held, Sequence) or not held:
-        raise Misuse("bins is no list of numbers.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise Misuse("bins is no list of numbers.", allowed=_ALLOWED, instead=instead)
     edges = cast(Sequence[object], held)
-    read = [finite_number(edge, "an edge of bins", allowed=_ALLOWED, instead=_INSTEAD) for edge in edges]
+    read = [finite_number(edge, "an edge of bins", allowed=_ALLOWED, instead=instead) for edge in edges]
     if any(not low < high for low, high in itertools.pairwise(read)):
-        raise Misuse("The bins do not grow.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise Misuse("The bins do not grow.", allowed=_ALLOWED, instead=instead)
     return read
 
 

@@ -1,10 +1,11 @@
 """Expressions of public columns, for filters, groups and new columns: row by row, and of nothing else."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, cast
 
 import polars as pl
 
+from pufferflow.dtypes import exactly
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions.allowed import PUBLIC, check
 from pufferflow.expressions.kinds import NUMBERS, Types, dated, kinds_of
@@ -17,12 +18,21 @@ from pufferflow.reading import shown
 _ORDERED: Final = frozenset({*NUMBERS, "time", "span"})
 
 
+Refusal = Callable[[str], Misuse]
+"""From a column that is not public to the error that says how to go on."""
+
+
 def read_public(
-    expression: str | pl.Expr, known: Collection[str] | Mapping[str, pl.DataType], *, never_fails: bool = False
+    expression: str | pl.Expr,
+    known: Collection[str] | Mapping[str, pl.DataType],
+    refusal: Refusal | None = None,
+    *,
+    never_fails: bool = False,
 ) -> pl.Expr:
     """Return an expression that reads one row at a time and only public columns; the name of one stands for itself.
 
-    `known` are the public columns, best with their types: more can be let through where they are told. `never_fails`
+    `known` are the public columns, best with their types: more can be let through where they are told; `refusal` is
+    about all others. `never_fails`
     refuses what may stop at a value: where it is secret which rows there are, that would tell of one.
 
     >>> read_public(pl.col("hour").dt.hour() >= 6, {"hour"}, never_fails=True).meta.root_names()
@@ -37,7 +47,7 @@ def read_public(
         )
     tree = read_tree(given)
     check(tree, PUBLIC)
-    _check_columns(tree, known)
+    _check_columns(tree, known, refusal)
     types: Types = cast(Types, known) if isinstance(known, Mapping) else {}
     _check_order(tree, types)
     if never_fails:
@@ -58,14 +68,16 @@ def identity(expression: pl.Expr) -> str:
     """
     tree = read_tree(expression)
     if tree.kind == "literal":
-        return f"{tree!r} of {pl.select(expression).to_series().to_list()!r}"
+        return f"{tree!r} of {exactly(pl.select(expression).to_series())!r}"
     inputs = ", ".join(identity(part) for part in expression.meta.pop())
     return f"{tree.kind} {tree.word!r} {tree.value!r} ({inputs})"
 
 
-def _check_columns(tree: Node, known: Collection[str]) -> None:
+def _check_columns(tree: Node, known: Collection[str], refusal: Refusal | None) -> None:
     for name in tree.columns:
         if name not in known:
+            if refusal is not None:
+                raise refusal(name)
             some = ", ".join(short(repr(one), 40) for one in sorted(known)[:3])
             raise Misuse(
                 f"The column {short(repr(name), 60)} is not public.",

@@ -1,11 +1,11 @@
 """From what a user writes to φ: a column name or an expression of one sensitive column, compiled on its domain."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import polars as pl
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.expressions.agreement import agrees
 from pufferflow.expressions.allowed import VALUES, check
 from pufferflow.expressions.curves import curve
@@ -19,9 +19,12 @@ from pufferflow.expressions.words import words
 from pufferflow.reading import shown
 from pufferflow.secrets import Domain, Interval
 
+Refusal = Callable[[str, Sequence[str]], PufferflowError]
+"""From a column without a domain, and all columns that are named with it, to the error that says how to go on."""
 
-def read_values(given: str | pl.Expr, domains: Mapping[str, Domain]) -> Values:
-    """Return φ for the name of a sensitive column or an expression of one.
+
+def read_values(given: str | pl.Expr, domains: Mapping[str, Domain], refusal: Refusal | None = None) -> Values:
+    """Return φ for the name of a sensitive column or an expression of one; `refusal` is about all other columns.
 
     The expression is never run on rows of data: on a finite domain it is evaluated at the points, on an interval its
     closed form is worked out. What mixes rows or touches other columns is refused by name.
@@ -31,28 +34,28 @@ def read_values(given: str | pl.Expr, domains: Mapping[str, Domain]) -> Values:
     >>> read_values(pl.col("level").clip(0, 2) * 2, level).steps
     (0, 1, 2, 2)
     """
-    expression = _column(given, domains) if isinstance(given, str) else given
+    expression = pl.col(given) if isinstance(given, str) else given
     if not isinstance(cast(object, expression), pl.Expr):
         raise Misuse(
             f"The question is {shown(given)}.",
             allowed="the name of a sensitive column, or a Polars expression of one",
-            instead='"x" or pl.col("x").clip(0, 9)',
+            instead=f'"{next(iter(domains), "x")}", or pl.col("{next(iter(domains), "x")}").clip(0, 9)',
         )
+    if isinstance(given, str):
+        _check_declared([given], domains, refusal)  # also the names that Polars takes for patterns
     tree = read_tree(expression)
     check(tree, VALUES)
-    return _compiled(expression, tree, _only_column(tree, domains), domains)
+    _check_declared(tree.columns, domains, refusal)
+    return _compiled(expression, tree, _only_column(tree), domains)
 
 
-def _column(name: str, domains: Mapping[str, Domain]) -> pl.Expr:
-    if name not in domains:
-        raise _undeclared(name, domains)
-    return pl.col(name)
-
-
-def _only_column(tree: Node, domains: Mapping[str, Domain]) -> str:
-    for name in tree.columns:
+def _check_declared(names: Sequence[str], domains: Mapping[str, Domain], refusal: Refusal | None) -> None:
+    for name in names:
         if name not in domains:
-            raise _undeclared(name, domains)
+            raise _undeclared(name, domains) if refusal is None else refusal(name, names)
+
+
+def _only_column(tree: Node) -> str:
     if len(tree.columns) == 1:
         return tree.columns[0]
     if not tree.columns:
@@ -64,7 +67,7 @@ def _only_column(tree: Node, domains: Mapping[str, Domain]) -> str:
     raise Misuse(
         f"{words(tree)} reads {len(tree.columns)} columns: {_listed(tree.columns)}.",
         allowed="expressions of one sensitive column; public columns filter and group",
-        instead="a query for each of the columns",
+        instead="a batch for each of the columns, or one column made of them before protect, with a domain",
     )
 
 

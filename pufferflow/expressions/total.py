@@ -15,6 +15,7 @@ import polars as pl
 from pufferflow.errors import Misuse
 from pufferflow.expressions.accepted import ALL, FIRST, accepts, castable
 from pufferflow.expressions.allowed import options
+from pufferflow.expressions.comparisons import fitting
 from pufferflow.expressions.kinds import (
     COMPARISONS,
     MIXING,
@@ -61,6 +62,8 @@ def _instead(node: Node, types: Types) -> str:
         return "replace_strict(…, default=None)"
     if node.word in ("dt.date", "dt.truncate", "dt.time") and "mo" not in str(node.inputs[-1].value):
         return '.dt.convert_time_zone("UTC") before it, or parts such as dt.day()'
+    if fitting(node, types):
+        return fitting(node, types)
     if node.kind == "operator" and "any" in kinds_of(node.inputs, types):
         return "floats as numbers, such as + 1.0, or another column"
     return "the column as it is, or is_in and == with literals"

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -9,10 +10,12 @@ from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
 from pufferflow.accuracy import Within
+from pufferflow.addresses import local_path, scheme_of
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
 from pufferflow.jobs.period import Every, check_zone
-from pufferflow.noise import Family, Gaussian, Laplace
+from pufferflow.ledger.address import check_scheme
+from pufferflow.noise import NoiseName
 
 Positive = Annotated[float, Meta(gt=0)]
 Probability = Annotated[float, Meta(gt=0, lt=1)]
@@ -24,10 +27,10 @@ Call = Annotated[
     str, Meta(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="file.py:function or module:function")
 ]
 Wait = Annotated[str, Meta(pattern=r"^[0-9]{1,6}(s|m|h)$(?!\n)", description="how long, such as 30s, 5m or 1h")]
-Noises = Literal["auto", "laplace", "gaussian"]
+Noises = Literal["auto", NoiseName]
 Types = Literal["integer", "float", "text", "boolean", "date", "datetime"]
+_READ = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "hf", "file")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-_NOISES: dict[str, Family] = {"laplace": Laplace, "gaussian": Gaussian}
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,13 +45,14 @@ class Source(Part, frozen=True):
     columns: Annotated[dict[str, Types], Meta(description="types of the columns of CSV and NDJSON files")] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse none and both."""
+        """Refuse none and both, and addresses that nothing reads."""
         if (self.path is None) == (self.function is None):
             raise Misuse(
                 "The source has a path and a function, or neither.",
                 allowed="one of them",
                 instead='path = "data/*.parquet"',
             )
+        check_source(self.path or "")
         for name in re.findall(r"(?<!\$)\{([^}]*)\}", self.path or ""):
             if name != "period":
                 raise Misuse(
@@ -116,6 +120,10 @@ class Charged(Part, frozen=True):
     ] = "ledger.db"
     dataset: Annotated[str, Meta(min_length=1)] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse addresses that no ledger has."""
+        check_scheme(self.address)
+
 
 class Sink(Part, frozen=True):
     """Where releases go: a folder with one folder for each period."""
@@ -123,6 +131,15 @@ class Sink(Part, frozen=True):
     path: Annotated[str, Meta(min_length=1)] = "published"
     format: Literal["parquet", "csv", "ndjson"] = "parquet"
     report: Annotated[bool, Meta(description="whether a page for people is written beside the numbers")] = True
+
+    def __post_init__(self) -> None:
+        """Refuse addresses, for which a folder of that name would be made."""
+        _ = self.at(self.path)
+
+    @staticmethod
+    def at(path: str) -> Path:
+        """Return a path that a sink may have."""
+        return local_path(path, "The sink")
 
 
 class Schedule(Part, frozen=True):
@@ -163,6 +180,10 @@ class JobFile(Part, frozen=True):
     accuracy: Accuracy | None = None
     noise: Noises = "auto"
     shares: Annotated[dict[str, Positive], Meta(description="how the promise is divided among outputs")] | None = None
+    floor: Annotated[
+        Literal["row", "none"],
+        Meta(description="noise is at least enough for one row alone, or only for what the prior says"),
+    ] = "row"
     estimates: Annotated[bool, Meta(description="whether noise that rests on an estimate is good enough")] = False
     sink: Sink = Sink()
     schedule: Schedule = Schedule()
@@ -180,11 +201,22 @@ class JobFile(Part, frozen=True):
     @property
     def wanted(self) -> dict[str, Any]:
         """What `batch.plan` is asked for."""
-        noise = _NOISES.get(self.noise, self.noise)
-        asked: dict[str, Any] = {"noise": noise, "shares": self.shares}
+        floor = None if self.floor == "none" else self.floor
+        asked: dict[str, Any] = {"noise": self.noise, "shares": self.shares, "floor": floor}
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **asked}
         return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **asked}
+
+
+def check_source(path: str) -> None:
+    """Refuse a source with a scheme that Polars does not read."""
+    scheme = scheme_of(path)
+    if scheme is not None and not (scheme in _READ and "://" in path):
+        raise Misuse(
+            f"The source is an address with '{scheme}:', which Polars does not read.",
+            allowed=f"files, or addresses with {', '.join(f'{one}://' for one in _READ)}",
+            instead='[source] function = "job.py:rows", which can read anything',
+        )
 
 
 def check_cron(line: str) -> None:

@@ -25,7 +25,7 @@ from pufferflow.jobs.paper import keep_page
 from pufferflow.jobs.payer import Payer
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
 from pufferflow.jobs.ran import Ran
-from pufferflow.jobs.reading import read_file, with_variables
+from pufferflow.jobs.reading import check_addresses, read_file, with_variables
 from pufferflow.jobs.sources import frame_of
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
@@ -124,7 +124,8 @@ class Job:
 
     def folder_of(self, period: When, revision: int = 1) -> Path:
         """Return where a period's release is written."""
-        return self.folder / Path(with_variables(self.file.sink.path)).expanduser() / self._label(period, revision)
+        sink = self.file.sink.at(with_variables(self.file.sink.path))
+        return self.folder / sink.expanduser() / self._label(period, revision)
 
     def _has(self, label: str) -> bool:
         return has_release(self.folder_of(label))
@@ -152,6 +153,7 @@ class Job:
 
     def plan(self, period: When | None = None) -> Plan:
         """Return what would be released for a period, and how noisy; reads public columns only."""
+        check_addresses(self.file)
         chosen = self.period(period)
         plan = self.batch(chosen).plan(**self.file.wanted)
         questions = plan.questions
@@ -164,9 +166,10 @@ class Job:
             )
         return plan
 
-    def evidence(self, plan: Plan) -> Evidence:
-        """Return what a page shows of a plan, with what the account has spent and will spend."""
-        return plan.evidence(self.account(), self.every)
+    def evidence(self, plan: Plan, period: When | None = None) -> Evidence:
+        """Return what a page shows of a plan for a period, with what the account has spent and will spend."""
+        dataset, named = self.file.ledger.dataset or "", "" if period is None else str(self.period(period))
+        return plan.evidence(self.account(), self.every, job=self.name, period=named, dataset=dataset)
 
     # Who pays
 

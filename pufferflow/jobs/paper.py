@@ -20,8 +20,13 @@ class Planned(Protocol):
         """Return what would be released for a period."""
         ...
 
-    def evidence(self, plan: Plan) -> Evidence:
-        """Return what a page shows of a plan."""
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        ...
+
+    def evidence(self, plan: Plan, period: str) -> Evidence:
+        """Return what a page shows of a plan for a period."""
         ...
 
 
@@ -38,12 +43,12 @@ def keep_page(job: Planned, period: str, plan: Plan | None, release: Release, fo
         made = job.plan(period) if plan is None else plan
         if made.certificate.facts != release.certificate.facts:
             raise Misuse("the job, or its rows, have changed since the release.")
-        found = job.evidence(made)
+        found = job.evidence(made, period)
         add(folder, EVIDENCE, found.to_json())
         return found
 
     def drawn() -> None:
-        add(folder, PAGE, release.page(evidence).encode())
+        add(folder, PAGE, release.page(evidence, job.name, period).encode())
 
     try:
         evidence = guarded(gathered, _failed)

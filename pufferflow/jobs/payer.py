@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from pufferflow.addresses import scheme_of
 from pufferflow.jobs.file import Charged
 from pufferflow.jobs.reading import with_variables
 from pufferflow.ledger import Account, Ledger
@@ -25,13 +26,13 @@ class Payer:
         address = with_variables(self.charged.address)
         for start in ("sqlite:///", "sqlite+pysqlite:///"):
             address = address.removeprefix(start)
-        return address if "://" in address else str(self.folder / Path(address).expanduser())
+        return str(self.folder / Path(address).expanduser()) if scheme_of(address) is None else address
 
     @property
     def no_file(self) -> bool:
         """Whether the ledger is a file that is not there."""
         address = self.address
-        return "://" not in address and not Path(address).exists()
+        return scheme_of(address) is None and not Path(address).exists()
 
     def ledger(self) -> Ledger:
         """Return the ledger, made if need be."""

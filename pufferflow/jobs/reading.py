@@ -1,9 +1,9 @@
 """Reading a `job.toml`: what is wrong with it is told with its line, and what was probably meant."""
 
-import difflib
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -11,7 +11,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.jobs.file import JobFile
+from pufferflow.jobs.file import JobFile, check_source
+from pufferflow.ledger.address import check_scheme
+from pufferflow.suggestions import nearest
 
 _STARTER = "the one that `pufferflow job init` writes, which runs"
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]*)`")
@@ -67,6 +69,20 @@ def with_variables(text: str) -> str:
     return _VARIABLE.sub(value, text)
 
 
+def check_addresses(file: JobFile) -> None:
+    """Refuse addresses that lead nowhere once their variables are known; what the environment lacks is left open."""
+    checks = (
+        (file.sink.path, file.sink.at),
+        (file.ledger.address, check_scheme),
+        (file.source.path or "", check_source),
+    )
+    for text, check in checks:
+        known = ""
+        with suppress(Misuse):
+            known = with_variables(text)
+        check(known)
+
+
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a job file, by which editors check and complete it."""
     found = msgspec.json.schema(JobFile)
@@ -105,7 +121,7 @@ def _not_valid(error: msgspec.ValidationError, text: str, name: str) -> Misuse:
 
 def _unknown_key(key: str, path: Sequence[str], text: str, name: str) -> Misuse:
     known = _keys(path)
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    near = nearest(key, known, cutoff=0.5)
     table = f" in [{'.'.join(path)}]" if path else ""
     return Misuse(
         f"{name}{_line_of(text, [*path, key])}: unknown key {key[:60]!r}{table}.",

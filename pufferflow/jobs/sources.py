@@ -7,10 +7,11 @@ from typing import Any
 
 import polars as pl
 
+from pufferflow.addresses import scheme_of
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
-from pufferflow.jobs.file import Source
+from pufferflow.jobs.file import Source, check_source
 from pufferflow.jobs.functions import called
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.reading import with_variables
@@ -43,9 +44,10 @@ def frame_of(source: Source, function: Callable[..., Any] | None, folder: Path, 
 def scanned(source: Source, folder: Path, period: Period) -> pl.LazyFrame:
     """Return the rows of files, whose types are those that they have or are said to have, never guessed from rows."""
     pattern = with_variables(source.path or "").replace("{period}", str(period))
-    where = pattern if "://" in pattern else str(folder / Path(pattern).expanduser())
+    check_source(pattern)
+    where = str(folder / Path(pattern).expanduser()) if scheme_of(pattern) is None else pattern
     scan = _scanner(source, Path(where).suffix.lower())
-    if "://" not in where and not glob.glob(where, recursive=True):  # noqa: PTH207 - the pattern may be absolute
+    if scheme_of(where) is None and not glob.glob(where, recursive=True):  # noqa: PTH207 - the pattern may be absolute
         raise SourceFailed(
             f"No file matches {where[-200:]!r}. Nothing was released.",
             allowed="files that are there",

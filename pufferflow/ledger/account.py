@@ -1,16 +1,20 @@
 """An account: a limit on what all releases about one data set may tell together, and what they tell so far."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from secrets import token_hex
-from typing import NoReturn, Protocol, final
+from typing import NoReturn, Protocol, TypeVar, final
 
 from pufferflow.composition import Cost, Forecast, Spent, forecast
-from pufferflow.errors import Misuse
+from pufferflow.composition.if_wrong import differential_privacy, group_privacy
+from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.guarantees import Guarantee
-from pufferflow.ledger.budget import Ahead, ahead_of, budget_of, over_time, read_ahead, total_of
+from pufferflow.ledger.books import Books
+from pufferflow.ledger.budget import Ahead, Told, Total, ahead_of, budget_of, over_time, read_ahead, told_of
 from pufferflow.ledger.entry import Entry, entries_of
 from pufferflow.ledger.ids import not_sent, read_text
+from pufferflow.ledger.line import Line
 from pufferflow.ledger.log import Log
 from pufferflow.ledger.reserving import Held, Wish, check_fingerprint
 from pufferflow.ledger.stored import found_release, release_of
@@ -18,8 +22,10 @@ from pufferflow.questions import Questions
 from pufferflow.release import Release
 from pufferflow.release.ready import Ready
 from pufferflow.report.evidence import Budget
+from pufferflow.report.numbers import SPENT, at_most
 from pufferflow.scenario import Scenario
 
+T = TypeVar("T")
 _ID = 'id="daily-2026-11-20", or id=None for a new release each time'
 
 
@@ -85,7 +91,7 @@ class Account:
 
     def spent(self) -> Guarantee:
         """Return what all releases so far promise together, those included that were reserved and never committed."""
-        return self._log.read(lambda books, line: books.told(self._name, line, lambda spent: spent.total().guarantee))
+        return self._told(lambda spent: spent.total().guarantee)
 
     def after(self, plan: Costly) -> Guarantee:
         """Return what all releases will promise together if one more is made of a plan.
@@ -101,14 +107,12 @@ class Account:
         1.0 True 2.0
         """
         cost = self._cost_of(plan)
-        return self._log.read(
-            lambda books, line: books.told(self._name, line, lambda spent: spent.total([cost]).guarantee)
-        )
+        return self._told(lambda spent: spent.total([cost]).guarantee)
 
     def remaining(self, plan: Costly) -> int | float:
         """Return how many more releases of a plan fit under the limit; infinite if it costs nothing."""
         cost = self._cost_of(plan)
-        found = self._log.read(lambda books, line: books.told(self._name, line, lambda spent: spent.remaining(cost)))
+        found = self._told(lambda spent: spent.remaining(cost))
         return found if found == math.inf else int(found)
 
     def forecast(self, plan: Costly, every: object, until: object = None) -> Forecast:
@@ -117,11 +121,7 @@ class Account:
         `every` is in steps of the scenario, or a duration where steps are durations.
         """
         cost, limit = self._cost_of(plan), self._limit
-        return self._log.read(
-            lambda books, line: books.told(
-                self._name, line, lambda spent: forecast(spent, cost, every=every, until=until, limit=limit)
-            )
-        )
+        return self._told(lambda spent: forecast(spent, cost, every=every, until=until, limit=limit))
 
     def budget(self, plan: Costly | None = None, every: object = None, ahead: int = 24) -> Budget:
         """Return what is spent over time, and totals of further releases, as plain values for a page.
@@ -149,18 +149,57 @@ class Account:
         except Misuse as error:
             notes.append(error.problem)
 
-        entries = self.history()
+        entries, superseded = self.history(), len(self.scenarios) > 1
 
-        def tell(spent: Spent) -> tuple[tuple[float | None, str], dict[int, float], Ahead]:
+        def tell(spent: Spent) -> tuple[Told, dict[int, Total], Ahead]:
             future = Ahead(note="; ".join(notes)) if notes else ahead_of(spent, cost, every, self._limit, times)
-            return total_of(spent), over_time(spent, entries), future
+            return told_of(spent), over_time(spent, entries, superseded=superseded), future
 
-        told, past, future = self._log.read(lambda books, line: books.told(self._name, line, tell))
+        told, past, future = self._told(tell)
         return budget_of(self._name, self._dataset, self._limit, entries, told=told, totals=past, ahead=future)
+
+    def differential_privacy(self) -> Guarantee | None:
+        """Return what all releases keep together as ordinary differential privacy of one row's value; None if unknown.
+
+        That is what is left if rows have nothing to do with each other: then a row's own change is all that answers
+        tell of it. It is over the pairs of values that the scenario hides from each other, of the first row of a
+        sequence for `pf.Initial`. Of `pf.Presence`, `pf.Derived` and columns that are not the secret's nothing is said.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     account = ledger.open("levels", scenario, limit=pf.Pure(3.0))
+        ...     releases = [plan.release(account) for _ in range(2)]
+        ...     print(*(round(kept.epsilon, 4) for kept in (account.spent(), account.differential_privacy())))
+        2.0 0.6667
+        """
+        return self._told(differential_privacy)
+
+    def group_privacy(self) -> Guarantee | None:
+        """Return what all releases keep together whatever the rows of one group have to do with each other (M7).
+
+        None where that is not known: of rows that are believed to be independent nobody looked at the groups.
+        """
+        return self._told(group_privacy)
+
+    def explain(self) -> str:
+        """Return in words what is spent, why so much, and what the releases keep together if a belief is wrong."""
+        told = self._told(told_of)
+        spent = "nobody can tell how much" if told.spent is None else f"epsilon {at_most(told.spent, SPENT)}"
+        lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [told.why, told.note])]
+        return "\n".join([*lines, *(f"{one.wrong[:1].upper()}{one.wrong[1:]}: {one.left}." for one in told.what_if)])
 
     def history(self) -> Sequence[Entry]:
         """Return what was paid for, in order."""
-        return self._log.read(lambda books, line: entries_of(books.account(self._name), line))
+
+        def entries(books: Books, line: Line) -> tuple[Entry, ...]:
+            spent = None
+            with suppress(LedgerFault):  # damaged costs: entries tell what they were charged
+                spent = books.spent(self._name, line)
+            return entries_of(books.account(self._name), line, spent)
+
+        return self._log.read(entries)
 
     def release(self, id: str) -> Release:  # noqa: A002 - the name at the door
         """Return a release that was committed."""
@@ -179,6 +218,9 @@ class Account:
         """
         chosen = token_hex(16) if release_id is None else read_text(release_id, "id", _ID)
         return Wish.of(self._name, chosen, ready).reserve(self._log)
+
+    def _told(self, ask: Callable[[Spent], T]) -> T:
+        return self._log.read(lambda books, line: books.told(self._name, line, ask))
 
     def _cost_of(self, plan: Costly) -> Cost:
         if not (hasattr(plan, "cost") and hasattr(plan, "questions")):

@@ -8,11 +8,12 @@ from typing import Any, cast
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from pufferflow.addresses import scheme_of
 from pufferflow.errors import Misuse
 
 _ALLOWED = 'a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address'
 _INSTEAD = 'pf.Ledger("ledger.db")'
-_POSTGRESQL = {"postgresql", "postgresql+psycopg"}
+_POSTGRESQL, _SQLITE = {"postgresql", "postgresql+psycopg"}, {"sqlite", "sqlite+pysqlite"}
 
 
 def read_address(given: Any) -> URL:
@@ -23,6 +24,7 @@ def read_address(given: Any) -> URL:
     text: object = fspath(cast(str, given)) if isinstance(given, str | PathLike) else None
     if not isinstance(text, str):
         raise Misuse(f"The address is of type {kind}.", allowed=_ALLOWED, instead=_INSTEAD)
+    check_scheme(text)
     if "://" not in text:
         return _file(text)
     url: URL | None = None
@@ -33,11 +35,22 @@ def read_address(given: Any) -> URL:
     return _checked(url)
 
 
+def check_scheme(address: str) -> None:
+    """Refuse an address with a scheme in which no ledger can be kept; of the rest, which may hold a password, no word.
+
+    >>> check_scheme("ledger.db"), check_scheme("postgresql+psycopg://host/ledger")
+    (None, None)
+    """
+    scheme = scheme_of(address)
+    known = {*_POSTGRESQL, *_SQLITE} if "://" in address else set[str]()
+    if scheme is not None and scheme not in known:
+        raise Misuse(f"A ledger in {scheme!r}.", allowed=_ALLOWED, instead=_INSTEAD)
+
+
 def _checked(url: URL) -> URL:
     if url.drivername in _POSTGRESQL:
         return url.set(drivername="postgresql+psycopg")
-    if url.drivername not in {"sqlite", "sqlite+pysqlite"}:
-        raise Misuse(f"A ledger in {url.drivername!r}.", allowed=_ALLOWED, instead=_INSTEAD)
+    check_scheme(f"{url.drivername}://")
     if url.query:
         raise Misuse("An address of a file with options.", allowed=_ALLOWED, instead=_INSTEAD)
     return _file(url.database or "")

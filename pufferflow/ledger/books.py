@@ -4,7 +4,6 @@ Every event read has to follow from the one before, the first from the last that
 """
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Any, Final, TypeVar, final
 
 from pufferflow.composition import Shape, Spent
@@ -13,6 +12,7 @@ from pufferflow.ledger.events import NOTHING, Brief, Event, Head, Opened, briefl
 from pufferflow.ledger.kept import Kept, misfit
 from pufferflow.ledger.line import Line
 from pufferflow.ledger.tables import LEAST, NEWS
+from pufferflow.suggestions import nearest
 
 T = TypeVar("T")
 _AT_ONCE: Final = 10_000
@@ -37,7 +37,7 @@ class Books:
     def account(self, name: str) -> Kept:
         """Return an account that exists."""
         if name not in self.accounts:
-            near = ", ".join(map(repr, get_close_matches(name, self.accounts, _NAMED, cutoff=0.0)))
+            near = ", ".join(map(repr, nearest(name, self.accounts, _NAMED, cutoff=0.0)))
             raise Misuse(
                 f"The ledger has no account {name!r}.",
                 allowed=f"an account that was opened: {near or 'there is none yet'}",

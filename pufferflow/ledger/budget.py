@@ -2,24 +2,41 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, final
 
-from pufferflow.composition import Cost, Spent, forecast
-from pufferflow.composition.regions import Region
-from pufferflow.composition.schedule import Every, later, read_every
+from pufferflow.composition import Cost, Spent
+from pufferflow.composition.forecast import forecast_of
+from pufferflow.composition.recurring import Recurring, alike, recurring
+from pufferflow.composition.schedule import Every, read_every
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.entry import Entry
+from pufferflow.ledger.explained import if_wrong, why
 from pufferflow.reading import finite_number
-from pufferflow.report.evidence import Budget, Charge
+from pufferflow.report.evidence import Budget, Charge, WhatIf
 
 MOST_CHARGES: Final = 500
 _SECONDS: Final = 3.0
+_MOST_TOTALLED: Final = 600_000
+"""So many releases are added up for the totals of a page: all after a year of days, the newest of very many."""
 _UNKNOWN: Final = "no forecast: there are no two releases of one kind that show how often they come"
-_SAME: Final = "the forecast asks the same question of the same rows again and again"
+_IRREGULAR: Final = "no forecast: releases of one kind follow each other, and no filter tells how far apart they lie"
+_SAME: Final = (
+    "the forecast asks the same question again and again: no filter tells the rows of one release from others"
+)
+_LEAST: Final = 2
 _UNITS: Final = (("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000))
+
+
+@final
+class Total(NamedTuple):
+    """A total and the rule that carries it; or a number that the total is at most."""
+
+    total: float
+    rule: str
+    at_most: bool = False
 
 
 @final
@@ -35,20 +52,31 @@ class Ahead:
     note: str = ""
 
 
+@final
+@dataclass(frozen=True)
+class Told:
+    """What is spent, and why; None if nobody can tell any more, which `note` explains."""
+
+    spent: float | None
+    why: str = ""
+    what_if: tuple[WhatIf, ...] = ()
+    note: str = ""
+
+
 def budget_of(  # noqa: PLR0913 - an account, in parts
     name: str,
     dataset: str,
     limit: Guarantee,
     entries: Sequence[Entry],
     *,
-    told: tuple[float | None, str],
-    totals: Mapping[int, float],
+    told: Told,
+    totals: Mapping[int, Total],
     ahead: Ahead,
 ) -> Budget:
-    """Return what an account tells of itself; a total that nobody can tell any more is that of the last entry."""
-    spent, note = told
+    """Return what an account tells of itself; a total that nobody can tell any more is at most that of its charge."""
+    spent = told.spent
     if spent is None:
-        spent = entries[-1].total if entries else 0.0
+        spent = entries[-1].at_most if entries else 0.0
     return Budget(
         account=name,
         dataset=dataset,
@@ -61,42 +89,58 @@ def budget_of(  # noqa: PLR0913 - an account, in parts
         endless=ahead.endless,
         fits=ahead.fits,
         rule=ahead.rule,
-        note="; ".join(part for part in (note, ahead.note) if part),
+        note="; ".join(part for part in (told.note, ahead.note) if part),
         releases=len(entries),
+        why=told.why,
+        what_if=told.what_if,
     )
 
 
-def charges(entries: Sequence[Entry], totals: Mapping[int, float]) -> tuple[Charge, ...]:
+def charges(entries: Sequence[Entry], totals: Mapping[int, Total]) -> tuple[Charge, ...]:
     """Return some of the entries, or all, as charges with their totals."""
     chosen = ((entries[place], total) for place, total in sorted(totals.items()) if place < len(entries))
     return tuple(
-        Charge(one.number, one.release_id, one.state, one.at, repr(one.promise), total, one.rule)
-        for one, total in chosen
+        Charge(one.number, one.release_id, one.state, one.at, repr(one.promise), *total) for one, total in chosen
     )
 
 
-def over_time(spent: Spent, entries: Sequence[Entry]) -> dict[int, float]:
+def over_time(spent: Spent, entries: Sequence[Entry], *, superseded: bool = False) -> dict[int, Total]:
     """Return the total after each release; of very many after some, spread over time, with the first and the last.
 
-    Entries keep a total that was quickly known, which may be too large. Those of the newest releases are worked out
-    again as long as that is soon done; and no total is above a later one.
+    Those of the newest releases are worked out as long as that is soon done, the last one always. Of the others it is
+    known that they are at most what was proven when they were charged (by the beliefs of then) and no later total.
     """
     last, kept = len(entries) - 1, min(len(entries), MOST_CHARGES)
     places = sorted({round(place * last / max(kept - 1, 1)) for place in range(kept)}, reverse=True)
-    until, least, found = time.monotonic() + _SECONDS, math.inf, dict[int, float]()
+    until, left, found = time.monotonic() + _SECONDS, _MOST_TOTALLED, dict[int, Total]()
+    least = Total(math.inf, "", at_most=True)
     for place in places:
-        told = total_of(spent.first(place + 1))[0] if time.monotonic() < until else None
-        least = min(least, entries[place].total if told is None else told)
+        left -= place + 1
+        soon = left >= 0 and time.monotonic() < until
+        told = _least(spent.first(place + 1)) if soon or place == last else None
+        charged = Total(entries[place].at_most, entries[place].at_most_rule, at_most=True)
+        later = least._replace(at_most=True)
+        least = told or (later if superseded else min(charged, later, key=lambda one: one.total))
         found[place] = least
     return found
 
 
-def total_of(spent: Spent) -> tuple[float | None, str]:
-    """Return what is spent, or None and why that cannot be told."""
+def told_of(spent: Spent) -> Told:
+    """Return what is spent and why, and what is left if beliefs are wrong."""
     try:
-        return spent.total().total, ""
+        total = spent.total()
     except Refused as refusal:
-        return None, refusal.problem
+        return Told(None, note=refusal.problem)
+    return Told(total.total, why(spent, total), if_wrong(spent))
+
+
+def _least(spent: Spent) -> Total | None:
+    """Return the least total that is proven; None if none is."""
+    try:
+        found = spent.total()
+    except Refused:
+        return None
+    return Total(found.total, found.rule)
 
 
 def read_ahead(given: object) -> int:
@@ -126,38 +170,24 @@ def _last(spent: Spent) -> Cost:
 
 
 def _inferred(spent: Spent, cost: Cost | None, limit: Guarantee, times: int) -> Ahead:
-    """Return what goes on as the last two releases of one kind did."""
-    alike = [one for one in spent.costs if cost is None or one.shape.digest == cost.shape.digest]
-    before = [one for one in alike[:-1] if one.shape.digest == alike[-1].shape.digest]
-    if not before:
-        return Ahead(note=_UNKNOWN)
-    first, second = before[-1], alike[-1]
-    if (first.shift, first.apart) == (second.shift, second.apart):
-        return _again(spent, second, times)
-    gap = gap_between(first, second, spent)
-    return Ahead(note=_UNKNOWN) if gap is None else _scheduled(spent, second, gap, limit, times)
+    """Return what goes on as the releases did that are of one kind."""
+    found = recurring(spent, cost)
+    if found is None:
+        return Ahead(note=_UNKNOWN if alike(spent, cost) < _LEAST else _IRREGULAR)
+    if found.every is None:
+        ahead = _again(spent, found.last, times)
+    else:
+        ahead = _scheduled(spent, found.last, found.every, limit, times)
+    return replace(ahead, note="; ".join(part for part in (ahead.note, *_beside(found)) if part))
 
 
-def gap_between(first: Cost, second: Cost, spent: Spent) -> Every | None:
-    """Return how much later the second release is than the first, if it is the same but for that; None if not."""
-    scenario = spent.scenario
-    steps = second.shift - first.shift
-    if steps == 0 and scenario.timed:
-        ticks = [
-            _moved(first.apart[column], region) for column, region in second.apart.items() if column in first.apart
-        ]
-        steps = max(ticks, default=0) // scenario.step
-    if steps <= 0:
-        return None
-    gap = Every(steps, steps * scenario.step if scenario.timed else None)
-    return gap if later(first, gap, 1, scenario).apart == second.apart else None
-
-
-def _moved(first: Region, second: Region) -> int:
-    """Return how far a region has moved; 0 if it is not seen to."""
-    ends: list[tuple[Any, Any]] = [(first.low, second.low), (first.high, second.high)]
-    ends += zip(first.labels or (), second.labels or (), strict=False)
-    return next((b - a for a, b in ends if isinstance(a, int) and isinstance(b, int)), 0)
+def _beside(found: Recurring) -> Iterator[str]:
+    """Yield what a forecast leaves out."""
+    if found.distances is not None and found.every is not None:
+        shortest, longest = map(in_words, found.distances)
+        yield f"releases lie {shortest} to {longest} apart, and the forecast takes {in_words(found.every)}"
+    if found.others:
+        yield "the forecast goes on with releases like the last, and releases of other kinds are not in it"
 
 
 def _again(spent: Spent, cost: Cost, times: int) -> Ahead:
@@ -175,27 +205,29 @@ def _scheduled(spent: Spent, cost: Cost, gap: Every, limit: Guarantee, times: in
     """Return what a schedule tells after each of its releases, as far as that is worked out soon, and for ever."""
     totals, until, note, rule = list[float](), time.monotonic() + _SECONDS, "", ""
     for count in range(1, times + 1):
-        found = forecast(spent, cost, every=gap.steps, until=count * gap.steps, limit=limit)
+        found = forecast_of(spent, cost, gap, count, limit)
         totals.append(found.total)
         rule = found.rule
         if time.monotonic() > until and count < times:
             note = f"totals after more than {count} releases take long to work out"
             break
-    endless = forecast(spent, cost, every=gap.steps, limit=limit)
+    endless = forecast_of(spent, cost, gap, None, limit)
     return Ahead(
         totals=tuple(totals),
         endless=endless.total if math.isfinite(endless.total) else None,
         fits=None if math.isinf(endless.fits) else int(endless.fits),
-        every=_in_words(gap),
+        every=in_words(gap),
         rule=endless.rule if math.isfinite(endless.total) else rule,  # an endless total that is ∞ has none
         note="; ".join(part for part in (note, endless.note) if part),
     )
 
 
-def _in_words(gap: Every) -> str:
+def in_words(gap: Every) -> str:
     """Return a distance as people write it."""
     if gap.ticks is not None:
         for name, size in _UNITS:
             if gap.ticks % size == 0:
                 return f"{gap.ticks // size}{name}"
+    if not gap.steps:
+        return ", ".join(f"{by} of {name!r}" for name, by in gap.columns)
     return "1 step" if gap.steps == 1 else f"{gap.steps} steps"

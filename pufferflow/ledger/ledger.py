@@ -5,6 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self, final
 
+from pufferflow.addresses import local_path
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.account import Account
@@ -22,11 +23,13 @@ from pufferflow.ledger.verified import Verified, read_kept_head, verified
 from pufferflow.reading import finite_number
 from pufferflow.release.release import put_text
 from pufferflow.scenario import Scenario
+from pufferflow.suggestions import explained
 
 _NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
 
 
 @final
+@explained
 class Ledger:
     """A durable account of what releases tell, in a file or in PostgreSQL.
 
@@ -51,6 +54,7 @@ class Ledger:
             raise Misuse(f"wait is {seconds:g}.", allowed=allowed, instead=instead)
         self._log = Log(Store(read_address(address), seconds))
 
+    @explained
     def open(
         self,
         name: str,
@@ -109,7 +113,7 @@ class Ledger:
 
     def export(self, path: str | PathLike[str]) -> Path:
         """Write all entries as lines of JSON, the stored releases left out."""
-        place = Path(path)
+        place = local_path(path, "The place of an export")
         check_elsewhere(place, self._log.store.file)
         self._log.apart(lambda line: export(line, place))
         return place
@@ -127,7 +131,7 @@ class Ledger:
         """
         from pufferflow.report import ledger_page
 
-        place = Path(path)
+        place = local_path(path, "The place of a page")
         check_elsewhere(place, self._log.store.file)
         page = ledger_page(facts_of(self, self._log.store.address))
         put_text(place, page)

@@ -6,11 +6,13 @@ out only after it is kept, and of several for one id only the first is.
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast, final
 
 from pufferflow.composition import Composed, Cost
 from pufferflow.errors import InternalError, LimitReached, Misuse, Refused
 from pufferflow.guarantees import Guarantee
+from pufferflow.guarded import outcome_of
 from pufferflow.ledger.books import Books
 from pufferflow.ledger.events import Committed, Head, Placed, Reserved
 from pufferflow.ledger.kept import Kept
@@ -20,6 +22,7 @@ from pufferflow.ledger.shelves import digest_of_bytes, keep_payload, keep_shape
 from pufferflow.ledger.stored import event_of, kept_release, read_release
 from pufferflow.release import Certificate, Release
 from pufferflow.release.ready import Ready
+from pufferflow.report.numbers import SPENT, at_most
 
 
 @final
@@ -35,21 +38,15 @@ class Held:
 
     def commit(self, release: Release) -> Release:
         """Keep a release, durably; return the one that is kept, which is another if another process was first."""
-        found = self._committed(release)
+        outcome = outcome_of(partial(self._committed, release))
         del release  # what was not kept must not be found in a traceback
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        return outcome.get()
 
-    def _committed(self, release: Release) -> Release | BaseException:
-        """Return the release that is kept, or why none is, with nothing that leads back to a frame."""
-        try:
-            self._check(release)
-            body = release.to_bytes()
-            first = self.log.write(lambda pen: self._kept_before(pen, body))
-            return release if first is None else read_release(first, self.entry)
-        except BaseException as error:  # noqa: BLE001 - raised by the caller, a person who stops too
-            return without_frames(error)
+    def _committed(self, release: Release) -> Release:
+        self._check(release)
+        body = release.to_bytes()
+        first = self.log.write(lambda pen: self._kept_before(pen, body))
+        return release if first is None else read_release(first, self.entry)
 
     def _check(self, release: Release) -> None:
         if release.certificate.entry != self.entry:
@@ -64,19 +61,6 @@ class Held:
         keep_payload(pen.line, digest, body)
         pen.append(Committed(pen.next, self.account, pen.now, self.number, digest))
         return None
-
-
-def without_frames(error: BaseException) -> BaseException:
-    """Return an error that leads to no frame: frames keep their variables, as every error does that came before."""
-    waiting: list[BaseException | None] = [error]
-    seen = set[int]()
-    while waiting:
-        one = waiting.pop()
-        if one is not None and id(one) not in seen:
-            seen.add(id(one))
-            one.__traceback__ = None
-            waiting += [one.__cause__, one.__context__]
-    return error
 
 
 @final
@@ -172,8 +156,8 @@ class Wish:
         before = books.told(self.account, line, lambda spent: epsilon_of(spent.total().guarantee))
         left = books.told(self.account, line, lambda spent: spent.remaining(self.cost))
         return LimitReached(
-            f"The release would bring the account {self.account!r} to epsilon {total.total:.6g}, above its limit "
-            f"{limit!r}; {before:.6g} is spent.",
+            f"The release would bring the account {self.account!r} to epsilon {at_most(total.total, SPENT)}, above "
+            f"its limit {limit!r}; {at_most(before, SPENT)} is spent.",
             allowed=f"{left} more releases of this plan",
             instead="a plan with a smaller epsilon, or fewer releases; nothing was read or charged",
         )

@@ -1,5 +1,8 @@
 """Noises: each states its density, the losses of a shift, its width, and how it is drawn (M9–M13)."""
 
+from collections.abc import Mapping
+from typing import Final, Literal
+
 from pufferflow.noise.cauchy import GeneralizedCauchy
 from pufferflow.noise.drawing import Noisy
 from pufferflow.noise.gaussian import Gaussian
@@ -7,4 +10,19 @@ from pufferflow.noise.laplace import Laplace
 from pufferflow.noise.noise import Family, Floats, Noise
 from pufferflow.noise.staircase import Staircase
 
-__all__ = ["Family", "Floats", "Gaussian", "GeneralizedCauchy", "Laplace", "Noise", "Noisy", "Staircase"]
+NoiseName = Literal["laplace", "gaussian"]
+NOISES: Final[Mapping[str, Family]] = {"laplace": Laplace, "gaussian": Gaussian}
+"""Families by the names that they have in `noise=` and in job files."""
+
+__all__ = [
+    "NOISES",
+    "Family",
+    "Floats",
+    "Gaussian",
+    "GeneralizedCauchy",
+    "Laplace",
+    "Noise",
+    "NoiseName",
+    "Noisy",
+    "Staircase",
+]

@@ -11,6 +11,7 @@ from pufferflow.errors import Refused
 from pufferflow.noise import cauchy_moments
 from pufferflow.noise.noise import Family, Floats, Noise, read_above, read_radius, read_scale
 from pufferflow.rounding import SMALLEST, UNIT, lifted
+from pufferflow.suggestions import explained
 
 _ALMOST = 1e-13
 _LARGEST_EXPONENT = 700.0
@@ -20,6 +21,7 @@ _LEAST_DRAWN = 1.1
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class GeneralizedCauchy(Noise):
     """Generalized Cauchy noise with density ∝ (1 + (x/scale)²)^(−k/2), k > 1; Cauchy's own law for k = 2 (M11).

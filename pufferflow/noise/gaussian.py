@@ -9,12 +9,14 @@ from scipy import special
 
 from pufferflow.noise.noise import Floats, Noise, read_radius, read_scale
 from pufferflow.rounding import UNIT, lifted
+from pufferflow.suggestions import explained
 
 _ROOT_HALF = math.sqrt(0.5)
 _LEAST = 1e-300
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Gaussian(Noise):
     """Gaussian noise of standard deviation `scale`; on R^d its ball is that of the norm 2 (M10).

@@ -8,9 +8,11 @@ import numpy as np
 
 from pufferflow.noise.noise import Floats, Noise, read_scale
 from pufferflow.rounding import UNIT, lifted
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Laplace(Noise):
     """Laplace noise with density e^(−|x|/scale)/(2·scale); on R^d its ball is that of the norm 1 (M9).

@@ -13,12 +13,14 @@ from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise.noise import Family, Floats, Noise, one_dimensional, read_above, read_radius, read_scale
 from pufferflow.reading import finite_number
 from pufferflow.rounding import UNIT, lifted
+from pufferflow.suggestions import explained
 
 _MOST_STEPS = 1_000
 _SHALLOW = 1e-90
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Staircase(Noise):
     """Staircase noise: e^(−ε) less likely at every step of one sensitivity, the fall set at a share gamma of it (M12).

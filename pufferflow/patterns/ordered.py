@@ -1,6 +1,6 @@
 """Patterns of rows in order: where the rows of a group stand, and in which cell each of them is asked about.
 
-One query brings the public columns; the rest is done in whole numbers, all groups at once.
+One query brings the public columns, for all periods; the rest is done in whole numbers, all groups at once.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,10 @@ LONGEST = 2 * 10**6
 """A pattern that covers others may have so many steps."""
 
 
-def in_order(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what shifts, and the way to run a query
-    public: pl.LazyFrame,
-    scenario: Scenario,
-    by: Sequence[str],
-    asked: str | None,
-    period: int | None,
-    collect: Collect,
-) -> Patterns:
-    """Return the patterns of all groups, up to shifts by multiples of the period."""
+def rows_in_order(
+    public: pl.LazyFrame, scenario: Scenario, by: Sequence[str], asked: str | None, collect: Collect
+) -> Groups | None:
+    """Return the rows of all groups in order, from one query; None if there are no rows at all."""
     if scenario.order_by is None:
         raise Misuse(
             "The order of rows matters, and order_by is missing.",
@@ -40,18 +35,25 @@ def in_order(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what 
         )
     columns = Columns.of(public, scenario.within, by, asked, scenario.order_by)
     rows = collect(columns.rows)
-    groups = groups_of(rows, columns, scenario) if rows.height else None
+    return groups_of(rows, columns, scenario) if rows.height else None
+
+
+def in_order(groups: Groups | None, scenario: Scenario, period: int | None) -> Patterns:
+    """Return the patterns of all groups, up to shifts by multiples of the period."""
     if groups is None:
         return Patterns((), 0)
     if not groups.number:
-        return Patterns((), 0, groups.reach, groups.places.clock)
+        return Patterns((), 0, reach=groups.reach, clock=groups.places.clock)
     normal = groups.shifted(period) if period is not None else groups.since_start(scenario)
     start = normal.places.start if period is None else None
     found = alike(Runs(normal.bounds, [normal.places.values, normal.cells]), MOST)
-    if found is None:
-        return Patterns((_cover(normal, start, scenario),), normal.number, normal.reach, normal.places.clock)
-    distinct = [_pattern(normal, group, times, start, scenario) for group, times in found]
-    return Patterns(tuple(distinct), normal.number, normal.reach, normal.places.clock)
+    distinct = (
+        [_cover(normal, start, scenario)]
+        if found is None
+        else [_pattern(normal, group, times, start, scenario) for group, times in found]
+    )
+    selected = int((normal.cells >= 0).sum())
+    return Patterns(tuple(distinct), normal.number, selected, normal.reach, normal.places.clock)
 
 
 def _pattern(groups: Groups, group: int, times: int, start: float | None, scenario: Scenario) -> Pattern:

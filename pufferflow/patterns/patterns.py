@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Final, NamedTuple, final
 
 import polars as pl
 
@@ -15,12 +15,29 @@ Collect = Callable[[pl.LazyFrame], pl.DataFrame]
 
 
 @final
+class Order(NamedTuple):
+    """What the order of rows means to a prior.
+
+    Nothing; or positions do, up to shifts by multiples of `period`; None: counted from where all sequences began.
+    """
+
+    ordered: bool
+    period: int | None = None
+
+
+PLACED: Final = Order(ordered=True)
+"""Where the rows stand in time."""
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class Patterns:
     """The patterns of the groups with a row that is asked about, and how many such groups there are."""
 
     distinct: tuple[Pattern, ...]
     groups: int
+    selected: int = 0
+    """How many rows are asked about, in all groups together."""
     reach: tuple[float, float] | None = None
     """The positions of the first and the last row of all, if positions were looked at."""
     clock: str = ""

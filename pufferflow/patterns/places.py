@@ -1,7 +1,8 @@
 """Where rows stand: values of `order_by` counted in steps, as references are when chains are fitted.
 
 Positions are whole where all rows are the same part of a step late (weeks that begin on Mondays, and not like
-1970-01-01 on a Thursday); that part is left out. Otherwise they keep their fractions.
+1970-01-01 on a Thursday); that part is left out. Otherwise they keep their fractions, also where inexact numbers are
+nearly at whole steps and not at them: a moment must never have two positions on one clock.
 """
 
 from datetime import datetime
@@ -60,10 +61,11 @@ def places_of(moments: pl.Series, scenario: Scenario) -> Places:
             allowed="positions whose differences fit into 64 bits",
             instead="a filter that leaves out what is no position",
         )
-    late = (found + clock.forgiven) % clock.ticks
-    if late.max() - late.min() <= 2 * clock.forgiven:
-        whose = _clock(moments.dtype, int(late[0]), clock, scenario)
-        return Places((found - late + clock.forgiven) // clock.ticks, 1, _from(start, int(late[0]), clock), whose)
+    late = clock.late(found)
+    first = int(late.min())
+    if late.max() - first <= 2 * clock.forgiven and not clock.unclear(late).any():
+        whose = _clock(moments.dtype, first, clock, scenario)
+        return Places((found - late + clock.forgiven) // clock.ticks, 1, _from(start, first, clock), whose)
     whose = _clock(moments.dtype, 0, clock, scenario)
     if clock.forgiven:  # what has no ticks of its own is kept as it is
         return Places(moments.cast(pl.Float64).to_numpy() / scenario.step, 1, start, whose)
@@ -81,7 +83,7 @@ def _clock(kind: pl.DataType, late: int, clock: Clock, scenario: Scenario) -> st
     if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
         whose = f"zone {kind.time_zone}" if scenario.step % UNITS["d"] == 0 else "moment"
     coarse = 4 * clock.forgiven + 1
-    share = Fraction((late - clock.forgiven + coarse // 2) // coarse * coarse % clock.ticks, clock.ticks)
+    share = Fraction((late - clock.forgiven + coarse // 2) // coarse * coarse, clock.ticks)
     return f"{whose}, {share} late"
 
 

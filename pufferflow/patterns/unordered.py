@@ -28,11 +28,12 @@ def without_order(
     if not within:
         return _of_one(collect(columns.of_cells()))
     facts = collect(columns.sizes())
-    groups = int(facts["groups"].sum())
+    groups, rows = int(facts["groups"].sum()), int((facts["asked"].cast(pl.Int64) * facts["groups"]).sum())
     kinds = _kinds(facts, columns, collect)
     if kinds is None or len(kinds) > MOST:
-        return Patterns((_cover(facts, groups),), groups)
-    return Patterns(tuple(_pattern(np.array(kind.sizes), kind.others, times) for kind, times in kinds.items()), groups)
+        return Patterns((_cover(facts, groups),), groups, rows)
+    distinct = [_pattern(np.array(kind.sizes), kind.others, times) for kind, times in kinds.items()]
+    return Patterns(tuple(distinct), groups, rows)
 
 
 def _kinds(facts: pl.DataFrame, columns: Columns, collect: Collect) -> dict[Kind, int] | None:
@@ -65,7 +66,7 @@ def _of_one(cells: pl.DataFrame) -> Patterns:
     sizes = np.sort(asked[asked > 0])[::-1]
     if not len(sizes):
         return Patterns((), 0)
-    return Patterns((_pattern(sizes, int(cells["rows"].sum() - asked.sum()), 1),), 1)
+    return Patterns((_pattern(sizes, int(cells["rows"].sum() - asked.sum()), 1),), 1, int(asked.sum()))
 
 
 def _cover(facts: pl.DataFrame, groups: int) -> Pattern:

@@ -12,9 +12,11 @@ import numpy as np
 
 from pufferflow.errors import Misuse
 from pufferflow.queries import Query
-from pufferflow.reading import finite_number
+from pufferflow.reading import finite_number, shown
 from pufferflow.release.bars import Floats
+from pufferflow.suggestions import did_you_mean
 
+_SOME = 6
 _BITS = 12
 _MOST = 1 << 24
 
@@ -25,9 +27,11 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
         return np.full(len(queries), 1 / len(queries))
     names = [query.name for query in queries]
     allowed = f"a number > 0 for each of {', '.join(map(repr, names))}"
-    instead = f"shares={{{names[0]!r}: 2, ...}}"
+    instead = f"shares={{{', '.join(f'{name!r}: {max(2 - place, 1)}' for place, name in enumerate(names[:_SOME]))}}}"
     if not isinstance(shares, Mapping) or set(shares) != set(names):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Misuse("shares does not name each query once.", allowed=allowed, instead=instead)
+        wrong = [name for name in shares if name not in names] if isinstance(shares, Mapping) else []  # pyright: ignore[reportUnnecessaryIsInstance]
+        question = f" No query is called {shown(wrong[0])}.{did_you_mean(wrong[0], names)}" if wrong else ""
+        raise Misuse(f"shares does not name each query once.{question}", allowed=allowed, instead=instead)
     read = np.array([finite_number(shares[name], "a share", allowed=allowed, instead=instead) for name in names])
     if not (read > 0).all() or read.min() / read.max() < 1e-6:
         raise Misuse("A share is not above 0, or a millionth of another.", allowed=allowed, instead=instead)

@@ -11,12 +11,13 @@ from pufferflow.errors import InternalError
 from pufferflow.expressions import Kept, kept, values_kept
 from pufferflow.plan.facts import ONE_ROW, Facts
 from pufferflow.plan.planned import SURELY, Planned
-from pufferflow.plan.tables import Tables, free_tables, on_interval
-from pufferflow.priors import AnyCorrelation, Diffusion, GaussianPrior, WeaklyDependent
+from pufferflow.plan.tables import Tables, free_tables, on_interval, tables_of
+from pufferflow.priors import AnyCorrelation, Diffusion, GaussianPrior, Independent, WeaklyDependent
 from pufferflow.queries import Pattern
 from pufferflow.questions import Questions
 from pufferflow.release.bars import Floats
 from pufferflow.secrets import Initial, Presence
+from pufferflow.secrets.secret import ValueSecret
 
 _MOST_RUNS = 20_000
 _COUPLED = (GaussianPrior, Diffusion, WeaklyDependent, AnyCorrelation)
@@ -87,8 +88,14 @@ def _bent(planned: Planned) -> Tables | None:
 
 
 def _alone(planned: Planned) -> Table | None:
-    """Return how far a row that nothing depends on moves each sum between two paired values of an interval."""
+    """Return how far a row moves each sum between two paired values of an interval, if nothing depends on it.
+
+    So it is for those who believe that rows are independent, and for what a row's own value costs, whoever believes.
+    """
     ways = [way for way in planned.ways if way[0].prior.alone]
+    questions, secret = planned.questions, planned.questions.scenario.secret
+    if not ways and isinstance(secret, ValueSecret) and questions.column == secret.column:
+        ways = [tables_of(Independent(), secret, questions.measures, planned.values)]
     return _table(ways[0][0].values, planned.weights) if ways else None
 
 
@@ -115,9 +122,8 @@ def _group(planned: Planned, placed: Sequence[Pattern] | None) -> float | None:
     scenario = planned.questions.scenario
     if isinstance(scenario.secret, Presence) or all(prior.alone for prior in scenario.priors):
         return None
-    laws = planned.group_laws
-    if placed:
-        laws = planned.facts.laws_on(placed, _free(planned), planned.weights)
+    known = placed is not None  # patterns without order need not be read as well
+    laws = planned.facts.laws_on(placed, _free(planned), planned.weights) if known else planned.group_laws
     return laws.winf(planned.calibration.noise.norm).length
 
 
@@ -148,7 +154,7 @@ def _positions(pattern: Pattern) -> Floats:
 
 
 def _whole(positions: Floats) -> bool:
-    return bool((positions == np.rint(positions)).all() and (positions < 2.0**53).all())
+    return bool((positions == np.rint(positions)).all() and (np.abs(positions) < 2.0**53).all())
 
 
 def _runs(patterns: Sequence[Pattern]) -> tuple[tuple[tuple[int, int, int], ...], bool]:

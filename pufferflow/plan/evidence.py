@@ -3,28 +3,30 @@
 import math
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from pufferflow.errors import PufferflowError
-from pufferflow.plan.pages import compare, summary
+from pufferflow.plan.memory import memories
+from pufferflow.plan.pages import BY_MOVEMENT, compare, summary
 from pufferflow.plan.planned import Planned
 from pufferflow.plan.readings import readings_together
+from pufferflow.plan.too_noisy import largest_answers, too_noisy
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.words import assumptions, explained, notes
 from pufferflow.plan.worst_pair import worst_pair
-from pufferflow.queries import Query
-from pufferflow.release.bars import Floats
-from pufferflow.release.ready import unit_of
+from pufferflow.queries import Count, Histogram
 from pufferflow.report.evidence import BoundRow, Budget, Cell, Evidence
+from pufferflow.report.promises import promise_in_words
 
 MOST_CELLS = 200
 _RATIOS = (0.1, 0.25, 0.5)
 _SHARES = (0.05, 0.1, 0.25)
 
 
-def evidence(plan: Planned, budget: Budget | None = None) -> Evidence:
-    """Return all that a page of a plan tells."""
+def evidence(
+    plan: Planned, budget: Budget | None = None, *, job: str = "", period: str = "", dataset: str = ""
+) -> Evidence:
+    """Return all that a page of a plan tells; its job, period and data set where they have names."""
     questions = plan.questions
     pair, pair_note = worst_pair(plan)
     cells, more = _cells(plan)
@@ -44,12 +46,21 @@ def evidence(plan: Planned, budget: Budget | None = None) -> Evidence:
         bounds=_bounds(plan),
         what_if=tuple(what_if(plan, _RATIOS, _SHARES)),
         budget=budget,
+        job=job or "",
+        period=period or "",
+        dataset=dataset or ("" if budget is None else budget.dataset),
+        promise_in_words=promise_in_words(plan.calibration.guarantee),
+        too_noisy=tuple(too_noisy(plan)),
+        counts=tuple(
+            name for query in questions.queries if isinstance(query, Count | Histogram) for name in query.outputs
+        ),
+        memory=memories(questions.scenario),
     )
 
 
 def _cells(plan: Planned) -> tuple[tuple[Cell, ...], int]:
     """Return the first cells of every output, as many of each, and how many more there are."""
-    table = summary(plan).with_columns(pl.Series("largest", _largest(plan), dtype=pl.Float64))
+    table = summary(plan).with_columns(pl.Series("largest", largest_answers(plan), dtype=pl.Float64))
     outputs = max(sum(len(query.outputs) for query in plan.questions.queries), 1)
     each = pl.int_range(pl.len()).over("query") < max(MOST_CELLS // outputs, 1)
     found = [
@@ -67,24 +78,6 @@ def _cells(plan: Planned) -> tuple[tuple[Cell, ...], int]:
     return tuple(found), table.height - len(found)
 
 
-def _largest(plan: Planned) -> list[float]:
-    """Return the largest size that each answer could have without noise, in the order of the summary; nan: unknown."""
-    questions, size = plan.questions, plan.facts.size
-    found: list[Floats] = []
-    for query, places in zip(questions.queries, questions.places, strict=True):
-        for place, _ in enumerate(query.outputs):
-            found.append(_most(query, questions.measures[places[place]], size, len(plan.facts.cells.rows)))
-    return np.concatenate(found).tolist()
-
-
-def _most(query: Query, measure: Any, size: Floats | None, cells: int) -> Floats:
-    """Return how large a linear answer about so many rows can be, in each cell."""
-    if not query.linear or size is None or measure is None:
-        return np.full(cells, np.nan)
-    row = max(abs(measure.values.low), abs(measure.values.high)) * float(unit_of(measure))
-    return np.broadcast_to(size * row * query.factor(size), cells)
-
-
 def _bounds(plan: Planned) -> tuple[BoundRow, ...]:
     """Return what each bound asks for, the plan's own first; what cannot be compared becomes a note."""
     own = repr(plan.calibration.bound)
@@ -97,6 +90,7 @@ def _bounds(plan: Planned) -> tuple[BoundRow, ...]:
 
 
 def _bound(row: dict[str, Any], own: str) -> BoundRow:
+    chosen = row["bound"] == own and row["scale"] is not None
     return BoundRow(
         row["bound"],
         row["query"],
@@ -106,7 +100,8 @@ def _bound(row: dict[str, Any], own: str) -> BoundRow:
         _finite(row["times"]),
         row["certainty"],
         row["note"] or "",
-        chosen=row["bound"] == own and row["scale"] is not None,
+        chosen=chosen,
+        worked_out=chosen or (row["scale"] is not None and row["note"] != BY_MOVEMENT),
     )
 
 

@@ -1,4 +1,7 @@
-"""What a plan learns from public columns, each when something first asks for it: patterns, keys, sizes of cells."""
+"""What a plan learns from public columns: patterns and keys at one moment, sizes of cells when something asks for them.
+
+What was read is also what a release compares with the source (`public`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,23 +9,22 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-import polars as pl
 
 from pufferflow.bounds import Laws
 from pufferflow.bounds.laws import Together
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions import named
-from pufferflow.guarded import guarded
 from pufferflow.inference import Shorter, of_pattern
-from pufferflow.patterns import Patterns, found
+from pufferflow.patterns import PLACED, Order, Patterns
 from pufferflow.plan.tables import Tables
 from pufferflow.priors import AnyCorrelation, Prior
 from pufferflow.queries import Pattern
 from pufferflow.questions import Questions
 from pufferflow.release.bars import Floats
-from pufferflow.release.collecting import collect
-from pufferflow.release.reading import Tally, tally
-from pufferflow.secrets import Initial, Presence
+from pufferflow.release.public_facts import PublicFacts, read_cells, read_patterns
+from pufferflow.release.reading import Tally
+from pufferflow.release.snapshot import NO_FILES, Snapshot
+from pufferflow.scenario import Scenario
+from pufferflow.secrets import AnySecret, Initial, Presence
 
 ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zeros(1))
 
@@ -33,20 +35,17 @@ class Facts:
 
     def __init__(self, questions: Questions) -> None:
         self.questions = questions
-        self._patterns = dict[tuple[bool, int | None], Patterns]()
+        self._patterns = dict[Order, Patterns | Misuse]()
+        self._snapshot = Snapshot.of(questions.frame) if questions.sized else NO_FILES
 
     @cached_property
     def cells(self) -> Tally:
         """The keys of the answer in their order, and how many rows each cell has; refused where that is private."""
         questions = self.questions
-        if not questions.sized:
-            rows = np.zeros(1 if questions.keys is None else questions.keys.height, dtype=np.int64)
-            return Tally(questions.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
-        frame = questions.rows().select(named(name) for name in questions.public)
-        if not questions.public:  # a choice of no columns would have no rows
-            frame, asked = questions.everybody()
-            frame = frame if asked is None else frame.filter(named(asked))
-        return guarded(lambda: tally(frame, questions.by, questions.keys, [], self._collect))
+        if questions.sized:
+            return read_cells(questions)
+        rows = np.zeros(1 if questions.keys is None else questions.keys.height, dtype=np.int64)
+        return Tally(questions.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
 
     @property
     def size(self) -> Floats | None:
@@ -60,55 +59,63 @@ class Facts:
             if isinstance(prior, AnyCorrelation) and scenario.within != (scenario.secret.within,):
                 raise _more_may_leave(scenario.secret.within, scenario.within)
             return Patterns((_present(scenario.secret),), 1)
-        if prior.alone:
-            return Patterns((ONE_ROW,), 1)
-        ordered = prior.ordered or isinstance(scenario.secret, Initial)
-        period = None if isinstance(scenario.secret, Initial) else prior.repeats
-        if ordered and period is None and not scenario.start_known:
+        if not prior.alone and _order_of(prior, scenario.secret) == PLACED and not scenario.start_known:
             raise Misuse(
                 "The prior or the secret speaks of the beginning of sequences, and it is not known when they began.",
                 allowed="a scenario with the start of all sequences",
                 instead='pf.Scenario(..., start="2026-01-01")',
             )
-        if (ordered, period) not in self._patterns:
-            frame, asked = self.questions.everybody()
-            by = self.questions.by
-            self._patterns[ordered, period] = guarded(
-                lambda: found(frame, scenario, by, asked, ordered=ordered, period=period, collect=self._collect)
-            )
-        return self._patterns[ordered, period]
+        self._read(*_orders_of(scenario))
+        if prior.alone:
+            return Patterns((ONE_ROW,), 1)
+        order = _order_of(prior, scenario.secret)
+        self._read(order)
+        found = self._patterns[order]
+        if isinstance(found, Misuse):
+            raise found
+        return found
 
-    @cached_property
+    @property
     def placed(self) -> tuple[Pattern, ...] | None:
         """The patterns of groups where they stand in time; None where that cannot be told of all of them."""
-        frame, asked = self.questions.everybody()
-        if (True, None) not in self._patterns:
-            by, scenario = self.questions.by, self.questions.scenario
-            try:
-                self._patterns[True, None] = guarded(
-                    lambda: found(frame, scenario, by, asked, ordered=True, period=None, collect=self._collect)
-                )
-            except Misuse:  # too many steps, or rows before all time
-                return None
-        return self._patterns[True, None].distinct
+        return None if self._placed is None else self._placed.distinct
 
     @property
     def reach(self) -> tuple[float, float] | None:
         """The positions of the first and the last row, asked about or not."""
-        return None if self.placed is None else self._patterns[True, None].reach
+        return None if self._placed is None else self._placed.reach
 
     @property
     def clock(self) -> str:
         """How the positions of the patterns that were placed are counted."""
-        return "" if self.placed is None else self._patterns[True, None].clock
+        return "" if self._placed is None else self._placed.clock
 
     @property
-    def expected_rows(self) -> int | None:
-        """How many rows a release will find, if planning had to count them one by one."""
-        for known in self._patterns.values():
-            if known.distinct and not any(pattern.covers for pattern in known.distinct):
-                return sum(pattern.asked * pattern.groups for pattern in known.distinct)
-        return None
+    def public(self) -> PublicFacts:
+        """All that was read so far, to be compared with the source at a release."""
+        keyed = bool(self._patterns) and self._keys_of_rows
+        return PublicFacts.of(self._patterns, self.cells.keys if keyed else None, self._snapshot)
+
+    @property
+    def _placed(self) -> Patterns | None:
+        if not self.questions.sized:
+            return None
+        self._read(PLACED)
+        found = self._patterns[PLACED]
+        return None if isinstance(found, Misuse) else found  # too many steps, or rows before all time
+
+    @property
+    def _keys_of_rows(self) -> bool:
+        """Whether the keys of the answer are those that the rows have."""
+        return bool(self.questions.by) and self.questions.keys is None
+
+    def _read(self, *orders: Order) -> None:
+        """Read the patterns that are not known, and the keys with the first of them."""
+        fresh = [order for order in dict.fromkeys(orders) if order not in self._patterns]
+        if fresh:
+            self._patterns |= read_patterns(self.questions, fresh)
+            if self._keys_of_rows:
+                _ = self.cells
 
     def laws(self, ways: Sequence[Sequence[Tables]], weights: Floats) -> Laws:
         """Return the laws of the weighted sums under all priors and patterns, by the shortest of each prior's ways.
@@ -139,8 +146,18 @@ class Facts:
         cells = 1 if not self.questions.by else None if keys is None else keys.height
         return of_pattern(one.prior, one.secret, pattern, scaled, column, rounding, cells=cells, patterns=patterns)
 
-    def _collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
-        return collect(frame, "reading public columns")
+
+def _orders_of(scenario: Scenario) -> list[Order]:
+    """Return in which orders the priors and the secret of a scenario look at rows: read at once, they fit together."""
+    found = [_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.alone]
+    placed = isinstance(scenario.secret, Initial) or any(order.ordered for order in found)
+    return [*found, *([PLACED] if placed else [])]
+
+
+def _order_of(prior: Prior, secret: AnySecret) -> Order:
+    if isinstance(secret, Initial):
+        return PLACED
+    return Order(ordered=True, period=prior.repeats) if prior.ordered else Order(ordered=False)
 
 
 def _more_may_leave(unit: str, within: Sequence[str]) -> Refused:

@@ -4,7 +4,6 @@ The number is the sum of one function over the rows of one cell that belong to o
 holds for each of them.
 """
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -31,6 +30,10 @@ STAND_INS = "two points stand in for the laws: all that is known, or all that no
 _COVERS = "the rows are the most that any group has, as if all of them were in one cell"
 _MOST_WORK = 3e8
 _MOST_POINTS = 6_000.0
+_MOST_PLACES = 90_000.0
+_COARSEST, _FINEST = 24, 20_000
+_NEAR = 1e-7
+_ROUNDED = "values of rows are rounded a little for the picture"
 
 
 @final
@@ -55,10 +58,25 @@ class _Asked:
 
     origin: Origin
     measure: int
+    column: str | None
     pattern: Pattern
-    statistic: Statistic
+    table: Floats
+    """What a row adds at each value of the secret, the least of it counting as 0."""
     own: bool
     """Whether the secret's row is asked about."""
+
+    @property
+    def statistic(self) -> Statistic:
+        """The sum of what is asked."""
+        pattern = self.pattern
+        return Statistic(
+            (pattern.cells >= 0).astype(np.float64)[None],
+            self.table[None],
+            pattern.positions,
+            start=0.0 if pattern.positions is None else pattern.start,
+            column=self.column,
+            counts=pattern.counts if pattern.positions is None else None,
+        )
 
     @property
     def note(self) -> str:
@@ -70,8 +88,11 @@ def at_place(plan: Planned, origin: Origin, witness: Witness) -> Seen:
     """Return the two laws of one number that a place stands for; refuse where they cannot be listed quickly."""
     one, prior = _asked(plan, origin, witness), origin.tables.prior
     chain = isinstance(prior, MarkovChain)
-    mu, nu = _along_a_chain(prior, one, witness) if chain else _with_a_class(prior, one, witness)
-    return Seen(one.measure, mu, nu, witness.secrets, one.pattern.asked, one.note)
+    one, grid = _on_a_grid(one, _most_steps_along_a_chain(prior, one) if chain else _most_steps_with_a_class(one))
+    found = _along_a_chain(prior, one, witness) if chain else _with_a_class(prior, one, witness)
+    mu, nu = (law.map(lambda values: values * grid.width) for law in found)
+    notes = "; ".join(note for note in (one.note, grid.note) if note)
+    return Seen(one.measure, mu, nu, witness.secrets, one.pattern.asked, notes)
 
 
 def span_of(plan: Planned, origin: Origin, witness: Witness) -> Seen:
@@ -100,15 +121,7 @@ def _asked(plan: Planned, origin: Origin, witness: Witness) -> _Asked:
     measure = _farthest(plan, origin, witness)
     table = origin.tables.values[measure]
     low = 0.0 if isinstance(origin.tables.secret, Presence) else float(table.min())
-    statistic = Statistic(
-        (alone.cells >= 0).astype(np.float64)[None],
-        (table - low)[None],
-        pattern.positions,
-        start=0.0 if pattern.positions is None else pattern.start,
-        column=plan.questions.column,
-        counts=pattern.counts if pattern.positions is None else None,
-    )
-    return _Asked(origin, measure, alone, statistic, own)
+    return _Asked(origin, measure, plan.questions.column, alone, table - low, own)
 
 
 def _cell_of(pattern: Pattern, cells: Whole, row: int) -> tuple[int, bool]:
@@ -146,22 +159,69 @@ def _own_moves(origin: Origin, witness: Witness) -> Floats:
     return np.abs(values[:, both[0]] - values[:, both[1]])
 
 
+@final
+@dataclass(frozen=True)
+class _Grid:
+    """Steps of a width of which values are multiples, or nearly so."""
+
+    width: float
+    note: str = ""
+
+
+def _on_a_grid(one: _Asked, most: float) -> tuple[_Asked, _Grid]:
+    """Return the same with values in as few steps as they are multiples of, or rounded to `most` steps.
+
+    A picture has no use for the fine steps in which sums are published, nor time for them.
+    """
+    largest = float(np.abs(one.table).max()) or 1.0
+    counts = np.arange(1, min(most, _FINEST) + 1)
+    multiples = np.outer(counts, one.table / largest)
+    exact = np.abs(multiples - np.rint(multiples)).max(axis=1, initial=0.0) < _NEAR
+    if exact.any():
+        grid = _Grid(largest / int(counts[exact.argmax()]))
+    elif most >= _COARSEST:
+        grid = _Grid(largest / int(counts[-1]), _ROUNDED)
+    else:
+        raise Refused(
+            f"The laws of a sum of {one.pattern.asked} rows with so many values take too long to list for a picture."
+        )
+    return replace(one, table=np.rint(one.table / grid.width)), grid
+
+
+def _most_steps_along_a_chain(prior: MarkovChain, one: _Asked) -> float:
+    rows = one.pattern.asked + 1
+    return min(_MOST_WORK / (rows * prior.states) ** 2, _MOST_PLACES / rows)
+
+
+def _most_steps_with_a_class(one: _Asked) -> float:
+    return _MOST_POINTS / (one.pattern.asked + 1)
+
+
 def _along_a_chain(prior: MarkovChain, one: _Asked, witness: Witness) -> tuple[Law, Law]:
     """Return the laws of a sum along a chain given two states of one row (M18)."""
     secret = one.origin.tables.secret
-    _, domain = asked(prior, one.statistic, secret)
-    rows = Rows.of(one.statistic, domain, first=isinstance(secret, Initial))
-    if len(rows.kinds) ** 2 * _steps(one) * rows.values.shape[1] ** 2 > _MOST_WORK:
-        raise _too_many(len(rows.kinds))
+    statistic, initial = one.statistic, isinstance(secret, Initial)
+    _, domain = asked(prior, statistic, secret)
+    rows, row = _that_matter(Rows.of(statistic, domain, first=initial), 0 if initial else witness.row or 0)
     first, second = (domain.place(value, "a value") for value in witness.secrets or ())
-    sums = Sums(prior.chain(rows.positions, one.statistic.start), rows.values, rows.kinds)
-    return pair_of(sums, 0 if isinstance(secret, Initial) else witness.row or 0, (first, second))
+    sums = Sums(prior.chain(rows.positions, statistic.start), rows.values, rows.kinds)
+    return pair_of(sums, row, (first, second))
+
+
+def _that_matter(rows: Rows, secret: int) -> tuple[Rows, int]:
+    """Return the rows that are asked about and the secret's, and its new place.
+
+    A chain passes others by: where they stood, kernels are multiplied over the gap (M18).
+    """
+    kept = (rows.weights != 0).any(axis=0)[rows.kinds]
+    kept[secret] = True
+    asked_about = replace(rows, positions=rows.positions[kept], kinds=rows.kinds[kept], secret=None)
+    return asked_about, int(kept[:secret].sum())
 
 
 def _with_a_class(prior: Prior, one: _Asked, witness: Witness) -> tuple[Law, Law]:
     """Return the laws of a sum of rows that share a class given two values of the secret (M21)."""
-    if one.statistic.size * _steps(one) > _MOST_POINTS:
-        raise _too_many(one.statistic.size)
+    one = _one_row_unasked(one)
     found: list[Pair] = []
     for pair in implied(_in_floats(prior), one.statistic, one.origin.tables.secret):
         found += [turned for turned in (pair, pair.swapped()) if turned.secrets == witness.secrets]
@@ -169,6 +229,13 @@ def _with_a_class(prior: Prior, one: _Asked, witness: Witness) -> tuple[Law, Law
     if not found:
         raise Refused("The laws of the two secrets that cost most are not among those that can be listed.")
     return finite_laws((own or found)[0])
+
+
+def _one_row_unasked(one: _Asked) -> _Asked:
+    """Return the same with one row that is not asked about instead of many: given the class it is like all others."""
+    if one.pattern.positions is not None:
+        return one
+    return replace(one, pattern=replace(one.pattern, counts=np.where(one.pattern.cells < 0, 1, one.pattern.counts)))
 
 
 def _in_floats(prior: Prior) -> Prior:
@@ -181,15 +248,3 @@ def _in_floats(prior: Prior) -> Prior:
 def _is_asked(pattern: Pattern, row: int) -> bool:
     """Say whether a row is asked about; entries stand for as many rows as they count."""
     return bool(pattern.cells[np.searchsorted(np.cumsum(pattern.counts), row, side="right")] >= 0)
-
-
-def _steps(one: _Asked) -> float:
-    """Return how many steps one row moves the sum, in steps of which all values are multiples."""
-    table = np.asarray(one.statistic.values).ravel()
-    whole = [int(value) for value in table if value == np.rint(value)]
-    step = math.gcd(*whole) if len(whole) == len(table) else 1
-    return float(table.max()) / max(step, 1)
-
-
-def _too_many(rows: int) -> Refused:
-    return Refused(f"The laws of a sum of {rows} rows with so many values take too long to list for a picture.")

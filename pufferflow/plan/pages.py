@@ -1,5 +1,6 @@
 """A plan in tables: what each cell will look like, and what the same promise costs under every bound."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,19 +9,21 @@ import polars as pl
 
 from pufferflow.bounds import DAGWM, GAWM, GWM, Bound, Exact, Group, Kantorovich, Laws, Messages, Quilt
 from pufferflow.bounds.laws import Together
-from pufferflow.calibration import Calibration, calibrate
+from pufferflow.calibration import Bounds, Calibration, calibrate, loss
 from pufferflow.errors import PufferflowError
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, kind_of
 from pufferflow.noise import Noise
 from pufferflow.plan.planned import Planned, noises_at
 from pufferflow.progress import working
 from pufferflow.queries import Query
 from pufferflow.release.bars import Floats, expected_error, half_width
 from pufferflow.release.ready import in_units
+from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY
+from pufferflow.report.numbers import at_most
 
 ALL_ROWS = "all rows"
-GROUP = "group privacy"
-"""What it costs to know nothing of how the rows of a group hang together."""
+BY_MOVEMENT = "by movement alone: joint laws are not known, or too many to compare"
+"""Why a bound had to do without the laws that it needs: its row is that of how far the answers can move at all."""
 
 
 def summary(plan: Planned) -> pl.DataFrame:
@@ -53,13 +56,34 @@ def compare(plan: Planned) -> pl.DataFrame:
         for bound in bounds_for(guarantee):
             found, note = _calibrated(plan, lambda: plan.laws, bound)
             if not note and not isinstance(bound, Messages | Quilt) and _by_movement(plan):
-                note = "by movement alone: joint laws are not known, or too many to compare"
+                note = BY_MOVEMENT
             rows += _compared(plan, repr(bound), found, note)
         found, note = _calibrated(plan, lambda: plan.group_laws, Group())
-        rows += _compared(plan, GROUP, found, note)
+        rows += _compared(plan, GROUP_PRIVACY, found, note)
+        rows += _ordinary(plan)
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
     more = {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
     return pl.DataFrame(rows, schema=schema | more)
+
+
+def _ordinary(plan: Planned) -> Iterator[dict[str, Any]]:
+    """Return the noise that differential privacy would add, and what it would keep under the scenario's priors."""
+    alone = plan.row_laws
+    if alone is None:
+        return iter(())
+    found, note = _calibrated(plan, lambda: alone, "auto")
+    return _compared(plan, ORDINARY, found, note if found is None else _left_here(plan, found.noise))
+
+
+def _left_here(plan: Planned, noise: Noise) -> str:
+    kind = kind_of(plan.calibration.guarantee)
+    if kind is None:
+        return ""
+    try:
+        left = loss(plan.laws, noise, kind, [plan.calibration.bound, Group()])
+    except PufferflowError:
+        left = math.inf
+    return f"would keep epsilon {at_most(left)} here" if math.isfinite(left) else "would keep no such promise here"
 
 
 def _by_movement(plan: Planned) -> bool:
@@ -80,8 +104,8 @@ def group_names(plan: Planned) -> pl.Series:
     keys = plan.facts.cells.keys
     if keys is None:
         return pl.Series([ALL_ROWS])
-    texts = [pl.format(f"{_plain(name)}={{}}", pl.col(name).cast(pl.String).fill_null("null")) for name in keys.columns]
-    return keys.select(pl.concat_str(texts, separator=", ").alias("group")).to_series()
+    texts = zip(*map(_texts, keys.get_columns()), strict=True)
+    return pl.Series("group", [", ".join(parts) for parts in texts], dtype=pl.String)
 
 
 def outputs(plan: Planned, noise: Noise) -> Iterator[tuple[Query, str, Noise]]:
@@ -100,7 +124,7 @@ def _errors(query: Query, noise: Noise, size: Floats | None, cells: int) -> tupl
     return np.broadcast_to(expected, cells).copy(), np.broadcast_to(half, cells).copy()
 
 
-def _calibrated(plan: Planned, laws: Callable[[], Laws], bound: Bound) -> tuple[Calibration | None, str]:
+def _calibrated(plan: Planned, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
     try:
         return calibrate(laws(), plan.calibration.guarantee, plan.family, bound), ""
     except PufferflowError as refusal:
@@ -127,5 +151,7 @@ def _compared(plan: Planned, bound: str, found: Calibration | None, note: str) -
         }
 
 
-def _plain(name: str) -> str:
-    return name.replace("{", "{{").replace("}", "}}")
+def _texts(keys: pl.Series) -> list[str]:
+    """Return the keys of one column as people read them; what Polars has no text for as Python shows it."""
+    shown = keys if keys.dtype.is_nested() or keys.dtype == pl.Binary else keys.cast(pl.String)
+    return [f"{keys.name}={'null' if key is None else key}" for key in shown.to_list()]

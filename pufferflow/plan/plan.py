@@ -1,6 +1,7 @@
 """A plan: what a release would publish, how noisy, and why that keeps its promise; no private row has been read."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, Protocol, cast, final
 
 import polars as pl
 
+from pufferflow.addresses import local_path
 from pufferflow.bounds import Messages, Quilt
 from pufferflow.calibration import Calibration
 from pufferflow.composition import Cost
@@ -19,6 +21,7 @@ from pufferflow.plan.facts import Facts
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned, planned
 from pufferflow.plan.readings import readings, readings_together
+from pufferflow.plan.too_noisy import too_noisy
 from pufferflow.plan.wanted import Wanted
 from pufferflow.plan.words import asked_in_words, assumptions, explained, notes, witness_in_words
 from pufferflow.questions import Questions
@@ -27,6 +30,7 @@ from pufferflow.release.drawn import grid_below
 from pufferflow.release.ready import Ready, unit_of
 from pufferflow.release.release import Account, Release, put_text, released
 from pufferflow.report.evidence import Budget, Evidence
+from pufferflow.suggestions import Suggesting
 
 COMPOSITION = "one vector of sums, joint (M23)"
 
@@ -41,7 +45,7 @@ class Counting(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Suggesting):
     """Noise for every sum of a batch, calibrated for one promise about all answers together.
 
     A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
@@ -73,6 +77,21 @@ class Plan:
     def guarantee(self) -> Guarantee:
         """The promise that is kept."""
         return self.calibration.guarantee
+
+    @property
+    def ordinary(self) -> Guarantee | None:
+        """What the same answers keep as ordinary differential privacy, if all rows but one are known.
+
+        It is over the pairs of values that the secret names; None where the value of a row is not the secret.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+        >>> plan = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), scenario).private_sum("on")
+        >>> round(plan.plan(pf.Pure(1.0)).ordinary.epsilon, 3)
+        0.123
+        """
+        return self._planned.ordinary
 
     @property
     def questions(self) -> Questions:
@@ -135,14 +154,34 @@ class Plan:
     def release(self, account: Account | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
         """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
 
-        A noise that rests on an estimate is refused unless `estimates` allows it.
+        A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
+        again. A noise that rests on an estimate is refused unless `estimates` allows it.
         """
         return released(self._ready, account, id, estimates=estimates)
 
-    def evidence(self, account: Counting | None = None, every: object = None) -> Evidence:
+    def too_noisy(self) -> list[str]:
+        """Return a line for each query whose noise is larger than any answer it can have.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+        >>> pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(0.2)).too_noisy()
+        ['noise on on_sum is larger than the largest possible answer (2): expected error 5']
+        """
+        return too_noisy(self._planned)
+
+    def evidence(
+        self,
+        account: Counting | None = None,
+        every: object = None,
+        *,
+        job: str = "",
+        period: str = "",
+        dataset: str = "",
+    ) -> Evidence:
         """Return all that a page of the plan tells, as plain values: the worst pair, other bounds, what could break.
 
         With an account, also what is spent of its limit, and what will be if there is such a release `every` so often.
+        `job`, `period` and `dataset` (left out, that of the account) are for the heading of a page.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
@@ -153,20 +192,31 @@ class Plan:
         >>> found.what_if[1].wrong, found.what_if[1].left
         ('if beliefs are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
         """
-        return evidence(self._planned, None if account is None else account.budget(self, every))
+        budget = None if account is None else account.budget(self, every)
+        return evidence(self._planned, budget, job=job, period=period, dataset=dataset)
 
-    def report(self, path: str | Path, account: Counting | None = None, every: object = None) -> Path:
+    def report(  # noqa: PLR0913 - what a page is about, in parts
+        self,
+        path: str | Path,
+        account: Counting | None = None,
+        every: object = None,
+        *,
+        job: str = "",
+        period: str = "",
+        dataset: str = "",
+    ) -> Path:
         """Write a page for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
         from pufferflow.report import plan_page
 
-        place, page = Path(path), plan_page(self.evidence(account, every))
+        shown = self.evidence(account, every, job=job, period=period, dataset=dataset)
+        place, page = local_path(path, "The place of a page"), plan_page(shown, datetime.now(UTC))
         put_text(place, page)
         return place
 
     @cached_property
     def _ready(self) -> Ready:
         planned = self._planned
-        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.expected_rows)
+        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.public)
 
     def __repr__(self) -> str:
         """Show what is asked, the promise, the noise and the bound."""
@@ -221,6 +271,7 @@ def certificate_of(plan: Planned) -> Certificate:
         composition=COMPOSITION,
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
+        ordinary=cast(Any, plan.ordinary),
         readings=readings_together(questions),
         library=_version(),
     )

@@ -1,7 +1,8 @@
 """From questions and a promise to noise: balance the sums, derive their laws, calibrate, choose the noise."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import final
 
@@ -9,13 +10,14 @@ import numpy as np
 
 from pufferflow.accuracy import Within
 from pufferflow.bounds import Laws
-from pufferflow.calibration import Calibration, calibrate, loss
+from pufferflow.calibration import Calibration, calibrate_each, loss
 from pufferflow.calibration.asked import read_family
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.guarantees import Guarantee, Pure, kind_of
 from pufferflow.noise import Family, Gaussian, Laplace, Noise
 from pufferflow.plan.balance import balanced, read_shares
 from pufferflow.plan.facts import Facts
+from pufferflow.plan.floor import least_scale, not_silent, read_floor, row_laws
 from pufferflow.plan.tables import Tables, free_tables, known_values, tables_of
 from pufferflow.plan.wanted import Wanted
 from pufferflow.priors import Simulator
@@ -28,7 +30,6 @@ from pufferflow.secrets import Presence
 
 _CLOSER = 1e-7
 _SLIGHTLY = 1e-12
-_LOUDEST = 2.0**12
 _MORE = 64 * UNIT
 SURELY = 1 + 56 * UNIT
 """By how much more the noise of every sum is than that of the weighted sums, with what dividing by weights rounds."""
@@ -48,6 +49,10 @@ class Planned:
     laws: Laws
     """The laws of the weighted sums."""
     calibration: Calibration
+    row_laws: Laws | None
+    """The laws of the weighted sums if the secret's row tells of itself alone; None if it is not asked about."""
+    floor: bool
+    """Whether noise was made to be enough for one row alone."""
 
     @property
     def questions(self) -> Questions:
@@ -59,6 +64,17 @@ class Planned:
         """The laws if the rows of a group may have anything to do with each other: group privacy."""
         secret, column = self.questions.scenario.secret, self.questions.column
         return self.facts.laws([[free_tables(secret, column, self.values)]], self.weights)
+
+    @cached_property
+    def ordinary(self) -> Guarantee | None:
+        """What the noise keeps of one row alone: ordinary differential privacy, over the pairs of the secret."""
+        kind = kind_of(self.calibration.guarantee)
+        if self.row_laws is None:
+            return None
+        if kind is None:
+            return self.calibration.guarantee if self.floor else None
+        epsilon = loss(self.row_laws, self.calibration.noise, kind)
+        return kind(epsilon) if math.isfinite(epsilon) else None
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
@@ -86,7 +102,7 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
             allowed="other priors in a batch",
             instead="pf.calibrate(pf.laws(scenario, statistic), promise), for one statistic",
         )
-    shares = read_shares(wanted.shares, questions.queries)
+    shares, floor = read_shares(wanted.shares, questions.queries), read_floor(wanted.floor)
     secret = questions.scenario.secret
     values = known_values(questions.measures, questions.points, from_nothing=isinstance(secret, Presence))
     ways = [tables_of(prior, secret, questions.measures, values) for prior in questions.scenario.priors]
@@ -97,11 +113,13 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
             weights = _weights(questions, values, shares, family(1.0).norm)
             try:
                 laws = facts.laws(ways, weights)
-                calibration = _calibrated(facts, laws, weights, family, wanted)
+                alone = row_laws(facts, values, weights, laws)
+                enough_for = [laws] if alone is None or alone is laws or not floor else [laws, alone]
+                calibration = _calibrated(facts, enough_for, weights, family, wanted)
             except Refused as refusal:
                 refused.append(refusal)
             else:
-                found.append(Planned(facts, values, ways, weights, family, laws, calibration))
+                found.append(Planned(facts, values, ways, weights, family, laws, calibration, alone, floor))
     if not found:
         raise refused[0]
     return min(found, key=_error if wanted.accuracy is None else lambda one: _epsilon(one.calibration.guarantee))
@@ -109,13 +127,7 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
 
 def _families(wanted: Wanted) -> list[Family]:
     """Return the noises to try: for a pure promise Laplace, for others Gaussian too; whichever errs less."""
-    if isinstance(wanted.noise, str):
-        if wanted.noise != "auto":
-            raise Misuse(
-                f"noise is {wanted.noise!r}.",
-                allowed='"auto", or a noise such as pf.Laplace',
-                instead="noise=pf.Laplace",
-            )
+    if wanted.noise == "auto":
         return [Laplace] if isinstance(wanted.example, Pure) else [Laplace, Gaussian]
     return [read_family(wanted.noise, wanted.example)]
 
@@ -131,39 +143,38 @@ def _weights(questions: Questions, values: Floats, shares: Floats, norm: float) 
     return weights
 
 
-def _calibrated(facts: Facts, laws: Laws, weights: Floats, family: Family, wanted: Wanted) -> Calibration:
-    bound = wanted.bound
-    if wanted.accuracy is None:
-        return _not_less(calibrate(laws, wanted.example, family, bound), facts, laws, weights, wanted)
-    scale, kind = widest(facts, weights, family, wanted.accuracy), wanted.kind
-    epsilon = loss(laws, family(scale), kind, bound)
+def _calibrated(facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, wanted: Wanted) -> Calibration:
+    """Return the calibration of the laws of the scenario, which are the first; its noise is enough for all."""
+    if wanted.accuracy is not None:
+        return _within(wanted.accuracy, facts, laws, weights, family, wanted)
+    found = _least(laws, wanted.example, family, wanted)
+    return not_silent(found, laws[0], wanted.bound, least_scale(facts, weights, wanted.example))
+
+
+def _least(laws: Sequence[Laws], promise: Guarantee, family: Family, wanted: Wanted) -> Calibration:
+    """Return the least noise that is enough for all laws; the bound that is asked for is that of the scenario's."""
+    bounds = [wanted.bound, *(["auto"] * (len(laws) - 1))]
+    return calibrate_each(list(zip(laws, bounds, strict=True)), promise, family)[0]
+
+
+def _within(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with which noise
+    accuracy: Within, facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, wanted: Wanted
+) -> Calibration:
+    """Return the strongest promise that an accuracy allows."""
+    scale, kind = widest(facts, weights, family, accuracy), wanted.kind
+    noise = family(scale)
+    epsilon = max(loss(laws[0], noise, kind, wanted.bound), *(loss(one, noise, kind) for one in laws[1:]), 0.0)
     if math.isinf(epsilon):
         raise Refused(
-            f"No promise of this kind holds with errors within {wanted.accuracy.error:g}.",
+            f"No promise of this kind holds with errors within {accuracy.error:g}.",
             allowed="larger errors, or another noise",
-            instead=f"pf.Within({4 * wanted.accuracy.error:g})",
+            instead=f"pf.Within({4 * accuracy.error:g})",
         )
-    found = calibrate(laws, kind(epsilon), family, bound)
+    found = _least(laws, kind(epsilon), family, wanted)
     while found.noise.scale > scale:  # a calibration ends a little above the least scale
         epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
-        found = calibrate(laws, kind(epsilon), family, bound)
-    return found
-
-
-def _not_less(found: Calibration, facts: Facts, laws: Laws, weights: Floats, wanted: Wanted) -> Calibration:
-    """Return a noise that is not far below what one row moves, if there is any.
-
-    Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
-    release. More of it costs nothing that anybody could see.
-    """
-    values = known_values(facts.questions.measures, facts.questions.points, from_nothing=False)
-    farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max())
-    least = farthest / max(_LOUDEST, 4 * _epsilon(wanted.example))
-    kind = kind_of(wanted.example)
-    if not 0 < found.noise.scale < least or kind is None or not found.noise.monotone:
-        return found
-    noise = found.noise.at(least)
-    return replace(found, noise=noise, loss=loss(laws, noise, kind, wanted.bound))
+        found = _least(laws, kind(epsilon), family, wanted)
+    return not_silent(found, laws[0], wanted.bound, min(least_scale(facts, weights, kind(epsilon)), scale))
 
 
 def widest(facts: Facts, weights: Floats, family: Family, accuracy: Within) -> float:

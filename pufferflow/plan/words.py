@@ -1,19 +1,25 @@
 """A plan in words: what is hidden, from whom, how well, what carries the promise, what it costs if that is wrong."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from pufferflow.expressions import public_words
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+from pufferflow.plan.floor import impossible_values
 from pufferflow.plan.planned import Planned
 from pufferflow.plan.readings import assumed, readings_together
+from pufferflow.plan.too_noisy import too_noisy
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.worst_pair import NAMELESS, nameless
+from pufferflow.priors.prior import Prior, belief_in_words
 from pufferflow.questions import Questions
 from pufferflow.release.certificate import ERROR_BARS
 from pufferflow.release.ready import in_units
-from pufferflow.report.numbers import at_most, fold
-from pufferflow.secrets import Presence
+from pufferflow.report.numbers import at_most
+from pufferflow.report.promises import promise_in_words
+from pufferflow.secrets import AnySecret, Initial, Presence
+from pufferflow.secrets.secret import ValueSecret
+
+_NEARLY = 0.999
 
 
 def explained(plan: Planned) -> str:
@@ -23,13 +29,14 @@ def explained(plan: Planned) -> str:
         [
             f"Published: {asked_in_words(questions)}.",
             questions.scenario.describe(),
-            f"How well: {promise_in_words(plan.calibration.guarantee)}, for all of these answers together.",
+            f"How well: {promise_in_words(plan.calibration.guarantee)}.",
             f"How: {noise_in_words(plan)}",
             *(f"Read: {line}." for line in readings_together(questions)),
             f"Error bars: {ERROR_BARS}.",
             f"Carried by: {carried_by(plan)}",
+            f"One row alone: {ordinary_in_words(plan)}",
             *(f"Assumed: {line}." for line in assumptions(plan)),
-            *(f"Note: {line}." for line in notes(plan)),
+            *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan))),
             f"If that is wrong: {if_wrong(plan)}",
         ]
     )
@@ -41,28 +48,6 @@ def asked_in_words(questions: Questions) -> str:
     filtered = f" where {_listed([public_words(one) for one in questions.filters])}" if questions.filters else ""
     grouped = f", for each {_listed(questions.by)}" if questions.by else ""
     return f"{asked}, over rows{filtered}{grouped}" if filtered else f"{asked}{grouped}"
-
-
-def promise_in_words(guarantee: Guarantee) -> str:
-    """Say what a promise means to somebody who reads the answers."""
-    match guarantee:
-        case Pure(epsilon):
-            return f"whoever sees the answers changes the odds between two such secrets at most {fold(epsilon)}-fold"
-        case Approx(epsilon, delta):
-            but_for = f"up to a probability of {at_most(delta, 6)}"
-            return f"the odds between two such secrets change at most {fold(epsilon)}-fold, {but_for}"
-        case Renyi(alpha, epsilon):
-            what = f"the Rényi divergence of order {alpha:g} between the answers under two such secrets"
-            return f"{what} is at most {at_most(epsilon, 6)}"
-        case RenyiCurve(alphas, _):
-            return (
-                f"the Rényi divergences of {len(alphas)} orders between the answers under two such secrets are bounded"
-            )
-        case ApproxRenyi(alpha, epsilon, delta):
-            what = f"outside of a probability of {at_most(delta, 6)}, the Rényi divergence of order {alpha:g}"
-            return f"{what} is at most {at_most(epsilon, 6)}"
-        case _:
-            return repr(guarantee)
 
 
 def noise_in_words(plan: Planned) -> str:
@@ -95,10 +80,31 @@ def carried_by(plan: Planned) -> str:
     )
 
 
+def ordinary_in_words(plan: Planned) -> str:
+    """Say what the same noise keeps of one row as ordinary differential privacy."""
+    secret = plan.questions.scenario.secret
+    if isinstance(secret, Presence):
+        return "whether a unit is there is what differential privacy hides; the promise is one of it."
+    if plan.row_laws is None:
+        return f"no ordinary differential privacy of a row is promised: {_not_of_a_row(secret)}."
+    if plan.ordinary is None:
+        return "what the noise keeps of it as ordinary differential privacy is not known."
+    row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
+    pairs = "" if cast(ValueSecret, secret).pairs == "all" else ", over the pairs of values above and no others"
+    known = f"if all else is known and {row} is not"
+    return f"ordinary differential privacy too{pairs}, {known}: {promise_in_words(plan.ordinary)}."
+
+
+def _not_of_a_row(secret: AnySecret) -> str:
+    if isinstance(secret, Initial):
+        return "no first row is among those that are asked about"
+    return "the secret is not the value that is asked about"
+
+
 def assumptions(plan: Planned) -> list[str]:
     """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
     scenario = plan.questions.scenario
-    found = [f"the prior is {prior.provenance.describe()}" for prior in scenario.priors]
+    found = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
     if scenario.within:
         found.append(f"rows that differ in {_listed(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
@@ -110,10 +116,17 @@ def assumptions(plan: Planned) -> list[str]:
     return found
 
 
+def _origin(prior: Prior) -> str:
+    """Say where a prior comes from; what fitting found wrong with it, where the prior does not say so itself."""
+    in_full = prior.provenance.describe()
+    return prior.provenance.origin_in_words if in_full in prior.describe() else in_full
+
+
 def notes(plan: Planned) -> list[str]:
     """Return what is worth knowing of the way the noise was found, and of how rows are read."""
     found = [plan.calibration.note] if plan.calibration.note else []
     found += dict.fromkeys(one.note for way in plan.ways for one in way if one.note)
+    found += floor_notes(plan)
     found += assumed(plan.questions)
     secret = plan.questions.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
@@ -126,6 +139,27 @@ def notes(plan: Planned) -> list[str]:
     return found
 
 
+def floor_notes(plan: Planned) -> list[str]:
+    """Say where a prior hides nothing, and whether noise is more than it needs, or too little for one row alone."""
+    left = "ordinary differential privacy of one row is kept there" if plan.floor else "nothing is promised there"
+    values = _listed([repr(value) for value in impossible_values(plan.questions.scenario)])
+    found = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {left}"]
+    found = found if values else []
+    if plan.floor:
+        return [*found, *_raised(plan)]
+    kept = "none" if plan.ordinary is None else repr(plan.ordinary)
+    return [*found, f"floor=None: noise was made for the prior alone; of one row alone it keeps {kept}"]
+
+
+def _raised(plan: Planned) -> list[str]:
+    """Say that noise is what one row alone needs, if the prior needs less."""
+    needed, ordinary = (getattr(one, "epsilon", None) for one in (plan.calibration.guarantee, plan.ordinary))
+    if needed is None or ordinary is None or plan.calibration.loss > _NEARLY * needed or ordinary < _NEARLY * needed:
+        return []
+    own = at_most(plan.calibration.loss)
+    return [f"for the prior alone less noise would do: with this much it keeps epsilon {own}; one row alone needs it"]
+
+
 def if_wrong(plan: Planned) -> str:
     """Say what is left of the promise if rows hang together in another way, or if beliefs are a little off."""
     parts = [f"{one.wrong}, {one.left}" for one in what_if(plan)]
@@ -133,9 +167,10 @@ def if_wrong(plan: Planned) -> str:
 
 
 def witness_in_words(plan: Planned) -> str:
-    """Say which two values of the secret are the hardest to hide."""
+    """Say which two values of the secret are the hardest to hide and, of several beliefs, under which."""
     witness: Any = plan.calibration.witness
-    prior = "" if witness.prior is None else f", believing that {witness.prior.describe()}"
+    several, believed = len(plan.questions.scenario.priors) > 1, witness.prior
+    prior = f", believing that {belief_in_words(believed)}" if several and believed is not None else ""
     if witness.secrets is None:
         return f"a pair that is not named{prior}"
     first, second = NAMELESS if nameless(plan) else map(repr, witness.secrets)

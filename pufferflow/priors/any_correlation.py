@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from pufferflow.priors.prior import Prior
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class AnyCorrelation(Prior):
     """Nothing is assumed: the rows of a group may determine each other, and all of them may change with a secret.

@@ -21,8 +21,16 @@ from pufferflow.priors.kernels import (
     tuples,
     whole_positions,
 )
+from pufferflow.priors.possible import (
+    Possible,
+    check_possible,
+    possible_at_rest,
+    possible_from,
+    values_not_at_every_step,
+)
 from pufferflow.priors.prior import DECLARED, Prior, Provenance, restored_provenance, stored_provenance
 from pufferflow.secrets import AnySecret
+from pufferflow.secrets.domain import Label
 
 _MOST_STATES = 10
 _MOST_STEPS = 10_000_000
@@ -105,8 +113,20 @@ class ChainsBetween(Prior):
         return np.maximum(low - SUM_TOLERANCE * low, 0.0), np.minimum(high + SUM_TOLERANCE * high, 1.0)
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse secrets that are no states of the chains."""
+        """Refuse secrets that are no states of the chains, or that none of them ever is in."""
         check_states(self.states, secret)
+        check_possible(self._possible, secret, "pf.MarkovChain.between")
+
+    def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
+        """Return the values of a secret that no chain of the class can have at some steps."""
+        return values_not_at_every_step(self._possible, secret)
+
+    @cached_property
+    def _possible(self) -> Possible:
+        low, high, initial = np.array(self.low), np.array(self.high), self._initial()
+        if initial is None:
+            return possible_at_rest(low, high)
+        return possible_from(initial, high, repeated=self.period is not None)
 
     def describe(self) -> str:
         """Say in words what an adversary may believe."""

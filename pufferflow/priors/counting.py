@@ -12,6 +12,7 @@ from typing import final
 import numpy as np
 import polars as pl
 
+from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse
 from pufferflow.priors.states import Flags, Whole, read_states
 from pufferflow.priors.steps import UNITS, read_step
@@ -19,6 +20,7 @@ from pufferflow.secrets import Domain
 
 _MANY_STEPS = 336
 _FINE = 10**6
+_FARTHEST = 2**62
 
 
 @final
@@ -29,6 +31,18 @@ class Clock:
     ticks: int
     forgiven: int
     fortnight: int
+
+    def late(self, moments: Whole) -> Whole:
+        """Return by how many ticks moments are late in their steps, and what is forgiven: at whole steps that much."""
+        return (moments + self.forgiven) % self.ticks
+
+    def unclear(self, late: Whole) -> Flags:
+        """Say which moments are within a thousandth of a whole step and not at it.
+
+        Where numbers are inexact nobody knows which step these are meant to be.
+        """
+        near = self.ticks // 1000 if self.forgiven else 0
+        return (late > 2 * self.forgiven) & ((late < near) | (late > self.ticks - near))
 
     def positions(self, moments: pl.Expr) -> pl.Expr:
         """Return moments counted in whole steps."""
@@ -89,6 +103,12 @@ def read_sequences(  # noqa: PLR0913 - a table, its three columns, and how they 
     if frame.height == 0:
         raise Misuse("The reference has no rows.", allowed="a reference with rows", instead="another reference")
     moments, clock = count_steps(frame[order_by], step)
+    if period > 1 and clock.unclear(clock.late(moments.drop_nulls().to_numpy())).any():
+        raise Misuse(
+            f"The column {order_by!r} of the reference has rows nearly at whole steps, whose phase is not clear.",
+            allowed="rows at whole steps (to a millionth of a step), or a thousandth of a step away from them",
+            instead=f"frame.with_columns(pl.col({order_by!r}).round()), or floor()",
+        )
     states, read, moved = read_states(frame[column], domain)
     groups = {f"within {place}": frame[unit] for place, unit in enumerate(within)}
     rows = _in_order(pl.DataFrame({**groups, "moment": moments, "state": states}), list(groups), clock, period)
@@ -160,17 +180,29 @@ def count_steps(values: pl.Series, step: object = 1) -> tuple[pl.Series, Clock]:
     kind = values.dtype
     if timed != kind.is_temporal() or not (timed or kind.is_numeric()):
         raise Misuse(
-            f"order_by is a column of type {kind}, with the step {step!r}.",
+            f"order_by is a column of type {type_name(kind)}, with the step {step!r}.",
             allowed="a date or time with a step such as '1h', or a number with a step such as 1",
             instead='step="1h"' if kind.is_temporal() else "step=1",
         )
     if timed:
         return _moments(values, size)
-    if kind.is_integer():
-        return values.cast(pl.Int64, strict=False), Clock(size, 0, _MANY_STEPS)
-    # sums of decimal fractions are no whole numbers: 0.1 + 0.2 + 0.7 < 1
-    ticks = (values.cast(pl.Float64) / size * _FINE).round()
-    return ticks.cast(pl.Int64, strict=False), Clock(_FINE, 1, _MANY_STEPS)
+    numbers = values.cast(pl.Int64, strict=False)
+    if kind.is_integer() or numbers.cast(kind, strict=False).eq_missing(values).all():
+        return numbers, Clock(size, 0, _MANY_STEPS)
+    return _millionths(values, size), Clock(_FINE, 1, _MANY_STEPS)
+
+
+def _millionths(values: pl.Series, size: int) -> pl.Series:
+    """Return numbers in millionths of a step, rounded: sums of decimal fractions are none, 0.1 + 0.2 + 0.7 < 1.
+
+    The rest of a division is exact, so numbers far from 0 are not moved; null is what 64 bits do not hold.
+    """
+    given = values.cast(pl.Float64).to_numpy()
+    there = np.abs(given) < _FARTHEST / _FINE * size
+    known = np.where(there, given, 0.0)
+    rest = np.fmod(known, size)
+    ticks = np.rint((known - rest) / size).astype(np.int64) * _FINE + np.rint(rest / size * _FINE).astype(np.int64)
+    return pl.Series(ticks).set(pl.Series(~there), None)
 
 
 def _moments(values: pl.Series, size: int) -> tuple[pl.Series, Clock]:

@@ -11,11 +11,13 @@ from pufferflow.priors.prior import Prior, wrong_secret
 from pufferflow.reading import finite_number
 from pufferflow.rounding import SMALLEST, UNIT, lifted
 from pufferflow.secrets import AnySecret, Bins, Initial
+from pufferflow.suggestions import explained
 
 Floats = npt.NDArray[np.float64]
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Diffusion(Prior):
     """dX = −∇V(X) dt + √2 dB with ∇²V ⪰ C·I, time counted in steps; the secret is where it started (M14).

@@ -13,9 +13,11 @@ from pufferflow.priors.prior import Prior, Provenance, restored_provenance, stor
 from pufferflow.priors.reference import digest_of, read_reference
 from pufferflow.priors.table import PROBABILITY, Table, Values, check_columns
 from pufferflow.secrets import AnySecret, Domain, read_name
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Empirical(Prior):
     """Each row is drawn from a public reference: what is hidden is its `secret`, what is asked about its `released`.

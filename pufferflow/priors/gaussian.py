@@ -12,12 +12,14 @@ from pufferflow.priors.covariance.covariance import Floats
 from pufferflow.priors.prior import Prior, wrong_secret
 from pufferflow.reading import finite_number
 from pufferflow.secrets import AnySecret, Bins, Initial, Secret
+from pufferflow.suggestions import explained
 
 _ALLOWED = "pf.Secret or pf.Initial with a pf.Interval, pf.Bins, or a list of numbers"
 _INSTEAD = "pf.Secret(column, domain=pf.Interval(0, 10))"
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class GaussianPrior(Prior):
     """The rows of a group are jointly Gaussian, with mean, variance and covariance as declared (M15).
@@ -32,7 +34,8 @@ class GaussianPrior(Prior):
     domain; a class of Bins says no more than that the value lies in it, and an open class has values any distance away.
 
     `covariance` is pf.Exchangeable(rho), pf.AR1(phi), pf.Kernel(function), or a matrix, which has the variances on its
-    diagonal. rho and phi may be pairs (low, high): a class of priors, of which the worst counts.
+    diagonal. rho and phi may be pairs (low, high): a class of priors, of which the worst counts. Variances of 0 and
+    correlations of 1 or −1 are refused: a row that is fixed, by itself or by another one, has no two values to hide.
 
     >>> from pufferflow.priors.covariance import AR1
     >>> GaussianPrior(AR1(0.9), variance=4.0).describe()
@@ -108,8 +111,6 @@ class GaussianPrior(Prior):
         above, below = self.covariance.toward(places[[row]], places)
         factors = (above - below)[0]
         covariances = self._covariances(places)
-        if covariances[row, row] == 0:
-            raise Misuse("The row has variance 0: it has one value.", allowed="a row that varies", instead="row=0")
         rest = covariances - np.outer(factors, factors) * covariances[row, row]
         given = (
             GaussianLaw(self.mean + factors * (a - self.mean), rest),
@@ -141,5 +142,6 @@ def _variance(given: object, covariance: Covariance) -> float | None:
         return None
     number = finite_number(1.0 if given is None else given, "variance", allowed=allowed, instead=instead)
     if not number > 0:
-        raise Misuse(f"variance is {number:g}.", allowed=allowed, instead=instead)
+        hides = ": every row has one value, and hides none" if number == 0 else ""
+        raise Misuse(f"variance is {number:g}{hides}.", allowed=allowed, instead=instead)
     return number

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from pufferflow.priors.prior import Prior
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Independent(Prior):
     """Every row is independent of all others: the assumption that differential privacy is usually read with.

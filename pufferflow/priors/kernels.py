@@ -11,6 +11,7 @@ from pufferflow.priors.prior import wrong_secret
 from pufferflow.reading import shown
 from pufferflow.rounding import UNIT
 from pufferflow.secrets import AnySecret, Initial, Interval, Secret
+from pufferflow.suggestions import nearest
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.intp]
@@ -70,7 +71,9 @@ def read_initial(initial: Any, states: int) -> str | tuple[float, ...]:
     allowed = f"'stationary', 'free', or {states} probabilities with sum 1"
     if isinstance(initial, str):
         if initial not in ("stationary", "free"):
-            raise Misuse(f"initial is {initial!r}.", allowed=allowed, instead="initial='stationary'")
+            near = nearest(initial, ("stationary", "free"))
+            instead = f"initial='{near[0] if near else 'stationary'}'"
+            raise Misuse(f"initial is {shown(initial)}.", allowed=allowed, instead=instead)
         return initial
     try:
         law = np.array(initial, dtype=np.float64)
@@ -116,7 +119,7 @@ def whole_positions(positions: Floats) -> Whole:
         raise Misuse(
             "Positions along a chain are not whole numbers of steps.",
             allowed="whole numbers",
-            instead="a step that divides all gaps between rows",
+            instead='a step that divides all gaps between rows; or pl.col("hour").round(), where they nearly are whole',
         )
     return steps.astype(np.intp)
 

@@ -16,9 +16,11 @@ from pufferflow.priors.probabilities import (
 )
 from pufferflow.secrets import AnySecret, Derived, Domain, Secret
 from pufferflow.secrets.domain import Label
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class LatentClass(Prior):
     """A group has class c with probability `weights[c]`; given it, its rows are independent with the law `rows[c]`.

@@ -26,9 +26,12 @@ from pufferflow.priors.kernels import (
     tuples,
     whole_positions,
 )
+from pufferflow.priors.possible import Possible, check_possible, possible_from, values_not_at_every_step
 from pufferflow.priors.prior import DECLARED, Prior, Provenance, restored_provenance, stored_provenance
 from pufferflow.priors.reference import Reference
 from pufferflow.secrets import AnySecret
+from pufferflow.secrets.domain import Label
+from pufferflow.suggestions import explained
 
 _DIGITS = 60
 _SHORT_GAP = 32
@@ -38,6 +41,7 @@ _EXAMPLE = "pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])"
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class MarkovChain(Prior):
     """Each row depends on the one before it alone: row a of `transition` is the law of the next state after state a.
@@ -115,8 +119,17 @@ class MarkovChain(Prior):
         return law[None]
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse secrets that are no states of the chain."""
+        """Refuse secrets that are no states of the chain, or that it never is in."""
         check_states(self.states, secret)
+        check_possible(self._possible, secret, "pf.MarkovChain")
+
+    def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
+        """Return the values of a secret that the chain cannot have at some steps."""
+        return values_not_at_every_step(self._possible, secret)
+
+    @cached_property
+    def _possible(self) -> Possible:
+        return possible_from(self.initial_laws, self.kernels, repeated=self.period is not None)
 
     def describe(self) -> str:
         """Say in words what an adversary may believe."""
@@ -142,6 +155,7 @@ class MarkovChain(Prior):
         return cls(matrices[0] if single else matrices, fields["initial"], fields["period"], provenance)
 
     @classmethod
+    @explained
     def between(cls, low: Any, high: Any, initial: Any = "stationary", period: int | None = None) -> ChainsBetween:
         """Return the class of all chains whose transitions lie between two bounds, entry by entry.
 
@@ -151,6 +165,7 @@ class MarkovChain(Prior):
         return ChainsBetween(low, high, initial, period)
 
     @classmethod
+    @explained
     def fit(  # noqa: PLR0913 - what to read of the reference, and how
         cls,
         reference: Reference,

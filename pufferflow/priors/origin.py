@@ -1,4 +1,4 @@
-"""Where the rows of a frame come from, so that a prior fitted on the private rows is noticed."""
+"""Where the rows of a frame come from, so that a prior fitted on the private rows is noticed, and files that change."""
 
 import re
 import weakref
@@ -7,7 +7,9 @@ from typing import Any, final
 
 import polars as pl
 
-_SCAN = re.compile(r"SCAN \[(.*?)\]")
+_SCAN = re.compile(r"(\w+) SCAN \[(.*)\]$", re.MULTILINE)
+_ELSEWHERE = re.compile(r"DF \[|python|in-mem|other sources|shuffle|sample|keep_strategy: Any", re.IGNORECASE)
+_COLUMNAR = {"Parquet", "Ipc"}
 
 
 @final
@@ -17,6 +19,10 @@ class Origin:
 
     files: frozenset[str]
     frame: Any = field(compare=False, repr=False, default=None)
+    columnar: frozenset[str] = frozenset()
+    """Those of the files whose layout Polars looks up once for a frame, so that it cannot read another version."""
+    files_only: bool = False
+    """Whether all rows are those of the files, the same ones each time; what cannot be told is no yes."""
 
     def holds(self, other: Any) -> bool:
         """Say whether another frame is this one, or reads one of its files; no row is read to find out.
@@ -33,12 +39,15 @@ def origin_of(frame: Any) -> Origin:
     """Return where a frame comes from, as far as its plan tells."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return Origin(frozenset())
-    files: set[str] = set()
+    files, columnar, plan = set[str](), set[str](), ""
     if isinstance(frame, pl.LazyFrame):
         try:
             plan = frame.explain(optimized=False)
         except (pl.exceptions.PolarsError, OSError):  # it cannot be read either, and says so then
             plan = ""
-        for scanned in _SCAN.findall(plan):
-            files.update(path.strip() for path in scanned.split(","))
-    return Origin(frozenset(files), weakref.ref(frame))
+    for reader, scanned in _SCAN.findall(plan):
+        paths = set(scanned.split(", "))
+        files |= paths
+        columnar |= paths if reader in _COLUMNAR else set()
+    only = bool(files) and _ELSEWHERE.search(plan) is None
+    return Origin(frozenset(files), weakref.ref(frame), frozenset(columnar), only)

@@ -8,6 +8,7 @@ from typing import Any, final
 from pufferflow.errors import Misuse
 from pufferflow.priors.origin import Origin
 from pufferflow.secrets import AnySecret, Domain
+from pufferflow.secrets.domain import Label
 
 
 @final
@@ -27,10 +28,14 @@ class Provenance:
 
     def describe(self) -> str:
         """Say in words where the prior comes from, and what fitting found wrong with it."""
+        return "; ".join([self.origin_in_words, *self.notes])
+
+    @property
+    def origin_in_words(self) -> str:
+        """Where the prior comes from."""
         if self.reference is None:
             return "declared"
-        notes = "".join(f"; {note}" for note in self.notes)
-        return f"fitted on {self.rows} rows of the public reference {self.reference!r}{notes}"
+        return f"fitted on {self.rows} rows of the public reference {self.reference!r}"
 
     def stored(self) -> dict[str, Any]:
         """Return all fields as plain values."""
@@ -69,6 +74,14 @@ class Prior(abc.ABC):
         """Refuse a secret that the prior says nothing about; called when a scenario is made."""
         del secret
 
+    def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
+        """Return the values of a secret that have no probability at some positions: there they need not be hidden.
+
+        A value that has none at any position is refused by `check`: it would be hidden from nobody anywhere.
+        """
+        del secret
+        return ()
+
     @property
     def columns(self) -> dict[str, Domain]:
         """The columns of private data that the prior itself speaks of, with the values they can have."""
@@ -91,6 +104,16 @@ class Prior(abc.ABC):
     def alone(self) -> bool:
         """Whether the rows of a group tell nothing of each other, so that the values of one row move nothing else."""
         return False
+
+
+def belief_in_words(prior: Prior) -> str:
+    """Return what a prior says, without where it comes from.
+
+    >>> import pufferflow as pf
+    >>> belief_in_words(pf.Independent())
+    'rows are independent of each other'
+    """
+    return prior.describe().removesuffix(f"; {prior.provenance.describe()}")
 
 
 def stored_provenance(prior: Prior) -> dict[str, Any]:

@@ -9,12 +9,14 @@ import polars as pl
 
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.priors.origin import Origin, origin_of
+from pufferflow.suggestions import explained
 
 _AT_ONCE = 1 << 17
 _INSTEAD = 'pf.Reference("census 2020", frame)'
 
 
 @final
+@explained
 @dataclass(frozen=True, eq=False)
 class Reference:
     """A table that is declared to be public, and what people call it.

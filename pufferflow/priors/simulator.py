@@ -1,7 +1,5 @@
 """What a simulation says: answers drawn under each value of a secret, certified with a confidence (M8)."""
 
-import hashlib
-import inspect
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,15 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.errors import Misuse, Refused
+from pufferflow.priors.functions import identity_of, name_of
 from pufferflow.priors.prior import Prior, wrong_secret
 from pufferflow.reading import finite_number
 from pufferflow.secrets import AnySecret, Derived, Secret
 from pufferflow.secrets.domain import Label
+from pufferflow.suggestions import explained
 
 Draw = Callable[[Label, int | None, Any, int, np.random.Generator], Any]
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Simulator(Prior):
     """A function that draws answers as they would come out under a value of the secret.
@@ -29,7 +30,9 @@ class Simulator(Prior):
     None for a `pf.Derived`. With `exchangeable` rows of equal weight stand for each other, and only one is drawn.
 
     Nothing but nearness can be certified by draws (M8): bounds with a delta hold with the given confidence, others are
-    refused. The draws are seeded by the operating system unless `seed` is given, which is for tests.
+    refused. The draws are seeded by the operating system unless `seed` is given, which is for tests. A function is
+    known by itself, and only in its process: no two share a fingerprint, and accounts, jobs and JSON refuse it. What it
+    reads must stay as it is.
 
     >>> def heights(value, row, statistic, draws, rng):
     ...     return rng.normal(0.3 * value, 1.0, draws)
@@ -104,14 +107,14 @@ class Simulator(Prior):
     @property
     def name(self) -> str:
         """What the function is called."""
-        return getattr(self.fn, "__qualname__", type(self.fn).__qualname__).rpartition(".")[2]
+        return name_of(self.fn)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what can be told of a function: its name and a digest of its source, not what it calls."""
+        """Return the numbers, and what only this very function has, and only in this process."""
         return {
             "kind": "simulator",
-            "function": f"{getattr(self.fn, '__module__', '')}.{self.name}",
-            "source": _digest(self.fn),
+            "function": self.name,
+            "only": identity_of(self.fn).token,
             "draws": self.draws,
             "confidence": self.confidence,
             "exchangeable": self.exchangeable,
@@ -126,16 +129,6 @@ class Simulator(Prior):
         """Refuse: a function cannot be written down as plain values."""
         raise Refused(
             "A prior with a pf.Simulator as JSON: a function cannot be written down.",
-            allowed="any other prior; the fingerprint of a simulator is its name and a digest of its source",
-            instead="keeping the function in code, and building the scenario from it",
+            allowed="any other prior; a function is known by itself, and only in the process that has it",
+            instead="pf.Table, pf.LatentClass or pf.AnyCorrelation(); or releases without an account",
         )
-
-
-def _digest(fn: Any) -> str:
-    """Return a digest of a function's source, or of its byte code where the source is not at hand."""
-    try:
-        content = inspect.getsource(fn).encode()
-    except (OSError, TypeError):
-        code = getattr(fn, "__code__", None)
-        content = repr((code.co_code, code.co_consts)).encode() if code else type(fn).__qualname__.encode()
-    return hashlib.sha256(content).hexdigest()[:16]

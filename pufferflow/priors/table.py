@@ -23,13 +23,17 @@ from pufferflow.priors.probabilities import (
 from pufferflow.reading import shown
 from pufferflow.secrets import AnySecret, Derived, Domain, Secret
 from pufferflow.secrets.domain import Label, Listed
+from pufferflow.suggestions import did_you_mean, explained, nearest
 
 PROBABILITY = "probability"
 Values = tuple[Label, ...]
+_ALLOWED = "columns of values, and one named 'probability', all of one length"
+_MISSPELT = ("prob", "probs", "p", "w", "weight", "weights", "mass", "pr", "prior", "share", "freq", "frequency")
 _INSTEAD = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})'
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Table(Prior):
     """Every combination of secrets, confounders and data that can occur, and its `probability` (M22).
@@ -136,10 +140,13 @@ def check_columns(prior: Prior, secret: AnySecret, kind: str) -> None:
     hidden = secret.column if isinstance(secret, Secret) else secret.name
     for name in (hidden, secret.reads[0] if secret.reads else hidden):
         if name not in known:
+            near = nearest(name, known)
             raise Misuse(
-                f"The prior {kind} has no column {name!r}.",
+                f"The prior {kind} has no column {name!r}.{did_you_mean(name, known)}",
                 allowed=f"one of {list(known)[:6]}",
-                instead="a prior with that column",
+                instead=f"pf.{type(secret).__name__}({near[0]!r}, …), or a prior with the column {name!r}"
+                if near
+                else f"a prior whose column is called {name!r}",
             )
     if secret.reads:
         _check_domain(known[secret.reads[0]].points, secret.reads, exactly=isinstance(secret, Secret))
@@ -179,10 +186,24 @@ def _read(frame: Any) -> tuple[tuple[str, ...], list[Values], list[Any]]:
     listed = {name: as_list(column, f"The column {name!r}") for name, column in columns.items()}
     masses = listed.pop(PROBABILITY, None)
     if masses is None or not listed or not masses:
-        raise _bad(f"The table has the columns {list(columns)[:6]}, and {len(masses or ())} rows.")
+        raise _bad(*_without_probability(frame, listed, masses))
     if len({len(masses), *map(len, listed.values())}) > 1:
         raise _bad("The table has columns of different lengths.")
     return tuple(listed), [_labels(name, column) for name, column in listed.items()], masses
+
+
+def _without_probability(frame: Any, listed: dict[str, list[Any]], masses: list[Any] | None) -> tuple[str, str, str]:
+    """Return what is wrong with a table whose probabilities are not found, what is allowed, and what to type."""
+    meant = [name for name in listed if name.casefold() in _MISSPELT or nearest(name, [PROBABILITY])]
+    instead = _INSTEAD
+    if masses is None and meant:
+        renamed = {PROBABILITY if name == meant[0] else name: name for name in listed}
+        instead = f'pf.Table(frame.rename({{"{meant[0]}": "{PROBABILITY}"}}))'
+        if isinstance(frame, dict):
+            instead = f"pf.Table({{{', '.join(f'{new!r}: table[{old!r}]' for new, old in renamed.items())}}})"
+    rows = len(masses) if masses is not None else max(map(len, listed.values()), default=0)
+    lacks = f", and none named {PROBABILITY!r}" if masses is None else f", and {rows} rows"
+    return f"The table has the columns {list(listed)[:6]}{lacks}.", _ALLOWED, instead
 
 
 def _labels(name: str, column: list[Any]) -> Values:
@@ -210,5 +231,5 @@ def _sum(first: Probability, second: Probability) -> Probability:
     return cast(Fraction, first) + cast(Fraction, second)
 
 
-def _bad(problem: str, allowed: str = "columns of values, and one named 'probability', all of one length") -> Misuse:
-    return Misuse(problem, allowed=allowed, instead=_INSTEAD)
+def _bad(problem: str, allowed: str = _ALLOWED, instead: str = _INSTEAD) -> Misuse:
+    return Misuse(problem, allowed=allowed, instead=instead)

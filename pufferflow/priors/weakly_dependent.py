@@ -7,9 +7,11 @@ from pufferflow.errors import Misuse
 from pufferflow.priors.prior import Prior, wrong_secret
 from pufferflow.reading import finite_number_at_least_zero
 from pufferflow.secrets import AnySecret, Initial, Secret
+from pufferflow.suggestions import explained
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class WeaklyDependent(Prior):
     """Given any value of one row, all rows lie within `distance` of independent rows (RPP Prop. 6.1; M17).

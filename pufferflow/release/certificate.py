@@ -8,10 +8,12 @@ import msgspec
 from pufferflow.composition import Cost
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+from pufferflow.report.promises import promise_in_words
 
 VERSION = 1
-_ADDED_LATER = ("readings",)
+_ADDED_LATER = ("readings", "ordinary")
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
+Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
 ERROR_BARS = "they are about the noise alone, and about the answer of values as they are read"
@@ -43,7 +45,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
     the sums move together, each measured in `sensitivity_unit`. `cost` is what composition may add up, `where`
     says which rows are asked about, and `questions` tells apart what is asked, with all values of filters. `readings`
-    say what null, values outside the domain and classes are read as, whether or not there are any.
+    say what null, values outside the domain and classes are read as, whether or not there are any. `ordinary` is what
+    the same noise keeps of one row alone: differential privacy, over the pairs of the secret.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -56,7 +59,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     scenario: str
     hidden: str
-    promise: Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
+    promise: Promise
     loss: float
     queries: tuple[Asked, ...]
     sums: tuple[Noised, ...]
@@ -72,6 +75,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: tuple[str, ...] = ()
     questions: str = ""
     notes: tuple[str, ...] = ()
+    ordinary: Promise | None = None
     entry: str | None = None
     library: str = ""
     version: int = VERSION
@@ -102,9 +106,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def facts(self) -> "Certificate":
         """The same without words for people, entry and version: releases of one plan share it, however it is told."""
-        return msgspec.structs.replace(
-            self, entry=None, library="", hidden="", where=(), witness="", assumptions=(), notes=(), readings=()
-        )
+        words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
+        return msgspec.structs.replace(self, entry=None, library="", ordinary=None, **words)
 
     @property
     def digest(self) -> str:
@@ -129,13 +132,14 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
         >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
         >>> release.certificate.rows()[0]
-        ('promise', 'Pure(epsilon=1.0)')
+        ('promise', 'epsilon 1 for all answers together: whoever sees the answers changes the odds ... 2.72-fold')
         """
         hidden = [("scenario", self.scenario), *(("", line) for line in self.hidden.split("\n"))]
         asked = [("asked", f"{', '.join(query.outputs)}: {query.query}") for query in self.queries]
         noise = [("noise", f"{one.noise} of scale {one.scale:.6g} on {one.sum}, grid {one.grid}") for one in self.sums]
         return [
-            ("promise", repr(self.promise)),
+            ("promise", promise_in_words(self.promise)),
+            ("", repr(self.promise)),
             *hidden,
             *asked,
             *(("where", line) for line in self.where),
@@ -146,6 +150,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),
             ("movement", f"{self.sensitivity:.6g} {self.sensitivity_unit}"),
             ("worst", self.witness),
+            *([("one row", f"differential privacy too: {self.ordinary!r}")] if self.ordinary is not None else []),
             *(("assumed", line) for line in self.assumptions),
             *(("note", line) for line in self.notes),
             ("ledger", self.entry or NOBODY_COUNTS),

@@ -7,6 +7,7 @@ make them fail. A number of a dtype that has no whole numbers of up to 64 bits i
 
 import polars as pl
 
+from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse
 from pufferflow.expressions import unsorted
 from pufferflow.expressions.names import short
@@ -31,7 +32,7 @@ def check_column(column: str, dtype: pl.DataType, domain: Domain) -> None:
         allowed, better = "a numeric or Boolean dtype for numbers", "Float64"
     if not fits and dtype != pl.Null:
         instead = f"frame.with_columns(pl.col({shown(column)}).cast(pl.{better}))"
-        raise Misuse(f"The column {shown(column)} is {short(str(dtype))}.", allowed=allowed, instead=instead)
+        raise Misuse(f"The column {shown(column)} is {short(type_name(dtype))}.", allowed=allowed, instead=instead)
 
 
 def clean_dtype(dtype: pl.DataType) -> pl.DataType:

@@ -10,6 +10,7 @@ from pufferflow.noise import Noise
 from pufferflow.queries import Measure
 from pufferflow.questions import Questions
 from pufferflow.release.certificate import Certificate
+from pufferflow.release.public_facts import PublicFacts
 
 
 def unit_of(measure: Measure | None) -> Fraction:
@@ -32,8 +33,8 @@ class Ready:
     noises: tuple[Noise, ...]
     """The noise of each sum, in steps of its unit."""
     certificate: Certificate
-    expected_rows: int | None = None
-    """How many rows are asked about, if planning knows: these are public."""
+    public: PublicFacts | None = None
+    """What noise and cost rest on: it has to be the same when the rows are read. None: nothing is compared."""
 
     @property
     def cost(self) -> Cost:

@@ -1,11 +1,13 @@
-"""A release: reserve the cost, read the private rows once, add noise, commit (the only way to a private row).
+"""A release: compare the source with the plan, reserve the cost, read the private rows once, add noise, commit.
 
 Each step is finished before the next begins. What fails after the cost is reserved leaves it reserved: somebody may
-have learned something from the failure.
+have learned something from the failure. The source is compared again after it was read, unless it is certain to be the
+same. Between reading and noise no frame, and no error, is left that would lead to an exact sum.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Protocol, final
@@ -13,18 +15,22 @@ from typing import Protocol, final
 import msgspec
 import polars as pl
 
-from pufferflow.errors import InternalError, Misuse, SourceFailed
-from pufferflow.guarded import guarded
+from pufferflow.addresses import local_path
+from pufferflow.errors import InternalError, Misuse
+from pufferflow.guarded import guarded, outcome_of
+from pufferflow.reading import shown
 from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
 from pufferflow.release.clipped import Clipped, clipped, parted, together
 from pufferflow.release.collecting import collect
 from pufferflow.release.drawn import drawn
 from pufferflow.release.durable import put
+from pufferflow.release.public_facts import changed_source
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.report.evidence import Evidence
 from pufferflow.secrets import Presence
+from pufferflow.suggestions import Suggesting
 
 
 @final
@@ -38,7 +44,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Suggesting):
     """Numbers that may be published, their error bars, and the certificate that goes with them.
 
     `frame` has the keys and one column for each output; `intervals` has for each output the ends of the interval that
@@ -127,14 +133,14 @@ class Release:
         return self._write(folder, "ndjson")
 
     def _write(self, folder: str | Path, form: str) -> Path:
-        place = Path(folder)
+        place = local_path(folder, "The folder")
         written(lambda: files.write(self, place, form), place)
         return place
 
     @classmethod
     def read(cls, folder: str | Path) -> "Release":
         """Return the release that `write_parquet`, `write_csv` or `write_ndjson` wrote."""
-        return cls._of(*files.read(Path(folder)))
+        return cls._of(*files.read(local_path(folder, "The folder")))
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
@@ -157,8 +163,11 @@ class Release:
         intervals, limits = parted(frame, ends)
         return cls(frame, intervals, certificate, limits)
 
-    def page(self, evidence: Evidence | None = None) -> str:
-        """Return the page that `report` writes, as HTML; evidence of another plan is refused."""
+    def page(self, evidence: Evidence | None = None, job: str = "", period: str = "") -> str:
+        """Return the page that `report` writes, as HTML; evidence of another plan is refused.
+
+        `job` and `period` are for the heading, where evidence does not name them.
+        """
         from pufferflow.report import release_page
 
         own = repr(self.certificate.promise), self.certificate.hidden
@@ -168,7 +177,8 @@ class Release:
                 allowed="what the plan told that was released, or None",
                 instead="release.report(path), a page without evidence",
             )
-        return release_page(self.frame, self._possible, self.certificate.rows(), evidence)
+        now, rows = datetime.now(UTC), self.certificate.rows()
+        return release_page(self.frame, self._possible, rows, evidence, now, job=job, period=period)
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
         """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.
@@ -180,7 +190,7 @@ class Release:
         >>> "level_sum" in page.read_text(encoding="utf-8")
         True
         """
-        place, page = Path(path), self.page(evidence)
+        place, page = local_path(path, "The place of a page"), self.page(evidence)
         put_text(place, page)
         return place
 
@@ -221,6 +231,10 @@ class Reservation(Protocol):
 class Account(Protocol):
     """Where costs are counted."""
 
+    def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
+        """Return the release that is kept under an id; None if there is none yet."""
+        ...
+
     def reserve(self, ready: Ready, release_id: str | None) -> Reservation:
         """Reserve the cost of a release, durably, or refuse."""
         ...
@@ -235,7 +249,15 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
             instead="release(estimates=True), if an estimate is good enough",
         )
     if account is not None and not hasattr(account, "reserve"):
-        raise Misuse(f"The account is of type {type(account).__name__}.", allowed="an account of a ledger, or None")
+        ledger = "ledger" if hasattr(account, "open") else 'pf.Ledger("ledger.db")'
+        name = repr(account) if isinstance(account, str) else '"power"'
+        raise Misuse(
+            f"The account is {shown(account)}.",
+            allowed="an account of a ledger, or None",
+            instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
+        )
+    for noise in ready.noises:
+        noise.check_drawable()
     if account is None:
         if release_id is not None:
             raise Misuse(
@@ -243,7 +265,9 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
                 allowed="an id together with an account",
                 instead="id=None",
             )
-        return _new(ready, None)
+        return _new(_compared(ready), None)
+    if release_id is None or account.find(release_id) is None:
+        ready = _compared(ready)  # what is kept needs no source any more
     reservation = account.reserve(ready, release_id)
     if reservation.stored is not None:
         return reservation.stored
@@ -267,8 +291,13 @@ def written(write: Callable[[], object], place: Path) -> None:
         ) from error
 
 
+def _compared(ready: Ready) -> Ready:
+    """Return the same with its public facts as of now; refuse a source that has others."""
+    return ready if ready.public is None else replace(ready, public=ready.public.confirmed(ready.questions))
+
+
 def _new(ready: Ready, entry: str | None) -> Release:
-    found = guarded(lambda: drawn(ready, _read(ready)), _not_drawn)  # a traceback of its own would keep exact sums
+    found = outcome_of(lambda: guarded(lambda: drawn(ready, _read(ready)), _not_drawn)).get()
     counted = msgspec.structs.replace(ready.certificate, entry=entry, notes=(*ready.certificate.notes, *found.notes))
     return Release(found.frame, found.intervals, counted, found.limits)
 
@@ -284,17 +313,15 @@ def _not_drawn(kind: str) -> InternalError:
 
 
 def _read(ready: Ready) -> Tally:
-    """Read the private rows, once."""
-    questions = ready.questions
+    """Read the private rows, once, and see that they are those that noise and cost were made for."""
+    questions, public = ready.questions, ready.public
     frame, secret = questions.rows(), questions.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
         frame = at_most(frame, secret.within, secret.rows, questions.scenario.order_by)
     measures = [measure for measure in questions.measures if measure is not None]
     found = guarded(lambda: tally(frame, questions.by, questions.keys, measures, collect))
-    if ready.expected_rows is not None and int(found.rows.sum()) != ready.expected_rows:
-        raise SourceFailed(
-            "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
-            allowed="a source that stays as it is between plan and release",
-            instead="another plan",
-        )
+    if public is not None:
+        selected = {public.selected, public.confirmed(questions).selected}
+        if None not in selected and int(found.rows.sum()) not in selected:
+            raise changed_source()  # neither those of before nor those of afterwards
     return found

@@ -13,6 +13,7 @@ from typing import Literal, final
 import msgspec
 import polars as pl
 
+from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named
 
@@ -56,7 +57,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
             case _ if type(dtype).__name__ in _PLAIN:
                 return cls(name, type(dtype).__name__)
             case _:
-                raise _no_text(f"The column '{name}' is of dtype {str(dtype)[:100]}, which text has no form for.")
+                raise _no_text(f"The column '{name}' is of dtype {type_name(dtype)[:100]}, which text has no form for.")
 
     @property
     def type(self) -> pl.DataType:

@@ -10,6 +10,10 @@ import msgspec
 from pufferflow.errors import Misuse
 
 VERSION = 1
+GROUP_PRIVACY = "group privacy"
+"""The row of what it costs to know nothing of how the rows of a group hang together."""
+ORDINARY = "differential privacy (rows independent)"
+"""The row of what ordinary differential privacy of a row asks for, which does not see that rows hang together."""
 
 
 @final
@@ -50,7 +54,10 @@ class WorstPair(msgspec.Struct, frozen=True):
 
 @final
 class BoundRow(msgspec.Struct, frozen=True):
-    """What one bound asks for to keep the same promise; `note` says why, where it asks for nothing."""
+    """What one bound asks for to keep the same promise; `note` says why, where it asks for nothing.
+
+    A bound that was not `worked_out` had to do without the laws that it needs; its noise says nothing of the bound.
+    """
 
     bound: str
     query: str
@@ -61,6 +68,7 @@ class BoundRow(msgspec.Struct, frozen=True):
     certainty: str | None = None
     note: str = ""
     chosen: bool = False
+    worked_out: bool = True
 
 
 @final
@@ -86,8 +94,41 @@ class WhatIf(msgspec.Struct, frozen=True):
 
 
 @final
+class Memory(msgspec.Struct, frozen=True):
+    """How long a row is remembered under a prior: what is `left` of it after so many `steps`, from 1 down to 0.
+
+    `measure` says of what: a total variation or a correlation. `step` is one step as it could be typed, "1" where rows
+    are counted. `forgotten` is the number of steps after which 1 % is left, None if that is beyond what was looked at.
+    """
+
+    prior: str
+    measure: str
+    step: str
+    steps: tuple[int, ...]
+    left: tuple[float, ...]
+    forgotten: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse steps without what is left after them."""
+        if len(self.steps) != len(self.left):
+            raise ValueError("A memory has as many shares as steps.")
+
+
+@final
+class Remarks(msgspec.Struct, frozen=True):
+    """Lines for people under a heading of their own, at the end of the section of a page that has this anchor."""
+
+    section: str
+    title: str
+    lines: tuple[str, ...]
+
+
+@final
 class Charge(msgspec.Struct, frozen=True):
-    """One release on an account: when, under which id, whether it was kept, and what all releases told after it."""
+    """One release on an account: when, under which id, whether it was kept, and what all releases told after it.
+
+    If `at_most`, the total is a number that it does not exceed: it was proven when the release was charged.
+    """
 
     number: int
     release: str
@@ -96,6 +137,7 @@ class Charge(msgspec.Struct, frozen=True):
     promise: str
     total: float
     rule: str
+    at_most: bool = False
 
 
 @final
@@ -104,7 +146,8 @@ class Budget(msgspec.Struct, frozen=True):
 
     `ahead` are totals after 1, 2, … further releases, `endless` the total of a schedule that never ends (None if there
     is none or nobody can tell), `fits` how many further releases fit (None for any number, or if nobody can tell). Of
-    very many `releases` some are among the charges, the first and the last with them.
+    very many `releases` some are among the charges, the first and the last with them. `why` says why so much is spent,
+    and `what_if` what the releases keep together if a belief is wrong.
     """
 
     account: str
@@ -120,11 +163,16 @@ class Budget(msgspec.Struct, frozen=True):
     rule: str = ""
     note: str = ""
     releases: int = 0
+    why: str = ""
+    what_if: tuple[WhatIf, ...] = ()
 
 
 @final
 class Evidence(msgspec.Struct, frozen=True):
     """What a plan shows of itself: the sentence to sign, its noise, the worst pair, other bounds, and what could break.
+
+    `job`, `period` and `dataset` say what it is about, where that is known. `too_noisy` says of which outputs the noise
+    is larger than any answer, `counts` names the outputs that count rows, and `remarks` are further lines for sections.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -151,6 +199,14 @@ class Evidence(msgspec.Struct, frozen=True):
     budget: Budget | None = None
     version: int = VERSION
     readings: tuple[str, ...] = ()
+    job: str = ""
+    period: str = ""
+    dataset: str = ""
+    promise_in_words: str = ""
+    too_noisy: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    memory: tuple[Memory, ...] = ()
+    remarks: tuple[Remarks, ...] = ()
 
     def to_json(self) -> bytes:
         """Return the evidence as JSON, which `from_json` reads back unchanged."""

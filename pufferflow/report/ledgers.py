@@ -3,7 +3,7 @@
 from pufferflow.report.evidence import Budget, LedgerFacts
 from pufferflow.report.figures.budget import budget_told, releases_of
 from pufferflow.report.markup import Column, Section, facts, paragraph, table
-from pufferflow.report.numbers import counted, plain, total
+from pufferflow.report.numbers import counted, total
 from pufferflow.report.page import page
 from pufferflow.report.spending import account, room_left
 
@@ -40,7 +40,7 @@ def _overview(accounts: tuple[Budget, ...]) -> Section:
         Column("dataset", [one.dataset for one in accounts]),
         Column("limit", [one.limit for one in accounts]),
         Column("spent", [total(one.spent) for one in accounts], number=True),
-        Column("of", [plain(one.limit_epsilon) for one in accounts], number=True),
+        Column("of", [total(one.limit_epsilon) for one in accounts], number=True),
         Column("releases", [f"{releases_of(one):,}" for one in accounts], number=True),
         Column("more that fit", list(map(room_left, accounts)), number=True),
     ]

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
+from itertools import repeat
 from typing import final
 
 _NEVER = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
 _CONTROLS = dict.fromkeys(_NEVER, "\N{REPLACEMENT CHARACTER}")
 ELLIPSIS = "…"
 _LONG = 28
+_WIDE = 90
 
 
 @final
@@ -24,11 +27,12 @@ class Section:
 @final
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, its cells as text, and whether these are numbers."""
+    """A column of a table: its head, its cells as text, whether these are numbers, and where on the page they lead."""
 
     head: str
     cells: Sequence[str]
     number: bool = False
+    anchors: Sequence[str] = ()
 
 
 def text(given: str) -> str:
@@ -38,6 +42,15 @@ def text(given: str) -> str:
     '&lt;b&gt;&quot;&amp;&quot;&lt;/b&gt;'
     """
     return escape(given.translate(_CONTROLS))
+
+
+def link(given: str, anchor: str) -> str:
+    """Return text that leads to a place on the page, if it has an anchor there.
+
+    >>> link("GWM", "word-gwm"), link("GWM", "")
+    ('<a href="#word-gwm">GWM</a>', 'GWM')
+    """
+    return f'<a href="#{anchor}">{text(given)}</a>' if anchor else text(given)
 
 
 def shortened(given: str, most: int) -> str:
@@ -57,13 +70,21 @@ def paragraph(given: str, kind: str = "") -> str:
 
 def listed(items: Iterable[str]) -> str:
     """Return a list of plain texts; nothing for no items."""
-    rows = "".join(f'<li dir="auto">{text(item)}</li>' for item in items)
+    return listed_markup(map(text, items))
+
+
+def listed_markup(items: Iterable[str]) -> str:
+    """Return a list of pieces of markup; nothing for no items."""
+    rows = "".join(f'<li dir="auto">{item}</li>' for item in items)
     return f"<ul>{rows}</ul>" if rows else ""
 
 
 def facts(pairs: Iterable[tuple[str, str]], kind: str = "facts") -> str:
     """Return names and what they stand for."""
-    rows = "".join(f'<div><dt>{text(name)}</dt><dd dir="auto">{text(value)}</dd></div>' for name, value in pairs)
+    rows = "".join(
+        f'<div{_kind("wide" * (len(value) > _WIDE))}><dt>{text(name)}</dt><dd dir="auto">{text(value)}</dd></div>'
+        for name, value in pairs
+    )
     return f"<dl{_kind(kind)}>{rows}</dl>"
 
 
@@ -75,10 +96,9 @@ def table(caption: str, columns: Sequence[Column], *, marked: int | None = None,
     head = "".join(
         f'<th scope="col"{_kind(_shape(column, column.head))} dir="auto">{text(column.head)}</th>' for column in columns
     )
-    rows = zip(*(column.cells for column in columns), strict=True)
-    body = "".join(
-        f"<tr{_kind('marked' * (number == marked))}>{_row(columns, row)}</tr>" for number, row in enumerate(rows)
-    )
+    cells = (map(partial(_cell, column), column.cells, column.anchors or repeat("")) for column in columns)
+    rows = zip(*cells, strict=True)
+    body = "".join(f"<tr{_kind('marked' * (number == marked))}>{_row(row)}</tr>" for number, row in enumerate(rows))
     name = text("Table: " + shortened(caption, 120))
     return (
         f'<div{_kind(f"scroll {only}".rstrip())} tabindex="0" role="region" aria-label="{name}">'
@@ -87,10 +107,15 @@ def table(caption: str, columns: Sequence[Column], *, marked: int | None = None,
     )
 
 
-def _row(columns: Sequence[Column], row: Sequence[str]) -> str:
-    first, *rest = zip(columns, row, strict=True)
-    named = f'<th scope="row"{_kind(_shape(*first))} dir="auto">{text(first[1])}</th>'
-    return named + "".join(f'<td{_kind(_shape(*cell))} dir="auto">{text(cell[1])}</td>' for cell in rest)
+def _row(cells: Sequence[tuple[str, str]]) -> str:
+    (kind, name), *rest = cells
+    named = f'<th scope="row"{kind} dir="auto">{name}</th>'
+    return named + "".join(f'<td{kind} dir="auto">{cell}</td>' for kind, cell in rest)
+
+
+def _cell(column: Column, given: str, anchor: str) -> tuple[str, str]:
+    """Return the class of a cell and its markup."""
+    return _kind(_shape(column, given)), link(given, anchor)
 
 
 def _shape(column: Column, cell: str) -> str:

@@ -5,6 +5,8 @@ from datetime import date, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import pairwise
 
+SPENT = 6
+"""As many digits has what is spent, on pages, in terminals and in errors."""
 MINUS = "\N{MINUS SIGN}"
 UNKNOWN = "—"
 _PERCENT = "\N{NO-BREAK SPACE}%"
@@ -34,12 +36,14 @@ def plain(value: float | None, digits: int = 4) -> str:
 
 
 def total(value: float) -> str:
-    """Return what is spent with four digits, rounded up: a page never says that less is spent than is.
+    """Return what is spent, or a limit on that, rounded up: a page never says that less is spent than is.
 
-    >>> total(0.50012), total(0.5), total(1.0000000000000002), total(0.0), total(float("inf"))
-    ('0.5002', '0.5', '1', '0', '∞')
+    It has as many digits as in a terminal, so that one number looks alike everywhere.
+
+    >>> total(0.50012345), total(0.5), total(1.0000000000000002), total(0.0), total(float("inf"))
+    ('0.500124', '0.5', '1', '0', '∞')
     """
-    return plain(upwards(value))
+    return plain(upwards(value, SPENT), SPENT)
 
 
 def upwards(value: float, digits: int = 4) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import starmap
 from typing import Any, final
@@ -17,7 +17,7 @@ from pufferflow.report.numbers import beside, plain, span
 Floats = npt.NDArray[np.float64]
 MOST_ROWS = 200
 MOST_PANELS = 12
-_TOGETHER = 3
+_TOGETHER, _TOGETHER_NAME = 3, "the outputs"
 _ALL, _BAR = "all rows", "95 % interval"
 
 
@@ -53,6 +53,8 @@ class Panel:
     output: Output
     marks: tuple[Any, ...]
     at: Floats | None = None
+    counts: bool = False
+    """Whether the numbers are counts of rows."""
 
 
 def outputs_of(frame: pl.DataFrame, intervals: pl.DataFrame) -> list[Output]:
@@ -69,9 +71,21 @@ def keys_of(frame: pl.DataFrame, found: Sequence[Output]) -> pl.DataFrame:
     return frame.drop([output.name for output in found])
 
 
-def panels_of(frame: pl.DataFrame, intervals: pl.DataFrame) -> list[Panel]:
-    """Return small pictures for a release: over time or numbers if a key has these, else over names."""
+def panels_of(frame: pl.DataFrame, intervals: pl.DataFrame, counts: Sequence[str] = ()) -> list[Panel]:
+    """Return small pictures for a release: over time or numbers if a key has these, else over names.
+
+    `counts` names the outputs that count rows.
+    """
     found = outputs_of(frame, intervals)
+    return [replace(panel, counts=_counts(panel, counts)) for panel in _panels(frame, found)]
+
+
+def _counts(panel: Panel, counts: Sequence[str]) -> bool:
+    names = panel.marks if panel.output.name == _TOGETHER_NAME else (panel.output.name,)
+    return set(names) <= set(counts)
+
+
+def _panels(frame: pl.DataFrame, found: Sequence[Output]) -> list[Panel]:
     keys = keys_of(frame, found)
     if frame.height == 1 and len(found) > _TOGETHER:
         return [_side_by_side(found)]
@@ -132,7 +146,7 @@ def shown(value: Any) -> str:
 
 def _side_by_side(found: Sequence[Output]) -> Panel:
     parts = [np.concatenate([getattr(output, part) for output in found]) for part in ("values", "low", "high")]
-    return Panel("", "output", Output("the outputs", *parts), tuple(output.name for output in found))
+    return Panel("", "output", Output(_TOGETHER_NAME, *parts), tuple(output.name for output in found))
 
 
 def _along(line: pl.Series, output: Output, group: str, rows: Sequence[int]) -> Panel:

@@ -1,6 +1,7 @@
 """The page of a plan: what would be published, how noisy, and what carries the promise."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -10,27 +11,38 @@ from pufferflow.report.figures.shares import shares_figure
 from pufferflow.report.figures.widths import widths_figure
 from pufferflow.report.markup import Column, Section, listed, paragraph, table
 from pufferflow.report.numbers import counted, fold, plain
-from pufferflow.report.page import page
+from pufferflow.report.page import heading, page
 from pufferflow.report.signal import Share, planned_shares
 
 MOST_CELLS, MOST_SHARES = 200, 6
 _CLOSING = "Written by pufferflow. Nothing on this page depends on a private value."
 
 
-def plan_page(evidence: Evidence) -> str:
-    """Return the page of a plan."""
-    parts = [
+def plan_page(evidence: Evidence, written: datetime | None = None) -> str:
+    """Return the page of a plan, which was `written` at this moment."""
+    numbers, signal = _widths(evidence), signal_section(planned_shares(evidence.cells), evidence.too_noisy)
+    parts = parts_of(evidence, numbers, signal, sections.certificate(_record(evidence), evidence))
+    kind = "Plan: nothing has been published yet"
+    about = heading(evidence.job, evidence.period, evidence.dataset, written)
+    return page(kind, evidence.title, summary_of(evidence), parts, _CLOSING, about=about)
+
+
+def parts_of(evidence: Evidence, numbers: Section, signal: Section, record: Section) -> list[Section]:
+    """Return the parts of a page that has evidence, those of its numbers in their place."""
+    parts = (
         sections.sentence(evidence),
-        _widths(evidence),
-        signal_section(planned_shares(evidence.cells)),
+        numbers,
+        signal,
         sections.worst(evidence),
+        sections.memory(evidence),
+        sections.models(evidence),
         sections.bounds(evidence),
         spending.budget(evidence.budget),
         sections.breakable(evidence),
-        sections.certificate(_record(evidence)),
-    ]
-    kind = "Plan: nothing has been published yet"
-    return page(kind, evidence.title, summary_of(evidence), parts, _CLOSING)
+        sections.words(evidence),
+        record,
+    )
+    return sections.finished(parts, evidence)
 
 
 def summary_of(evidence: Evidence) -> list[tuple[str, str]]:
@@ -45,7 +57,9 @@ def summary_of(evidence: Evidence) -> list[tuple[str, str]]:
 
 
 def promise_in_words(evidence: Evidence) -> str:
-    """Say what is promised, and how far the odds may change if that is what it limits."""
+    """Say what is promised, and then how it is written in Python."""
+    if evidence.promise_in_words:
+        return f"{evidence.promise_in_words}. In Python: {evidence.promise}"
     pair = evidence.pair
     if pair is None or pair.epsilon is None or pair.delta:
         return evidence.promise
@@ -98,14 +112,17 @@ def _groups(same: Sequence[Cell]) -> str:
     return first if len(same) == 1 else f"{counted(len(same), 'group')}: {first} to {last}"
 
 
-def signal_section(shares: Sequence[Share]) -> Section:
-    """Give noise against signal, as a picture and in words."""
+def signal_section(shares: Sequence[Share], too_noisy: Sequence[str] = ()) -> Section:
+    """Give noise against signal, as a picture and in words; above all, which noise is larger than any answer."""
     title = "Noise against signal"
     if not shares:
         return sections.unknown("signal", title, "There is no number to compare the noise with.")
     more = [f"… and {counted(len(shares) - MOST_SHARES, 'more output')}."] if len(shares) > MOST_SHARES else []
     told = [share.told() for share in shares[:MOST_SHARES]]
-    return Section("signal", title, listed([*told, *more]) + shares_figure(shares))
+    kept, rest = [f"{line[:1].upper()}{line[1:]}." for line in too_noisy[:MOST_SHARES]], too_noisy[MOST_SHARES:]
+    kept += [f"So it is with {counted(len(rest), 'more output')}."] if rest else []
+    warned = "".join(paragraph(line, "warning") for line in kept)
+    return Section("signal", title, warned + listed([*told, *more]) + shares_figure(shares))
 
 
 def _widths(evidence: Evidence) -> Section:
@@ -119,8 +136,9 @@ def _record(evidence: Evidence) -> list[tuple[str, str]]:
     numbers = len(evidence.cells) + evidence.more_cells
     return [
         ("asked", evidence.title),
+        *([("promise", evidence.promise_in_words)] if evidence.promise_in_words else []),
         ("promise", evidence.promise),
-        ("scenario", evidence.scenario),
+        *[("scenario", line) for line in evidence.scenario.split("\n")],
         ("numbers", counted(numbers, "number")),
         ("noise", noise_in_words(evidence.cells)),
         *[("assumed", line) for line in evidence.assumptions],

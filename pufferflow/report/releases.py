@@ -1,16 +1,17 @@
 """The page of a release: the numbers with their error bars, and the evidence that was kept with them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import polars as pl
 
-from pufferflow.report import sections, spending
+from pufferflow.report import sections
 from pufferflow.report.evidence import Evidence
 from pufferflow.report.figures.estimates import estimates_figure
 from pufferflow.report.markup import Section, paragraph, table
 from pufferflow.report.outputs import keys_of, outputs_of, panels_of, table_of
-from pufferflow.report.page import page
-from pufferflow.report.plans import signal_section, summary_of
+from pufferflow.report.page import heading, page
+from pufferflow.report.plans import parts_of, signal_section, summary_of
 from pufferflow.report.signal import published_shares
 
 _CLOSING = "Written by pufferflow. Only numbers with their noise are on this page."
@@ -26,33 +27,29 @@ _NO_EVIDENCE = (
 _FACTS = (("promise", "Promise"), ("worst", "Worst pair of secrets"), ("noise", "Noise"), ("ledger", "Ledger"))
 
 
-def release_page(
+def release_page(  # noqa: PLR0913 - a page, and what it is about
     frame: pl.DataFrame,
     intervals: pl.DataFrame,
     certificate_rows: Sequence[tuple[str, str]],
     evidence: Evidence | None = None,
+    written: datetime | None = None,
+    *,
+    job: str = "",
+    period: str = "",
 ) -> str:
-    """Return the page of a release."""
-    rough = sections.rough(evidence)
-    numbers = _numbers(frame, intervals, rough)
-    signal = signal_section(published_shares(outputs_of(frame, intervals)))
-    record = sections.certificate(certificate_rows)
-    kind = "Release: numbers with their noise"
+    """Return the page of a release, which was `written` at this moment; of a `job` and a `period` if it has these."""
+    counts = () if evidence is None else evidence.counts
+    numbers = _numbers(frame, intervals, sections.rough(evidence), counts)
+    shares, kind = published_shares(outputs_of(frame, intervals)), "Release: numbers with their noise"
+    record = sections.certificate(certificate_rows, evidence)
     if evidence is None:
-        missing = sections.unknown("sentence", "What was promised", _NO_EVIDENCE)
-        title = f"Release of {_names(frame, intervals)}"
-        return page(kind, title, _summary(certificate_rows), [missing, numbers, signal, record], _CLOSING)
-    parts = [
-        sections.sentence(evidence),
-        numbers,
-        signal,
-        sections.worst(evidence),
-        sections.bounds(evidence),
-        spending.budget(evidence.budget),
-        sections.breakable(evidence),
-        record,
-    ]
-    return page(kind, evidence.title, summary_of(evidence), parts, _CLOSING)
+        missing = sections.unsigned("What was promised", _NO_EVIDENCE)
+        title, about = f"Release of {_names(frame, intervals)}", heading(job, period, "", written)
+        parts = [missing, numbers, signal_section(shares), record]
+        return page(kind, title, _summary(certificate_rows), parts, _CLOSING, about=about)
+    about = heading(evidence.job or job, evidence.period or period, evidence.dataset, written)
+    parts = parts_of(evidence, numbers, signal_section(shares, evidence.too_noisy), record)
+    return page(kind, evidence.title, summary_of(evidence), parts, _CLOSING, about=about)
 
 
 def numbers_table(frame: pl.DataFrame, intervals: pl.DataFrame, only: str = "") -> str:
@@ -72,12 +69,13 @@ def _printed(frame: pl.DataFrame, intervals: pl.DataFrame) -> str:
     return numbers_table(frame, intervals, "screen") + "".join(found)
 
 
-def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, rough: Sequence[str]) -> Section:
+def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, rough: Sequence[str], counts: Sequence[str]) -> Section:
     title = "The numbers and their error bars"
     if not frame.height or not outputs_of(frame, intervals):
         return sections.unknown("numbers", title, "The release has no numbers.")
     outside = any(((one.values < one.low) | (one.values > one.high)).any() for one in outputs_of(frame, intervals))
-    figures = estimates_figure(panels_of(frame, intervals), rough) + paragraph(_CUT, "quiet") * outside
+    panels = panels_of(frame, intervals, counts)
+    figures = estimates_figure(panels, rough) + paragraph(_CUT, "quiet") * outside
     return Section("numbers", title, figures + _printed(frame, intervals))
 
 

@@ -1,16 +1,22 @@
 """Parts of pages that tell of a plan: the sentence to sign, the worst pair, other bounds, what could break."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
-from pufferflow.report.evidence import BoundRow, Evidence
+from pufferflow.report.evidence import ORDINARY, BoundRow, Evidence
 from pufferflow.report.figures.bounds import Compared, bound_name, bounds_figure, compared
 from pufferflow.report.figures.laws import laws_figure
-from pufferflow.report.markup import Column, Section, facts, listed, paragraph, table, text
-from pufferflow.report.numbers import UNKNOWN, plain, total
+from pufferflow.report.figures.memory import memory_figure, memory_told, row_of
+from pufferflow.report.figures.models import models_figure, models_of
+from pufferflow.report.glossary import anchor_of, glossary
+from pufferflow.report.markup import Column, Section, facts, link, listed, listed_markup, paragraph, table, text
+from pufferflow.report.numbers import UNKNOWN, plain, upwards
 from pufferflow.report.worst import curves_of
 
 _LABEL = re.compile(r"([A-Z][A-Za-z ]{2,18}): (.*)", re.DOTALL)
+CARRIED_BY = "Carried by"
+"""The label of the line of a sentence that begins with the name of a bound."""
 _SIGN = '<p class="sign"><span>Name</span><span>Date</span><span>Signature</span></p>'
 CERTAIN = {
     "exact": "worked out exactly",
@@ -22,11 +28,17 @@ CERTAIN = {
 
 def sentence(evidence: Evidence) -> Section:
     """Give the text that a person signs, with a place for that on paper."""
-    lines = "".join(map(_line, filter(None, evidence.sentence.split("\n"))))
+    explained = {anchor_of(row.bound) for row in evidence.bounds}
+    lines = "".join(_line(line, explained) for line in evidence.sentence.split("\n") if line)
     if not lines:
-        return unknown("sentence", "The sentence to sign", "No sentence was kept.")
+        return unsigned("The sentence to sign", "No sentence was kept.")
     body = f'<div class="whole"><div class="sentence">{lines}</div>{_SIGN}</div>'
     return Section("sentence", "The sentence to sign", body)
+
+
+def unsigned(title: str, why: str) -> Section:
+    """Give a place to sign where there is no sentence, and why there is none."""
+    return Section("sentence", title, paragraph(why, "quiet") + _SIGN)
 
 
 def unknown(anchor: str, title: str, why: str) -> Section:
@@ -55,18 +67,63 @@ def worst(evidence: Evidence) -> Section:
     return Section(anchor, title, f'<div class="whole">{introduction}{laws_figure(pair, curves)}</div>{note}')
 
 
+def memory(evidence: Evidence) -> Section | None:
+    """Give how long a row is remembered; nothing where that is not one number after every step."""
+    if not evidence.memory:
+        return None
+    title = f"How long one {row_of(evidence.memory[0])} is remembered"
+    return Section("memory", title, paragraph(memory_told(evidence.memory)) + memory_figure(evidence.memory))
+
+
+def models(evidence: Evidence) -> Section | None:
+    """Give the noise of the same promise by how much is believed of how rows hang together."""
+    each = models_of(evidence.bounds)
+    if len(each) < 2:
+        return None
+    introduction = paragraph(
+        "How rows are believed to hang together decides how much noise a promise takes. Ordinary differential privacy "
+        "takes rows to tell nothing of each other; group privacy takes nothing for granted."
+    )
+    lines = [
+        f"{link(model.name, anchor_of(model.name))}: noise of scale {text(plain(model.scale))} on {text(model.output)}"
+        f"{text(f' ({model.note})' if model.note else '')}."
+        for model in each
+    ]
+    body = introduction + models_figure(each) + listed_markup(lines)
+    return Section("models", "The same promise under other beliefs", body)
+
+
 def bounds(evidence: Evidence) -> Section:
-    """Give the noise of other bounds beside this plan's, and which bounds had to refuse."""
+    """Give the noise of other bounds beside this plan's, and which bounds had to refuse or were not worked out."""
     anchor, title = "bounds", "The same promise, worked out in other ways"
-    if not evidence.bounds:
-        return unknown(anchor, title, "No other bounds were worked out.")
     each = compared(evidence.bounds)
+    if not each:
+        return unknown(anchor, title, "No other bounds were worked out.")
     body = bounds_figure(evidence.bounds) + _bounds_table(evidence.bounds)
-    body += listed(_noted([one for one in each if one.times is not None and one.note]))
+    body += _noted([one for one in each if one.drawn and one.note])
+    aside = [one for one in each if one.times is not None and not one.worked_out]
+    if aside:
+        body += f"<h3>Bounds that were not worked out here</h3>{_noted(aside)}"
     refused = [one for one in each if one.times is None]
     if refused:
-        body += f"<h3>Bounds that give no noise here</h3>{listed(_noted(refused))}"
+        body += f"<h3>Bounds that give no noise here</h3>{_noted(refused)}"
     return Section(anchor, title, body)
+
+
+def words(evidence: Evidence) -> Section | None:
+    """Explain the names of the bounds that the page speaks of."""
+    return glossary([row.bound for row in evidence.bounds])
+
+
+def finished(parts: Iterable[Section | None], evidence: Evidence) -> list[Section]:
+    """Return the parts that there are, each with the remarks that belong to it."""
+    return [_with_remarks(part, evidence) for part in parts if part is not None]
+
+
+def _with_remarks(part: Section, evidence: Evidence) -> Section:
+    own = [one for one in evidence.remarks if one.section == part.anchor and one.lines]
+    more = "".join(f"<h3>{text(one.title)}</h3>{listed(one.lines)}" for one in own)
+    return replace(part, body=part.body + more) if own else part
 
 
 def breakable(evidence: Evidence) -> Section:
@@ -85,15 +142,26 @@ def breakable(evidence: Evidence) -> Section:
     return Section("assumptions", "Assumptions, and what happens if they are wrong", body)
 
 
-def certificate(rows: Sequence[tuple[str, str]]) -> Section:
-    """Give every fact, for the record; rows without a name go on with the one before."""
-    joined: list[tuple[str, str]] = []
-    for name, value in rows:
-        if not name and joined:
-            joined[-1] = (joined[-1][0], f"{joined[-1][1]}\n{value}")
-        else:
-            joined.append((name or "also", value))
-    return Section("certificate", "The certificate in full", facts(joined, "record"))
+def certificate(rows: Sequence[tuple[str, str]], evidence: Evidence | None = None) -> Section:
+    """Give every fact for the record, but for what the page says already; rows without a name go on with the last."""
+    before = set[str]() if evidence is None else _said(evidence)
+    joined, name = dict[str, list[str]](), "also"
+    for given, value in rows:
+        name = given or name
+        if value not in before:
+            joined.setdefault(name, []).append(value)
+    title, note = "The certificate in full", ""
+    if any(value in before for _, value in rows):
+        title = "For the record"
+        note = paragraph("What stands above, word for word, is not said again here.", "quiet")
+    return Section("certificate", title, note + facts([(name, "\n".join(of)) for name, of in joined.items()], "record"))
+
+
+def _said(evidence: Evidence) -> set[str]:
+    """Return the lines that the page has in its sentence, with and without what they begin with, and as assumptions."""
+    lines = evidence.sentence.split("\n")
+    labelled = filter(None, map(_LABEL.fullmatch, lines))
+    return {*lines, *(found[2].removesuffix(".") for found in labelled), *evidence.assumptions} - {""}
 
 
 def certainty(evidence: Evidence) -> str | None:
@@ -109,30 +177,36 @@ def rough(evidence: Evidence | None) -> list[str]:
 
 
 def _left(epsilon: float | None) -> str:
-    return UNKNOWN if epsilon is None else total(epsilon)
+    return UNKNOWN if epsilon is None else plain(upwards(epsilon))
 
 
-def _line(line: str) -> str:
+def _line(line: str, explained: Collection[str]) -> str:
+    """Return a line of the sentence; the bound that carries the promise leads to its explanation."""
     found = _LABEL.fullmatch(line)
     if found is None:
         return paragraph(line)
-    return f'<p dir="auto"><b>{text(found[1])}:</b> {text(found[2])}</p>'
+    label, rest = found[1], found[2]
+    name = rest.partition(",")[0] if label == CARRIED_BY else ""
+    anchor = anchor_of(f"{name}()")
+    linked = link(name, anchor if anchor in explained else "") + text(rest.removeprefix(name))
+    return f'<p dir="auto"><b>{text(label)}:</b> {linked}</p>'
 
 
-def _noted(each: Sequence[Compared]) -> list[str]:
+def _noted(each: Sequence[Compared]) -> str:
     """Say what is to be said of bounds, once for all of which it is true."""
     notes = dict[str, list[str]]()
     for one in each:
-        notes.setdefault(one.note or "no reason was kept", []).append(bound_name(one.bound))
-    return [f"{', '.join(names)}: {note.rstrip('.')}." for note, names in notes.items()]
+        named = link(bound_name(one.bound), anchor_of(one.bound))
+        notes.setdefault(one.note or "no reason was kept", []).append(named)
+    return listed_markup(f"{', '.join(names)}: {text(note.rstrip('.'))}." for note, names in notes.items())
 
 
 def _bounds_table(rows: Sequence[BoundRow]) -> str:
-    given = [row for row in rows if row.scale is not None]
+    given = [row for row in rows if row.scale is not None and row.worked_out and row.bound != ORDINARY]
     if not given:
         return ""
     columns = [
-        Column("bound", [bound_name(row.bound) for row in given]),
+        Column("bound", [bound_name(row.bound) for row in given], anchors=[anchor_of(row.bound) for row in given]),
         Column("output", [row.query for row in given]),
         Column("noise", [row.noise for row in given]),
         Column("scale", [plain(row.scale) for row in given], number=True),

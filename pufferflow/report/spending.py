@@ -1,9 +1,9 @@
 """Parts of pages that tell of accounts: what is spent, what will be, and every charge."""
 
-from pufferflow.report.evidence import Budget
+from pufferflow.report.evidence import Budget, Charge
 from pufferflow.report.figures.budget import budget_figure, releases_of
 from pufferflow.report.markup import Column, Section, paragraph, table
-from pufferflow.report.numbers import UNKNOWN, plain, total
+from pufferflow.report.numbers import UNKNOWN, total
 
 MOST_CHARGES = 200
 _NO_RULE = "no rule"
@@ -21,14 +21,29 @@ def budget(found: Budget | None) -> Section:
 def account(found: Budget, name: str = "") -> str:
     """Return the figure and the charges of an account; `name` makes ids that occur once on the page."""
     drawn = budget_figure(found, name) if found.charges or found.ahead else ""
-    return drawn + _notes(found) + charges(found)
+    return paragraphs(found) + drawn + _notes(found) + charges(found)
+
+
+def paragraphs(found: Budget) -> str:
+    """Say why so much is spent, and give what the releases keep together if a belief is wrong."""
+    why = paragraph(found.why) if found.why else ""
+    if not found.what_if:
+        return why
+    wrong = [one.wrong for one in found.what_if]
+    return why + table(
+        "What is left if a belief is wrong",
+        [
+            Column("if", [words.removeprefix("if ") for words in wrong]),
+            Column("what is left", [one.left for one in found.what_if]),
+        ],
+    )
 
 
 def spent(found: Budget | None) -> str:
     """Return in words what is spent of the limit."""
     if found is None:
         return "nobody is counting"
-    return f"{total(found.spent)} of {plain(found.limit_epsilon)}"
+    return f"{total(found.spent)} of {total(found.limit_epsilon)}"
 
 
 def room_left(found: Budget) -> str:
@@ -52,13 +67,17 @@ def charges(found: Budget) -> str:
         Column("at", [moment(charge.at) for charge in kept]),
         Column("state", [charge.state for charge in kept]),
         Column("promise", [charge.promise for charge in kept]),
-        Column("total after it", [total(charge.total) for charge in kept], number=True),
+        Column("total after it", [_total(charge) for charge in kept], number=True),
     ]
     rules = list(dict.fromkeys(charge.rule for charge in kept))
     if len(rules) > 1:
         columns.append(Column("by the rule", [charge.rule for charge in kept]))
     added = f", added up by {rules[0]}" if len(rules) == 1 and rules[0] else ""
     return table(f"Charges on the account {found.account}{more}{added}", columns)
+
+
+def _total(charge: Charge) -> str:
+    return f"≤ {total(charge.total)}" if charge.at_most else total(charge.total)
 
 
 def moment(at: str) -> str:

@@ -4,8 +4,10 @@ import abc
 import itertools
 import math
 import numbers
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Any, cast, final
 
@@ -14,10 +16,12 @@ import numpy.typing as npt
 
 from pufferflow.errors import Misuse, Refused
 from pufferflow.reading import finite_number, shown
+from pufferflow.suggestions import explained
 
 Floats = npt.NDArray[np.float64]
 Label = str | int | float | bool
 _WHOLE = 2**53
+_RANGE = re.compile(r"\s*(?P<low>-?\d+)\s*(-|:|\.\.+|to|,)\s*(?P<high>-?\d+)\s*")
 
 
 class Domain(abc.ABC):
@@ -101,6 +105,7 @@ class Listed(Domain):
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Interval(Domain):
     """All numbers from low to high; a release reads what lies outside as the nearer end.
@@ -137,6 +142,7 @@ class Interval(Domain):
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Bins(Domain):
     """A continuous column read in classes: `values[i]` stands for everything from edges[i] up to edges[i + 1].
@@ -189,10 +195,17 @@ class Bins(Domain):
 
 
 def read_domain(given: object) -> Domain:
-    """Return a domain, from one or from a list of values."""
+    """Return a domain, from one or from a list of values; a tuple of two numbers may mean either, and is refused."""
     if isinstance(given, Domain):
         return given
-    return Listed(_points(given, "domain"))
+    if isinstance(given, tuple) and len(ends := cast(tuple[object, ...], given)) == 2:
+        _check_not_ends(*ends)
+    return listed_values(cast(object, given), "domain")
+
+
+def listed_values(given: object, name: str) -> Domain:
+    """Return the domain of a list or tuple of values."""
+    return Listed(_points(given, name))
 
 
 def restored_domain(stored: dict[str, Any]) -> Domain:
@@ -216,7 +229,7 @@ def _points(given: object, name: str) -> tuple[Label, ...]:
     if isinstance(given, range):
         given = list(given)
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise Misuse(f"{name} is of type {type(given).__name__}.", allowed=allowed, instead=instead)
+        raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=_listed_instead(given, name))
     points = tuple(_label(value, name, allowed, instead) for value in cast(Sequence[object], given))
     if len(points) < 2 or len(set(points)) < len(points):
         raise Misuse(
@@ -227,6 +240,25 @@ def _points(given: object, name: str) -> tuple[Label, ...]:
     return points
 
 
+def _listed_instead(given: object, name: str) -> str:
+    """Return how to write down the values that something else than a list stands for."""
+    instead = f"{name}=[0, 1, 2, 3], or {name}=pf.Interval(0, 100)"
+    ends = _RANGE.fullmatch(given) if isinstance(given, str) else None
+    if ends is not None:
+        instead = f"{name}=pf.Interval({ends['low']}, {ends['high']}), or a list of all values that there are"
+    elif isinstance(given, set | frozenset):
+        instead = f"{name}=sorted(values): the order of a list is that of the states, and sets have none"
+    elif isinstance(given, Mapping):
+        instead = f"{name}=list(values), or pf.Bins(edges, values) for classes"
+    elif hasattr(given, "categories"):
+        instead = f"{name}=dtype.categories.to_list(), if the categories were declared and not read from the rows"
+    elif hasattr(given, "to_list"):
+        instead = f"{name}=[0, 1, 2, 3], written down: values that were read from private rows would tell of them"
+    elif isinstance(given, int | float):
+        instead = f"{name}=pf.Interval(0, {given}), or {name}=list(range({given}))"
+    return instead
+
+
 def _label(value: object, name: str, allowed: str, instead: str) -> Label:
     if isinstance(value, str | bool):
         return value
@@ -235,12 +267,31 @@ def _label(value: object, name: str, allowed: str, instead: str) -> Label:
     if isinstance(value, numbers.Real) and math.isfinite(value):
         number = float(value)
         return int(number) if number.is_integer() and abs(number) <= _WHOLE else number
+    if value is None:
+        instead = f"{name}=[0, 1, 2, 3] without None, and missing= for the value that null is read as"
+    elif isinstance(value, date):
+        instead = f'texts, as in {name}=["2026-01-01", "2026-01-02"], or numbers, such as days since some date'
     raise Misuse(
         f"{name} has a value of type {type(value).__name__}"
         + (" that is not finite." if isinstance(value, float) else "."),
         allowed=allowed,
         instead=instead,
     )
+
+
+def _check_not_ends(first: object, second: object) -> None:
+    """Refuse two numbers that may be the ends of an interval as well as two values."""
+    try:
+        numbers_given = sorted(finite_number(end, "an end", allowed="", instead="") for end in (first, second))
+    except Misuse:  # no two numbers, so no ends
+        return
+    low, high = (f"{end:.15g}" for end in numbers_given)
+    if low != high:
+        raise Misuse(
+            f"domain is a tuple of two numbers, {low} and {high}: all numbers between them, or these two alone?",
+            allowed="pf.Interval(low, high) for all numbers between two, or a list of the values that there are",
+            instead=f"domain=pf.Interval({low}, {high}), or domain=[{low}, {high}] for two values",
+        )
 
 
 def _shown(points: Sequence[Label]) -> str:

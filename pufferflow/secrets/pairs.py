@@ -8,11 +8,13 @@ from typing import Any, Literal, cast, final
 import numpy as np
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.reading import finite_number
+from pufferflow.reading import finite_number, shown
 from pufferflow.secrets.domain import Domain, Interval, Label
+from pufferflow.suggestions import explained, nearest
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Closer:
     """All pairs of values that lie no farther apart than `distance`.
@@ -40,7 +42,8 @@ def read_rule(given: object, domain: Domain) -> Rule:
     allowed = '"all", "adjacent", pf.Closer(distance) or a list of pairs of values'
     if isinstance(given, str):
         if given not in ("all", "adjacent"):
-            raise Misuse(f"pairs is {given!r}.", allowed=allowed, instead='pairs="all"')
+            near = nearest(given, ("all", "adjacent"))
+            raise Misuse(f"pairs is {shown(given)}.", allowed=allowed, instead=f'pairs="{near[0] if near else "all"}"')
         rule: Rule = "all" if given == "all" else "adjacent"
     elif isinstance(given, Closer):
         rule = given

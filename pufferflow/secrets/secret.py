@@ -8,8 +8,9 @@ from typing import Any, ClassVar, cast, final
 
 from pufferflow.errors import Misuse
 from pufferflow.reading import finite_number, shown
-from pufferflow.secrets.domain import Domain, Interval, Label, read_domain, restored_domain
+from pufferflow.secrets.domain import Domain, Interval, Label, listed_values, read_domain, restored_domain
 from pufferflow.secrets.pairs import Closer, Rule, read_rule, value_pairs
+from pufferflow.suggestions import explained
 
 
 class AnySecret(abc.ABC):
@@ -32,6 +33,7 @@ class AnySecret(abc.ABC):
         """Return the secret as plain values, for JSON and the fingerprint."""
 
 
+@explained
 @dataclass(frozen=True)
 class ValueSecret(AnySecret):
     """What secrets about a column's value share: the column, its domain, the pairs, and how missing values are read."""
@@ -75,9 +77,10 @@ class ValueSecret(AnySecret):
 class Secret(ValueSecret):
     """The value of `column` in each row: any two values of the domain (or the pairs named) must look alike.
 
-    `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`. `pairs` is "all", "adjacent",
-    `pf.Closer(distance)` or a list of pairs. Numbers outside the domain are read as its nearest value; null, NaN and
-    unknown labels as `missing`, which is the first value (or low) if left out.
+    `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`; a tuple of two numbers may mean
+    either of the first two, and is refused. `pairs` is "all", "adjacent", `pf.Closer(distance)` or a list of pairs.
+    Numbers outside the domain are read as its nearest value; null, NaN and unknown labels as `missing`, which is the
+    first value (or low) if left out.
 
     >>> Secret("level", domain=[0, 1, 2, 3], pairs="adjacent").value_pairs()
     [(0, 1), (1, 2), (2, 3)]
@@ -108,6 +111,7 @@ class Initial(ValueSecret):
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Presence(AnySecret):
     """Whether the rows of a unit (all those with one value of `within`) are there at all, as in differential privacy.
@@ -139,7 +143,7 @@ class Presence(AnySecret):
             raise Misuse(
                 "Presence is given a column without a domain, or a domain without a column.",
                 allowed="both, or neither for counts of rows",
-                instead="pf.Presence(within, column='amount', domain=pf.Interval(0, 100))",
+                instead=f"pf.Presence({within!r}, column={column or 'amount'!r}, domain=pf.Interval(0, 100), rows=10)",
             )
         read = None if domain is None else read_domain(domain)
         object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
@@ -171,6 +175,7 @@ class Presence(AnySecret):
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Derived(AnySecret):
     """A secret that is no column of the data: a diagnosis behind measurements, a risk class, a shared cause.
@@ -200,7 +205,7 @@ class Derived(AnySecret):
         missing: object = None,
     ) -> None:
         object.__setattr__(self, "name", read_name(name, "name"))
-        listed = None if values is None else read_domain(values)
+        listed = None if values is None else listed_values(values, "values")
         object.__setattr__(self, "values", None if listed is None else listed.points)
         rule: Rule = "all"
         if pairs != "all":
@@ -225,7 +230,7 @@ class Derived(AnySecret):
 
     def value_pairs(self, known: Sequence[Label]) -> list[tuple[Label, Label]]:
         """Return the pairs of values that must look alike, of those that the prior knows."""
-        listed = read_domain(list(self.values if self.values is not None else known))
+        listed = listed_values(self.values if self.values is not None else known, "values")
         for value in listed.points:
             if value not in known:
                 raise Misuse(
@@ -272,8 +277,20 @@ def restored_secret(stored: dict[str, Any]) -> AnySecret:
 def read_name(name: object, what: str) -> str:
     """Return the name of a column."""
     if not isinstance(name, str) or not name:
-        raise Misuse(f"{what} is {shown(name)}.", allowed="the name of a column", instead=f'{what}="level"')
+        example = {"order_by": "hour", "within": "meter", "public": "day"}.get(what, "level")
+        raise Misuse(
+            f"{what} is {shown(name)}.", allowed="the name of a column", instead=f'{what}="{_name_in(name) or example}"'
+        )
     return name
+
+
+def _name_in(given: object) -> str | None:
+    """Return the name in a list of one, or of an expression that is a column; None if there is none."""
+    if isinstance(given, list | tuple) and len(cast(list[Any], given)) == 1:
+        given = cast(list[Any], given)[0]
+    if hasattr(cast(object, given), "meta"):
+        given = cast(Any, given).meta.output_name(raise_if_undetermined=False)
+    return given if isinstance(given, str) else None
 
 
 def _missing(given: object, domain: Domain) -> Label:

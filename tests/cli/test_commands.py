@@ -94,6 +94,32 @@ def test_plan_writes_its_page(make, give):
     assert give("plan", "job.toml", "-o", "job.toml").exit == 2
 
 
+def test_plan_says_when_noise_is_larger_than_any_answer(make, give):
+    """On the screen it stands once, in the sentence; programs have a key for it; and it is on the page."""
+    make()
+    line = "noise on on_sum is larger than the largest possible answer (24): expected error 48"
+    assert give("plan", "job.toml", "--period", DAY, "-o", "plan.html").out.count(line) == 1
+    assert give("plan", "job.toml", "--period", DAY, "--json").document["too_noisy"] == [line]
+    assert Path("plan.html").read_text(encoding="utf-8").count(f"N{line[1:]}.") == 1
+    Path("job.toml").write_text(Path("job.toml").read_text().replace("epsilon = 0.5", "epsilon = 1.5"))
+    assert give("plan", "job.toml", "--period", DAY, "--json").document["too_noisy"] == []
+
+
+def test_pages_say_which_job_and_period_they_are_of(make, give):
+    """The page of a plan, that of a run, and one that is written again name the job, the period and the data set."""
+    path = make()
+    text = path.read_text().replace("report = false", "").replace("[sink]", 'dataset = "meters"\n[sink]')
+    path.write_text(text)
+    assert give("plan", "job.toml", "--period", DAY, "-o", "plan.html").exit == 0
+    assert give("run", "job.toml", "--period", DAY).exit == 0
+    assert give("report", Path("published", DAY), "-o", "again.html").exit == 0
+    for page in (Path("plan.html"), Path("published", DAY, "report.html"), Path("again.html")):
+        html = page.read_text(encoding="utf-8")
+        heading = html[: html.index("<nav")]
+        assert all(f">{name}</dd>" in heading for name in ("hours", DAY, "meters"))
+        assert "<dt>Written</dt>" in heading
+
+
 def test_run_is_one_line_a_period(make, give):
     """A first run releases, a second keeps, and a folder that went away is written again."""
     make()

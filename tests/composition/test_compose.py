@@ -249,12 +249,23 @@ def xor():
 
 
 def test_two_releases_that_tell_nothing_may_tell_all():
-    """Each bit alone is free, both without noise are refused, and asked in one batch they get noise (XOR)."""
+    """Each bit alone needs hardly any noise, with which both together tell nearly all (XOR)."""
     chosen, data = xor()
     batch = pf.protect(data, chosen)
     one, other = (batch.private_sum(name).plan(pf.Pure(1.0)) for name in "xy")
-    assert [plan.noises[f"{name}_sum"].scale for plan, name in ((one, "x"), (other, "y"))] == [0, 0]
+    for plan, name in ((one, "x"), (other, "y")):
+        assert plan.noises[f"{name}_sum"].scale == pytest.approx(1 / 4096)
     assert pf.compose([one], chosen).total == 0
+    assert pf.compose([one, one], chosen).total == 0
+    assert pf.compose([one, other], chosen).total > 1000
+
+
+def test_two_releases_without_noise_may_tell_all(monkeypatch):
+    """Releases of nothing but sums, as older versions made them, are free alone and refused together (XOR)."""
+    monkeypatch.setattr("pufferflow.plan.planned.least_scale", lambda *_: 0.0)
+    chosen, data = xor()
+    one, other = (pf.protect(data, chosen).private_sum(name).plan(pf.Pure(1.0)) for name in "xy")
+    assert [plan.calibration.noise.scale for plan in (one, other)] == [0, 0]
     assert pf.compose([one, one], chosen).total == 0
     with pytest.raises(pf.Refused, match="no rule of composition"):
         pf.compose([one, other], chosen)
@@ -267,7 +278,7 @@ def test_an_account_sees_through_xor(tmp_path):
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("bits", chosen, limit=pf.Pure(100.0))
         batch.private_sum("x").plan(pf.Pure(1.0)).release(account)
-        with pytest.raises(pf.Refused):
+        with pytest.raises(pf.LimitReached):
             batch.private_sum("y").plan(pf.Pure(1.0)).release(account)
         assert account.spent() == pf.Pure(0.0)
         assert len(account.history()) == 1

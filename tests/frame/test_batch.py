@@ -112,7 +112,7 @@ REFUSED = {
     "keys of no type": (lambda b: b.group_by("meter", keys=7), "keys"),
     "keys of the wrong width": (lambda b: b.group_by("meter", "district", keys=[1, 2]), "keys"),
     "no keys": (lambda b: b.group_by("meter", keys=[]), "keys"),
-    "histogram of an expression": (lambda b: b.private_histogram(pl.col("level")), "name"),
+    "histogram of an expression": (lambda b: b.private_histogram(pl.col("level") * 2), "name"),
     "a number for a column": (lambda b: b.private_sum(3), "3"),
     "nothing asked": (lambda b: b.plan(pf.Pure(1.0)), "Nothing"),
     "no promise": (lambda b: b.private_sum("level").plan(), "promise"),
@@ -123,7 +123,7 @@ REFUSED = {
     "an id without an account": (lambda b: b.private_sum("level").release(epsilon=1.0, id="a"), "account"),
     "shares of others": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), shares={"x": 1}), "shares"),
     "a share of 0": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), shares={"level_sum": 0}), "share"),
-    "a text for a noise": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), noise="laplace"), "noise"),
+    "no name of a noise": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), noise="laplce"), "noise"),
     "Gaussian noise for a pure promise": (
         lambda b: b.private_sum("level").plan(pf.Pure(1.0), noise=pf.Gaussian),
         "Gaussian",

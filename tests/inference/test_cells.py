@@ -123,7 +123,7 @@ def test_rounding_of_one_row_is_nearly_exact():
 def test_rounding_adds_nothing_where_all_rows_may_change():
     """The ends of an interval are whole steps: what reaches from end to end is not lengthened."""
     tables, where = np.array([[0.0, 6.0]]), pattern([0, 0, 1])
-    for prior in (pf.AnyCorrelation(), pf.GaussianPrior(pf.Exchangeable(1.0))):
+    for prior in (pf.AnyCorrelation(), pf.GaussianPrior(pf.Exchangeable(1 - 2**-53))):
         laws = of_pattern(prior, INTERVAL, where, tables, "x", np.ones(1))
         assert laws.winf(2).length == pytest.approx(6 * math.sqrt(5))
     weak = of_pattern(pf.WeaklyDependent(0.5), INTERVAL, where, tables, "x", np.ones(1))

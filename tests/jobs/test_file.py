@@ -40,6 +40,7 @@ def test_the_starter_says_what_its_comments_say():
     full = changed(
         ('# noise = "auto"', 'noise = "auto"'),
         ("# shares = {", "shares = {"),
+        ('# floor = "row"', 'floor = "row"'),
         ("# estimates = false", "estimates = false"),
         ('function = "job.py:rows"', "# function"),
         ('# path = "data', 'path = "data'),
@@ -48,12 +49,10 @@ def test_the_starter_says_what_its_comments_say():
         ("# catch_up = 31", "catch_up = 31"),
     )
     found, plain = read_text(full, "job.toml"), read_text(STARTER, "job.toml")
-    assert (found.sink, found.schedule, found.noise, found.estimates) == (
-        plain.sink,
-        plain.schedule,
-        plain.noise,
-        plain.estimates,
-    )
+    for key in ("sink", "schedule", "noise", "floor", "estimates"):
+        assert getattr(found, key) == getattr(plain, key)
+    assert plain.wanted["floor"] == "row"
+    assert read_text(changed(('# floor = "row"', 'floor = "none"')), "job.toml").wanted["floor"] is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pufferflow as pf
 from pufferflow.jobs import job as room
 from pufferflow.jobs import starter
 from pufferflow.jobs.paper import EVIDENCE, PAGE
+from pufferflow.jobs.payer import Payer
 from pufferflow.release import release as releasing
 
 DAY = "2026-10-20"
@@ -112,6 +113,40 @@ def test_a_sink_that_fails_after_the_commit_keeps_the_release(make):
     assert (ran.state, ran.drawn, ran.notes) == ("sent again", False, ())
     assert ran.release.to_bytes() == kept.to_bytes()
     assert (ran.folder / PAGE).exists()
+
+
+def test_a_source_that_changes_after_its_plan_is_planned_again(make, monkeypatch):
+    """Rows that come between plan and release are refused before anything is paid; the next attempt plans with them."""
+    job = make(
+        """
+    from pathlib import Path
+    place = Path(__file__).parent / "rows.csv"
+    def rows(period, real=rows):
+        if not place.exists():
+            real(period).with_columns(on=pl.col("on").cast(pl.Int64)).collect().write_csv(place)
+        return pl.scan_csv(place, schema={"meter": pl.Int64, "hour": pl.Datetime, "on": pl.Int64})
+    """,
+        attempts=2,
+    )
+    place, true, plans = job.folder / "rows.csv", Payer.release, []
+
+    def late(payer, plan, *given, **options):
+        plans.append(plan)
+        if len(plans) == 1:
+            lines = place.read_text().splitlines(keepends=True)
+            place.write_text("".join([lines[0], *lines[25:]]))
+        return true(payer, plan, *given, **options)
+
+    monkeypatch.setattr(Payer, "release", late)
+    ran = job.run(DAY, wait=lambda _: entries_are_none(job))
+    assert ran.attempts == 2
+    assert entries(job) == [(f"hours-{DAY}", "committed")]
+    assert plans[0].cost.hull != plans[1].cost.hull
+    assert ran.release.certificate.cost == plans[1].cost
+
+
+def entries_are_none(job):
+    assert entries(job) == []
 
 
 def test_what_fails_is_tried_again(make):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pufferflow as pf
 from pufferflow.errors import Misuse
-from pufferflow.patterns import alike, codes, found, groups, ordered
+from pufferflow.patterns import Order, alike, codes, found, groups, ordered
 from pufferflow.priors.counting import read_sequences
 
 
@@ -21,7 +21,11 @@ def patterns(frame, within, by=(), asked=None, period=1, **options):
     given = {"order_by": "t", "within": within, **options}
     scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.Independent(), **given)
     collect = pl.LazyFrame.collect
-    return found(frame.lazy(), scenario, by, asked, ordered=True, period=period, collect=collect)
+    result = found(frame.lazy(), scenario, by, asked, [Order(ordered=True, period=period)], collect)
+    (only,) = result.values()
+    if isinstance(only, Misuse):
+        raise only
+    return only
 
 
 def shown(result):

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.patterns import found, unordered
+from pufferflow.patterns import Order, found, unordered
 
+NO_ORDER = Order(ordered=False)
 KEYS = {
     "numbers": (pl.Int64, [3, -(2**62), 2**62]),
     "unsigned numbers": (pl.UInt64, [0, 2**64 - 1, 7]),
@@ -49,7 +50,7 @@ def collect(lazy):
 
 def patterns(frame, within, by=(), asked=None, collecting=collect):
     scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.AnyCorrelation(), within=within)
-    return found(frame.lazy(), scenario, by, asked, ordered=False, period=1, collect=collecting)
+    return found(frame.lazy(), scenario, by, asked, [NO_ORDER], collecting)[NO_ORDER]
 
 
 def shown(result):

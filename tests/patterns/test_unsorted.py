@@ -9,7 +9,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.expressions import unsorted
-from pufferflow.patterns import found
+from pufferflow.patterns import Order, found
 
 VALUES = {
     "whole": (pl.Int64, [2, 1, None, 3]),
@@ -55,7 +55,8 @@ def patterns(frame, by, asked, *, ordered, within="g"):
     prior = pf.Independent() if ordered else pf.AnyCorrelation()
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), prior, within=within, order_by="t" if ordered else None)
     collect = lambda lazy: lazy.collect(engine="streaming")  # noqa: E731
-    result = found(frame, scenario, by, asked, ordered=ordered, period=1, collect=collect)
+    order = Order(ordered, 1)
+    result = found(frame, scenario, by, asked, [order], collect)[order]
     parts = [(part.cells, part.counts, part.positions, part.groups, part.covers) for part in result.distinct]
     return result.groups, sorted(
         repr([getattr(part, "tolist", lambda part=part: part)() for part in own]) for own in parts

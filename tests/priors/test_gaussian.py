@@ -141,7 +141,6 @@ def test_powers_too_small_for_a_float_are_not_nothing():
         lambda: Matrix([[1.0, -0.9, -0.9], [-0.9, 1.0, -0.9], [-0.9, -0.9, 1.0]]),
         lambda: Matrix([[-1.0, 0.0], [0.0, 1.0]]),
         lambda: Matrix([[0.0, 0.5], [0.5, 1.0]]),
-        lambda: Matrix([[0.0]]),
         lambda: Matrix([[math.inf]]),
         lambda: Matrix("covariance"),
         lambda: GaussianPrior(AR1(0.5), variance=0),
@@ -177,12 +176,46 @@ def test_rows_that_cannot_have_a_covariance_are_refused(covariance, positions):
 
 
 def test_singular_covariances_are_taken():
-    """Rows that determine each other have a covariance too."""
-    Matrix([[1.0, 1.0], [1.0, 1.0]])
-    Matrix([[0.0, 0.0], [0.0, 1.0]])
+    """Rows that only together determine another one have a covariance too."""
     basis = np.random.default_rng(0).normal(size=(40, 3))
     Matrix(basis @ basis.T)
     Exchangeable(-1 / 3).check(np.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Exchangeable(1), "rho is 1:"),
+        (lambda: Exchangeable(-1.0), "rho is -1:"),
+        (lambda: Exchangeable((0.2, 1)), r"rho\[1\] is 1:"),
+        (lambda: AR1(1), "phi is 1:"),
+        (lambda: AR1((-1, 0.5)), r"phi\[0\] is -1:"),
+        (lambda: Kernel([1, 0.5, 1.0]), "correlation at lag 2 is 1:"),
+        (lambda: Kernel([1, -1]), "correlation at lag 1 is -1:"),
+        (lambda: Kernel(lambda lag: np.cos(2 * np.pi * lag / 24)), "correlation at lag 12 is -1:"),
+        (lambda: Kernel(lambda lag: np.exp(-lag / 1e30)), "correlation at lag 1 is 1:"),
+        (lambda: Matrix([[1.0, 1.0], [1.0, 1.0]]), "rows at positions 0 and 1 is 1:"),
+        (lambda: Matrix(np.outer([0.7, 0.1, 0.3], [0.7, 0.1, 0.3])), "rows at positions . and . is 1:"),
+        (lambda: Matrix([[2, 0, 0], [0, 3, -(6**0.5)], [0, -(6**0.5), 2]]), "rows at positions 1 and 2 is -1:"),
+        (lambda: Matrix([[1.0, 0.0], [0.0, 0.0]]), "row at position 1 has the variance 0:"),
+        (lambda: Matrix([[0.0]]), "row at position 0 has the variance 0:"),
+        (lambda: GaussianPrior(AR1(0.5), variance=0), "variance is 0:"),
+    ],
+)
+def test_what_fixes_a_row_is_refused_with_its_place(make, says):
+    """A variance of 0 and a correlation of 1 or -1 leave a row one value: the error names value, place and remedy."""
+    with pytest.raises(pf.Misuse, match=says) as refused:
+        make()
+    assert any(way in refused.value.instead for way in ("pf.AnyCorrelation()", "above 0", "variance=1.0"))
+
+
+def test_the_remedies_for_fixed_rows_lead_somewhere():
+    """Rows that fix each other are AnyCorrelation's; a row that no other depends on may have any variance."""
+    secret = pf.Secret("x", domain=pf.Interval(0, 4))
+    assert pf.laws(pf.Scenario(secret, pf.AnyCorrelation()), pf.Statistic.total(3)).winf(1).length == 3 * 4
+    small, large = (GaussianPrior([[1.0, 0.0], [0.0, size]]) for size in (1e-6, 1e6))
+    scenario = [pf.Scenario(secret, prior, order_by="at") for prior in (small, large)]
+    assert len({pf.laws(one, pf.Statistic.total(2)).winf(1).length for one in scenario}) == 1
 
 
 @pytest.mark.parametrize(

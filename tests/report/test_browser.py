@@ -23,8 +23,8 @@ SCREENS = {
     "dark-phone": PHONE | {"scheme": "dark"},
 }
 KINDS = {
-    "plan-usual": ["numbers", "signal", "laws", "bounds", "budget"],
-    "release-evidence": ["numbers", "signal", "laws", "bounds", "budget"],
+    "plan-usual": ["numbers", "signal", "laws", "memory", "models", "bounds", "budget"],
+    "release-evidence": ["numbers", "signal", "laws", "memory", "models", "bounds", "budget"],
     "ledger-accounts": ["budget", "budget", "budget"],
 }
 written = cache(lambda name: ALL[name]())
@@ -56,6 +56,10 @@ return [...new Set([...document.querySelectorAll('figure svg text')].map(t => ge
   .concat([rgb(getComputedStyle(document.body).backgroundColor)])"""
 WIDTHS = """return [...document.querySelectorAll('table')].map(t => t.getBoundingClientRect().right)
   .filter(wide => wide > 0)"""
+BESIDE_TEXT = """const text = document.querySelector('main section').getBoundingClientRect();
+return [...document.querySelectorAll('table')].map(t => [t.getBoundingClientRect(), t.parentElement])
+  .filter(([t, e]) => t.width > 0 && (Math.abs(t.left - text.left) > 1 || Math.abs(t.right - text.right) > 1))
+  .map(([t, e]) => e.innerText)"""
 HEADINGS = "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))"
 
 
@@ -117,6 +121,13 @@ def test_text_in_figures_stands_out(opened, screen):
     assert all((max(text, paper) + 0.05) / (min(text, paper) + 0.05) >= 4.5 for text in texts)
 
 
+@pytest.mark.parametrize("name", ["plan-usual", "release-evidence", "ledger-accounts"])
+def test_tables_are_as_wide_as_the_text(opened, name):
+    """On a wide screen every table goes from the left to the right edge of the text, and no farther."""
+    page = opened(written(name)).look()
+    assert page.run(BESIDE_TEXT) == []
+
+
 def test_page_can_be_printed(opened):
     """On paper a plan has several pages, light ones, and a place for a name, a date and a signature."""
     page = opened(written("plan-usual")).look(scheme="dark", media="print")
@@ -126,7 +137,7 @@ def test_page_can_be_printed(opened):
     pdf = base64.b64decode(page.printed())
     assert pdf.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
-    assert page.look().run("return document.querySelector('.sign').getBoundingClientRect().height") == 0
+    assert page.look().run("return document.querySelector('.sign').getBoundingClientRect().height") > 5
 
 
 def test_nothing_is_cut_on_paper(opened):

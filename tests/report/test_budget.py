@@ -163,7 +163,7 @@ class Known:
         return Known(count)
 
     def total(self):
-        return SimpleNamespace(total=min(float(self.count), 1500.0))
+        return SimpleNamespace(total=min(float(self.count), 1500.0), rule="a rule")
 
 
 def test_very_many_charges_are_spread_over_time():

@@ -1,5 +1,6 @@
 """What a plan shows of itself is true: above all, the worst pair has the laws of the answer in its own unit."""
 
+import html
 import itertools
 import json
 import math
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
+from pufferflow import report
 
 HOURS, METERS = 12, 3
 STAY = [[0.9, 0.1], [0.2, 0.8]]
@@ -260,6 +262,123 @@ def test_stand_ins_are_said_to_be():
     assert (shortened.first, shortened.mu.values, shortened.nu.values) == ("there", (10.0,), (0.0,))
 
 
+def law_of_few(transition, asked, row, state):
+    """Return the law of how many steps of `asked` are in state 1 given the state at `row`, by powers of the kernel."""
+    steps, stationary = sorted({*asked, row}), np.linalg.matrix_power(transition, 5000)[0]
+    masses = np.zeros(len(asked) + 1)
+    for world in itertools.product((0, 1), repeat=len(steps)):
+        if world[steps.index(row)] == state:
+            gaps = np.diff(steps)
+            mass = stationary[world[0]] * math.prod(
+                np.linalg.matrix_power(transition, gap)[a, b]
+                for gap, (a, b) in zip(gaps, itertools.pairwise(world), strict=True)
+            )
+            masses[sum(value for step, value in zip(steps, world, strict=True) if step in asked)] += mass
+    return {value: mass for value, mass in enumerate((masses / masses.sum()).tolist()) if mass}
+
+
+@pytest.mark.parametrize("asked", [(6000, 6001, 6003), (100, 9000)])
+def test_few_rows_of_a_long_sequence_are_drawn(asked):
+    """Where few of very many rows are asked about, the two laws are those that powers of the kernel give."""
+    transition = np.array([[0.95, 0.05], [0.1, 0.9]])
+    rows = pl.DataFrame({"hour": range(12_000), "on": [0, 1] * 6000})
+    chosen = pf.Scenario(ON, pf.MarkovChain(transition), order_by="hour")
+    batch = pf.protect(rows, chosen).filter(pl.col("hour").is_in(asked)).private_sum("on")
+    for bound in (pf.Messages(), pf.Quilt()):
+        plan = batch.plan(pf.Pure(1.0), bound=bound)
+        pair, row = pair_of(plan), plan.calibration.witness.row
+        for atoms, state in ((pair.mu, int(pair.first)), (pair.nu, int(pair.second))):
+            assert same(atoms, law_of_few(transition, asked, row, state))
+
+
+def test_a_secret_far_from_what_is_asked_is_drawn():
+    """The first value of a sequence is a row of its own, however long ago it was."""
+    transition = np.array([[0.999, 0.001], [0.002, 0.998]])
+    rows = pl.DataFrame({"hour": range(12_000), "on": [0, 1] * 6000})
+    chosen = pf.Scenario(pf.Initial("on", domain=[0, 1]), pf.MarkovChain(transition), order_by="hour", start=0)
+    batch = pf.protect(rows, chosen).filter(pl.col("hour").is_between(900, 902)).private_sum("on")
+    pair = pair_of(batch.plan(pf.Pure(1.0), bound=pf.Messages()))
+    for atoms, state in ((pair.mu, int(pair.first)), (pair.nu, int(pair.second))):
+        assert same(atoms, law_of_few(transition, (900, 901, 902), 0, state))
+
+
+def test_few_rows_of_a_large_class_are_drawn():
+    """Rows of a class that are not asked about do not matter to a sum of few others, however many they are."""
+    rows = pl.DataFrame({"here": [True] * 3 + [False] * 30_000, "on": [0, 1, 1] * 10_001})
+    chosen = pf.Scenario(ON, CLASSES, public="here")
+    pair = pair_of(pf.protect(rows, chosen).filter(pl.col("here")).private_sum("on").plan(pf.Pure(1.0)))
+    for atoms, state in ((pair.mu, int(pair.first)), (pair.nu, int(pair.second))):
+        given = np.array([0.1, 0.7] if state else [0.9, 0.3])
+        given /= given.sum()
+        others = given @ [[0.81, 0.18, 0.01], [0.09, 0.42, 0.49]]
+        assert same(atoms, {float(state + number): mass for number, mass in enumerate(others.tolist())})
+
+
+def test_values_of_many_digits_are_drawn():
+    """Values with no short common step, as those of classes are, are no reason to draw nothing."""
+    rows = pl.DataFrame({"hour": range(500), "kw": [0.25, 0.37, 1.41, 2.75, 5.03] * 100})
+    bins = pf.Bins([0, 0.3, 0.5, 2, 4, 11], [0.2, 0.35, 1.41, 2.7182, 5.0])
+    chain = pf.MarkovChain(np.full((5, 5), 0.1) + 0.5 * np.eye(5))
+    chosen = pf.Scenario(pf.Secret("kw", domain=bins), chain, order_by="hour")
+    day = pf.protect(rows, chosen).filter(pl.col("hour").is_between(100, 123))
+    pair = pair_of(day.private_sum("kw").plan(pf.Pure(1.0), bound=pf.Messages()))
+    means = [float(np.dot(law.values, law.weights)) for law in (pair.mu, pair.nu)]
+    middle = 24 * np.mean([0.2, 0.35, 1.41, 2.7182, 5.0])
+    assert min(means) < middle < max(means)
+    assert max(means) - min(means) == pytest.approx(4.8 * (1 + 2 * 0.5 / 0.5 * (1 - 0.5**11.5)), rel=0.02)
+
+
+def test_bounds_without_joint_laws_are_not_taken_for_worked_out():
+    """Where a comparison had movements only, evidence says of which bounds; the plan's own always counts."""
+    rows = plan_of(PRIORS["chain"], lambda batch: batch.group_by("hour").private_sum("on"), bound=pf.Messages())
+    found = {row.bound: row for row in rows.evidence().bounds}
+    assert [found[name].worked_out for name in ("Messages()", "Quilt(approximate=False)", "group privacy")] == [
+        True
+    ] * 3
+    by_movement = [row for row in found.values() if row.note.startswith("by movement alone")]
+    assert by_movement
+    assert not any(row.worked_out for row in by_movement)
+    group = plan_of(PRIORS["any correlation"], QUERIES["a sum"]).evidence().bounds
+    assert [row.worked_out for row in group if row.chosen] == [True]
+
+
+def test_evidence_says_what_it_is_of():
+    """Job, period and data set are kept as they are given, the promise in words, and which outputs are counts."""
+    plan = plan_of(PRIORS["chain"], lambda batch: batch.private_sum("on").private_count(pl.col("on") == 1, name="n"))
+    found = plan.evidence(job="hourly", period="2026-11-20", dataset="meters")
+    assert (found.job, found.period, found.dataset, found.counts) == ("hourly", "2026-11-20", "meters", ("n",))
+    assert found.promise_in_words.startswith("epsilon 1 for all answers together: whoever sees the answers")
+    assert f"How well: {found.promise_in_words}." in found.sentence
+    assert (plan.evidence().job, plan.evidence().dataset) == ("", "")
+
+
+def test_evidence_says_how_long_rows_are_remembered():
+    """Of a chain and an autoregression the curve and where it is 1 % are kept, of other priors nothing."""
+    (chain,) = plan_of(PRIORS["chain"], QUERIES["a sum"]).evidence().memory
+    assert chain.left[:3] == pytest.approx((1.0, 0.7, 0.49))
+    assert (chain.forgotten, chain.step, chain.measure) == (13, "1", "total variation")
+    assert max(chain.steps) > 13
+    (falling,) = plan_of(ON_INTERVALS["autoregressive"], ON_INTERVAL["a sum"]).evidence().memory
+    assert (falling.measure, falling.forgotten) == ("correlation", math.ceil(math.log(0.01) / math.log(0.7)))
+    assert plan_of(PRIORS["classes"], QUERIES["a sum"]).evidence().memory == ()
+
+
+def test_what_fitting_found_is_said_once():
+    """Notes on a fit stand once in the sentence, once in the certificate, and not beside each belief and witness."""
+    hours = pl.DataFrame({"hour": range(200), "on": [0, 0, 1, 1] * 50})
+    fitted = pf.MarkovChain.fit(pf.Reference("a public meter", hours), "on", "hour")
+    note = fitted.provenance.notes[0]
+    plan = plan_of(scenario(fitted), QUERIES["a sum"])
+    assert plan.explain().count(note) == str(plan.certificate).count(note) == 1
+    assert "the prior is fitted on 200 rows of the public reference 'a public meter'" in plan.explain()
+    page = report.plan_page(plan.evidence())
+    assert page.count(html.escape(note)) == 1
+    study = pl.DataFrame({"g": [0, 0, 1, 1, None], "on": [0, 1, 0, 1, 1]})
+    counted = pf.Empirical(pf.Reference("a study", study), secret="g", released="on")
+    rows = pf.protect(pl.DataFrame({"on": [0, 1]}), pf.Scenario(pf.Derived("g"), counted)).private_sum("on")
+    assert rows.plan(pf.Pure(1.0)).explain().count("were left out") == 1
+
+
 def test_long_laws_are_gathered():
     """Laws with more than 400 values are drawn in bins, and mean the same."""
     rows = pl.DataFrame({"hour": range(420), "on": [0, 1] * 210})
@@ -281,8 +400,8 @@ def test_what_cannot_be_listed_is_said():
         pf.Derived("kind"), pf.Table({"kind": [*"aabb"], "on": [0, 1] * 2, "probability": [0.25] * 4})
     )
     quiet = pf.protect(still, same_law).private_sum("on").plan(pf.Pure(1.0)).evidence()
-    assert quiet.pair is None
-    assert "No noise" in quiet.pair_note
+    assert quiet.pair.mu == quiet.pair.nu
+    assert any("hardly any noise is needed" in note for note in quiet.notes)
 
 
 def test_a_page_has_all_of_it():
@@ -370,5 +489,8 @@ def test_pages_are_written(tmp_path):
     release = plan.release()
     for page in (plan.report(tmp_path / "p.html"), release.report(tmp_path / "r.html", plan.evidence())):
         assert "on_sum" in page.read_text(encoding="utf-8")
-    assert dict(release.certificate.rows())["promise"] == "Pure(epsilon=1.0)"
-    assert str(release.certificate).split("\n")[0].split() == ["promise", "Pure(epsilon=1.0)"]
+    named, python = release.certificate.rows()[:2]
+    assert named[0] == "promise"
+    assert named[1].startswith("epsilon 1 for all answers together: whoever sees the answers")
+    assert python == ("", "Pure(epsilon=1.0)")
+    assert str(release.certificate).split("\n")[1].split() == ["Pure(epsilon=1.0)"]

@@ -1,23 +1,33 @@
 """Pages as text: complete, escaped, the same for the same values, and without matplotlib still a page."""
 
+import json
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pages
 import polars as pl
 import published
 import pytest
 
+import pufferflow as pf
 from pufferflow import report
+from pufferflow.report.evidence import Evidence
 from pufferflow.report.figures import canvas
+from pufferflow.report.glossary import anchor_of
 
 ALL = pages.all_pages()
 VOID = {"meta", "link", "br", "img", "use"}
-SECTIONS = ["sentence", "numbers", "signal", "worst", "bounds", "budget", "assumptions", "certificate"]
+SECTIONS = [
+    *("sentence", "numbers", "signal", "worst", "memory", "models", "bounds", "budget", "assumptions"),
+    *("glossary", "certificate"),
+]
 
 
 class Read(HTMLParser):
@@ -87,8 +97,114 @@ def test_parts_are_in_order():
     """A plan's page has all parts, in the order of the table of contents."""
     found = Read(report.plan_page(pages.evidence()))
     assert found.sections == SECTIONS
-    contents = [attrs["href"][1:] for tag, attrs in found.elements if tag == "a"]
+    contents = [attrs["href"][1:] for tag, attrs in found.elements if tag == "a" and attrs["href"][1:] in SECTIONS]
     assert contents == SECTIONS
+
+
+WRITTEN = datetime(2026, 11, 22, 4, 5, tzinfo=timezone(timedelta(hours=1)))
+
+
+def test_heading_says_what_a_page_is_of():
+    """Job, period, data set and the date in UTC stand above all else, of a plan and of a release with or without it."""
+    shown, numbers = pages.evidence(), (*published.days(), pages.ROWS)
+    for html, named in (
+        (report.plan_page(shown, WRITTEN), ["meters-daily", "2026-11-20", "meters"]),
+        (report.release_page(*numbers, shown, WRITTEN), ["meters-daily", "2026-11-20", "meters"]),
+        (report.release_page(*numbers, None, WRITTEN, job="hourly", period="2026"), ["hourly", "2026"]),
+    ):
+        heading = html[html.index("<h1") : html.index("<nav")]
+        assert [f">{name}</dd>" in heading for name in (*named, "2026-11-22 03:05 UTC")] == [True] * (len(named) + 1)
+    assert "Written</dt>" not in report.plan_page(pages.bare())
+
+
+def test_a_page_has_a_line_to_sign():
+    """A plan and a release have a place for a name, a date and a signature, also where no sentence was kept."""
+    bare = report.release_page(*published.days(), pages.ROWS)
+    for html in (*(ALL[name]() for name in ("plan-usual", "plan-bare", "release-evidence")), bare):
+        assert html.count('<p class="sign"><span>Name</span><span>Date</span><span>Signature</span></p>') == 1
+
+
+def test_a_promise_stands_in_words_before_python():
+    """The first thing that a page says of a promise are words; how it is typed comes after them."""
+    html = ALL["plan-usual"]()
+    words = "epsilon 1 for all answers together: the odds change at most 2.72-fold"
+    assert html.index(words) < html.index("Pure(epsilon=1)")
+    assert f"{words}. In Python: Pure(epsilon=1)" in html
+
+
+def test_names_of_bounds_lead_to_what_they_mean():
+    """Every bound that a page names has a link to one plain sentence on the same page."""
+    html = ALL["plan-usual"]()
+    for name in ("Messages()", "Quilt(approximate=False)", "GWM(norm=None)", "Exact()", "GAWM(delta=1e-06)"):
+        assert html.count(f'<a href="#{anchor_of(name)}">') >= 1
+        assert html.count(f'<dt id="{anchor_of(name)}">') == 1
+    for name in ("group privacy", "differential privacy (rows independent)"):
+        assert f'<a href="#{anchor_of(name)}">{name}</a>' in html
+    assert f'<b>Carried by:</b> <a href="#{anchor_of("Messages()")}">Messages</a>, which' in html
+    assert "docs/noise.md" in html
+
+
+@pytest.mark.parametrize("bound", [pf.GWM, pf.DAGWM, pf.Exact, pf.Group, pf.Messages, pf.Quilt, pf.Kantorovich])
+def test_every_bound_is_explained(bound):
+    """Whichever bound carries a plan, its name has an explanation."""
+    assert anchor_of(repr(bound()))
+    assert anchor_of(repr(pf.GAWM(0.1)))
+
+
+def test_remarks_stand_in_their_section():
+    """Further lines come last in the section that they belong to, under their own title."""
+    html = ALL["plan-usual"]()
+    numbers = html[html.index('<section id="numbers"') : html.index('<section id="signal"')]
+    assert "<h3>How values are read</h3><ul>" in numbers
+    assert "nulls of load are read as 0" in numbers
+
+
+def test_noise_beyond_all_answers_is_said():
+    """A page says of which outputs the noise is larger than any answer."""
+    line = "noise on load is larger than the largest possible answer (24): expected error 40"
+    html = report.plan_page(pages.evidence(too_noisy=(line,)))
+    signal = html[html.index('<section id="signal"') : html.index('<section id="worst"')]
+    assert f"N{line[1:]}." in signal
+
+
+def test_bounds_that_were_not_worked_out_are_no_bad_ones():
+    """They have neither a bar nor a row, and their reason is said once for all of them."""
+    html = ALL["plan-usual"]()
+    bounds = html[html.index('<section id="bounds"') : html.index('<section id="budget"')]
+    aside = bounds[bounds.index("Bounds that were not worked out here") :]
+    named = [f'<a href="#{anchor_of(name)}">{name[:-2]}</a>' for name in ("GWM()", "Exact()")]
+    assert f"{', '.join(named)}: by movement alone." in aside
+    assert "GWM" not in bounds.replace(aside, "").replace("GAWM", "")
+    assert html.count("by movement alone") == 1
+
+
+def test_the_record_does_not_say_things_twice():
+    """What the sentence and the assumptions say is left out of the record, which says so; all else is there."""
+    said = pages.SENTENCE.split("\n")[1]
+    rows = [*pages.ROWS, ("", said), ("assumed", "the prior is declared")]
+    with_evidence = report.release_page(*published.days(), rows, pages.evidence())
+    assert "".join(Read(with_evidence).words).count("the value of &#x27;level&#x27;".replace("&#x27;", "'")) == 2
+    assert with_evidence.count('<li dir="auto">the prior is declared</li>') == 1
+    assert with_evidence.count(">the prior is declared<") == 1
+    assert "is not said again here" in with_evidence
+    assert "grid 1/1048576" in with_evidence
+    without = report.release_page(*published.days(), rows)
+    assert "The certificate in full" in without
+    assert "is not said again" not in without
+
+
+def test_older_evidence_is_read():
+    """Evidence that was stored before it had headings, memories and remarks still makes a page."""
+    stored = json.loads(pages.evidence().to_json())
+    new = ("job", "period", "dataset", "promise_in_words", "too_noisy", "counts", "memory", "remarks")
+    for name in new:
+        del stored[name]
+    for row in stored["bounds"]:
+        del row["worked_out"]
+    found = Evidence.from_json(json.dumps(stored))
+    html = report.plan_page(found)
+    assert Read(html).sections == [name for name in SECTIONS if name != "memory"]
+    assert "Pure(epsilon=1): the odds change at most 2.72-fold" in html
 
 
 def test_what_is_not_known_is_said():
@@ -106,15 +222,27 @@ def test_what_is_not_known_is_said():
 
 
 def test_without_matplotlib_there_is_a_page(monkeypatch):
-    """Without matplotlib every figure says what it would show and what to install; tables are there."""
+    """Without matplotlib every figure says what it would show; what to install is said once; tables are there."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     html = report.plan_page(pages.evidence())
     assert Read(html).open == []
-    assert html.count("<figure") == html.count("pip install &#x27;pufferflow[report]&#x27;") == 5
+    assert html.count("<figure") == 7
+    assert html.count("pip install &#x27;pufferflow[report]&#x27;") == html.count("Figures are missing") == 1
+    assert html.index("Figures are missing") < html.index("<main>")
+    assert "a later one is 80\xa0% after 1 hour" in html
     assert "<svg" not in html
     assert "312.9" in html
+
+
+def test_the_readme_says_how_figures_are_installed():
+    """The extra that a page names is there, and the first page that people read names it too."""
+    root = Path(__file__).parents[2]
+    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert any(one.startswith("matplotlib") for one in extras["report"])
+    assert "pip install '.[report]'" in canvas.MISSING
+    assert "pip install '.[report]'" in (root / "README.md").read_text(encoding="utf-8")
 
 
 def test_nothing_global_is_left_changed():

@@ -12,10 +12,13 @@ import pytest
 
 from pufferflow import report
 from pufferflow.noise import Laplace
-from pufferflow.report.evidence import Atoms, BoundRow, Cell, WorstPair
+from pufferflow.report.evidence import ORDINARY, Atoms, BoundRow, Cell, WorstPair
 from pufferflow.report.figures.bounds import bound_name, compared
 from pufferflow.report.figures.budget import budget_told
 from pufferflow.report.figures.estimates import estimates_figure
+from pufferflow.report.figures.laws import laws_figure
+from pufferflow.report.figures.memory import memory_figure, memory_told
+from pufferflow.report.figures.models import models_figure, models_of
 from pufferflow.report.figures.shares import shares_figure
 from pufferflow.report.numbers import fold, total
 from pufferflow.report.outputs import outputs_of, panels_of, table_of
@@ -150,10 +153,64 @@ def test_bounds_are_compared_once_each():
     assert compared([BoundRow("B", "q", "Laplace", times=None)])[0].note == ""
 
 
+def test_models_are_differential_privacy_this_plan_and_group_privacy():
+    """The noise on the plan's first output under each; what is not there is left out; the plan alone is no figure."""
+    found = models_of(pages.evidence().bounds)
+    assert [(model.name, model.output) for model in found] == [
+        *((name, "load") for name in (ORDINARY, "this plan", "group privacy"))
+    ]
+    assert [model.scale for model in found] == pytest.approx([11.6, 104.4, 104.4 * 9.65])
+    assert "would keep epsilon 5.3" in found[0].note
+    assert [model.name for model in models_of(pages.bounds())] == ["this plan", "group privacy"]
+    own = [row for row in pages.bounds() if row.chosen]
+    assert models_figure(models_of(own)) == ""
+    assert models_of([]) == []
+
+
+def test_memory_is_told_in_hours():
+    """What is left is said in the unit of a step, after one of them and where it is 1 %, or that it never is."""
+    assert memory_told([pages.memory()]) == (
+        "What one hour tells of a later one is 80\xa0% after 1 hour, and no more than 1\xa0% after 21 hours."
+    )
+    assert "no more than 1\xa0% after 21 days" in memory_told([pages.memory("1d")])
+    assert "0.4\xa0% after 25 steps of 7m" in memory_told([pages.memory("7m", None)])
+    two = memory_told([pages.memory(), pages.memory(prior="another")])
+    assert two.endswith("after 21 hours if another.")
+    assert memory_figure([]) == ""
+
+
+def marks(html):
+    """Return the numbers that stand at axes."""
+    texts = re.findall(r">([^<>]+)</text>", html)
+    return [
+        float(text.replace("\N{MINUS SIGN}", "-")) for text in texts if re.fullmatch("[\N{MINUS SIGN}]?[0-9.]+", text)
+    ]
+
+
+def test_axes_of_counts_have_whole_numbers():
+    """Counts, ranks, and places that are whole numbers are marked at whole numbers only."""
+    frame, intervals = published.with_bars(pl.DataFrame({"hour": [0, 1, 2], "high": [1.0, 1.2, 1.4]}), high=0.1)
+    counted = marks(estimates_figure(panels_of(frame, intervals, ["high"])))
+    assert all(mark.is_integer() for mark in counted)
+    assert not all(mark.is_integer() for mark in marks(estimates_figure(panels_of(frame, intervals))))
+    hours = marks(estimates_figure(panels_of(frame.with_columns(high=pl.col("high") * 100), intervals)))
+    assert all(mark.is_integer() for mark in hours)
+    ends = [Atoms((float(value),), (1.0,)) for value in (0, 1)]
+    laws = WorstPair("rows", "0", "1", *ends, "Laplace", 0.1)
+    assert all(mark.is_integer() for mark in marks(laws_figure(laws, curves_of(laws))))
+    halves = msgspec.structs.replace(laws, mu=Atoms((0.0, 0.5), (0.5, 0.5)))
+    assert not all(mark.is_integer() for mark in marks(laws_figure(halves, curves_of(halves))))
+
+
 def test_budget_is_told_in_numbers():
     """An account says what is spent, what will be, and how much room there is."""
     told = budget_told(pages.budget())
-    for words in ("After 9 releases", "0.8465 of its limit of 3", "26 further releases (one every 7d)", "room for 31"):
+    for words in (
+        "After 9 releases",
+        "0.846446 of its limit of 3",
+        "26 further releases (one every 7d)",
+        "room for 31",
+    ):
         assert words in told
     assert "no room for another" in budget_told(pages.budget(fits=0))
     assert "limit is not reached" in budget_told(pages.budget(fits=None, endless=2.9))
@@ -195,11 +252,11 @@ def test_bounds_are_named_without_what_is_usual():
 
 @pytest.mark.parametrize("value", [0.1, 0.50012, 1 / 3, 2.99999, 123.4561, 1e-9, 7.0])
 def test_what_is_spent_is_never_told_too_small(value):
-    """A total is shown with four digits, not below what it is, and not above it by more than the last of them."""
+    """A total is shown with six digits, not below what it is, and not above it by more than the last of them."""
     text = total(value)
     mantissa, _, power = text.partition(" × 10")
     shown = float(mantissa) * 10.0 ** int(power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")) or 0)
-    assert value * (1 - 1e-11) <= shown <= value * 1.001
+    assert value * (1 - 1e-11) <= shown <= value * 1.00001
 
 
 def test_broken_ledger_says_what_is_broken():

@@ -7,6 +7,7 @@ from published import DAY, FRAMES, HOSTILE, days, hostile_names
 
 from pufferflow import report
 from pufferflow.report.evidence import (
+    ORDINARY,
     Atoms,
     BoundRow,
     Budget,
@@ -14,6 +15,8 @@ from pufferflow.report.evidence import (
     Charge,
     Evidence,
     LedgerFacts,
+    Memory,
+    Remarks,
     WhatIf,
     WorstPair,
 )
@@ -22,7 +25,8 @@ SENTENCE = """Published: the sum of level (load), the number of rows with level 
 Hidden: the value of 'level' in every row (one of 0, 1, 2, 3), any two of them.
 From: anybody who believes that rows form a Markov chain of 4 states whose steps repeat after 24.
 Rows that differ in 'meter' are assumed to be independent of each other.
-How well: whoever sees the answers changes the odds between two such secrets at most 2.72-fold.
+How well: epsilon 1 for all answers together: whoever sees the answers changes the odds at most 2.72-fold.
+Carried by: Messages, which was worked out as an upper bound; the costliest secret is 0 against 3.
 Assumed: the prior is declared."""
 
 
@@ -72,6 +76,27 @@ def bounds():
     return (*rows, *(BoundRow("GAWM(delta=1e-06)", query, "Laplace", note=refusal) for query in ("load", "peaks")))
 
 
+def others():
+    """Ordinary differential privacy, and bounds that had to do without the laws they need."""
+    ordinary = [
+        BoundRow(ORDINARY, query, "Laplace", scale, scale, 1 / 9, "exact", "it would keep epsilon 5.3 here")
+        for query, scale in (("load", 11.6), ("peaks", 3.87))
+    ]
+    rough = [
+        BoundRow(bound, query, "Laplace", 1007.0, 1007.0, 9.65, "upper_bound", "by movement alone", worked_out=False)
+        for bound in ("GWM(norm=None)", "Exact()")
+        for query in ("load", "peaks")
+    ]
+    return (*ordinary, *rough)
+
+
+def memory(step="1h", forgotten=21, **more):
+    """What is left of an hour, a fifth less with each that passes."""
+    steps = tuple(range(26))
+    given = {"prior": "rows form a Markov chain", "measure": "total variation", "step": step, "steps": steps}
+    return Memory(**given | {"left": tuple(0.8**number for number in steps), "forgotten": forgotten} | more)
+
+
 def evidence(**more):
     """What a usual plan shows of itself."""
     days = [f"day={DAY + timedelta(days=number)}" for number in range(7)]
@@ -88,12 +113,19 @@ def evidence(**more):
         "more_cells": 0,
         "pair": pair(),
         "pair_note": "",
-        "bounds": bounds(),
+        "bounds": (*bounds(), *others()),
         "what_if": (
             WhatIf("whatever the rows of one meter have to do with each other", "epsilon 9.653", 9.653),
             WhatIf("if beliefs are off by a factor of up to 1.1 either way", "a weaker promise of another kind"),
         ),
         "budget": budget(),
+        "job": "meters-daily",
+        "period": "2026-11-20",
+        "dataset": "meters",
+        "promise_in_words": "epsilon 1 for all answers together: the odds change at most 2.72-fold",
+        "counts": ("peaks",),
+        "memory": (memory(),),
+        "remarks": (Remarks("numbers", "How values are read", ("nulls of load are read as 0",)),),
     }
     return Evidence(**(given | more))
 
@@ -117,6 +149,10 @@ def hostile():
             for place, name in enumerate(HOSTILE)
         ),
         what_if=tuple(WhatIf(name, name, 2.0) for name in HOSTILE),
+        **dict.fromkeys(("job", "period", "dataset", "promise_in_words"), script),
+        too_noisy=HOSTILE,
+        memory=tuple(memory(name, prior=name, measure=name) for name in HOSTILE),
+        remarks=tuple(Remarks("worst", name, HOSTILE) for name in HOSTILE),
         budget=account,
     )
 
@@ -124,8 +160,9 @@ def hostile():
 def bare():
     """A plan of which next to nothing is known."""
     cells = (Cell("middle", "all rows", "Laplace", 1.0, None, None),)
-    empty = dict.fromkeys(("assumptions", "notes", "bounds", "what_if"), ())
-    return evidence(title="", sentence="", cells=cells, pair=None, budget=None, **empty)
+    empty = dict.fromkeys(("assumptions", "notes", "bounds", "what_if", "memory", "remarks", "counts"), ())
+    unnamed = dict.fromkeys(("title", "sentence", "job", "period", "dataset", "promise_in_words"), "")
+    return evidence(cells=cells, pair=None, budget=None, **empty, **unnamed)
 
 
 def crowded():
@@ -139,7 +176,17 @@ def crowded():
     laws = [Atoms(values, tuple(1 / 3000 for _ in values)), Atoms((40.0, 9000.0), (0.5, 0.5))]
     worst = WorstPair("load", "a", "b", *laws, "GeneralizedCauchy", 50.0, 4.0, None, note="one number of several")
     rows = tuple(BoundRow(f"Bound({place})", "load", "Laplace", 1.0, 1.0, 7.0**place, "exact") for place in range(20))
-    return evidence(cells=cells, more_cells=100_000, pair=worst, bounds=rows, budget=budget(3000, 6000))
+    slow = memory("7m", None), memory("7m", 19, left=tuple(0.7**number for number in range(26)))
+    drowned = tuple(f"noise on level_{place}_of_the_district is larger than any answer" for place in range(15))
+    return evidence(
+        cells=cells,
+        more_cells=100_000,
+        pair=worst,
+        bounds=rows,
+        budget=budget(3000, 6000),
+        memory=slow,
+        too_noisy=drowned,
+    )
 
 
 ROWS = [

@@ -18,6 +18,7 @@ from pufferflow.errors import InternalError, Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
+from pufferflow.suggestions import explained
 from pufferflow.transport import Certainty, winf
 
 _TOLERANCE = 1e-8
@@ -31,6 +32,7 @@ _FIELDS: dict[type[Noise], type[Field]] = {
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Exact(Bound):
     """The loss of the noisy answer itself, with the error of its computation added (M6): no bound can be smaller.

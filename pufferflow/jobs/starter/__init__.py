@@ -4,6 +4,7 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
+from pufferflow.addresses import local_path
 from pufferflow.errors import Misuse
 from pufferflow.jobs.reading import schema
 from pufferflow.release import written
@@ -15,7 +16,7 @@ SCHEMA = "job.schema.json"
 
 def write(folder: str | Path) -> list[Path]:
     """Write the job into a folder, made if need be; files that are there are not touched, but refused."""
-    place = Path(folder)
+    place = local_path(folder, "The folder")
     texts = {name: (files(__name__) / source).read_text(encoding="utf-8") for name, source in FILES.items()}
     texts[SCHEMA] = json.dumps(schema(), indent=2) + "\n"
     there = [name for name in texts if (place / name).exists()]

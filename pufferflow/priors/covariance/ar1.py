@@ -7,11 +7,11 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.errors import Misuse
 from pufferflow.priors.covariance.covariance import Covariance, Floats, Sides, summed_up, whole
 from pufferflow.priors.covariance.scan import both_ways
 from pufferflow.priors.covariance.span import Given, Span, read_span, spanned
 from pufferflow.rounding import SMALLEST, UNIT, lifted
+from pufferflow.suggestions import explained
 
 Flags = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.intp]
@@ -20,6 +20,7 @@ _POWER = 8 * UNIT
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class AR1(Covariance):
     """Rows at positions t and s have the correlation phi^|t−s|, |phi| < 1 (M16).
@@ -36,14 +37,7 @@ class AR1(Covariance):
 
     def __init__(self, phi: Given) -> None:
         allowed, instead = "a number above -1 and below 1, or a pair (low, high) of them", "pf.AR1(0.9)"
-        span = read_span(phi, "phi", allowed=allowed, instead=instead)
-        if max(map(abs, spanned(span))) == 1:
-            raise Misuse(
-                "phi is 1 or -1: rows that never forget.",
-                allowed=allowed,
-                instead="pf.Exchangeable(1.0) for rows that are all the same up to scale",
-            )
-        object.__setattr__(self, "phi", span)
+        object.__setattr__(self, "phi", read_span(phi, "phi", allowed=allowed, instead=instead))
 
     @property
     def known(self) -> bool:

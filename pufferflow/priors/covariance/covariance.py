@@ -131,7 +131,7 @@ def whole(positions: Floats, what: str) -> npt.NDArray[np.int64]:
         raise Misuse(
             f"{what} for positions between whole steps.",
             allowed="positions that are whole numbers of steps",
-            instead="a shorter step in the scenario",
+            instead='a shorter step in the scenario; or pl.col("hour").round(), where they nearly are whole',
         )
     return steps.astype(np.int64)
 

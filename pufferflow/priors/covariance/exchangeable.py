@@ -9,17 +9,19 @@ from pufferflow.errors import Misuse
 from pufferflow.priors.covariance.covariance import Covariance, Floats, Sides, summed_up
 from pufferflow.priors.covariance.span import Given, Span, read_span, spanned
 from pufferflow.rounding import UNIT, lifted
+from pufferflow.suggestions import explained
 
 _SLACK = 1e-9
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Exchangeable(Covariance):
     """Every two rows of a group have the correlation rho: one shared cause and noise of their own.
 
-    rho may be a pair (low, high): a class, of which the worst member counts. n rows cannot all have a correlation
-    below −1/(n−1) with each other, so a negative rho is for small groups.
+    rho, above −1 and below 1, may be a pair (low, high): a class, of which the worst member counts. n rows cannot all
+    have a correlation below −1/(n−1) with each other, so a negative rho is for small groups.
 
     >>> Exchangeable(0.3).describe()
     'every two rows have the correlation 0.3'
@@ -30,7 +32,7 @@ class Exchangeable(Covariance):
     stationary = True
 
     def __init__(self, rho: Given) -> None:
-        allowed = "a correlation from -1 to 1, or a pair (low, high) of them"
+        allowed = "a correlation above -1 and below 1, or a pair (low, high) of them"
         object.__setattr__(self, "rho", read_span(rho, "rho", allowed=allowed, instead="pf.Exchangeable(0.3)"))
 
     @property

@@ -1,6 +1,5 @@
 """A stationary sequence whose correlations are a function of the lag."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, final
@@ -9,22 +8,30 @@ import numpy as np
 
 from pufferflow.errors import Misuse, Refused
 from pufferflow.priors.covariance.covariance import Covariance, Floats, Sides, few, semidefinite, whole
+from pufferflow.priors.covariance.span import fixed
+from pufferflow.priors.functions import identity_of, name_of
 from pufferflow.reading import finite_number
 from pufferflow.rounding import UNIT
+from pufferflow.suggestions import explained
 
 Function = Callable[[Floats], Any]
 _MOST_DIRECT = 1 << 22
 _MOST_STEPS = 1 << 21
-_SAMPLED = 1024
+_FIRST = 1024
 _SLACK = 1e-9
-_ALLOWED = "a function of an array of lags that gives a correlation for each, 1 at lag 0; or a list of correlations"
+_ALLOWED = "a function of an array of lags, or a list: a correlation above -1 and below 1 for each lag, but 1 at lag 0"
 _INSTEAD = "pf.Kernel(lambda lag: np.exp(-((lag / 24) ** 2)))"
 
 
 @final
+@explained
 @dataclass(frozen=True)
 class Kernel(Covariance):
     """Rows d whole steps apart have the correlation function(d); a list gives those of lags 0, 1, 2, …, and 0 beyond.
+
+    A function is for plans and releases of one process: it is known by itself, so that no two functions share a
+    fingerprint, and it must always give the same. What is stored (accounts, jobs, JSON) needs a list of the lags up to
+    twice as far as rows lie apart, such as `pf.Kernel(function(np.arange(1000.0)))`.
 
     What makes a function a correlation, that no weighted sum of rows has a negative variance, is checked on the rows
     asked about (the first 1,500 of them, which is no proof for more); the movement itself uses only that no correlation
@@ -41,9 +48,8 @@ class Kernel(Covariance):
 
     def __init__(self, function: Function | Sequence[float]) -> None:
         object.__setattr__(self, "function", cast(Any, function) if callable(function) else _listed(function))
-        at_zero = self._correlations(np.zeros(1))
-        if abs(float(at_zero[0]) - 1) > _SLACK:
-            raise Misuse("The correlation at lag 0 is not 1.", allowed=_ALLOWED, instead=_INSTEAD)
+        if self._table is None:
+            self._correlations(np.array([_FIRST - 1.0]))  # a function that cannot be used is refused here
 
     @property
     def known(self) -> bool:
@@ -62,26 +68,24 @@ class Kernel(Covariance):
     def describe(self) -> str:
         """Say where correlations come from."""
         table = self._table
-        source = f"the function {_name(self.function)}" if table is None else f"a list of {len(table)}"
+        source = f"the function {name_of(self.function)}" if table is None else f"a list of {len(table)}"
         return f"rows d steps apart have the correlation given for d by {source}"
 
     def stored(self) -> dict[str, Any]:
         """Return the list; a function of Python cannot be stored."""
         if self._table is None:
             raise Misuse(
-                f"The kernel is the Python function {_name(self.function)}, which cannot be stored.",
-                allowed="a list of correlations at the lags 0, 1, 2, …",
-                instead="pf.Kernel([fn(lag) for lag in range(100)])",
+                f"The kernel is the Python function {name_of(self.function)}, which cannot be stored.",
+                allowed="a list of correlations at the lags 0, 1, 2, … up to twice as far as rows lie apart; or pf.AR1",
+                instead="pf.Kernel(function(np.arange(1000.0)))",
             )
         return {"kind": "kernel", "correlations": list(self._table)}
 
     def fingerprint(self) -> Any:
-        """Return the list, or a digest of what the function gives at the first lags."""
+        """Return the list, or what only this very function has, and only in this process."""
         if self._table is not None:
             return self.stored()
-        sample = self._correlations(np.arange(_SAMPLED, dtype=np.float64))
-        digest = hashlib.sha256(np.asarray(sample, dtype="<f8").tobytes()).hexdigest()[:16]
-        return {"kind": "kernel", "function": _name(self.function), "digest": digest}
+        return {"kind": "kernel", "function": name_of(self.function), "only": identity_of(self.function).token}
 
     def check(self, positions: Floats) -> None:
         """Refuse positions between steps, too long a sequence, and correlations that cannot be on it."""
@@ -164,19 +168,26 @@ class Kernel(Covariance):
         if self._table is not None:
             table = np.array([*self._table, 0.0])
             return table[np.minimum(lags, len(table) - 1).astype(np.int64)]
-        widest = int(lags.max(initial=0))
-        if widest > _MOST_STEPS:
-            asked, places = np.unique(lags, return_inverse=True)
-            return _called(self._function, asked)[places.reshape(lags.shape)]
-        return _called(self._function, np.arange(widest + 1, dtype=np.float64))[lags.astype(np.int64)]
+        return self._given(int(lags.max(initial=0)) + 1)[lags.astype(np.int64)]
+
+    def _given(self, count: int) -> Floats:
+        """Return what the function gives at the first lags; for a lag always the same, whatever it closes over."""
+        identity, values = identity_of(self.function), _called(self._function, np.arange(count, dtype=np.float64))
+        given = identity.given
+        shared = min(len(given), count)
+        if (np.abs(values[:shared] - given[:shared]) > _SLACK).any():
+            raise Misuse(
+                f"The kernel's function {name_of(self.function)} gives another correlation for a lag than before.",
+                allowed="a function that always gives the same",
+                instead="a new function for another belief: pf.Kernel(lambda lag: np.exp(-((lag / 48) ** 2)))",
+            )
+        if shared < count:
+            given = identity.given = np.append(given, values[shared:])
+        return given[:count]
 
 
 def _width(positions: Floats) -> int:
     return max(int(positions[-1] - positions[0]), 1)
-
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def _listed(given: object) -> tuple[float, ...]:
@@ -203,6 +214,13 @@ def _called(function: Function, lags: Floats) -> Floats:
 
 
 def _checked(values: Floats) -> Floats:
+    """Return the correlations of the lags 0, 1, 2, …; only a row and itself have the correlation 1."""
     if not (np.abs(values) <= 1 + _SLACK).all():
         raise Misuse("The kernel gives a NaN, or a number beyond 1.", allowed=_ALLOWED, instead=_INSTEAD)
-    return np.clip(values, -1.0, 1.0)
+    if abs(float(values[0]) - 1) > _SLACK:
+        raise Misuse("The correlation at lag 0 is not 1.", allowed=_ALLOWED, instead=_INSTEAD)
+    fixing = np.flatnonzero(np.abs(values) >= 1)
+    if (beyond := fixing[fixing > 0]).size:
+        lag = int(beyond[0])
+        raise fixed(f"The correlation at lag {lag} is {np.sign(values[lag]):g}", f"rows {lag} steps apart", _ALLOWED)
+    return np.append(1.0, values[1:])

@@ -6,9 +6,12 @@ import numpy as np
 
 from pufferflow.errors import Misuse
 from pufferflow.priors.covariance.covariance import Covariance, Floats, Sides, semidefinite, whole
+from pufferflow.priors.covariance.span import fixed
 from pufferflow.rounding import UNIT, lifted
 
 _SLACK = 1e-9
+_FIXED = 1 - 1e-12
+"""Correlations from here on are 1 but for the rounding of roots and quotients."""
 _ALLOWED = "a symmetric matrix of finite numbers with no negative eigenvalue"
 _INSTEAD = "[[2.0, 0.6], [0.6, 1.0]]; A @ A.T is always a covariance"
 
@@ -17,7 +20,8 @@ _INSTEAD = "[[2.0, 0.6], [0.6, 1.0]]; A @ A.T is always a covariance"
 class Matrix(Covariance):
     """The covariances themselves: the row at position r of a group has row r of the matrix.
 
-    Every row of the matrix may be the secret, asked about or not, unless its variance is 0.
+    Every row of the matrix may be the secret, asked about or not. A row of variance 0 has one value and hides nothing,
+    and two rows with the correlation 1 or −1 fix each other: both are refused.
 
     >>> Matrix([[2, 0.6], [0.6, 1]]).describe()
     'rows have a covariance matrix, 2 × 2'
@@ -66,18 +70,16 @@ class Matrix(Covariance):
             )
 
     def places(self, positions: Floats) -> Floats:
-        """Return all rows of the matrix that vary."""
+        """Return all rows of the matrix."""
         del positions
-        return np.flatnonzero(self.entries.diagonal() > 0).astype(np.float64)
+        return np.arange(len(self.entries), dtype=np.float64)
 
     def toward(self, places: Floats, positions: Floats) -> Sides:
-        """Return Cov(X_r, X_i)/Var(X_i), split by sign; a row of variance 0 moves nothing."""
+        """Return Cov(X_r, X_i)/Var(X_i), split by sign."""
         secret, rows = places.astype(np.int64), positions.astype(np.int64)
-        variances = self.entries[secret, secret][:, None]
-        covariances = self.entries[np.ix_(secret, rows)]
         with np.errstate(over="ignore"):
-            factors = np.divide(covariances, variances, out=np.zeros_like(covariances), where=variances > 0)
-        factors = np.where(secret[:, None] == rows[None, :], np.where(variances > 0, 1.0, 0.0), factors)
+            factors = self.entries[np.ix_(secret, rows)] / self.entries[secret, secret][:, None]
+        factors = np.where(secret[:, None] == rows[None, :], 1.0, factors)
         return lifted(np.maximum(factors, 0.0), UNIT), lifted(np.maximum(-factors, 0.0), UNIT)
 
 
@@ -103,16 +105,42 @@ def _read(given: Any) -> Floats:
 
 
 def _checked(read: Floats) -> Floats:
-    variances = read.diagonal()
-    if (variances < 0).any() or not variances.any():
-        raise Misuse("A variance is negative, or all are 0.", allowed=_ALLOWED, instead=_INSTEAD)
-    spread = np.sqrt(np.where(variances > 0, variances, 1.0))
+    _check_variances(read.diagonal())
+    spread = np.sqrt(read.diagonal())
     correlations = read / spread[:, None] / spread[None, :]
     if (np.abs(correlations - correlations.T) > _SLACK).any():
         raise Misuse("The covariance is not symmetric.", allowed=_ALLOWED, instead="(C + C.T) / 2")
-    constant = variances == 0
-    if read[constant].any() or not semidefinite(correlations):
+    if not semidefinite(correlations):
         raise Misuse(
             "The covariance gives a weighted sum of rows a negative variance.", allowed=_ALLOWED, instead=_INSTEAD
         )
-    return read / 2 + read.T / 2
+    _check_correlations(correlations)
+    return read / 2 + read.T / 2 + 0.0  # −0.0 is 0.0
+
+
+def _check_variances(variances: Floats) -> None:
+    """Refuse a variance of 0, which gives a row one value, and one below, which nothing has."""
+    low = int(variances.argmin())
+    if variances[low] == 0:
+        raise Misuse(
+            f"The row at position {low} has the variance 0: it has one value, and hides none.",
+            allowed="variances above 0",
+            instead=f"any number above 0 as entry ({low}, {low}): a row that correlates with no other one moves none",
+        )
+    if variances[low] < 0:
+        raise Misuse(
+            f"The row at position {low} has the variance {variances[low]:g}.", allowed=_ALLOWED, instead=_INSTEAD
+        )
+
+
+def _check_correlations(correlations: Floats) -> None:
+    """Refuse two rows that fix each other."""
+    size = np.abs(np.triu(correlations, 1))
+    row, other = np.unravel_index(int(size.argmax()), size.shape)
+    if size[row, other] >= _FIXED:
+        sign = "1" if correlations[row, other] > 0 else "-1"
+        raise fixed(
+            f"The correlation of the rows at positions {row} and {other} is {sign}",
+            "rows",
+            f"{_ALLOWED}, and correlations above -1 and below 1",
+        )

@@ -13,13 +13,13 @@ Given = float | Sequence[float]
 
 
 def read_span(given: object, name: str, *, allowed: str, instead: str) -> Span:
-    """Return one correlation or both bounds, each from −1 to 1."""
+    """Return one correlation or both bounds, each above −1 and below 1: at ±1 two rows would fix each other."""
     if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
         return _one(given, name, allowed, instead)
     both = list(cast(Sequence[object], given))
     if len(both) != 2:
         raise Misuse(f"{name} has {len(both)} entries.", allowed=allowed, instead=instead)
-    low, high = (_one(bound, name, allowed, instead) for bound in both)
+    low, high = (_one(bound, f"{name}[{place}]", allowed, instead) for place, bound in enumerate(both))
     if low > high:
         raise Misuse(f"{name} goes from {low:g} down to {high:g}.", allowed=allowed, instead=instead)
     return low if low == high else (low, high)
@@ -32,6 +32,17 @@ def spanned(span: Span) -> tuple[float, float]:
 
 def _one(given: object, name: str, allowed: str, instead: str) -> float:
     number = finite_number(given, name, allowed=allowed, instead=instead) + 0.0
-    if not -1 <= number <= 1:
+    if abs(number) == 1:
+        raise fixed(f"{name} is {number:g}", "two rows", allowed)
+    if not -1 < number < 1:
         raise Misuse(f"{name} is {number:g}.", allowed=allowed, instead=instead)
     return number
+
+
+def fixed(what: str, rows: str, allowed: str) -> Misuse:
+    """Return the error for a correlation of 1 or −1: one row's value would leave the other none to hide among."""
+    return Misuse(
+        f"{what}: {rows} with the correlation 1 or -1 fix each other.",
+        allowed=allowed,
+        instead="pf.AnyCorrelation() as the prior, under which rows may fix each other",
+    )

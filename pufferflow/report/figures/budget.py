@@ -8,7 +8,7 @@ import numpy as np
 from pufferflow.report.evidence import Budget
 from pufferflow.report.figures.canvas import FIRST, PAPER, SECOND, SMALL, WARN, WIDTH, Sheet, Words, figure
 from pufferflow.report.figures.scales import axis_name, number_axis
-from pufferflow.report.numbers import counted, plain, total
+from pufferflow.report.numbers import counted, total
 
 _LEFT, _TOP, _HEIGHT = 46.0, 30.0, 190.0
 _MOST_DOTS = 40
@@ -28,7 +28,7 @@ def releases_of(budget: Budget) -> int:
 
 def budget_told(budget: Budget) -> str:
     """Say in words how an account stands."""
-    spent = f"has spent {total(budget.spent)} of its limit of {plain(budget.limit_epsilon)}"
+    spent = f"has spent {total(budget.spent)} of its limit of {total(budget.limit_epsilon)}"
     parts = [f"After {counted(releases_of(budget), 'release')} the account {budget.account} {spent}."]
     if budget.ahead:
         further = f"{counted(len(budget.ahead), 'further release')}{_every(budget)}"
@@ -59,6 +59,8 @@ def _caption(budget: Budget) -> str:
     if budget.endless is not None:
         parts.append(f"Dotted: what it never passes, however long that goes on, {total(budget.endless)}.")
     parts.append("Red: the limit, where the account refuses.")
+    if any(charge.at_most for charge in budget.charges):
+        parts.append("Where the table has a ≤ it is what was proven at the time, and less may be true.")
     if any(charge.state not in KEPT for charge in budget.charges):
         parts.append("Hollow: reserved, and counted, though no release was kept.")
     return " ".join(parts)
@@ -91,7 +93,7 @@ def _paint(sheet: Sheet, budget: Budget) -> None:
             linewidth=1.6,
             linestyle=(0, (3.5, 1.6)),
         )
-    sheet.write(_LEFT, _TOP - 14, f"limit {plain(budget.limit_epsilon)}", color=WARN, fontsize=SMALL + 0.5)
+    sheet.write(_LEFT, _TOP - 14, f"limit {total(budget.limit_epsilon)}", color=WARN, fontsize=SMALL + 0.5)
     if budget.endless is not None:
         words = f"for ever {total(budget.endless)}"
         sheet.write((_LEFT + WIDTH) / 2, _TOP - 14, words, color=SECOND, ha="center", fontsize=SMALL + 0.5)

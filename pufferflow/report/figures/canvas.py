@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from io import BytesIO
 from typing import Any, Final, cast, final
 
@@ -21,7 +22,10 @@ SMALL, NORMAL, LETTER = 12.0, 13.5, 7.8
 PAPER, INK, QUIET, RULE, FIRST, SECOND, WARN, CALM = (f"#0102{place:02x}" for place in range(1, 9))
 _NAMES = ("paper", "ink", "quiet", "rule", "first", "second", "warn", "calm")
 _COLOURS = dict(zip((PAPER, INK, QUIET, RULE, FIRST, SECOND, WARN, CALM), _NAMES, strict=True))
-MISSING = "The figure is missing, because matplotlib is not installed here: pip install 'pufferflow[report]'"
+MISSING = (
+    "Figures are missing on this page, which says in words what they would show: matplotlib is not installed where it "
+    "was written. They come with pip install 'pufferflow[report]', or pip install '.[report]' in a clone."
+)
 
 _one_at_a_time = threading.Lock()
 _STAND_IN = re.compile(r"q(\d{5})q")
@@ -97,21 +101,24 @@ class Sheet:
 
 
 def figure(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
-    """Return a figure with its caption; without matplotlib, what it says in words, and what to install."""
-    drawn = _drawn(words, height, paint)
-    body = paragraph(MISSING, "quiet") + paragraph(words.told) if drawn is None else drawn
+    """Return a figure with its caption; without matplotlib, what it says in words."""
+    drawn = _drawn(words, height, paint) if drawable() else None
+    body = paragraph(words.told) if drawn is None else drawn
     caption = "" if drawn is None or not words.caption else f'<figcaption dir="auto">{text(words.caption)}</figcaption>'
     return f'<figure id="{words.anchor}" data-figure="{words.kind}">{body}{caption}</figure>\n'
 
 
-def _drawn(words: Words, height: float, paint: Callable[[Sheet], None]) -> str | None:
+def drawable() -> bool:
+    """Say whether figures can be drawn here."""
+    return find_spec("matplotlib") is not None
+
+
+def _drawn(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
     with _one_at_a_time, _quietly():
-        try:
-            import matplotlib as mpl
-            from matplotlib.backends.backend_svg import FigureCanvasSVG
-            from matplotlib.figure import Figure
-        except ImportError:
-            return None
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+
         with cast(Any, mpl).rc_context():
             mpl.rcdefaults()  # whatever styles the user has
             mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": words.anchor})

@@ -87,7 +87,7 @@ def _paint(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, float]) 
 
 def _paint_line(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, float]) -> None:
     axes = sheet.panel(top + 6, _HEIGHT, left=_LEFT, right=_beyond(panel))
-    number_axis(axes, across=False, limits=limits, most=5)
+    number_axis(axes, across=False, limits=limits, most=5, whole=panel.counts)
     at, values, low, high = _line(panel)
     low, high = np.clip(low, *limits), np.clip(high, *limits)
     if len(at) <= _MOST_BARS:
@@ -140,7 +140,7 @@ def _mark(axes: Any, panel: Panel) -> None:
     axes.tick_params(axis="x", pad=9)
     if panel.at is None or not when(panel.marks[0]):
         low, high = axes.get_xlim()
-        number_axis(axes, across=True, limits=(low, high), most=6, zero=False)
+        number_axis(axes, across=True, limits=(low, high), most=6, zero=False, whole=_whole_marks(panel))
         axes.grid(visible=False, axis="x")
         return
     marks: list[date] = list(panel.marks)
@@ -148,6 +148,11 @@ def _mark(axes: Any, panel: Panel) -> None:
     places = _spaced(panel.at, LETTER * widest + 8)
     names = days([marks[place] for place in places])
     axes.set_xticks([float(panel.at[place]) for place in places], labels=names)
+
+
+def _whole_marks(panel: Panel) -> bool:
+    """Say whether places along the line are whole: those of whole numbers, and ranks."""
+    return panel.at is None or all(isinstance(mark, int) for mark in panel.marks)
 
 
 def _spaced(at: Floats, width: float) -> list[int]:
@@ -169,7 +174,7 @@ def _paint_rows(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, flo
     count, step, aside = len(panel.marks), _row_height(panel), _gutter(panel)
     left = LETTER * max(len(shown(mark)) for mark in panel.marks) + 14 if aside else 8.0
     axes = sheet.panel(top + 4, count * step, left=left, right=10)
-    number_axis(axes, across=True, limits=limits)
+    number_axis(axes, across=True, limits=limits, whole=panel.counts)
     axes.set_ylim(count, 0)
     axes.set_yticks([])
     rows = np.arange(count) + (0.5 if aside else 0.7)

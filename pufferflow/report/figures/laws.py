@@ -48,7 +48,7 @@ def _laws(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
         axes.vlines(values, 0, sign * weights, color=colour, linewidth=2.4 if len(values) < 60 else 1.0)
         largest = max(largest, float(weights.max()))
     axes.axhline(0, color=CALM, linewidth=0.8)
-    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False)
+    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False, whole=_counted(pair))
     axes.set_xticklabels([])
     axes.set_ylim(-1.08 * largest, 1.08 * largest)
     axes.set_yticks([])
@@ -65,7 +65,7 @@ def _noisy(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
         axes.fill_between(curves.at, low, high, color=FIRST, alpha=0.16, linewidth=0)
     axes.plot(curves.at, first, color=FIRST, linewidth=1.8)
     axes.plot(curves.at, second, color=SECOND, linewidth=1.8, linestyle=(0, (3.5, 1.6)))
-    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False)
+    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False, whole=_counted(pair))
     axes.set_xticklabels([])
     axes.set_ylim(0, highest)
     axes.set_yticks([])
@@ -83,12 +83,17 @@ def _ratio(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
         for height in (-edge, edge):
             axes.axhline(height, color=WARN, linewidth=1.2)
     axes.plot(curves.at, np.clip(curves.ratio, -reach, reach), color=INK, linewidth=1.8)
-    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False)
+    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False, whole=_counted(pair))
     axes.axhline(0, color=CALM, linewidth=0.8)
     axes.set_ylim(-reach, reach)
     axes.set_yticks([-edge, 0, edge], labels=[f"÷ {fold(edge)}", "same", f"× {fold(edge)}"])
     axes.tick_params(axis="y", labelcolor=WARN if pair.epsilon else QUIET)
     _name(sheet, top, "What a look at the number does to the odds")
+
+
+def _counted(pair: WorstPair) -> bool:
+    """Say whether all that the answer can be is whole, as counts are."""
+    return all(value.is_integer() for law in (pair.mu, pair.nu) for value in law.values)
 
 
 def _name(sheet: Sheet, top: float, words: str) -> None:

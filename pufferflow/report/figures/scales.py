@@ -38,12 +38,21 @@ def room(values: Floats, share: float = 0.06) -> tuple[float, float]:
     return low - edge * (low != 0), high + edge * (high != 0)
 
 
-def number_axis(axes: Any, *, across: bool, limits: tuple[float, float], most: int = 5, zero: bool = True) -> None:
-    """Set limits, few round marks, and thin lines at these; a stronger one at 0."""
+def number_axis(  # noqa: PLR0913 - an axis, in parts
+    axes: Any,
+    *,
+    across: bool,
+    limits: tuple[float, float],
+    most: int = 5,
+    zero: bool = True,
+    whole: bool = False,
+) -> None:
+    """Set limits, few round marks (of what is counted `whole` ones), and thin lines at these; a stronger one at 0."""
     from matplotlib.ticker import MaxNLocator
 
     low, high = limits
-    found: list[float] = list(map(float, MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)))
+    places = MaxNLocator(nbins=most, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole)
+    found: list[float] = [mark for mark in map(float, places.tick_values(low, high)) if not whole or mark.is_integer()]
     slack = (high - low) * 1e-9
     marks = [mark for mark in found if low - slack <= mark <= high + slack]
     (axes.set_xlim if across else axes.set_ylim)(low, high)
