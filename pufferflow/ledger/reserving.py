@@ -4,13 +4,10 @@ A cost is reserved durably before a private row is read; what fails afterwards l
 out only after it is kept, and of several for one id only the first is.
 """
 
-import hashlib
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast, final
-
-import msgspec
 
 from pufferflow.composition import Composed, Cost
 from pufferflow.errors import InternalError, LimitReached, Misuse, Refused
@@ -88,8 +85,7 @@ class Wish:
     @classmethod
     def of(cls, account: str, release: str, ready: Ready) -> "Wish":
         """Return the wish for what a plan has made ready."""
-        plan = hashlib.sha256(msgspec.json.encode(ready.certificate.facts)).hexdigest()
-        return cls(account, release, ready.cost, ready.certificate, plan)
+        return cls(account, release, ready.cost, ready.certificate, ready.certificate.digest)
 
     def reserve(self, log: Log) -> Held:
         """Return the reservation; refuse it if the limit would be passed, with nothing appended."""

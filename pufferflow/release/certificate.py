@@ -1,6 +1,7 @@
 """What goes out with the numbers: the promise, the noise that keeps it, and the assumptions that carry it."""
 
-from typing import final
+import hashlib
+from typing import Any, final
 
 import msgspec
 
@@ -10,6 +11,8 @@ from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, R
 from pufferflow.report.promises import promise_in_words
 
 VERSION = 1
+_ADDED_LATER = ("readings", "ordinary")
+"""Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
@@ -80,7 +83,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
-        return msgspec.json.encode(self).decode()
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        for name in _ADDED_LATER:
+            if not fields[name]:
+                del fields[name]
+        return msgspec.json.encode(fields).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Certificate":
@@ -101,6 +108,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same without words for people, entry and version: releases of one plan share it, however it is told."""
         words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
         return msgspec.structs.replace(self, entry=None, library="", ordinary=None, **words)
+
+    @property
+    def digest(self) -> str:
+        """A text that releases of one plan share, also those of versions that knew fewer facts."""
+        return hashlib.sha256(self.facts.to_json().encode()).hexdigest()
 
     @property
     def guarantee(self) -> Guarantee:
