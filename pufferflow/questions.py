@@ -9,7 +9,7 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.dtypes import exactly
+from pufferflow.dtypes import exactly, type_name
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import fitting, identity, like, named, public_words, read_public, unsorted
 from pufferflow.expressions.tree import read_tree

@@ -205,7 +205,12 @@ def test_axes_of_counts_have_whole_numbers():
 def test_budget_is_told_in_numbers():
     """An account says what is spent, what will be, and how much room there is."""
     told = budget_told(pages.budget())
-    for words in ("After 9 releases", "0.846446 of its limit of 3", "26 further releases (one every 7d)", "room for 31"):
+    for words in (
+        "After 9 releases",
+        "0.846446 of its limit of 3",
+        "26 further releases (one every 7d)",
+        "room for 31",
+    ):
         assert words in told
     assert "no room for another" in budget_told(pages.budget(fits=0))
     assert "limit is not reached" in budget_told(pages.budget(fits=None, endless=2.9))
