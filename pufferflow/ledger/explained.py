@@ -1,7 +1,5 @@
 """Why an account's total is what it is, and what its releases keep if a belief is wrong: sentences of plain values."""
 
-from collections.abc import Sequence
-
 from pufferflow.composition import Composed, Spent
 from pufferflow.composition.coupling import Coupling
 from pufferflow.composition.if_wrong import asks_elsewhere, differential_privacy, group_privacy
@@ -34,7 +32,7 @@ def if_wrong(spent: Spent) -> tuple[WhatIf, ...]:
         WhatIf(_independent(spent.scenario), _told(row, _no_row(spent)), _epsilon(row)),
         WhatIf(
             f"whatever {_group(spent.scenario)} have to do with each other (group privacy)",
-            _told(group, _no_group(spent.priors)),
+            _told(group, _no_group(spent)),
             _epsilon(group),
         ),
     )
@@ -76,6 +74,8 @@ def _remembered(scenario: Scenario, belief: Prior) -> str:
     if steps is None:  # as along chains that go round, or stay
         return f"{what} is not forgotten along the way, so releases about rows however far apart add up."
     far = counted(steps, "step") + (f" ({step_in_words(steps * scenario.step)})" if scenario.timed else "")
+    if isinstance(scenario.secret, Initial):
+        return f"{what} is forgotten to 1 % after {far}: releases about rows from there on tell hardly anything of it."
     return f"{what} is forgotten to 1 % after {far}: releases about rows so far apart hardly add up."
 
 
@@ -99,8 +99,10 @@ def _no_row(spent: Spent) -> str:
     return "not known"
 
 
-def _no_group(priors: Sequence[Prior]) -> str:
-    if all(prior.alone for prior in priors):
+def _no_group(spent: Spent) -> str:
+    if isinstance(spent.scenario.secret, Presence):
+        return "not known: units are believed to come and go by themselves"
+    if all(prior.alone for prior in spent.priors):
         return "not known: rows are believed to be independent, and how many there are in a group was not looked at"
     return "not known"
 

@@ -57,7 +57,7 @@ def drawn(rng, scenario):
     if rng.integers(2):
         batch = batch.group_by("part")
     for number in range(int(rng.integers(1, 3))):
-        values = rng.integers(-3, 4, len(LEVELS)).tolist()
+        values = [number + 1, *rng.integers(-3, 4, len(LEVELS) - 1).tolist()]  # equal sums would be one, with one noise
         chosen = pl.col("level").replace_strict(dict(zip(LEVELS, values, strict=True)), return_dtype=pl.Float64)
         batch, functions = batch.private_sum(chosen, name=f"sum{number}"), [*functions, values]
     quick = {} if scenario.priors[0].alone else {"bound": pf.Group()}
