@@ -21,7 +21,12 @@ NOISES = {
     "staircase": pf.Staircase.of(epsilon=0.8),
     "staircase γ=.3": pf.Staircase.of(epsilon=1.5, gamma=0.3),
 }
-every_noise = pytest.mark.parametrize("family", NOISES.values(), ids=NOISES.keys())
+SLOW = {"cauchy k=1.4", "cauchy k=3"}
+"""Their divergences are integrals that take seconds each; k = 4.7 and k = 2 stand for them where tests are quick."""
+every_noise = pytest.mark.parametrize(
+    "family",
+    [pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, one in NOISES.items()],
+)
 SHIFTS = [0.0, 0.01, 0.3, 1.0, 1.7, 2.0, 4.5]
 ORDERS = [1.05, 1.5, 2.0, 3.3, 8.0]
 EPSILONS = [0.0, 0.1, 1.0, 3.0]

@@ -22,7 +22,11 @@ NOISES = {
     "cauchy k=1.3": pf.GeneralizedCauchy.of(k=1.3),
     "staircase": pf.Staircase.of(epsilon=1.0),
 }
-every_noise = pytest.mark.parametrize("family", NOISES.values(), ids=NOISES.keys())
+SLOW = {"cauchy k=4.5", "cauchy k=1.3"}
+every_noise = pytest.mark.parametrize(
+    "family",
+    [pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, one in NOISES.items()],
+)
 LIGHT = ["laplace", "gaussian", "cauchy", "staircase"]  # the others' quantiles take long
 every_light_noise = pytest.mark.parametrize("family", [NOISES[name] for name in LIGHT], ids=LIGHT)
 DRAWS = 10**6
