@@ -64,7 +64,8 @@ def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
     try:
         read = given.cast(dtype, strict=False)
         floats = dtype.is_float() and given.dtype.is_float()
-        same = floats or read.cast(given.dtype, strict=False).eq_missing(given).all()
+        there_and_back = floats or read.cast(given.dtype, strict=False).eq_missing(given).all()
+        same = there_and_back and (_counts(dtype) or not _counts(given.dtype))  # 1 is no text, though "1" is
     except pl.exceptions.PolarsError:
         read, same = given, False
     if not same:
@@ -74,6 +75,10 @@ def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
             instead=f"keys of dtype {type_name(dtype)}",
         )
     return read
+
+
+def _counts(dtype: pl.DataType) -> bool:
+    return dtype.is_numeric() or dtype == pl.Boolean
 
 
 def plain(schema: pl.Schema) -> list[pl.Expr]:

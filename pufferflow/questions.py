@@ -160,7 +160,8 @@ class Questions:
 
     def with_columns(self, named: Mapping[str, object]) -> "Questions":
         """Return the questions with further public columns, worked out of those there are."""
-        self._before_queries("with_columns")
+        if named:
+            self._before_queries("with_columns")
         found = list(self.derived)
         current = self
         for name, expression in named.items():

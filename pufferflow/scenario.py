@@ -174,7 +174,13 @@ class Scenario:
         if self.within:
             lines.append(f"Rows that differ in {listed(self.within)} are assumed to be independent of each other.")
         else:
-            lines.append("All rows belong together; none is assumed to be independent of the others.")
+            alone = all(prior.alone for prior in self.priors)
+            others = (
+                "what one tells of others is as believed"
+                if alone
+                else "none is assumed to be independent of the others"
+            )
+            lines.append(f"All rows belong together; {others}.")
         if self.order_by is not None:
             lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
         if self.start:

@@ -14,7 +14,7 @@ from pufferflow.composition.rules import Found, least, meters_of
 from pufferflow.composition.single import Single, beyond
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure, kind_of
-from pufferflow.priors import Prior
+from pufferflow.priors import Independent, Prior
 from pufferflow.scenario import Scenario
 
 _MOST_TIMES = 1 << 17
@@ -84,7 +84,7 @@ class Spent:
     ) -> None:
         self.scenario = scenarios[-1]
         every = [prior for scenario in scenarios for prior in scenario.priors]
-        self.priors = _distinct(every if priors is None else priors)
+        self.priors = _distinct(_counted(scenarios[-1], every) if priors is None else priors)
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
         self._envelopes = [Envelope(self.scenario, prior) for prior in self.priors]
@@ -270,6 +270,16 @@ def not_known(priors: Sequence[Prior], costs: Sequence[Cost]) -> Refused:
         allowed="answers with noise, about rows whose movements are known under one coupling, or rows of one chain",
         instead="asking everything in one batch; or pf.AnyCorrelation() as the prior from the first release on",
     )
+
+
+def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
+    """Return the beliefs whose totals count; that rows are independent, too, where another hides a value from nobody.
+
+    At positions where a prior holds a value to be impossible no answer tells it anything. Noise is made for one row
+    alone there, and so the limit of an account is one of what releases tell of one row.
+    """
+    hidden_from_nobody = any(prior.sometimes_impossible(scenario.secret) for prior in priors)
+    return [*priors, *([Independent()] if hidden_from_nobody else [])]
 
 
 def _distinct(priors: Sequence[Prior]) -> list[Prior]:

@@ -19,6 +19,7 @@ from pufferflow.expressions.words import words
 from pufferflow.reading import shown
 from pufferflow.secrets import Domain, Interval
 
+_OF_NULLS = frozenset({"fill_null", "coalesce", "is_null", "is_not_null", "is_nan", "is_not_nan"})
 Refusal = Callable[[str, Sequence[str]], PufferflowError]
 """From a column without a domain, and all columns that are named with it, to the error that says how to go on."""
 
@@ -46,6 +47,7 @@ def read_values(given: str | pl.Expr, domains: Mapping[str, Domain], refusal: Re
     tree = read_tree(expression)
     check(tree, VALUES)
     _check_declared(tree.columns, domains, refusal)
+    _check_missing(tree)
     return _compiled(expression, tree, _only_column(tree), domains)
 
 
@@ -53,6 +55,18 @@ def _check_declared(names: Sequence[str], domains: Mapping[str, Domain], refusal
     for name in names:
         if name not in domains:
             raise _undeclared(name, domains) if refusal is None else refusal(name, names)
+
+
+def _check_missing(tree: Node) -> None:
+    """Refuse what speaks of nulls of the column itself: there are none left when an expression sees its values."""
+    for node in tree.walk():
+        if node.kind == "function" and node.word in _OF_NULLS and node.inputs[0].kind == "column":
+            column = node.inputs[0].word
+            raise Misuse(
+                f"{words(node)} speaks of nulls of {short(repr(column), 60)}, which are read as values of its domain.",
+                allowed="a value for nulls, said by the secret; whether values are there, as a public column",
+                instead=f"pf.Secret({short(repr(column), 60)}, …, missing=7), or a filter on a public column",
+            )
 
 
 def _only_column(tree: Node) -> str:

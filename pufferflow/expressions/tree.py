@@ -7,7 +7,7 @@ those below stay, all others are refused by name, and so is whatever a later Pol
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any, Final, Literal, cast, final
 
@@ -25,6 +25,8 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone are 
 _MIDNIGHT: Final = time(0)
 _TICKS: Final = {"Milliseconds": 10**3, "Microseconds": 10**6, "Nanoseconds": 10**9}
 _MOST_NODES: Final = 5_000
+_LISTED: Final = 4
+_LETTERS: Final = 16
 
 OPERATORS: Final = {
     "Eq": "==",
@@ -56,7 +58,7 @@ class Node:
 
     The value of a list or Series is the type of what is in it, that of a datetime its unit and time zone, and that of a
     cast its options and type. Any other literal that is no finite number, Boolean or
-    text has the value None; its `word` says what it is, and `told` what a person calls it, if it is a time.
+    text has the value None; its `word` says what it is, and `told` what a person calls it, if it is a time or a list.
     """
 
     kind: Kind
@@ -196,21 +198,41 @@ def _literal(body: Any) -> Node | None:
     ((tag, held),) = cast(dict[str, Any], body).items()
     if tag in ("Dyn", "Scalar") and isinstance(held, dict):
         ((word, value),) = cast(dict[str, Any], held).items()
-        plain = _held(value)[0] if word == "List" else _plain(word, value)
-        return Node("literal", word, value=plain, told=_told(word, value))
+        if word != "List":
+            return Node("literal", word, value=_plain(word, value), told=_told(word, value))
+        values = _held(value)
+        return Node("literal", word, value=_dtype(values), told=_listed(values))
     if tag == "Series":
-        dtype, size = _held(held)
-        return Node("literal", LISTS if dtype.is_nested() and size != 1 else tag, value=dtype)
+        values, dtype = _held(held), _dtype(_held(held))
+        lists = dtype.is_nested() and (values is None or len(values) != 1)
+        return Node("literal", LISTS if lists else tag, value=dtype, told=_listed(values))
     return Node("literal", tag)
 
 
-def _held(written: Any) -> tuple[pl.DataType, int]:
-    """Return the type and the number of the values of a list as Polars writes it; several lists if nobody knows."""
+def _held(written: Any) -> pl.Series | None:
+    """Return the values of a list as Polars writes it; None if nobody can read them."""
     try:
-        series = pl.read_ipc_stream(bytes(written)).to_series()
+        return pl.read_ipc_stream(bytes(written)).to_series()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError):
-        return pl.List(pl.Object()), 2
-    return series.dtype, len(series)
+        return None
+
+
+def _dtype(values: pl.Series | None) -> pl.DataType:
+    """Return the type of values; that of several lists if nobody knows them."""
+    return pl.List(pl.Object()) if values is None else values.dtype
+
+
+def _listed(values: pl.Series | None) -> str:
+    """Return the first of some values as a person writes them, and how many there are if that is not all."""
+    if values is None or values.dtype.is_nested():
+        return ""
+    first = ", ".join(_short(value) for value in values.head(_LISTED).to_list())
+    return f"[{first}]" if len(values) <= _LISTED else f"[{first}, … ({len(values)} values)]"
+
+
+def _short(value: Any) -> str:
+    text = str(value) if isinstance(value, date | time | timedelta) else repr(value)
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
 
 
 def _told(word: str, value: Any) -> str:

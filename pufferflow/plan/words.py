@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from pufferflow.expressions import public_words
+from pufferflow.guarantees import Guarantee
 from pufferflow.plan.floor import impossible_values
 from pufferflow.plan.planned import Planned
 from pufferflow.plan.readings import assumed, readings_together
 from pufferflow.plan.too_noisy import too_noisy
 from pufferflow.plan.what_if import what_if
 from pufferflow.plan.worst_pair import NAMELESS, nameless
+from pufferflow.priors import AnyCorrelation
 from pufferflow.priors.prior import Prior, belief_in_words
 from pufferflow.questions import Questions
 from pufferflow.release.certificate import ERROR_BARS
+from pufferflow.release.clipped import of_no_rows
 from pufferflow.release.ready import in_units
 from pufferflow.report.numbers import at_most
 from pufferflow.report.promises import promise_in_words
@@ -20,11 +23,12 @@ from pufferflow.secrets import AnySecret, Initial, Presence
 from pufferflow.secrets.secret import ValueSecret
 
 _NEARLY = 0.999
+_SAME = 1e-6
 
 
 def explained(plan: Planned) -> str:
     """Return the text that a person can sign."""
-    questions = plan.questions
+    questions, size = plan.questions, plan.facts.size
     return "\n".join(
         [
             f"Published: {asked_in_words(questions)}.",
@@ -36,7 +40,7 @@ def explained(plan: Planned) -> str:
             f"Carried by: {carried_by(plan)}",
             f"One row alone: {ordinary_in_words(plan)}",
             *(f"Assumed: {line}." for line in assumptions(plan)),
-            *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan))),
+            *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan), *of_no_rows(questions.queries, size))),
             f"If that is wrong: {if_wrong(plan)}",
         ]
     )
@@ -84,15 +88,23 @@ def ordinary_in_words(plan: Planned) -> str:
     """Say what the same noise keeps of one row as ordinary differential privacy."""
     secret = plan.questions.scenario.secret
     if isinstance(secret, Presence):
-        return "whether a unit is there is what differential privacy hides; the promise is one of it."
+        return "the promise itself is differential privacy, of the unit that is there or not."
     if plan.row_laws is None:
         return f"no ordinary differential privacy of a row is promised: {_not_of_a_row(secret)}."
     if plan.ordinary is None:
         return "what the noise keeps of it as ordinary differential privacy is not known."
     row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
     pairs = "" if cast(ValueSecret, secret).pairs == "all" else ", over the pairs of values above and no others"
-    known = f"if all else is known and {row} is not"
-    return f"ordinary differential privacy too{pairs}, {known}: {promise_in_words(plan.ordinary)}."
+    known = f"if everything but {row} is known"
+    kept = promise_in_words(plan.ordinary)
+    if _weaker(plan.ordinary, plan.calibration.guarantee):
+        return f"less than is promised{pairs}; {known}: {kept}."
+    return f"ordinary differential privacy too{pairs}, {known}: {kept}."
+
+
+def _weaker(guarantee: Guarantee, promised: Guarantee) -> bool:
+    one, other = (getattr(each, "epsilon", 0.0) for each in (guarantee, promised))
+    return one > other * (1 + _SAME)
 
 
 def _not_of_a_row(secret: AnySecret) -> str:
@@ -105,6 +117,8 @@ def assumptions(plan: Planned) -> list[str]:
     """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
     scenario = plan.questions.scenario
     found = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
+    if not all(isinstance(prior, AnyCorrelation) for prior in scenario.priors):
+        found.append("rows hang together as is believed above")
     if scenario.within:
         found.append(f"rows that differ in {_listed(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
@@ -145,9 +159,9 @@ def floor_notes(plan: Planned) -> list[str]:
     values = _listed([repr(value) for value in impossible_values(plan.questions.scenario)])
     found = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {left}"]
     found = found if values else []
-    if plan.floor:
+    if plan.floor or plan.row_laws is None:
         return [*found, *_raised(plan)]
-    kept = "none" if plan.ordinary is None else repr(plan.ordinary)
+    kept = "nothing that is known" if plan.ordinary is None else repr(plan.ordinary)
     return [*found, f"floor=None: noise was made for the prior alone; of one row alone it keeps {kept}"]
 
 

@@ -1,4 +1,4 @@
-"""The worst pair: the two laws of an answer that are hardest to tell apart, in its own unit, for people to look at.
+"""The worst pair: the two laws of an answer that are the easiest to tell apart, in its own unit, for people to look at.
 
 The noise of a plan was made for weighted sums of all cells at once. Here is one number of them, divided by its weight.
 The promise about all of them holds for each: what is worked out of an answer tells no more than the answer does.

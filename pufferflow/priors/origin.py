@@ -8,7 +8,8 @@ from typing import Any, final
 import polars as pl
 
 _SCAN = re.compile(r"(\w+) SCAN \[(.*)\]$", re.MULTILINE)
-_ELSEWHERE = re.compile(r"DF \[|python|in-mem|other sources|shuffle|sample|keep_strategy: Any", re.IGNORECASE)
+_BARE_SCAN = re.compile(r"\w+ SCAN \[(?:(?!, )[^\n\[\]])+\](?:\n(?:PROJECT [^\n]*|ESTIMATED ROWS: \d+))*")
+"""One file and nothing else: whatever is done to its rows may give others each time, or bring in rows of its own."""
 _COLUMNAR = {"Parquet", "Ipc"}
 
 
@@ -22,7 +23,7 @@ class Origin:
     columnar: frozenset[str] = frozenset()
     """Those of the files whose layout Polars looks up once for a frame, so that it cannot read another version."""
     files_only: bool = False
-    """Whether all rows are those of the files, the same ones each time; what cannot be told is no yes."""
+    """Whether the frame is a scan of one file and no more, so that its rows are those of the file each time."""
 
     def holds(self, other: Any) -> bool:
         """Say whether another frame is this one, or reads one of its files; no row is read to find out.
@@ -49,5 +50,5 @@ def origin_of(frame: Any) -> Origin:
         paths = set(scanned.split(", "))
         files |= paths
         columnar |= paths if reader in _COLUMNAR else set()
-    only = bool(files) and _ELSEWHERE.search(plan) is None
+    only = _BARE_SCAN.fullmatch(plan.strip()) is not None
     return Origin(frozenset(files), weakref.ref(frame), frozenset(columnar), only)

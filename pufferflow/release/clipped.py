@@ -47,7 +47,7 @@ def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
     if size is None or not names:
         return []
     where = "there are no rows" if len(size) == 1 else f"there are no rows in {cells} of {len(size)} groups"
-    return [f"{where}: {', '.join(names)} rest on none there, are noise alone, and have the whole range for error bars"]
+    return [f"{where}: what stands there for {', '.join(names)} is noise alone, with the whole range as its error bar"]
 
 
 def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> Clipped:

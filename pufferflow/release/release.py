@@ -178,7 +178,9 @@ class Release(Suggesting):
                 instead="release.report(path), a page without evidence",
             )
         now, rows = datetime.now(UTC), self.certificate.rows()
-        return release_page(self.frame, self._possible, rows, evidence, now, job=job, period=period)
+        return release_page(
+            self.frame, self.intervals, rows, evidence, now, possible=self._possible, job=job, period=period
+        )
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
         """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.

@@ -1,7 +1,9 @@
 """Which versions of its files a frame reads, as far as that can be told: what is still the same is not read twice.
 
-A file is told from another version of it by device, inode, size, and the times of its last changes. Frames in memory,
-folders of many files, files on other machines and functions have no such version.
+A file is told from another version of it by device, inode, size, and the times of its last changes; what is written
+through shared memory has these times only once it reaches the disk. Only a bare scan of one file is known by its
+version: frames in memory, several files, files on other machines, functions, and whatever is done to rows before they
+are protected may give other rows each time.
 """
 
 import stat

@@ -31,7 +31,7 @@ class Atoms(msgspec.Struct, frozen=True):
 
 @final
 class WorstPair(msgspec.Struct, frozen=True):
-    """The two secrets that are hardest to tell apart, and the answer's law under each, in the unit of the answer.
+    """The two secrets that an answer could give away most easily, and its law under each, in the unit of the answer.
 
     `noise`, `scale` and `shape` (the k of a generalized Cauchy noise, the epsilon of a staircase, else 0) are what is
     added to `answer`. `epsilon` is the promise on the ratio of the two noisy densities, but for a probability of

@@ -34,12 +34,16 @@ def release_page(  # noqa: PLR0913 - a page, and what it is about
     evidence: Evidence | None = None,
     written: datetime | None = None,
     *,
+    possible: pl.DataFrame | None = None,
     job: str = "",
     period: str = "",
 ) -> str:
-    """Return the page of a release, which was `written` at this moment; of a `job` and a `period` if it has these."""
+    """Return the page of a release, which was `written` at this moment; of a `job` and a `period` if it has these.
+
+    Error bars are drawn as `possible`, cut to what the answers can be; noise is told by the intervals themselves.
+    """
     counts = () if evidence is None else evidence.counts
-    numbers = _numbers(frame, intervals, sections.rough(evidence), counts)
+    numbers = _numbers(frame, intervals if possible is None else possible, sections.rough(evidence), counts)
     shares, kind = published_shares(outputs_of(frame, intervals)), "Release: numbers with their noise"
     record = sections.certificate(certificate_rows, evidence)
     if evidence is None:

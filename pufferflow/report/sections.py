@@ -47,7 +47,7 @@ def unknown(anchor: str, title: str, why: str) -> Section:
 
 
 def worst(evidence: Evidence) -> Section:
-    """Give the two secrets that are hardest to tell apart, and what the answer would be under each."""
+    """Give the two secrets that the answer could give away most easily, and what the answer would be under each."""
     anchor, title, pair = "worst", "The worst pair of secrets", evidence.pair
     if pair is None:
         return unknown(anchor, title, evidence.pair_note or "The worst pair of secrets is not known for this plan.")

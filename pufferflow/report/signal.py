@@ -17,9 +17,9 @@ NUMBER, LARGEST = "the number", "the largest possible answer"
 @final
 @dataclass(frozen=True)
 class Share:
-    """The noise of one output as a share of its size: the middle, the least and the largest of `cells` cells.
+    """The noise of one output as a share of its size: the middle, least and largest of the `known` of `cells` cells.
 
-    Half the 95 % interval is what is divided; `middle` is None if that, or the size, is not known anywhere.
+    Half the 95 % interval is what is divided; `middle` is None if that, or the size, is not known anywhere, or is 0.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Share:
     least: float
     largest: float
     cells: int
+    known: int
 
     def told(self) -> str:
         """Say it in words."""
@@ -42,14 +43,16 @@ class Share:
             if self.middle < 1.5
             else (f"{self.name}: the noise is {about} as large as {self.of}")
         )
-        if self.cells > 1 and percent(self.least) != percent(self.largest):
-            text += f" in the middle of {counted(self.cells, 'group')}"
+        if self.known > 1 and percent(self.least) != percent(self.largest):
+            text += f" in the middle of {counted(self.known, 'group')}"
             text += f", from {percent(self.least)} to {percent(self.largest)}"
+        if self.known < self.cells:
+            text += f"; {self.cells - self.known} of {counted(self.cells, 'group')} have no such share"
         return f"{text}."
 
 
 def published_shares(outputs: Sequence[Output]) -> list[Share]:
-    """Return the shares of a release: the interval against each published number."""
+    """Return the shares of a release: the interval, as wide as noise makes it, against each published number."""
     return [_share(output.name, NUMBER, output.half, np.abs(output.values)) for output in outputs]
 
 
@@ -70,6 +73,6 @@ def _share(name: str, of: str, halves: Floats, sizes: Floats) -> Share:
         shares = np.where((sizes > 0) & np.isfinite(sizes), halves / sizes, np.nan)
     found = np.sort(shares[~np.isnan(shares)])
     if not len(found):
-        return Share(name, of, None, 0.0, 0.0, len(shares))
+        return Share(name, of, None, 0.0, 0.0, len(shares), 0)
     middle = float(found[len(found) // 2])
-    return Share(name, of, middle, float(found[0]), float(found[-1]), len(shares))
+    return Share(name, of, middle, float(found[0]), float(found[-1]), len(shares), len(found))

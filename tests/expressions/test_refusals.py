@@ -317,3 +317,15 @@ def test_polars_errors_do_not_follow_ours():
 def test_bins_show_expressions_the_value_of_each_class():
     bins = Bins([0, 1, 5], values=[0.5, 3])
     assert read_values(x.floor(), {"x": bins}).steps == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "asked", [x.fill_null(7), x.is_null(), x.is_not_null(), pl.coalesce(x, 7), x.is_nan(), x.fill_null(0) * 2 + 1]
+)
+def test_nulls_of_the_column_are_said_by_the_secret(asked):
+    """When an expression sees values, nulls have been read as `missing` already: speaking of them is refused."""
+    for domains in (LEVELS, LINE):
+        with pytest.raises(Misuse, match="which are read as values of its domain") as refused:
+            read_values(asked, domains)
+        assert "missing=7" in refused.value.instead
+    assert read_values((x * 2).fill_null(7), LEVELS).steps == read_values(x * 2, LEVELS).steps

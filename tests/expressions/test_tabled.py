@@ -46,7 +46,7 @@ def more(children):
         ),
         st.builds(lambda p: p.cast(pl.Int64), predicates(children)),
         st.builds(lambda a, b: a.replace({1: b}), children, numbers),
-        st.builds(lambda a, b: a.fill_null(b).alias("y"), children, numbers),
+        st.builds(lambda a, b: (a * 1).fill_null(b).alias("y"), children, numbers),
     )
 
 

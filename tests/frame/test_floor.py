@@ -216,7 +216,7 @@ def test_what_one_row_keeps_is_said():
     plan = plan_of("any correlation", "a sum", "pure")
     assert plan.ordinary == pf.Pure(plan.certificate.ordinary.epsilon)
     assert plan.ordinary.epsilon == pytest.approx(0.5 / HOURS, rel=1e-9)
-    too = "One row alone: ordinary differential privacy too, if all else is known and one row is not: epsilon 0.0833334"
+    too = "One row alone: ordinary differential privacy too, if everything but one row is known: epsilon 0.0833334"
     assert too in plan.explain()
     row = plan.compare().filter(pl.col("bound") == "differential privacy (rows independent)").row(0, named=True)
     assert (row["scale"], row["note"]) == (pytest.approx(2.0), "would keep epsilon 3 here")
@@ -287,3 +287,19 @@ def test_units_and_derived_secrets_claim_no_row():
     plan = pf.protect(rows.with_columns(LEVEL), derived).private_sum("level").plan(pf.Pure(1.0))
     assert plan.ordinary is None
     assert "no ordinary differential privacy of a row is promised" in plan.explain()
+
+
+def test_presence_has_no_floor_to_lower():
+    """Where the promise is differential privacy already, floor=None changes nothing and says nothing."""
+    presence = pf.Scenario(pf.Presence("unit", "level", [0, 1], rows=6), pf.Independent())
+    batch = pf.protect(rows.with_columns(LEVEL), presence).private_sum("level")
+    lowered = batch.plan(pf.Pure(1.0), floor=None)
+    assert lowered.noises == batch.plan(pf.Pure(1.0)).noises
+    assert not any("floor" in note for note in lowered.certificate.notes)
+
+
+def test_less_than_promised_is_not_called_differential_privacy_too():
+    """If one row alone keeps less than the promise, the sentence says so in these words."""
+    text = plan_of("rows that take turns", "a sum", "pure", floor=None).explain()
+    assert "One row alone: less than is promised, if everything but one row is known" in text.replace(";", ",")
+    assert "privacy too" not in text

@@ -222,3 +222,38 @@ def test_certificates_of_older_releases_have_no_readings():
     assert old.readings == ()
     assert old.facts == release.certificate.facts
     assert not {"read", "bars"} & {name for name, _ in old.rows()}
+
+
+def test_lists_are_written_out():
+    """Which values a question or a filter lists stands in the sentence and in the certificate."""
+    frame = pl.DataFrame({"school": ["GP", "MS", "GP"], "g3": [10, 11, 3]})
+    scenario = pf.Scenario(pf.Secret("g3", domain=list(range(21))), pf.Independent(), public=["school"])
+    batch = pf.protect(frame, scenario).filter(pl.col("school").is_in(["MS"]))
+    plan = batch.private_count(pl.col("g3").is_in([10, 11])).plan(pf.Pure(1.0))
+    assert "the number of rows with g3.is_in([10, 11])" in plan.explain()
+    assert plan.certificate.where == ("school.is_in(['MS'])",)
+    many = batch.private_count(pl.col("g3").is_in(list(range(12))), name="many").plan(pf.Pure(1.0))
+    assert "g3.is_in([0, 1, 2, 3, … (12 values)])" in many.explain()
+
+
+def test_rows_of_one_belief_do_not_contradict_it():
+    """Without groups the scenario says nothing that its belief denies."""
+    secret = pf.Secret("g3", domain=[0, 1])
+    assert "none is assumed to be independent" not in pf.Scenario(secret, pf.Independent()).describe()
+    assert "none is assumed to be independent" in pf.Scenario(secret, pf.AnyCorrelation()).describe()
+
+
+def test_a_group_without_rows_is_said_before_anything_is_paid():
+    """Where everybody may know that nobody is asked about, the sentence to sign says so."""
+    frame = pl.DataFrame({"school": ["GP", "MS"], "g3": [1, 0]})
+    scenario = pf.Scenario(pf.Secret("g3", domain=[0, 1]), pf.Independent(), public=["school"])
+    batch = pf.protect(frame, scenario).group_by("school", keys=["GP", "XX"])
+    text = batch.private_mean("g3").plan(pf.Pure(1.0)).explain()
+    assert "there are no rows in 1 of 2 groups: what stands there for g3_mean is noise alone" in text
+
+
+def test_numbers_are_no_keys_of_texts():
+    """Keys of another kind than the column are refused, not turned into texts that no row has."""
+    scenario = pf.Scenario(pf.Secret("g3", domain=[0, 1]), pf.Independent(), public=["school"])
+    with pytest.raises(pf.Misuse, match="are Int64, and some are no String"):
+        pf.protect(pl.DataFrame({"school": ["1"], "g3": [1]}), scenario).group_by("school", keys=[1, 2])

@@ -392,3 +392,19 @@ def test_another_filter_is_another_plan(tmp_path):
         plans[0].release(account, id="one")
         with pytest.raises(pf.Misuse, match="another plan"):
             plans[1].release(account, id="one")
+
+
+def test_a_limit_counts_one_row_where_a_prior_has_nothing_to_hide(tmp_path):
+    """Where a prior knows a value already, an account still ends what averages of many releases would show."""
+    chain = pf.MarkovChain([[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]], initial=[1, 0, 0])
+    scenario = pf.Scenario(pf.Secret("x", [0, 1, 2]), chain, order_by="hour", within="meter", start=0)
+    frame = pl.DataFrame({"meter": ["a", "b"] * 3, "hour": [0, 0, 1, 1, 2, 2], "x": [0, 2, 1, 0, 1, 1]})
+    plan = pf.protect(frame, scenario).filter(pl.col("hour") == 0).group_by("meter").private_sum("x").plan(pf.Pure(0.1))
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        account = ledger.open("people", scenario, limit=pf.Pure(0.35))
+        assert account.remaining(plan) == 3
+        for _ in range(3):
+            plan.release(account)
+        assert account.spent().epsilon == pytest.approx(0.3)
+        with pytest.raises(pf.LimitReached):
+            plan.release(account)

@@ -347,14 +347,12 @@ def test_what_is_kept_needs_no_source(prior, tmp_path, account, monkeypatch):
 
 
 def test_files_that_stay_as_they_are_are_read_once(monkeypatch, tmp_path):
-    """Files of which it is certain that they are the planned ones are not compared; once touched, they are."""
+    """A bare scan of a file that is certainly the planned one is not compared; once touched, or worked on, it is."""
     path = tmp_path / "houses.parquet"
     monkeypatch.setattr(snapshot, "SETTLED", 0)
-    scan = written(path, rows().frame)
-    for known, frame in ((1, scan), (1, scan.filter(pl.col("house") > 0)), (3, pl.concat([scan, rows().frame.lazy()]))):
-        plan = asking(batch(frame.unique(["house", "hour"], keep="first"), ON, pf.MarkovChain(CHAIN))).plan(
-            pf.Pure(1.0)
-        )
+    scan = written(path, rows().frame.unique(["house", "hour"], keep="first", maintain_order=True))
+    for known, frame in ((1, scan), (3, scan.filter(pl.col("house") > 0)), (3, pl.concat([scan, scan.head(0)]))):
+        plan = asking(batch(frame, ON, pf.MarkovChain(CHAIN))).plan(pf.Pure(1.0))
         with monkeypatch.context() as patch:
             runs = counted(patch)
             plan.release()
@@ -373,6 +371,47 @@ def test_a_file_written_a_moment_ago_may_be_written_again(tmp_path):
     assert not snapshot.Snapshot.of(scan).holds
     for frame in (scan.with_columns(pl.col("day").shuffle()), scan.map_batches(lambda own: own), rows().frame.lazy()):
         assert not snapshot.Snapshot.of(frame).complete
+
+
+def unordered(scan):
+    """Some rows of groups that come in another order each time."""
+    return scan.group_by("house", "hour").agg(pl.col("on").first(), pl.col("day").first()).head(24)
+
+
+WORKED_ON = {
+    "a series": lambda scan: scan.with_columns(pl.Series("house", [1] * 24)),
+    "a literal series": lambda scan: scan.with_columns(pl.lit(pl.Series([1] * 24)).alias("house")),
+    "values to replace": lambda scan: scan.with_columns(pl.col("house").replace_strict(pl.Series([1]), pl.Series([2]))),
+    "a slice of groups": unordered,
+    "a slice of a join": lambda scan: scan.join(scan, on="house").head(24),
+    "a function": lambda scan: scan.map_batches(lambda own: own),
+    "two files": lambda scan: pl.concat([scan, scan]),
+}
+
+
+@pytest.mark.parametrize("what", WORKED_ON)
+def test_only_a_bare_scan_is_known_by_its_file(what, tmp_path, monkeypatch):
+    """Whatever is done to the rows of a file before they are protected may bring others in, and is compared."""
+    monkeypatch.setattr(snapshot, "SETTLED", 0)
+    frame = pl.DataFrame({"house": [1] * 24, "hour": range(24), "day": 0, "on": [0, 1] * 12})
+    scan = written(tmp_path / "houses.parquet", frame)
+    assert snapshot.Snapshot.of(scan).holds
+    assert not snapshot.Snapshot.of(WORKED_ON[what](scan)).complete
+
+
+def test_a_series_beside_a_file_may_be_filled_anew(tmp_path, monkeypatch):
+    """Houses that a buffer of NumPy names, and that become one house after the plan, are refused before any charge."""
+    monkeypatch.setattr(snapshot, "SETTLED", 0)
+    scan = written(tmp_path / "levels.parquet", pl.DataFrame({"x": [0, 1] * 12}))
+    houses = np.arange(24)
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), within="house")
+    plan = pf.protect(scan.with_columns(pl.Series("house", houses)), scenario).private_sum("x").plan(pf.Pure(1.0))
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        account = ledger.open("levels", scenario, limit=pf.Pure(2.0))
+        houses[:] = 0
+        with pytest.raises(pf.SourceFailed, match="other rows than when it was planned with"):
+            plan.release(account, id="today")
+        assert account.spent() == pf.Pure(0.0)
 
 
 def test_independent_rows_are_not_compared(monkeypatch):

@@ -87,7 +87,7 @@ def test_share_is_half_the_interval_over_the_number():
 
 def test_a_line_is_explained_where_there_is_one():
     """The thin line between groups is spoken of only where groups differ."""
-    few, one = Share("a", "b", 0.2, 0.1, 0.3, 3), Share("a", "b", 0.2, 0.2, 0.2, 1)
+    few, one = Share("a", "b", 0.2, 0.1, 0.3, 3, 3), Share("a", "b", 0.2, 0.2, 0.2, 1, 1)
     assert ["thin line" in shares_figure([share]) for share in (few, one)] == [True, False]
 
 
@@ -170,7 +170,8 @@ def test_models_are_differential_privacy_this_plan_and_group_privacy():
 def test_memory_is_told_in_hours():
     """What is left is said in the unit of a step, after one of them and where it is 1 %, or that it never is."""
     assert memory_told([pages.memory()]) == (
-        "What one hour tells of a later one is 80\xa0% after 1 hour, and no more than 1\xa0% after 21 hours."
+        "If rows are as believed, what one hour tells of a later one is 80\xa0% after 1 hour, and no more than "
+        "1\xa0% after 21 hours."
     )
     assert "no more than 1\xa0% after 21 days" in memory_told([pages.memory("1d")])
     assert "0.4\xa0% after 25 steps of 7m" in memory_told([pages.memory("7m", None)])

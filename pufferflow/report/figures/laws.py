@@ -108,7 +108,7 @@ def _inside(pair: WorstPair, curves: Curves) -> bool:
 
 def _caption(pair: WorstPair) -> str:
     parts = [
-        f"Shown is {pair.answer}, under the two secrets that are hardest to tell apart.",
+        f"Shown is {pair.answer}, under the two secrets that it could give away most easily.",
         f"Solid is for “{pair.first}”, dashed for “{pair.second}”.",
     ]
     if pair.epsilon is None:

@@ -61,7 +61,8 @@ def _told(memory: Memory, *, several: bool) -> str:
         end = f"still {_share(memory.left[-1])} after {duration(memory, memory.steps[-1])}"
     else:
         end = f"no more than {_share(_FORGOTTEN)} after {duration(memory, memory.forgotten)}"
-    return f"What one {row_of(memory)} tells of a later one is {first}, and {end}{believed}."
+    what = "What" if several else "If rows are as believed, what"
+    return f"{what} one {row_of(memory)} tells of a later one is {first}, and {end}{believed}."
 
 
 def _share(left: float) -> str:
