@@ -12,6 +12,8 @@ from pufferflow.release.bars import Floats
 from pufferflow.release.ready import unit_of
 from pufferflow.report.numbers import counted, plain
 
+_ROUNDED = 1e-9
+
 
 def too_noisy(plan: Planned) -> list[str]:
     """Return a line for each query whose noise is larger than any answer it can have; empty groups do not count."""
@@ -27,7 +29,7 @@ def too_noisy(plan: Planned) -> list[str]:
 def _line(name: str, errors: Floats, sizes: Floats) -> str:
     """Return the line of a query, with its largest answer of those that drown; nothing if none does."""
     possible = sizes > 0
-    drowned = np.flatnonzero(possible & (errors > sizes))
+    drowned = np.flatnonzero(possible & (errors > sizes * (1 + _ROUNDED)))
     if not len(drowned):
         return ""
     place = drowned[sizes[drowned].argmax()]

@@ -11,6 +11,7 @@ from pufferflow.report.evidence import Cell
 from pufferflow.report.numbers import counted, percent
 from pufferflow.report.outputs import Floats, Output
 
+_TIMES = 1.5
 NUMBER, LARGEST = "the number", "the largest possible answer"
 
 
@@ -38,11 +39,8 @@ class Share:
             return f"{self.name}: the noise has no limit that could be compared with {self.of}."
         share = percent(self.middle)
         about = share if share.startswith("less") else f"about {share}"
-        text = (
-            f"{self.name}: the noise is {about} of {self.of}"
-            if self.middle < 1.5
-            else (f"{self.name}: the noise is {about} as large as {self.of}")
-        )
+        reached = f"{about} of {self.of}" if self.middle < _TIMES else f"{about} {self.of}"
+        text = f"{self.name}: the error bar reaches {reached} to either side"
         if self.known > 1 and percent(self.least) != percent(self.largest):
             text += f" in the middle of {counted(self.known, 'group')}"
             text += f", from {percent(self.least)} to {percent(self.largest)}"

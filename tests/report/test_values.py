@@ -82,7 +82,9 @@ def test_share_is_half_the_interval_over_the_number():
     frame, intervals = published.with_bars(pl.DataFrame({"load": [100.0, -200.0, 400.0]}), load=8.0)
     (share,) = published_shares(outputs_of(frame, intervals))
     assert (share.least, share.middle, share.largest) == pytest.approx((0.02, 0.04, 0.08))
-    assert share.told().startswith("load: the noise is about 4\xa0% of the number in the middle of 3 groups")
+    assert share.told().startswith(
+        "load: the error bar reaches about 4\xa0% of the number to either side in the middle of 3 groups"
+    )
 
 
 def test_a_line_is_explained_where_there_is_one():
@@ -95,7 +97,7 @@ def test_share_of_a_plan_is_over_the_largest_answer():
     """A plan compares the interval with the largest possible answer; of outputs without one nobody can tell."""
     cells = [Cell("load", "all rows", "Laplace", 1.0, 1.0, 3.0, 60.0), Cell("middle", "all rows", "L", 1.0, None, None)]
     load, middle = planned_shares(cells)
-    assert load.told() == "load: the noise is about 5\xa0% of the largest possible answer."
+    assert load.told() == "load: the error bar reaches about 5\xa0% of the largest possible answer to either side."
     assert middle.middle is None
     assert "nobody can tell" in middle.told()
 
