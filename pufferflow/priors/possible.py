@@ -57,21 +57,22 @@ def possible_at_rest(low: Floats, high: Floats) -> Possible:
     >>> possible_at_rest(*[np.array([[[0.9, 0.1], [0.0, 1.0]]])] * 2).some
     array([False,  True])
     """
-    phases, states = high.shape[:2]
-    places = [(phase, state) for phase in range(phases) for state in range(states)]
-    found = np.array([_recurs(place, low, high) for place in places]).reshape(phases, states)
+    found = np.zeros(high.shape[:2], dtype=np.bool_)
+    for phase, state in np.ndindex(*found.shape):
+        if not found[phase, state]:
+            found |= _recurring_with((phase, state), low, high)
     return Possible(list(found))
 
 
-def _recurs(place: tuple[int, int], low: Floats, high: Floats) -> bool:
-    """Say whether a member may come back to a state, at a phase, from wherever it goes from there."""
+def _recurring_with(place: tuple[int, int], low: Floats, high: Floats) -> Flags:
+    """Return the states to which a member may come back from everywhere, if one state at a phase is among them."""
     inside = np.ones(high.shape[:2], dtype=np.bool_)
     while inside[place]:
         stays = _may_stay(inside, low, high) & _leading_to(place, inside, high)
         if (stays == inside).all():
-            return True
+            return _led_to(place, inside, high)  # all of these lead back to it
         inside = stays
-    return False
+    return np.zeros_like(inside)
 
 
 def _may_stay(inside: Flags, low: Floats, high: Floats) -> Flags:
@@ -89,6 +90,18 @@ def _leading_to(place: tuple[int, int], inside: Flags, high: Floats) -> Flags:
     while True:
         before = np.roll(reach, -1, axis=0)
         wider = reach | (inside & ((high > 0) & before[:, None, :]).any(axis=2))
+        if (wider == reach).all():
+            return reach
+        reach = wider
+
+
+def _led_to(place: tuple[int, int], inside: Flags, high: Floats) -> Flags:
+    """Return where steps within a set may lead from a place."""
+    reach = np.zeros_like(inside)
+    reach[place] = True
+    while True:
+        stepped = ((high > 0) & reach[:, :, None]).any(axis=1)
+        wider = reach | (inside & np.roll(stepped, 1, axis=0))
         if (wider == reach).all():
             return reach
         reach = wider
