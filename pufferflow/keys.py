@@ -65,7 +65,7 @@ def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
         read = given.cast(dtype, strict=False)
         floats = dtype.is_float() and given.dtype.is_float()
         there_and_back = floats or read.cast(given.dtype, strict=False).eq_missing(given).all()
-        same = there_and_back and (_counts(dtype) or not _counts(given.dtype))  # 1 is no text, though "1" is
+        same = there_and_back and (_is_number(dtype) or not _is_number(given.dtype))  # 1 is no text, though "1" is
     except pl.exceptions.PolarsError:
         read, same = given, False
     if not same:
@@ -77,7 +77,7 @@ def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
     return read
 
 
-def _counts(dtype: pl.DataType) -> bool:
+def _is_number(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or dtype == pl.Boolean
 
 

@@ -84,7 +84,7 @@ class Spent:
     ) -> None:
         self.scenario = scenarios[-1]
         every = [prior for scenario in scenarios for prior in scenario.priors]
-        self.priors = _distinct(_counted(scenarios[-1], every) if priors is None else priors)
+        self.priors = _distinct(_with_one_row(scenarios[-1], every) if priors is None else priors)
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
         self._envelopes = [Envelope(self.scenario, prior) for prior in self.priors]
@@ -272,7 +272,7 @@ def not_known(priors: Sequence[Prior], costs: Sequence[Cost]) -> Refused:
     )
 
 
-def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
+def _with_one_row(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
     """Return the beliefs whose totals count; that rows are independent, too, where another hides a value from nobody.
 
     At positions where a prior holds a value to be impossible no answer tells it anything. Noise is made for one row
