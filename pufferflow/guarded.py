@@ -1,19 +1,32 @@
-"""What becomes of an engine that fails, and of work on private numbers that does not come to its end.
+"""What becomes of an engine that fails or would never answer, and of private work that does not come to its end.
 
 Nothing that an engine says is passed on, since its messages can quote data. A traceback keeps the error it came from,
 and frames their variables. So the error that is raised instead comes from outside of the handler, and names no more
 than a class of Polars or of Python itself; and whatever is raised while exact sums are about is raised anew where
 nothing leads back to them, a person's Ctrl-C too.
+
+A process that is forked off has none of its parent's threads. If Polars had begun to work there, it waits in the child
+for threads that do not exist, for ever.
 """
 
+import os
+import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast, final
+from pathlib import Path
+from typing import Generic, Literal, TypeVar, cast, final
 
-from pufferflow.errors import PufferflowError, SourceFailed
+from pufferflow.errors import Misuse, PufferflowError, SourceFailed
 
 T = TypeVar("T")
 _KNOWN = ("builtins", "polars", "pyo3_runtime", "pyarrow")
+_TASKS = Path("/proc/self/task")
+_THREADS = ("async-executor", "tokio-rt-worker", *(f"polars-{digit}" for digit in range(10)))
+_FORKED_ONLY = 0x40
+"""The flag by which Linux knows a process that was forked off and has run no other program since."""
+_PATIENCE = 5.0
 
 
 def source_failed(kind: str) -> PufferflowError:
@@ -31,6 +44,7 @@ def guarded(work: Callable[[], T], failed: Callable[[str], PufferflowError] = so
     >>> guarded(lambda: 3)
     3
     """
+    check_threads()
     kind = ""
     try:
         return work()
@@ -40,6 +54,77 @@ def guarded(work: Callable[[], T], failed: Callable[[str], PufferflowError] = so
         whose = type(error)
         kind = whose.__name__ if whose.__module__.partition(".")[0] in _KNOWN else "an error of its own"
     raise failed(kind)
+
+
+def check_threads() -> None:
+    """Refuse to read in a process that was forked off after Polars had begun to work: it would wait for ever.
+
+    >>> check_threads()
+    """
+    global _threads  # noqa: PLW0603 - one state for the process
+    if _threads == "unknown":
+        _threads = "here" if _answers() else "lost"
+    if _threads == "lost":
+        raise Misuse(
+            "This process was forked off from one in which Polars had begun to work. Its threads stayed behind, and "
+            "reading would never end; nothing was read or charged.",
+            allowed="a process that starts anew; or one that is forked off before Polars is used",
+            instead='multiprocessing.get_context("spawn") or "forkserver", ProcessPoolExecutor(mp_context=…); in a '
+            "server, plan and release in its workers only",
+        )
+
+
+def _at_work() -> bool | None:
+    """Say whether Polars has threads in this process; None where that cannot be seen."""
+    if "polars" not in sys.modules:
+        return False
+    if not _TASKS.is_dir():
+        return None
+    return any(_name(task).startswith(_THREADS) for task in _TASKS.iterdir())
+
+
+def _name(task: Path) -> str:
+    with suppress(OSError):  # a thread may end meanwhile
+        return (task / "comm").read_text()
+    return ""
+
+
+def _answers() -> bool:
+    """Say whether Polars ends a small piece of work, tried on a thread that may be left behind."""
+    if _at_work() or "polars" not in sys.modules:
+        return True
+    frame = sys.modules["polars"].DataFrame({"a": [2, 1]}).lazy().sort("a")
+    thread = threading.Thread(target=lambda: frame.collect(engine="streaming"), daemon=True)
+    thread.start()
+    thread.join(_PATIENCE)
+    return not thread.is_alive()
+
+
+def _at_import() -> Literal["here", "unknown"]:
+    """Say what is known of the threads of a process that may have been forked off before this file was imported."""
+    with suppress(OSError, ValueError, IndexError):
+        flags = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[6])
+        return "unknown" if flags & _FORKED_ONLY and _at_work() is False and "polars" in sys.modules else "here"
+    return "here"
+
+
+def _before_fork() -> None:
+    global _left_behind  # noqa: PLW0603 - what the child has to know
+    _left_behind = _at_work()
+
+
+def _in_child() -> None:
+    global _threads  # noqa: PLW0603 - as above
+    if _left_behind:
+        _threads = "lost"
+    elif _left_behind is None and _threads == "here":
+        _threads = "unknown"
+
+
+_threads: Literal["here", "unknown", "lost"] = _at_import()
+_left_behind: bool | None = False
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_in_child)
 
 
 @final

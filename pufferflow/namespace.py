@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
+import pufferflow.guarded  # noqa: F401 - it has to see every fork of a process in which Polars may work
+
 if TYPE_CHECKING:
     from pufferflow.frame import Batch
     from pufferflow.scenario import Scenario

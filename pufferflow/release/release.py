@@ -17,7 +17,7 @@ import polars as pl
 
 from pufferflow.addresses import local_path
 from pufferflow.errors import InternalError, Misuse
-from pufferflow.guarded import guarded, outcome_of
+from pufferflow.guarded import check_threads, guarded, outcome_of
 from pufferflow.reading import shown
 from pufferflow.release import files
 from pufferflow.release.certificate import Certificate
@@ -260,6 +260,7 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
         )
     for noise in ready.noises:
         noise.check_drawable()
+    check_threads()
     if account is None:
         if release_id is not None:
             raise Misuse(
