@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 def existing(address: str) -> "Ledger":
     """Return the ledger of a file that is there, or of an address as it is."""
     from pufferflow.ledger import Ledger
+    from pufferflow.ledger.address import read_address
 
+    read_address(address)  # refuses what has a password in it before it could be shown as a file
     if "://" not in address:
         _check_file(Path(address))
     return Ledger(address)
@@ -20,8 +22,7 @@ def existing(address: str) -> "Ledger":
 
 def without_password(ledger: "Ledger") -> str:
     """Return where a ledger is, as it may be shown."""
-    place = repr(ledger).removeprefix("<Ledger ").removesuffix(">")
-    return place.partition("?")[0] if "://" in place else place  # options may hold a password too
+    return repr(ledger).removeprefix("<Ledger ").removesuffix(">")
 
 
 def _check_file(path: Path) -> None:

@@ -32,36 +32,35 @@ class Line:
 
     def __init__(self, connection: sa.Connection) -> None:
         self.database = connection.dialect.name
-        self._driver: Any = connection.connection.driver_connection
+        self.driver: Any = connection.connection.driver_connection
 
-    def transact(self, work: Callable[["Line"], T], beginning: str, begun: Callable[[], None] | None = None) -> T:
+    def transact(self, work: Callable[["Line"], T], beginning: str, begun: Callable[["Line"], None]) -> T:
         """Return what work gives once all that it wrote is durable; nothing is written if anything fails.
 
         `begun` is called once the transaction has begun.
         """
         try:
             self.say(beginning)
-            if begun is not None:
-                begun()
+            begun(self)
             found = work(self)
-            self._driver.commit()
+            self.driver.commit()
         except BaseException:
             with suppress(Exception):  # what cannot be taken back by words ends with the connection
-                self._driver.rollback()
+                self.driver.rollback()
             raise
         return found
 
     def say(self, text: str) -> Any:
         """Run a text without parameters."""
-        return self._driver.execute(text)
+        return self.driver.execute(text)
 
     def run(self, statement: sa.ClauseElement, **values: object) -> Any:
         """Run a statement and return the cursor with its rows."""
-        return self._driver.execute(text_of(statement, self.database), values)
+        return self.driver.execute(text_of(statement, self.database), values)
 
     def add_all(self, statement: sa.ClauseElement, rows: list[dict[str, object]]) -> None:
         """Append rows."""
-        self._driver.cursor().executemany(text_of(statement, self.database), rows)
+        self.driver.cursor().executemany(text_of(statement, self.database), rows)
 
     def value(self, statement: sa.ClauseElement, **values: object) -> Any:
         """Return the first value of the first row; None if there is no row."""

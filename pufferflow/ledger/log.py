@@ -4,11 +4,12 @@ One thread at a time. A process that is forked off begins anew, with connections
 """
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final, TypeVar, final
+from typing import TypeVar, final
 
 from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.ledger.books import Books
@@ -18,7 +19,6 @@ from pufferflow.ledger.store import Store
 from pufferflow.ledger.tables import ADD_EVENT
 
 T = TypeVar("T")
-_NOBODY: Final = -1
 
 
 @final
@@ -56,7 +56,7 @@ class Log:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._books, self._lock, self._open = Books(), threading.RLock(), True
-        self._aside, self._owner = threading.RLock(), _NOBODY
+        self._aside, self._settled = threading.RLock(), True
         self._end = weakref.finalize(self, store.close)
         store.prepare()
         _logs.add(self)
@@ -124,32 +124,37 @@ class Log:
     def renew(self) -> None:
         """Begin anew in a process that was forked off: its parent's lock may be held, its books half read."""
         self._books, self._lock = Books(), threading.RLock()
-        self._aside, self._owner = threading.RLock(), _NOBODY
+        self._aside, self._settled = threading.RLock(), True
         self.store.renew()
 
     def _careful(self, work: Callable[[], T]) -> T:
-        """Return what work gives; whatever stops it unforeseen, a person too, may leave the books half learned."""
+        """Return what work gives; whatever stops it unforeseen, a person too, may leave the books half learned.
+
+        Nothing has to be put right at the end, where a second interruption could prevent it.
+        """
         self._check_open()
         self._check_free()
-        try:
-            self._owner = threading.get_ident()
-            return work()
-        except PufferflowError:
-            raise
-        except BaseException:
+        if not self._settled:
             self._books.forget()
+        self._settled = False
+        try:
+            found = work()
+        except PufferflowError:
+            self._settled = True
             raise
-        finally:
-            self._owner = _NOBODY
+        self._settled = True
+        return found
 
     def _check_free(self) -> None:
         """Refuse a thread that is inside of a transaction already: a signal came, and its handler asks the ledger."""
-        if self._owner == threading.get_ident():
-            raise Misuse(
-                "The ledger is being read or written by this very thread, which was interrupted.",
-                allowed="one transaction of a thread at a time",
-                instead="asking the ledger after the signal's handler has returned",
-            )
+        frame = sys._getframe(1)  # noqa: SLF001 - of the caller, below whom stands whom a handler interrupted
+        while frame := frame.f_back:
+            if frame.f_code is Log._careful.__code__ and frame.f_locals["self"] is self:
+                raise Misuse(
+                    "The ledger is being read or written by this very thread, which was interrupted.",
+                    allowed="one transaction of a thread at a time",
+                    instead="asking the ledger after the signal's handler has returned",
+                )
 
     def _check_open(self) -> None:
         if not self._open:

@@ -1,12 +1,15 @@
 """Steps that bring the tables of a ledger to their present form, numbered; a ledger remembers those it has taken."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
 import sqlalchemy as sa
+from sqlalchemy.schema import CreateTable
 
 from pufferflow.errors import LedgerFault
+from pufferflow.ledger.line import Line, text_of
 from pufferflow.ledger.tables import metadata, migrations
 
 
@@ -69,6 +72,58 @@ def check_encoding(connection: sa.Connection) -> None:
             allowed="a database in UTF8",
             instead="CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
         )
+
+
+def check_objects(line: Line) -> None:
+    """Refuse a database whose tables are not just those that the steps made.
+
+    A trigger or a rule would change what is appended, a view would show something else, a clause ON CONFLICT would
+    leave rows out, and a table that is not logged loses its rows when the server falls.
+    """
+    known = {table.name: _words(line, table) for table in (*metadata.sorted_tables, migrations)}
+    query = _OBJECTS[line.database]
+    rows = line.say(query.format(names=", ".join(f"to_regclass('{name}')" for name in known))).fetchall()
+    for kind, name, words in rows:
+        if known.get(name) != (kind, _WORD.findall(str(words).lower())):
+            raise _strange(f"{kind} {str(name)[:100]!r}")
+    if known.keys() != {name for _, name, _ in rows}:
+        raise LedgerFault(
+            "The database has no ledger, or only a part of one.",
+            allowed="a whole ledger",
+            instead="the last copy that ledger.verify(head) accepts",
+        )
+
+
+_WORD = re.compile(r"\w+")
+_OBJECTS: Final = {
+    # statistics of SQLite's planner are no part of a ledger, and change nothing in it
+    "sqlite": "SELECT type, name, sql FROM sqlite_master WHERE name NOT IN ('sqlite_stat1', 'sqlite_stat4') "
+    "AND NOT (type = 'index' AND sql IS NULL)",
+    # what is ordinary has an empty third column
+    "postgresql": """
+SELECT 'table', relname, concat_ws(' ',
+  CASE WHEN relkind <> 'r' THEN 'of kind ' || relkind::text END,
+  CASE WHEN relpersistence <> 'p' THEN 'not durable' END,
+  CASE WHEN relrowsecurity THEN 'with hidden rows' END)
+FROM pg_class WHERE oid IN ({names})
+UNION ALL SELECT 'trigger', tgname, '' FROM pg_trigger WHERE NOT tgisinternal AND tgrelid IN ({names})
+UNION ALL SELECT 'rule', rulename, '' FROM pg_rewrite WHERE ev_class IN ({names})
+UNION ALL SELECT 'heir', inhrelid::regclass::text, '' FROM pg_inherits WHERE inhparent IN ({names})""",
+}
+
+
+def _words(line: Line, table: sa.Table) -> tuple[str, list[str]]:
+    """Return what the database says of a table that was made by the steps."""
+    text = text_of(CreateTable(table), line.database) if line.database == "sqlite" else ""
+    return "table", _WORD.findall(text.lower())
+
+
+def _strange(what: str) -> LedgerFault:
+    return LedgerFault(
+        f"The ledger has something in it that pufferflow did not make, or not so: {what}.",
+        allowed="tables that nobody else changes, without triggers, rules, views and indexes of others",
+        instead="ledger.verify(head) on the last copy that you kept; then removing it, if a charge cannot be missing",
+    )
 
 
 def _pages(connection: sa.Connection) -> int:

@@ -2,8 +2,8 @@
 
 import random
 import time
-import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, TypeVar, final
 
@@ -11,19 +11,87 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from pufferflow.errors import LedgerFault
+from pufferflow.ledger.address import shown_address
 from pufferflow.ledger.engine import beginnings, engine_of, migrating, write_ahead
 from pufferflow.ledger.faults import Failure
-from pufferflow.ledger.files import Identity, database_file, log_file, log_lost, log_of
+from pufferflow.ledger.files import Identity, Watch, database_file
 from pufferflow.ledger.line import Line
-from pufferflow.ledger.migrations import STEPS, check_encoding, migrate, taken
+from pufferflow.ledger.migrations import STEPS, check_encoding, check_objects, migrate, taken
+from pufferflow.ledger.places import Way, read_only, way_of
 
 T = TypeVar("T")
 Work = Callable[[Line], T]
 _TRIES: Final = 12
 _LONGEST_PAUSE: Final = 0.05
-_stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
 _inherited: list[object] = []
 """Connections of a parent process: closing them here would end or damage the parent's."""
+
+
+@final
+class Session:
+    """One connection, the files that it has, and which tables it has seen."""
+
+    def __init__(self, connection: sa.Connection, file: Path | None, way: Way, wait: float, address: str) -> None:
+        """Open all files of a connection that is new: reading does, and the log has to be written ahead."""
+        self.connection, self.line = connection, Line(connection)
+        self._begin, self._wait, self._schema = beginnings(connection.engine), wait, -1
+        self._file, self._address = file, address
+        self.watch: Watch | None = None
+        if file is not None:
+            try:
+                self.watch = self._watched(file, way)
+            except BaseException:
+                connection.close()
+                raise
+
+    def read(self, work: Work[T]) -> T:
+        """Return what work reads, all of it at one moment."""
+        return self._transact(work, self._begin.read)
+
+    def write(self, work: Work[T]) -> T:
+        """Return what work gives once all that it wrote is durable, and where all others will look for it."""
+        watch = self.watch
+        if watch is None or self._file is None:
+            return self._transact(work, self._begin.write)
+        if watch.way is not Way.WRITE:
+            raise read_only(self._file, self._address)
+        with watch.writing(self._wait):
+            found = self._transact(work, self._begin.write)
+            watch.check_log()
+        return found
+
+    def end(self, *, failed: bool = False) -> None:
+        """Give the connection up; of a server's that failed the pool must not get anything back."""
+        if self.watch is not None and not self.watch.end(self.connection):
+            return
+        if failed and self.watch is None:
+            self.connection.invalidate()
+        self.connection.close()
+
+    def _watched(self, file: Path, way: Way) -> Watch:
+        if way is Way.WRITE:
+            write_ahead(self.line.driver, self._wait, self._address)
+        self.line.transact(lambda line: line.say("PRAGMA schema_version").fetchone(), self._begin.read, _nothing)
+        return Watch(file, self._address, way, self.line)
+
+    def _transact(self, work: Work[T], beginning: str) -> T:
+        if self.watch is not None:
+            self.watch.check_log()
+        found = self.line.transact(work, beginning, self._check)
+        if self.watch is not None:
+            self.watch.check()  # what was written to files that are gone would be lost
+        return found
+
+    def _check(self, line: Line) -> None:
+        """Check, inside of a transaction, that files and tables are those of a ledger; others may have changed them."""
+        if self.watch is None:
+            check_objects(line)
+            return
+        self.watch.check()
+        schema = line.say("PRAGMA schema_version").fetchone()[0]
+        if schema != self._schema:
+            check_objects(line)
+            self._schema = schema
 
 
 @final
@@ -32,23 +100,18 @@ class Store:
 
     def __init__(self, url: sa.URL, wait: float) -> None:
         self.url, self.wait = url, wait
-        self._engine = engine_of(url, wait)
-        self.file = Path(url.database or "") if self._engine.dialect.name == "sqlite" else None
-        self._beside = ""
-        self._connection: sa.Connection | None = None
-        self._line: Line | None = None
-        self._apart = list[sa.Connection]()
+        self.file = Path(url.database or "") if url.drivername.startswith("sqlite") else None
+        self._way, self._idle = Way.WRITE, True
+        self._engine = engine_of(url, wait, self._how)
+        self._session: Session | None = None
+        self._apart = list[Session]()
         self._which: Identity | None = None
-        self._ahead: Identity | None = None
         self._begin = beginnings(self._engine)
-        _stores.add(self)
 
     @property
     def address(self) -> str:
         """Where the ledger is, without a password, and without options, one of which may be a password."""
-        if self.url.drivername.startswith("sqlite"):
-            return self.url.database or ""
-        return self.url.set(query={}).render_as_string(hide_password=True)
+        return shown_address(self.url)
 
     def prepare(self) -> None:
         """Take the steps that are missing, all or none."""
@@ -56,53 +119,52 @@ class Store:
 
     def read(self, work: Work[T]) -> T:
         """Return what work reads, all of it at one moment; not from several threads at once."""
-        return self._guarded(lambda: self._transact(work, self._begin.read))
+        return self._guarded(lambda: self._transact(lambda session: session.read(work)))
 
     def write(self, work: Work[T]) -> T:
         """Return what work gives once all that it wrote is durable; no other process writes meanwhile."""
-        return self._guarded(lambda: self._transact(work, self._begin.write))
+        return self._guarded(lambda: self._transact(lambda session: session.write(work)))
 
     def apart(self, work: Work[T]) -> T:
         """Return what work reads on a connection of its own."""
 
         def whole() -> T:
             self._present()
-            engine = engine_of(self.url, self.wait)
+            way = Way.WRITE if self.file is None else way_of(self.file, self.address)
+            engine = engine_of(self.url, self.wait, lambda: way)
+            session = Session(engine.connect(), self.file, way, self.wait, self.address)
+            self._apart.append(session)
             try:
-                with engine.connect() as connection:
-                    return self._aside(connection, work)
+                return session.read(work)
             finally:
+                self._apart.remove(session)
+                session.end()
                 engine.dispose()
 
         return self._guarded(whole)
 
-    def _aside(self, connection: sa.Connection, work: Work[T]) -> T:
-        self._apart.append(connection)
-        try:
-            ahead = self._connected(connection)
-            found = Line(connection).transact(work, self._begin.read)
-            self._check_ahead(ahead)
-            return found
-        finally:
-            self._apart.remove(connection)
-
     def rest(self) -> None:
         """Close SQLite's connections before a fork: a child that has one believes in locks that it does not hold."""
         if self.file is not None:
-            for connection in self._apart:
-                connection.close()
+            for session in self._apart:
+                session.end()
             self.close()
 
     def renew(self) -> None:
         """Forget the connections of the process that this one was forked from."""
-        _inherited.append((self._engine, self._connection))
-        self._engine, self._connection, self._line = engine_of(self.url, self.wait), None, None
-        self._apart, self._ahead = [], None
+        _inherited.append((self._engine, self._session))
+        self._engine, self._session = engine_of(self.url, self.wait, self._how), None
+        self._apart, self._idle = [], True
 
     def close(self) -> None:
         """Close all connections."""
         self._drop()
         self._engine.dispose()
+
+    def _how(self) -> Way:
+        """Return in which way the file is opened now."""
+        self._way = Way.WRITE if self.file is None else way_of(self.file, self.address)
+        return self._way
 
     def _prepare(self) -> None:
         """Make the tables first: as long as no log is written ahead, they are all in the file itself, or none is."""
@@ -111,66 +173,44 @@ class Store:
             connection.exec_driver_sql(self._begin.read)
             check_encoding(connection)
             done = taken(connection)
+            if done == len(STEPS):
+                check_objects(Line(connection))
         if done < len(STEPS):
+            if self.file is not None and self._way is not Way.WRITE:
+                raise read_only(self.file, self.address)
             with migrating(self._engine).begin() as connection:
                 connection.exec_driver_sql(self._begin.migrate)
                 migrate(connection)
-        write_ahead(self._engine, self.wait)
         self._which = self._present()
-        self._engine.dispose()
 
-    def _transact(self, work: Work[T], beginning: str) -> T:
+    def _transact(self, work: Callable[[Session], T]) -> T:
         """Work in a transaction on a connection that is kept: SQLite's cost more to make than to use.
 
-        A server's go back to where they are tried before they are used again.
+        A server's go back to where they are tried before they are used again. What stops the work at whatever place
+        leaves a connection that is not idle, which is given up before the next.
         """
         self._look()
-        if self._line is None:
-            self._connection = self._engine.connect()
-            self._line = Line(self._connection)
+        self._idle = False
         try:
-            if self._ahead is None:
-                self._ahead = self._connected(self._connection)
-            found = self._line.transact(work, beginning, self._check_own)
-            self._check_own()  # what was written to a log that is gone would be lost
+            if self._session is None:
+                connection = self._engine.connect()
+                self._session = Session(connection, self.file, self._way, self.wait, self.address)
+            found = work(self._session)
         except BaseException:
             self._drop()
             raise
+        self._idle = True
         if self.file is None:
             self._drop()
         return found
 
     def _look(self) -> None:
         """See whether the file is still the one that is open; what was written to a file that is gone would be lost."""
-        which = self._present()
-        lost = self._ahead is not None and log_file(self._beside) != self._ahead
-        if lost or which != self._which:
+        which, session = self._present(), self._session
+        known = session is None or session.watch is None or session.watch.same()
+        if not self._idle or not known or which != self._which:
             self._drop()
-            self._engine.dispose()
-            self._which = which
-
-    def _connected(self, connection: sa.Connection | None) -> Identity | None:
-        """Return which write-ahead log a connection has.
-
-        It is read first, which opens the log. All connections of a process to one file share its locks and its index,
-        so they must have one log.
-        """
-        if self.file is None or connection is None:
-            return None
-        Line(connection).transact(lambda line: line.say("PRAGMA schema_version").fetchone(), self._begin.read)
-        self._beside = log_of(self.file)
-        found = log_file(self._beside)
-        others = {store._ahead for store in list(_stores) if store._which == self._which and store._connection}  # noqa: SLF001 - its own kind
-        if not others <= {None, found}:
-            raise log_lost(self.address)
-        return found
-
-    def _check_own(self) -> None:
-        self._check_ahead(self._ahead)
-
-    def _check_ahead(self, ahead: Identity | None) -> None:
-        if ahead is not None and log_file(self._beside) != ahead:
-            raise log_lost(self.address)
+        self._which = which
 
     def _present(self) -> Identity | None:
         """Return which file the ledger is in; no other is made where one was."""
@@ -182,10 +222,10 @@ class Store:
         return which
 
     def _drop(self) -> None:
-        connection, self._connection, self._line = self._connection, None, None
-        self._ahead = None
-        if connection is not None:
-            connection.close()
+        session, self._session = self._session, None
+        if session is not None:
+            session.end(failed=not self._idle)
+        self._idle = True
 
     def _guarded(self, work: Callable[[], T]) -> T:
         """Return what work gives; try it again where the database says that a race and nothing else stopped it."""
@@ -200,3 +240,7 @@ class Store:
                 break
             time.sleep(random.uniform(0, _LONGEST_PAUSE) * (turn + 1))  # noqa: S311 - only to part two that collide
         raise fault if fault is not None else LedgerFault("Nothing was tried.")
+
+
+def _nothing(line: Line) -> None:
+    del line

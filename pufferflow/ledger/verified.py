@@ -5,7 +5,7 @@ from typing import final
 
 from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.ledger.books import Books
-from pufferflow.ledger.events import Committed, Head, Opened, Reserved, Superseded, decoded, read_head
+from pufferflow.ledger.events import NOTHING, Committed, Head, Opened, Reserved, Superseded, decoded, read_head
 from pufferflow.ledger.kept import misfit
 from pufferflow.ledger.line import Line
 from pufferflow.ledger.shelves import is_payload, read_shape
@@ -103,9 +103,9 @@ def _check_pages(line: Line) -> None:
 
 
 def _check_head(line: Line, head: Head, kept: Head | None) -> None:
-    if kept is None or kept.number == 0:
+    if kept is None:
         return
-    found = line.value(HASH, number=kept.number)
+    found = NOTHING.hash if kept.number == 0 else line.value(HASH, number=kept.number)
     if found != kept.hash:
         raise LedgerFault(
             f"The head that was kept is not in the ledger, which has {head.number} entries: "

@@ -206,7 +206,7 @@ def test_a_short_lock_is_waited_for(file):
 
 def full(account):
     """Let the disk of a ledger have hardly any room left."""
-    connection = account._log.store._connection.connection.driver_connection
+    connection = account._log.store._session.line.driver
     used = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count={used}")
 

@@ -83,7 +83,7 @@ def test_a_log_that_is_taken_away(ledger, account, file):
 
     with pytest.raises(pf.LedgerFault, match="a charge may be lost"):
         ledger._log.write(taken)
-    assert ledger._log.store._connection is None
+    assert ledger._log.store._session is None
 
 
 def test_hard_links(ledger, account, file):
