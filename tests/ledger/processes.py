@@ -5,6 +5,7 @@ for their data: noise is a random number, and no frame is made, since Polars' th
 """
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -306,7 +307,123 @@ def first(address, count):
     assert len(heads) == 1
 
 
-STORIES = {story.__name__: story for story in (lines, steps, opening, moments, budget, one_id, first)}
+class Worker:
+    """A process that releases when it is told to, on a ledger that it opens with its first release."""
+
+    def __init__(self, address, wait):
+        told_by, self._to = os.pipe()
+        self.number, self._from = forked(lambda writing: self._work(told_by, writing, address, wait))
+        os.close(told_by)
+
+    def _work(self, told_by, writing, address, wait):
+        ledger, tell = None, told(writing)
+        while os.read(told_by, 1) == b"r":
+            try:
+                ledger = ledger or Ledger(address, wait=wait)
+                tell("gave", released(ledger.account("power"), None).certificate.entry)
+            except (pf.LedgerFault, pf.LimitReached) as error:
+                tell("refused", type(error).__name__)
+        if ledger is not None:
+            ledger.close()
+
+    def ask(self):
+        """Return the entry of one more release; None if it is refused."""
+        os.write(self._to, b"r")
+        words = b""
+        while not (words.endswith(b"\n") and (b'"gave"' in words or b'"refused"' in words)):
+            found = os.read(self._from, 4096)
+            assert found, "a worker died"
+            words += found
+        kind, told_of = json.loads(words.splitlines()[-1])
+        return told_of if kind == "gave" else None
+
+    def end(self):
+        os.write(self._to, b"e")
+        assert wait_for(self.number) == 0
+
+
+def gone(path):
+    path.unlink(missing_ok=True)
+
+
+def moved(path):
+    path.rename(f"{path}.away")
+
+
+def copied(path):
+    beside = Path(f"{path}.copy")
+    beside.write_bytes(path.read_bytes())
+    beside.replace(path)
+
+
+def emptied(path):
+    os.truncate(path, 0)
+
+
+def kept(address, given, fits):
+    """Check that all that was given out is in the ledger, and that no more was than fits."""
+    with Ledger(address) as ledger:
+        for entry in given:
+            ledger.verify(entry)
+        assert {int(entry.partition(":")[0]) for entry in given} <= entries(ledger.account("power"))[1].keys()
+        assert len(set(given)) == len(given) <= fits
+
+
+def taken(address, count):
+    """Take files away beneath processes that release by turns, or that only close: no charge is lost."""
+    stored.Release = Paper
+    endings, ways = (("-shm",), ("-wal",), ("-shm", "-wal")), (gone, moved, copied)
+    cases = [(*case, asked) for case in itertools.product(endings, ways) for asked in (True, False)]
+    if os.path.exists("/proc/self"):  # elsewhere the system may not let an index be emptied
+        cases += [(("-shm",), emptied, True)]
+    for turn, (which, how, asked) in enumerate(cases[:: max(1, count)]):
+        place, fits = Path(f"{address}-{turn}"), 9
+        with Ledger(place) as ledger:
+            ledger.open("power", ledgers.SCENARIO, limit=pf.Pure(EPSILON * (fits + 0.5)))
+        workers = [Worker(place, 5) for _ in range(3)]
+        given = [worker.ask() for worker in workers[:2]]
+        assert None not in given
+        for ending in which:
+            how(Path(f"{place}{ending}"))
+        if "-wal" in which and how is not copied:  # what only a log had is gone with it, as a kept head tells
+            given = []
+        for _ in range(4):
+            given += [worker.ask() for worker in (workers if asked else workers[2:])]
+        for worker in reversed(workers):
+            worker.end()
+        sys.stdout.write(f"{which} {how.__name__} {'asked' if asked else 'idle'}: {len(given)} answers\n")
+        kept(place, [entry for entry in given if entry], fits)
+
+
+def overtaken(address, count):
+    """Let another process release while one is inside of a transaction, and the index with the locks is gone."""
+    stored.Release = Paper
+    for turn in range(count):
+        place, given = Path(f"{address}-{turn}"), []
+        with Ledger(place) as ledger:
+            account = ledger.open("power", ledgers.SCENARIO, limit=pf.Pure(1.0))
+            other = Worker(place, 0.1)
+
+            def slowly(pen, place=place, other=other, given=given):
+                Path(f"{place}-shm").unlink()
+                given.append(other.ask())
+                return True
+
+            told(os.open(os.devnull, os.O_WRONLY))
+            true = reserving.Wish._reserved
+            reserving.Wish._reserved = lambda wish, pen, true=true: slowly(pen) and true(wish, pen)
+            with contextlib.suppress(pf.LedgerFault):
+                given.append(released(account, None).certificate.entry)
+            reserving.Wish._reserved = true
+            given += [other.ask(), released(account, None).certificate.entry]
+            other.end()
+        assert given[-2:] != [None, None]
+        kept(place, [entry for entry in given if entry], 4)
+
+
+STORIES = {
+    story.__name__: story for story in (lines, steps, opening, moments, budget, one_id, first, taken, overtaken)
+}
 
 if __name__ == "__main__":
     for at in range(1, len(sys.argv), 3):

@@ -30,6 +30,17 @@ def test_races_and_deaths(addresses):
     )
 
 
+def test_files_that_are_taken_away(tmp_path):
+    """Whatever is removed, replaced or emptied beneath processes that release, what is given out is charged."""
+    holds(("taken", tmp_path / "taken", 4), ("overtaken", tmp_path / "overtaken", 1))
+
+
+@pytest.mark.slow
+def test_files_that_are_taken_away_in_all_ways(tmp_path):
+    """The same for each file and each way, and for processes that only close what they had open."""
+    holds(("taken", tmp_path / "taken", 1), ("overtaken", tmp_path / "overtaken", 5))
+
+
 @pytest.mark.slow
 def test_many_race(addresses):
     """However many race, all of the budget is spent and no more, and each id has one noise."""
