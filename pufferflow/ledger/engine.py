@@ -16,7 +16,6 @@ from typing import Any, Final, final
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import OperationalError
 
 from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.ledger.places import Way
@@ -74,7 +73,7 @@ def engine_of(url: sa.URL, wait: float, way: Callable[[], Way]) -> sa.Engine:
             allowed="a file, or an environment with psycopg",
             instead='pip install "pufferflow[postgres]"',
         )
-    arguments = {"client_encoding": "utf8"}
+    arguments: dict[str, Any] = {"client_encoding": "utf8"}
     if "connect_timeout" not in url.query:
         arguments["connect_timeout"] = max(2, round(wait))
     engine = sa.create_engine(
@@ -121,9 +120,7 @@ def write_ahead(connection: sqlite3.Connection, wait: float, address: str) -> No
 def _opened(file: Path, wait: float, way: Way) -> sqlite3.Connection:
     options = {Way.WRITE: "", Way.READ: "?mode=ro", Way.REST: "?mode=ro&immutable=1"}[way]
     place = file.as_uri() + options if options else os.fspath(file)
-    connection = sqlite3.connect(
-        place, timeout=wait, isolation_level=None, check_same_thread=False, uri=bool(options)
-    )
+    connection = sqlite3.connect(place, timeout=wait, isolation_level=None, check_same_thread=False, uri=bool(options))
     for pragma in _PRAGMAS:
         connection.execute(pragma)
     return connection

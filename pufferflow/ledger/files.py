@@ -11,7 +11,7 @@ import ctypes
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, final
@@ -104,7 +104,7 @@ class Watch:
         )
 
     @contextmanager
-    def writing(self, wait: float) -> Iterator[None]:
+    def writing(self, wait: float) -> Generator[None]:
         """Keep all other writers out, those of this process too."""
         if self._log < 0 or fcntl is None:
             yield

@@ -147,7 +147,7 @@ class Log:
 
     def _check_free(self) -> None:
         """Refuse a thread that is inside of a transaction already: a signal came, and its handler asks the ledger."""
-        frame = sys._getframe(1)  # noqa: SLF001 - of the caller, below whom stands whom a handler interrupted
+        frame = sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - of the caller, below whom stands whom a handler interrupted
         while frame := frame.f_back:
             if frame.f_code is Log._careful.__code__ and frame.f_locals["self"] is self:
                 raise Misuse(

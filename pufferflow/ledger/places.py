@@ -100,7 +100,7 @@ def _mounts() -> list[tuple[str, str]]:
     except OSError:
         return []
     rows = [line.partition(" - ") for line in text.splitlines()]
-    return [(_plain(left.split(" ")[4]), right.split(" ")[0]) for left, _, right in rows if left.count(" ") > 3]  # noqa: PLR2004 - five fields
+    return [(_plain(left.split(" ")[4]), right.split(" ")[0]) for left, _, right in rows if left.count(" ") > 3]
 
 
 def _plain(point: str) -> str:

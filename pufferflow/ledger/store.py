@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, TypeVar, final
 

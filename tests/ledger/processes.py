@@ -374,7 +374,7 @@ def taken(address, count):
     stored.Release = Paper
     endings, ways = (("-shm",), ("-wal",), ("-shm", "-wal")), (gone, moved, copied)
     cases = [(*case, asked) for case in itertools.product(endings, ways) for asked in (True, False)]
-    if os.path.exists("/proc/self"):  # elsewhere the system may not let an index be emptied
+    if Path("/proc/self").exists():  # elsewhere the system may not let an index be emptied
         cases += [(("-shm",), emptied, True)]
     for turn, (which, how, asked) in enumerate(cases[:: max(1, count)]):
         place, fits = Path(f"{address}-{turn}"), 9
@@ -404,14 +404,14 @@ def overtaken(address, count):
             account = ledger.open("power", ledgers.SCENARIO, limit=pf.Pure(1.0))
             other = Worker(place, 0.1)
 
-            def slowly(pen, place=place, other=other, given=given):
+            def slowly(place=place, other=other, given=given):
                 Path(f"{place}-shm").unlink()
                 given.append(other.ask())
                 return True
 
             told(os.open(os.devnull, os.O_WRONLY))
             true = reserving.Wish._reserved
-            reserving.Wish._reserved = lambda wish, pen, true=true: slowly(pen) and true(wish, pen)
+            reserving.Wish._reserved = lambda wish, pen, true=true: slowly() and true(wish, pen)
             with contextlib.suppress(pf.LedgerFault):
                 given.append(released(account, None).certificate.entry)
             reserving.Wish._reserved = true
@@ -421,9 +421,7 @@ def overtaken(address, count):
         kept(place, [entry for entry in given if entry], 4)
 
 
-STORIES = {
-    story.__name__: story for story in (lines, steps, opening, moments, budget, one_id, first, taken, overtaken)
-}
+STORIES = {story.__name__: story for story in (lines, steps, opening, moments, budget, one_id, first, taken, overtaken)}
 
 if __name__ == "__main__":
     for at in range(1, len(sys.argv), 3):
