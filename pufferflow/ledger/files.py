@@ -50,7 +50,10 @@ def database_file(file: Path) -> Identity | None:
             allowed="a file with one name; symbolic links are fine",
             instead="removing the other names; ledger.copy_to(…) makes a copy",
         )
-    return found.st_dev, found.st_ino
+    which = _which(found)
+    if which in _abandoned:
+        raise _lost(str(file))
+    return which
 
 
 @final
@@ -63,7 +66,7 @@ class Watch:
         self._beside = os.path.realpath(file)  # the other files are where symbolic links lead to
         self._log = -1
         self._seen = self._now()
-        if self._seen[0] in _abandoned or not self._held():
+        if not self._held():
             raise self.lost()
         if way is Way.WRITE and fcntl is not None:
             self._log = os.open(self._beside + "-wal", os.O_RDWR | os.O_CLOEXEC)
@@ -95,13 +98,7 @@ class Watch:
                 allowed="a ledger that nobody writes, or the permission to write to its folder",
                 instead="trying again",
             )
-        return LedgerFault(
-            "The ledger's write-ahead log, or its index (the files ending with -wal and -shm), was taken away or "
-            f"replaced while it was open ({self._address}); a charge may be lost, and nothing is given out.",
-            allowed="files that no other program opens, copies or removes",
-            instead="closing all that is open on the file, this process too; then ledger.verify(head). "
-            "ledger.copy_to(…) makes copies",
-        )
+        return _lost(self._address)
 
     @contextmanager
     def writing(self, wait: float) -> Generator[None]:
@@ -186,6 +183,16 @@ class Watch:
         log, self._log = self._log, -1
         if log >= 0:
             os.close(log)
+
+
+def _lost(address: str) -> LedgerFault:
+    return LedgerFault(
+        "The ledger's write-ahead log, or its index (the files ending with -wal and -shm), was taken away or replaced "
+        f"while it was open ({address}); a charge may be lost, and nothing is given out.",
+        allowed="files that no other program opens, copies or removes",
+        instead="closing all that is open on the file, this process too; then ledger.verify(head). "
+        "ledger.copy_to(…) makes copies",
+    )
 
 
 def _stat(place: str | int) -> os.stat_result | None:

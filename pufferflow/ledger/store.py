@@ -209,6 +209,7 @@ class Store:
         known = session is None or session.watch is None or session.watch.same()
         if not self._idle or not known or which != self._which:
             self._drop()
+            which = self._present()
         self._which = which
 
     def _present(self) -> Identity | None:

@@ -308,15 +308,26 @@ def first(address, count):
 
 
 class Worker:
-    """A process that releases when it is told to, on a ledger that it opens with its first release."""
+    """A process that releases when it is told to, on a ledger that it opens with its first release.
 
-    def __init__(self, address, wait):
+    One that pauses does so inside of the transaction that reserves.
+    """
+
+    def __init__(self, address, wait, *, pauses=False):
         told_by, self._to = os.pipe()
-        self.number, self._from = forked(lambda writing: self._work(told_by, writing, address, wait))
+        self.number, reading = forked(lambda writing: self._work(told_by, writing, address, wait, pauses=pauses))
+        self._from = os.fdopen(reading, "rb")
         os.close(told_by)
 
-    def _work(self, told_by, writing, address, wait):
-        ledger, tell = None, told(writing)
+    def _work(self, told_by, writing, address, wait, *, pauses):
+        ledger, tell, reserved = None, told(writing), reserving.Wish._reserved
+
+        def paused(wish, pen):
+            tell("paused", pen.head.number)
+            os.read(told_by, 1)
+            return reserved(wish, pen)
+
+        reserving.Wish._reserved = paused if pauses else reserved
         while os.read(told_by, 1) == b"r":
             try:
                 ledger = ledger or Ledger(address, wait=wait)
@@ -327,15 +338,14 @@ class Worker:
             ledger.close()
 
     def ask(self):
-        """Return the entry of one more release; None if it is refused."""
+        """Return the entry of one more release; None if it is refused, or pauses."""
         os.write(self._to, b"r")
-        words = b""
-        while not (words.endswith(b"\n") and (b'"gave"' in words or b'"refused"' in words)):
-            found = os.read(self._from, 4096)
-            assert found, "a worker died"
-            words += found
-        kind, told_of = json.loads(words.splitlines()[-1])
-        return told_of if kind == "gave" else None
+        word = "read"
+        while word == "read":
+            line = self._from.readline()
+            assert line, "a worker died"
+            word, told_of = json.loads(line)
+        return told_of if word == "gave" else None
 
     def end(self):
         os.write(self._to, b"e")
@@ -396,29 +406,20 @@ def taken(address, count):
 
 
 def overtaken(address, count):
-    """Let another process release while one is inside of a transaction, and the index with the locks is gone."""
+    """Let a process release while another is inside of a transaction, and the index with the locks is gone."""
     stored.Release = Paper
     for turn in range(count):
-        place, given = Path(f"{address}-{turn}"), []
+        place = Path(f"{address}-{turn}")
         with Ledger(place) as ledger:
-            account = ledger.open("power", ledgers.SCENARIO, limit=pf.Pure(1.0))
-            other = Worker(place, 0.1)
-
-            def slowly(place=place, other=other, given=given):
-                Path(f"{place}-shm").unlink()
-                given.append(other.ask())
-                return True
-
-            told(os.open(os.devnull, os.O_WRONLY))
-            true = reserving.Wish._reserved
-            reserving.Wish._reserved = lambda wish, pen, true=true: slowly() and true(wish, pen)
-            with contextlib.suppress(pf.LedgerFault):
-                given.append(released(account, None).certificate.entry)
-            reserving.Wish._reserved = true
-            given += [other.ask(), released(account, None).certificate.entry]
-            other.end()
-        assert given[-2:] != [None, None]
-        kept(place, [entry for entry in given if entry], 4)
+            ledger.open("power", ledgers.SCENARIO, limit=pf.Pure(1.0))
+        slow, other = Worker(place, 5, pauses=True), Worker(place, 0.1)
+        assert slow.ask() is None
+        Path(f"{place}-shm").unlink()
+        given = [other.ask(), slow.ask(), other.ask()]
+        assert given[-1] is not None
+        slow.end()
+        other.end()
+        kept(place, [entry for entry in given if entry], 3)
 
 
 STORIES = {story.__name__: story for story in (lines, steps, opening, moments, budget, one_id, first, taken, overtaken)}
