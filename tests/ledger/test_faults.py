@@ -1,5 +1,6 @@
 """What becomes of a ledger whose disk, file, server or neighbours fail: a clear word, nothing lost, nothing told."""
 
+import os
 import pickle
 import re
 import sqlite3
@@ -8,6 +9,8 @@ import sys
 import tempfile
 import threading
 import traceback
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import ledgers
@@ -18,7 +21,8 @@ import sqlalchemy as sa
 from ledgers import SCENARIO, answer, ready, release
 
 import pufferflow as pf
-from pufferflow.ledger import Ledger, kept, store
+from pufferflow.ledger import Ledger, kept, log, store
+from pufferflow.ledger.address import read_address, shown_address
 
 
 @pytest.fixture
@@ -360,6 +364,82 @@ def test_a_server_that_is_not_there(tmp_path):
     assert "secret" not in str(found.value)
 
 
+PASSWORDS = [
+    "postgresql+psycopg://me%3Asecret@/postgres?host={nowhere}",
+    "postgresql+psycopg://me:secret@/postgres?host={nowhere}",
+    "postgresql+psycopg://:secret@/postgres?host={nowhere}",
+    "postgresql://me:p%40secret@/postgres?host={nowhere}",
+    "postgresql://me:p@secret@/postgres?host={nowhere}",
+    "postgresql://m/e:x@secret:1@/postgres?host={nowhere}",
+    "postgresql://me@/postgres?host={nowhere}&password=secret",
+    "postgresql://me@/postgres?host={nowhere}&sslpassword=secret&passfile=/secret&service=secret",
+    "postgresql://me@/post%20gres%3Asecret?host={nowhere}",
+    "host=localhost password=secret dbname=ledger",
+    "dbname = ledger user=secret",
+    "me:secret@localhost/ledger",
+    "me:sec/ret@localhost/ledger",
+    "postgres://me:secret@localhost/ledger",
+]
+
+
+@pytest.mark.parametrize("address", PASSWORDS)
+def test_passwords_are_nowhere(address, tmp_path, monkeypatch):
+    """However an address is written, no part of a password is shown, and no file of such a name is made."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(pf.PufferflowError) as found:
+        Ledger(address.format(nowhere=tmp_path / "nowhere"), wait=0)
+    shown = "".join(traceback.format_exception(found.value)) + repr(found.value)
+    shown = shown.partition("pufferflow.errors.")[2]  # not the lines of this test
+    assert "secret" not in shown
+    assert "sec/ret" not in shown
+    assert not list(tmp_path.iterdir())
+
+
+def test_addresses_that_are_shown():
+    """What can be no password is shown."""
+    url = sa.make_url("postgresql+psycopg://some_body:secret@db-1.example.org:5433/ledger-2?sslmode=require")
+    assert shown_address(url) == "postgresql+psycopg://some_body:***@db-1.example.org:5433/ledger-2"
+    assert shown_address(sa.make_url("postgresql://[2001:db8::1]/x")) == "postgresql://2001:db8::1/x"
+    for name in ("user=3/ledger.db", "data@home/ledger.db", "C:/people/me@home/ledger.db"):
+        assert read_address(name).database.endswith(name)
+
+
+ENDED = """
+import signal, sys
+import postgres, pufferflow as pf
+from ledgers import SCENARIO, ready, release
+with postgres.server(postgres.binaries(), "fsync=off") as address:
+    ledger = pf.Ledger(address, wait=1)
+    account = ledger.open("power", SCENARIO, limit=pf.Pure(9.0))
+    release(account, ready(), "x")
+
+    END = "SELECT pg_terminate_backend(pg_backend_pid())"
+    for work in (
+        lambda: ledger._log.write(lambda pen: pen.line.say(END)),
+        lambda: ledger._log.read(lambda _, line: line.say(END)),
+    ):
+        try:
+            work()
+        except pf.LedgerFault as error:
+            print(error.problem)
+try:
+    account.spent()
+except pf.LedgerFault as error:
+    print(error.problem)
+ledger.close()
+"""
+
+
+@pytest.mark.usefixtures("server")
+def test_a_server_that_goes_away_is_told_once():
+    """A server that ends a connection, or itself, is told by our own error and by nothing on stderr."""
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(ledgers.__file__)}  # noqa: PTH120 - a path as text
+    command = [sys.executable, "-c", ENDED]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert found.stderr == ""
+    assert found.stdout.count("cannot be reached, or closed the connection") == 3
+
+
 def test_a_server_that_drops_connections(new_database):
     """Connections that the server closed are made anew."""
     address = new_database()
@@ -485,3 +565,65 @@ def test_only_collisions_are_tried_again(account, error, failures, calls, monkey
         silent(found.value)
         assert "secret" not in str(found.value)
     assert len(made) == calls
+
+
+class Stopping:
+    """Interrupts a thread before one line of some files, counted as they are run."""
+
+    def __init__(self, line, *modules):
+        self.left, self._files = line, {module.__file__ for module in modules}
+
+    def __call__(self, frame, event, _):
+        if frame.f_code.co_filename not in self._files:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+    def during(self, work):
+        sys.settrace(self)
+        try:
+            return work()
+        finally:
+            sys.settrace(None)
+
+
+def test_an_interrupt_at_any_line(account):
+    """Whoever is stopped at any line of a transaction's ways in and out can go on, and nothing is counted twice."""
+    counted = Stopping(0, log, store)
+    counted.during(lambda: account.reserve(ready(1e-3), "counted"))
+    assert counted.left < -40
+    for line in range(1, 1 - counted.left):
+        with suppress(KeyboardInterrupt):
+            Stopping(line, log, store).during(lambda line=line: account.reserve(ready(1e-3), str(line)))
+        account.reserve(ready(1e-3), str(line))
+    assert len(account.history()) == -counted.left + 1
+    assert account.spent().epsilon == pytest.approx(1e-3 * (1 - counted.left))
+
+
+def test_clocks_that_jump(file, monkeypatch):
+    """Times are for people: entries are in order, counted and sound whatever a clock says."""
+    years = iter([2030, 1970, 9999, 2001, 2026, 1, 2031])
+
+    class Clock:
+        @staticmethod
+        def now(zone):
+            return datetime(next(years), 2, 3, 4, 5, tzinfo=zone)
+
+    with Ledger(file) as ledger:
+        monkeypatch.setattr(log, "datetime", Clock)
+        account = ledger.open("power", SCENARIO, limit=pf.Pure(3.0))
+        for turn in range(3):
+            release(account, ready(), str(turn))
+        monkeypatch.undo()
+        assert [entry.release_id for entry in account.history()] == ["0", "1", "2"]
+        with pytest.raises(pf.LimitReached):
+            account.reserve(ready(), "3")
+        past = account.budget(ahead=0)
+        assert [charge.number for charge in past.charges] == [2, 4, 6]
+        assert "power" in ledger.report(file.with_name("page.html")).read_text(encoding="utf-8")
+    with Ledger(file) as ledger:
+        assert ledger.verify().entries == 7
+        assert ledger.account("power").spent().epsilon == pytest.approx(3.0)

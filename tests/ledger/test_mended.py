@@ -73,6 +73,73 @@ def test_a_child_holds_locks_of_its_own(file):
     assert found.returncode == 0, found.stderr
 
 
+WORKING = """
+import multiprocessing, os, sys
+from concurrent.futures import ProcessPoolExecutor
+import polars as pl
+when, file = sys.argv[1:]
+if when != "late":
+    import pufferflow as pf
+
+
+def released(file):
+    import pufferflow as pf
+    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+    def planned():
+        return pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
+    def kept():
+        with pf.Ledger(file) as ledger:
+            account = ledger.open("levels", scenario, limit=pf.Pure(3.0))
+            return (PLAN or planned()).release(account, id="today").frame.height
+    told = []
+    for work in (planned, kept):
+        try:
+            told.append(str(work()))
+        except pf.Misuse as error:
+            told.append(error.instead)
+    return told[-1] if PLAN else " ".join(told)
+
+
+PLAN = None
+if __name__ == "__main__":
+    if when == "used":
+        pl.Series([2, 1]).sort()
+    if when == "late":
+        pl.DataFrame({"a": [2, 1]}).lazy().sort("a").collect()
+    if when == "planned":
+        scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+        PLAN = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        print(pool.submit(released, file).result(timeout=30))
+    if os.path.exists(file):
+        with pf.Ledger(file) as ledger:
+            print([(entry.state) for name in ledger.accounts() for entry in ledger.account(name).history()])
+"""
+
+
+def forked_off(when, file):
+    """Return what a release in a forked child says, and the entries that its ledger has then."""
+    command = [sys.executable, "-W", "ignore", "-c", WORKING, when, str(file)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 0, found.stderr
+    return found.stdout.splitlines()
+
+
+@pytest.mark.parametrize("when", ["used", "planned", pytest.param("late", marks=pytest.mark.slow)])
+def test_a_child_without_the_threads_of_polars(file, when):
+    """A child of a process in which Polars worked refuses to plan and to release, and charges nothing."""
+    told, *entries = forked_off(when, file)
+    assert 'get_context("spawn")' in told
+    assert entries in ([], ["[]"])
+
+
+def test_a_child_of_a_process_that_only_imported(file):
+    """Servers that load the library before they fork off workers may plan and release in these."""
+    told, entries = forked_off("unused", file)
+    assert told.endswith(" 1")
+    assert entries == "['committed']"
+
+
 def test_a_log_that_is_taken_away(ledger, account, file):
     """Nothing is given out once the write-ahead log is another one, before or after the commit."""
     release(account, ready(), "1")

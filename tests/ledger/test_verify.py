@@ -67,6 +67,9 @@ def test_a_whole_ledger(filled):
         entry = ledger.account("power").release("a").certificate.entry
         assert ledger.verify(entry).entries == 8
         assert ledger.verify("0:" + "0" * 64).entries == 8
+        for none in ("0:" + "1" * 64, "0:" + "f" * 64, f"0:{head[2:]}"):
+            with pytest.raises(pf.LedgerFault, match="The head that was kept is not in the ledger"):
+                ledger.verify(none)
 
 
 EDITS = {
@@ -206,7 +209,15 @@ def test_a_scenario_that_is_not_its_own(filled):
     assert "The scenario of the account 'power' cannot be read" in faults(address)
 
 
-@pytest.mark.parametrize("head", ["", "8", "8:", 8, "8:abc", "-1:" + "0" * 64, "08:" + "0" * 64, "8:" + "G" * 64])
+ALMOST = [
+    *("0:anything", "0:", "0", "-0:" + "0" * 64, "00:" + "0" * 64, "0:" + "0" * 63, "0:" + "0" * 65, "8:" + "A" * 64),
+    *(" 8:" + "0" * 64, "8:" + "0" * 64 + "\n", "8: " + "0" * 64, "8:" + "\u0660" * 64, "1" * 19 + ":" + "0" * 64),
+]
+
+
+@pytest.mark.parametrize(
+    "head", ["", "8", "8:", 8, "8:abc", "-1:" + "0" * 64, "08:" + "0" * 64, "8:" + "G" * 64, *ALMOST]
+)
 def test_heads_that_are_none(filled, head):
     """What is no head is refused, and no ledger is read for it."""
     with Ledger(filled[0]) as ledger, pytest.raises(pf.Misuse, match="head"):
@@ -261,3 +272,79 @@ def test_a_changed_release_is_not_given_out(filled):
     tampered(address, "UPDATE pufferflow_payloads SET body = :body", body=b"0")
     with Ledger(address) as ledger, pytest.raises(pf.LedgerFault, match="missing or was changed"):
         ledger.account("power").release("a")
+
+
+TAKEN_BACK = """
+CREATE TRIGGER taken_back AFTER INSERT ON pufferflow_events WHEN NEW.number > 8
+BEGIN DELETE FROM pufferflow_events WHERE number = NEW.number; END"""
+IGNORED = """
+CREATE TABLE pufferflow_events (
+number INTEGER NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (number) ON CONFLICT IGNORE)"""
+OBJECTS = {
+    "a trigger": [TAKEN_BACK],
+    "a view": ["CREATE VIEW latest AS SELECT * FROM pufferflow_events"],
+    "an index": ["CREATE INDEX lookup ON pufferflow_events (hash)"],
+    "a table": ["CREATE TABLE diary (page TEXT)"],
+    "a column": ["ALTER TABLE pufferflow_events ADD COLUMN more TEXT"],
+    "a clause": [
+        "ALTER TABLE pufferflow_events RENAME TO pufferflow_old",
+        IGNORED,
+        "INSERT INTO pufferflow_events SELECT * FROM pufferflow_old",
+        "DROP TABLE pufferflow_old",
+    ],
+    "a view for a table": [
+        "ALTER TABLE pufferflow_shapes RENAME TO shapes",
+        "CREATE VIEW pufferflow_shapes AS SELECT * FROM shapes",
+    ],
+}
+FUNCTION = "CREATE FUNCTION back() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+OBJECTS_OF_A_SERVER = {
+    "a trigger": [
+        FUNCTION,
+        "CREATE TRIGGER back BEFORE INSERT ON pufferflow_events FOR EACH ROW EXECUTE FUNCTION back()",
+    ],
+    "a rule": ["CREATE RULE back AS ON INSERT TO pufferflow_payloads DO INSTEAD NOTHING"],
+    "no log": ["ALTER TABLE pufferflow_events SET UNLOGGED"],
+    "hidden rows": ["ALTER TABLE pufferflow_events ENABLE ROW LEVEL SECURITY"],
+    "an heir": ["CREATE TABLE more () INHERITS (pufferflow_shapes)"],
+    "a view for a table": OBJECTS["a view for a table"],
+}
+
+
+def refused(address, statements):
+    """Check that no charge is made and nothing verified once statements were run, by who was there and who comes."""
+    with Ledger(address) as ledger:
+        account = ledger.account("power")
+        tampered(address, *statements)
+        calls = [lambda: account.reserve(ready(0.01, OTHER_PRIOR), "d"), account.spent, ledger.verify]
+        for call in (*calls, lambda: Ledger(address)):
+            with pytest.raises(pf.LedgerFault, match="that pufferflow did not make"):
+                call()
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("name", OBJECTS)
+def test_what_no_ledger_has(filled, name):
+    """Whatever is in the file beside the tables as they were made could take charges back, and is refused."""
+    refused(filled[0], OBJECTS[name])
+
+
+@pytest.mark.parametrize("address", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("name", OBJECTS_OF_A_SERVER)
+def test_what_no_ledger_of_a_server_has(filled, name):
+    """What a server does by itself with the rows of a ledger's tables is refused; other tables are others' business."""
+    refused(filled[0], OBJECTS_OF_A_SERVER[name])
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+def test_what_a_ledger_may_have(filled):
+    """Statistics for the planner, and tables that are written in another way, change nothing."""
+    with Ledger(filled[0]) as ledger:
+        tampered(
+            filled[0],
+            "ANALYZE",
+            "ALTER TABLE pufferflow_shapes RENAME TO x",
+            "ALTER TABLE x RENAME TO pufferflow_shapes",
+        )
+        release(ledger.account("power"), ready(0.01, OTHER_PRIOR), "d")
+        assert ledger.verify().entries == 10
