@@ -93,8 +93,8 @@ def _answers() -> bool:
     """Say whether Polars ends a small piece of work, tried on a thread that may be left behind."""
     if _at_work() or "polars" not in sys.modules:
         return True
-    frame = sys.modules["polars"].DataFrame({"a": [2, 1]}).lazy().sort("a")
-    thread = threading.Thread(target=lambda: frame.collect(engine="streaming"), daemon=True)
+    frame = sys.modules["polars"].DataFrame({"a": [2, 1]})
+    thread = threading.Thread(target=lambda: frame.sort("a"), daemon=True)
     thread.start()
     thread.join(_PATIENCE)
     return not thread.is_alive()

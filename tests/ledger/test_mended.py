@@ -112,6 +112,7 @@ if __name__ == "__main__":
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
         print(pool.submit(released, file).result(timeout=30))
     if os.path.exists(file):
+        import pufferflow as pf
         with pf.Ledger(file) as ledger:
             print([(entry.state) for name in ledger.accounts() for entry in ledger.account(name).history()])
 """
@@ -125,7 +126,9 @@ def forked_off(when, file):
     return found.stdout.splitlines()
 
 
-@pytest.mark.parametrize("when", ["used", "planned", pytest.param("late", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "when", ["used", *(pytest.param(when, marks=pytest.mark.slow) for when in ("planned", "late"))]
+)
 def test_a_child_without_the_threads_of_polars(file, when):
     """A child of a process in which Polars worked refuses to plan and to release, and charges nothing."""
     told, *entries = forked_off(when, file)
