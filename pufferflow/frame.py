@@ -44,6 +44,7 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
             allowed="a pf.Scenario, after the frame",
             instead=f"pf.protect(frame, {EXAMPLES['Scenario']})",
         )
+    scenario.check_sound()
     guarded(lambda: scenario.check_frame(frame))
     questions = Questions(frame.lazy(), scenario)
     for column, domain in questions.domains.items():

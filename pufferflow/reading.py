@@ -2,14 +2,18 @@
 
 import math
 import numbers
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
-from typing import cast
+from typing import Final, cast
 
 from pufferflow.errors import Misuse
 from pufferflow.rounding import float_above
 
 _LONGEST = 40
+_refusals: Final[ContextVar[list[str] | None]] = ContextVar("refusals of a stored belief", default=None)
 
 
 def shown(value: object) -> str:
@@ -22,6 +26,33 @@ def shown(value: object) -> str:
         text = repr(value)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return f"of type {type(value).__name__}"
+
+
+@contextmanager
+def stored_belief() -> Generator[list[str]]:
+    """Let beliefs be restored that are refused now; what was wrong with them is in the list.
+
+    A ledger of an older version may count on them, and has to be read for ever.
+    """
+    refusals = list[str]()
+    token = _refusals.set(refusals)
+    try:
+        yield refusals
+    finally:
+        _refusals.reset(token)
+
+
+def refuse_belief(refusal: Misuse) -> None:
+    """Refuse a belief that hides nothing, or remember why it is refused if it was stored."""
+    refusals = _refusals.get()
+    if refusals is None:
+        raise refusal
+    refusals.append(refusal.problem)
+
+
+def reads_stored_belief() -> bool:
+    """Say whether a belief is restored that was accepted once."""
+    return _refusals.get() is not None
 
 
 def finite_number(value: object, name: str, *, allowed: str, instead: str) -> float:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any, cast, final
@@ -16,7 +16,7 @@ from pufferflow.habits import EXAMPLES, way_to_protect
 from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
 from pufferflow.priors.prior import wrong_secret
 from pufferflow.priors.steps import read_start, read_step, start_in_words, step_in_words
-from pufferflow.reading import shown
+from pufferflow.reading import shown, stored_belief
 from pufferflow.secrets import AnySecret, Derived, Presence, read_name, restored_secret
 from pufferflow.suggestions import explained
 from pufferflow.undeclared import listed, no_column
@@ -61,6 +61,8 @@ class Scenario:
     within: tuple[str, ...]
     public: tuple[str, ...]
     timed: bool
+    refusal: str = field(compare=False)
+    """Why beliefs of a scenario that an older version stored are refused now; empty for all others."""
 
     def __init__(  # noqa: PLR0913 - the parts of a scenario, each by its name
         self,
@@ -81,6 +83,7 @@ class Scenario:
         unit, timed = read_step(step)
         order = None if order_by is None else read_name(order_by, "order_by")
         known = [*together, *([order] if order else []), *_names(public, "public")]
+        object.__setattr__(self, "refusal", "")
         object.__setattr__(self, "secret", secret)
         object.__setattr__(self, "priors", _priors(prior, secret))
         object.__setattr__(self, "order_by", order)
@@ -296,6 +299,31 @@ class Scenario:
             if isinstance(error, Misuse):
                 raise
             raise Misuse("The text is no stored scenario.", allowed=allowed, instead="scenario.to_json()") from error
+
+    @classmethod
+    def from_ledger(cls, text: str) -> "Scenario":
+        """Return a scenario that some version stored; one whose beliefs are refused now can be read, not planned with.
+
+        >>> import pufferflow as pf
+        >>> known = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9)), pf.GaussianPrior(pf.Exchangeable(0.5)))
+        >>> Scenario.from_ledger(known.to_json()) == known, known.refusal
+        (True, '')
+        >>> Scenario.from_ledger(known.to_json().replace("0.5", "1.0")).refusal
+        'rho is 1: two rows with the correlation 1 or -1 fix each other.'
+        """
+        with stored_belief() as refusals:
+            found = cls.from_json(text)
+        object.__setattr__(found, "refusal", " ".join(dict.fromkeys(refusals)))
+        return found
+
+    def check_sound(self) -> None:
+        """Refuse a scenario of an older ledger whose beliefs are refused now."""
+        if self.refusal:
+            raise Misuse(
+                f"The scenario's belief is refused by now: {self.refusal}",
+                allowed="its account can be read, verified and exported; new plans need another belief",
+                instead="ledger.supersede(name, scenario) with a sound prior, and plans of that scenario",
+            )
 
     def __repr__(self) -> str:
         """Show what is hidden and from whom, in one line."""
