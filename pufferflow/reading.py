@@ -55,6 +55,15 @@ def reads_stored_belief() -> bool:
     return _refusals.get() is not None
 
 
+def belief_refused(why: str) -> Misuse:
+    """Return the error for plans under a belief that an older version accepted."""
+    return Misuse(
+        f"The scenario's belief is refused by now: {why}",
+        allowed="its account can be read, verified and exported; new plans need another belief",
+        instead="ledger.supersede(name, scenario) with a sound prior, and plans of that scenario",
+    )
+
+
 def finite_number(value: object, name: str, *, allowed: str, instead: str) -> float:
     """Return `value` as a finite float, or say what was given; booleans and texts are no numbers here."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):

@@ -16,7 +16,7 @@ from pufferflow.habits import EXAMPLES, way_to_protect
 from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
 from pufferflow.priors.prior import wrong_secret
 from pufferflow.priors.steps import read_start, read_step, start_in_words, step_in_words
-from pufferflow.reading import shown, stored_belief
+from pufferflow.reading import belief_refused, shown, stored_belief
 from pufferflow.secrets import AnySecret, Derived, Presence, read_name, restored_secret
 from pufferflow.suggestions import explained
 from pufferflow.undeclared import listed, no_column
@@ -302,15 +302,7 @@ class Scenario:
 
     @classmethod
     def from_ledger(cls, text: str) -> "Scenario":
-        """Return a scenario that some version stored; one whose beliefs are refused now can be read, not planned with.
-
-        >>> import pufferflow as pf
-        >>> known = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9)), pf.GaussianPrior(pf.Exchangeable(0.5)))
-        >>> Scenario.from_ledger(known.to_json()) == known, known.refusal
-        (True, '')
-        >>> Scenario.from_ledger(known.to_json().replace("0.5", "1.0")).refusal
-        'rho is 1: two rows with the correlation 1 or -1 fix each other.'
-        """
+        """Return a scenario that some version stored; one whose beliefs are refused now is read, not planned with."""
         with stored_belief() as refusals:
             found = cls.from_json(text)
         object.__setattr__(found, "refusal", " ".join(dict.fromkeys(refusals)))
@@ -319,11 +311,7 @@ class Scenario:
     def check_sound(self) -> None:
         """Refuse a scenario of an older ledger whose beliefs are refused now."""
         if self.refusal:
-            raise Misuse(
-                f"The scenario's belief is refused by now: {self.refusal}",
-                allowed="its account can be read, verified and exported; new plans need another belief",
-                instead="ledger.supersede(name, scenario) with a sound prior, and plans of that scenario",
-            )
+            raise belief_refused(self.refusal)
 
     def __repr__(self) -> str:
         """Show what is hidden and from whom, in one line."""

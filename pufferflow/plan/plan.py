@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast, final
 
 import polars as pl
+from msgspec import structs
 
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Messages, Quilt
@@ -18,6 +19,7 @@ from pufferflow.noise import Noise
 from pufferflow.plan.cost import cost_of
 from pufferflow.plan.evidence import evidence
 from pufferflow.plan.facts import Facts
+from pufferflow.plan.identity import as_reserved, name_of
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned, planned
 from pufferflow.plan.readings import readings, readings_together
@@ -215,8 +217,7 @@ class Plan(Suggesting):
 
     @cached_property
     def _ready(self) -> Ready:
-        planned = self._planned
-        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.public)
+        return _ready_of(self._planned, certificate_of(self._planned))
 
     def __repr__(self) -> str:
         """Show what is asked, the promise, the noise and the bound."""
@@ -233,6 +234,17 @@ class Plan(Suggesting):
 def plan_of(questions: Questions, wanted: Wanted) -> Plan:
     """Return the plan for a batch."""
     return Plan(planned(Facts(questions), wanted))
+
+
+def _ready_of(plan: Planned, certificate: Certificate) -> Ready:
+    """Return what a release needs, with the way to noise that another machine reserved."""
+    public = plan.facts.public  # after the cost, which reads some of it
+
+    def reserved(cost: Cost) -> Ready:
+        other = as_reserved(plan, certificate.cost, cost)
+        return _ready_of(other, structs.replace(certificate_of(other), cost=cost))
+
+    return Ready(plan.questions, plan.noises, certificate, public, name_of(plan, public), reserved)
 
 
 def certificate_of(plan: Planned) -> Certificate:

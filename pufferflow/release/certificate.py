@@ -9,6 +9,7 @@ from pufferflow.composition import Cost
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.report.promises import promise_in_words
+from pufferflow.rounding import agree
 
 VERSION = 1
 _ADDED_LATER = ("readings", "ordinary")
@@ -114,6 +115,10 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """A text that releases of one plan share, also those of versions that knew fewer facts."""
         return hashlib.sha256(self.facts.to_json().encode()).hexdigest()
 
+    def asks_as(self, other: "Certificate") -> bool:
+        """Say whether another one is of the same questions and promise, but for what each machine works out."""
+        return agree(_asked_of(self), _asked_of(other))
+
     @property
     def guarantee(self) -> Guarantee:
         """The promise, as the kind that all promises are."""
@@ -155,3 +160,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *(("note", line) for line in self.notes),
             ("ledger", self.entry or NOBODY_COUNTS),
         ]
+
+
+def _asked_of(known: Certificate) -> tuple[Any, ...]:
+    noise = tuple((one.noise, one.sum) for one in known.sums)
+    return known.scenario, known.questions, known.promise, known.queries, known.groups, noise
