@@ -12,7 +12,7 @@ from typing import Final, cast
 from pufferflow.errors import Misuse
 from pufferflow.rounding import float_above
 
-_LONGEST = 40
+_LONGEST, _LONGEST_INT = 40, 8192
 _refusals: Final[ContextVar[list[str] | None]] = ContextVar("refusals of a stored belief", default=None)
 
 
@@ -22,6 +22,8 @@ def shown(value: object) -> str:
     >>> shown("level"), shown([1, 2])
     ("'level'", 'of type list')
     """
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > _LONGEST_INT:
+        return f"a number of {value.bit_length()} bits"  # Python would refuse to write it down
     if isinstance(value, str | int | float):
         text = repr(value)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -11,7 +11,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.dtypes import type_name
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, visible
 from pufferflow.habits import EXAMPLES, way_to_protect
 from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
 from pufferflow.priors.prior import wrong_secret
@@ -295,7 +295,7 @@ class Scenario:
                 start=stored.get("start"),
                 **{name: stored[name] for name in ("order_by", "step", "within", "public")},
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, Misuse):
                 raise
             raise Misuse("The text is no stored scenario.", allowed=allowed, instead="scenario.to_json()") from error
@@ -316,7 +316,7 @@ class Scenario:
     def __repr__(self) -> str:
         """Show what is hidden and from whom, in one line."""
         priors = ", ".join(type(prior).__name__ for prior in self.priors)
-        return f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>"
+        return visible(f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>", one_line=True)
 
 
 def _no_secret(given: object) -> Misuse:

@@ -48,7 +48,7 @@ def check_not_older(sink: Path, ledger: Ledger) -> None:
         if entry and not ledger.knows(entry):
             raise Misuse(
                 f"The release in {str(folder)[-200:]!r} was paid for by entry {entry[:30]}…, and the ledger has no "
-                "such entry: it is an older copy, restored from a backup, or another ledger. Nothing was drawn or charged.",
+                "such entry: it is an older copy, restored from a backup, or another. Nothing was drawn or charged.",
                 allowed="the ledger that paid for what is published, with all its entries",
                 instead="the newest copy of the ledger (pufferflow verify, on the sink, tells what a copy lacks); or "
                 "another [sink] for another ledger",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast, final
+from typing import Any, NoReturn, Protocol, Self, cast, final
 
 import polars as pl
 from msgspec import structs
@@ -14,6 +14,7 @@ from pufferflow.addresses import local_path
 from pufferflow.bounds import Messages, Quilt
 from pufferflow.calibration import Calibration
 from pufferflow.composition import Cost
+from pufferflow.errors import Misuse, visible
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
 from pufferflow.plan.cost import cost_of
@@ -147,7 +148,7 @@ class Plan(Suggesting):
         >>> print(*batch.plan(pf.Pure(1.0)).readings())
         kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
         """
-        return readings(self.questions)
+        return tuple(visible(line, one_line=True) for line in readings(self.questions))
 
     def compare(self) -> pl.DataFrame:
         """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
@@ -169,7 +170,7 @@ class Plan(Suggesting):
         >>> pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(0.2)).too_noisy()
         ['noise on on_sum is larger than the largest possible answer (2): expected error 5']
         """
-        return too_noisy(self._planned)
+        return [visible(line, one_line=True) for line in too_noisy(self._planned)]
 
     def evidence(
         self,
@@ -223,7 +224,24 @@ class Plan(Suggesting):
         """Show what is asked, the promise, the noise and the bound."""
         found = self.calibration
         noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
-        return f"<Plan {asked_in_words(self.questions)}; {found.guarantee!r} by {found.bound!r}; {noise}>"
+        asked = asked_in_words(self.questions)
+        return visible(f"<Plan {asked}; {found.guarantee!r} by {found.bound!r}; {noise}>", one_line=True)
+
+    def __copy__(self) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: what a plan knows of rows and files is of this process, and of this moment."""
+        raise Misuse(
+            "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
+            allowed="planning where it is released; certificates, releases and scenarios can be pickled",
+            instead="batch.plan(…) in the other process: it is the same plan, and an id gives the same release",
+        )
 
     def _repr_html_(self) -> str:
         from pufferflow.report import plan_block

@@ -6,7 +6,7 @@ from typing import Any, final
 import msgspec
 
 from pufferflow.composition import Cost
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, visible
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.report.promises import promise_in_words
 from pufferflow.rounding import agree
@@ -96,7 +96,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         problem = "The text is no stored certificate."
         try:
             found = msgspec.json.decode(text, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError, RecursionError):
             found = None
         if found is not None and found.version > VERSION:
             found, problem = None, f"The certificate was written in version {found.version}, by a newer pufferflow."
@@ -128,7 +128,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the certificate as text for people."""
         rows = self.rows()
         width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+        return "\n".join(f"{name:<{width}}  {visible(text, one_line=True)}" for name, text in rows)
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the certificate as names and texts for people; a text of several lines has a name in the first only.

@@ -142,7 +142,7 @@ def _has_certificate(release: Release, place: Path, certificate: bytes) -> bool:
         return kept is not None
     try:
         head = msgspec.json.decode(kept, type=_Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     if head.entry != release.certificate.entry:
         raise _other(place, f"entry {head.entry}" if head.entry else "a release without an entry", release)

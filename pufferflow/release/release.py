@@ -17,7 +17,7 @@ import polars as pl
 
 from pufferflow.addresses import local_path
 from pufferflow.composition import Cost
-from pufferflow.errors import InternalError, Misuse
+from pufferflow.errors import InternalError, Misuse, visible
 from pufferflow.guarded import guarded, outcome_of
 from pufferflow.reading import shown
 from pufferflow.release import files
@@ -153,7 +153,7 @@ class Release(Suggesting):
         """Return the release that `to_bytes` gave."""
         try:
             found = msgspec.msgpack.decode(stored, type=_Stored)
-        except (msgspec.MsgspecError, TypeError) as error:
+        except (msgspec.MsgspecError, TypeError, RecursionError) as error:
             raise Misuse(
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
             ) from error
@@ -201,7 +201,7 @@ class Release(Suggesting):
     def __repr__(self) -> str:
         """Show the numbers, the promise, and whether anybody counts."""
         counted = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
-        return f"{self.frame}\n{self.certificate.promise!r}, {counted}"
+        return f"{visible(str(self.frame))}\n{self.certificate.promise!r}, {counted}"
 
     def _repr_html_(self) -> str:
         from pufferflow.report import release_block
