@@ -1,8 +1,27 @@
 """The errors this library raises: few kinds, one base.
 
 Every message says what was given, what is allowed and what to try, in at most five lines, and never contains a value
-that came from private data.
+that came from private data. What names say in it is shown by `visible`, as in all that this library says.
 """
+
+import re
+from typing import Final
+
+_HIDDEN: Final = re.compile(
+    "[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ud800-\\udfff\\ufeff"
+    "\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]"
+)
+"""Controls of terminals and of the direction of reading, and what nobody sees; the end of a line may be meant."""
+
+
+def visible(text: str, *, one_line: bool = False) -> str:
+    r"""Return a text in which nothing moves a cursor, turns the direction of reading, or hides.
+
+    >>> print(visible("level\x1b[2J\u202e"), visible("two\nlines", one_line=True))
+    level\x1b[2J\u202e two\nlines
+    """
+    shown = _HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text)
+    return shown.replace("\n", "\\n") if one_line else shown
 
 
 class PufferflowError(Exception):
@@ -17,14 +36,12 @@ class PufferflowError(Exception):
     """
 
     def __init__(self, problem: str, *, allowed: str = "", instead: str = "") -> None:
-        self.problem = problem
-        self.allowed = allowed
-        self.instead = instead
-        lines = [problem]
+        self.problem, self.allowed, self.instead = visible(problem), visible(allowed), visible(instead)
+        lines = [self.problem]
         if allowed:
-            lines.append(f"  allowed: {allowed}")
+            lines.append(f"  allowed: {self.allowed}")
         if instead:
-            lines.append(f"  try: {instead}")
+            lines.append(f"  try: {self.instead}")
         super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.accuracy import Within
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, visible
 from pufferflow.expressions import Values, classes, indicators, read_values
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.guarded import guarded
@@ -44,6 +44,7 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
             allowed="a pf.Scenario, after the frame",
             instead=f"pf.protect(frame, {EXAMPLES['Scenario']})",
         )
+    scenario.check_sound()
     guarded(lambda: scenario.check_frame(frame))
     questions = Questions(frame.lazy(), scenario)
     for column, domain in questions.domains.items():
@@ -267,7 +268,7 @@ class Batch(Suggesting):
         from pufferflow.plan.words import asked_in_words
 
         asked = asked_in_words(self.questions) if self.questions.queries else "nothing asked yet"
-        return f"<Batch {asked}; {self.questions.scenario!r}>"
+        return visible(f"<Batch {asked}; {self.questions.scenario!r}>", one_line=True)
 
     # Reading arguments
 

@@ -113,7 +113,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         """
         try:
             guarantee = msgspec.json.decode(text, type=Pure | Approx | Renyi | RenyiCurve | ApproxRenyi)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise Misuse(
                 f"The text is no stored promise: {str(error).splitlines()[0]}",
                 allowed="what to_json wrote",

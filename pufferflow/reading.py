@@ -2,14 +2,18 @@
 
 import math
 import numbers
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
-from typing import cast
+from typing import Final, cast
 
 from pufferflow.errors import Misuse
 from pufferflow.rounding import float_above
 
-_LONGEST = 40
+_LONGEST, _LONGEST_INT = 40, 8192
+_refusals: Final[ContextVar[list[str] | None]] = ContextVar("refusals of a stored belief", default=None)
 
 
 def shown(value: object) -> str:
@@ -18,10 +22,48 @@ def shown(value: object) -> str:
     >>> shown("level"), shown([1, 2])
     ("'level'", 'of type list')
     """
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > _LONGEST_INT:
+        return f"a number of {value.bit_length()} bits"  # Python would refuse to write it down
     if isinstance(value, str | int | float):
         text = repr(value)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return f"of type {type(value).__name__}"
+
+
+@contextmanager
+def stored_belief() -> Generator[list[str]]:
+    """Let beliefs be restored that are refused now; what was wrong with them is in the list.
+
+    A ledger of an older version may count on them, and has to be read for ever.
+    """
+    refusals = list[str]()
+    token = _refusals.set(refusals)
+    try:
+        yield refusals
+    finally:
+        _refusals.reset(token)
+
+
+def refuse_belief(refusal: Misuse) -> None:
+    """Refuse a belief that hides nothing, or remember why it is refused if it was stored."""
+    refusals = _refusals.get()
+    if refusals is None:
+        raise refusal
+    refusals.append(refusal.problem)
+
+
+def reads_stored_belief() -> bool:
+    """Say whether a belief is restored that was accepted once."""
+    return _refusals.get() is not None
+
+
+def belief_refused(why: str) -> Misuse:
+    """Return the error for plans under a belief that an older version accepted."""
+    return Misuse(
+        f"The scenario's belief is refused by now: {why}",
+        allowed="its account can be read, verified and exported; new plans need another belief",
+        instead="ledger.supersede(name, scenario) with a sound prior, and plans of that scenario",
+    )
 
 
 def finite_number(value: object, name: str, *, allowed: str, instead: str) -> float:

@@ -1,9 +1,12 @@
 """Rounding towards privacy: a float that is never below the exact value it stands for."""
 
 import math
+import re
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +17,11 @@ UNIT = 2.0**-52
 
 SMALLEST = 5e-324
 """The smallest float above 0; what underflows to 0 is rounded up to it, so that nothing that can happen vanishes."""
+
+
+_DECIMAL = re.compile(r"[0-9]+\.[0-9]+(?:e[-+]?[0-9]+)?|[0-9]+e[-+]?[0-9]+")
+DIGITS = 1e-9
+"""By how much numbers of two machines may differ, relatively, and be the same but for rounding."""
 
 
 def upwards(value: float, error: float = UNIT) -> float:
@@ -76,3 +84,33 @@ def _halves(number: Array) -> tuple[Array, Array]:
     stretched = number * _SPLITTER
     head = stretched - (stretched - number)
     return head, number - head
+
+
+def agree(one: object, other: object) -> bool:
+    """Say whether two plain values, or structs of such, are equal but for the last digits of their floats.
+
+    >>> agree({"scale": 2.0, "rows": 3}, {"scale": 2.0 + 1e-12, "rows": 3}), agree(2.0, 2.0001), agree([1], [2])
+    (True, False, False)
+    """
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or math.isclose(one, other, rel_tol=DIGITS)
+    if isinstance(one, msgspec.Struct):
+        return type(one) is type(other) and agree(msgspec.structs.asdict(one), msgspec.structs.asdict(cast(Any, other)))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        ours, theirs = cast(Mapping[Any, Any], one), cast(Mapping[Any, Any], other)
+        return ours.keys() == theirs.keys() and all(agree(value, theirs[name]) for name, value in ours.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        pair = cast(Sequence[Any], one), cast(Sequence[Any], other)
+        return len(pair[0]) == len(pair[1]) and all(map(agree, *pair))
+    return one == other
+
+
+def agree_in_words(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Say whether texts are equal but for the last digits of the numbers in them.
+
+    >>> agree_in_words(["Pure(epsilon=0.3)"], ["Pure(epsilon=0.30000000000000004)"])
+    True
+    """
+    pair = [[_DECIMAL.split(text) for text in texts] for texts in (one, other)]
+    numbers = [[list(map(float, _DECIMAL.findall(text))) for text in texts] for texts in (one, other)]
+    return pair[0] == pair[1] and agree(*numbers)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any, cast, final
@@ -11,12 +11,12 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.dtypes import type_name
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, visible
 from pufferflow.habits import EXAMPLES, way_to_protect
 from pufferflow.priors import AnyCorrelation, Independent, Prior, restored_prior
 from pufferflow.priors.prior import wrong_secret
 from pufferflow.priors.steps import read_start, read_step, start_in_words, step_in_words
-from pufferflow.reading import shown
+from pufferflow.reading import belief_refused, shown, stored_belief
 from pufferflow.secrets import AnySecret, Derived, Presence, read_name, restored_secret
 from pufferflow.suggestions import explained
 from pufferflow.undeclared import listed, no_column
@@ -61,6 +61,8 @@ class Scenario:
     within: tuple[str, ...]
     public: tuple[str, ...]
     timed: bool
+    refusal: str = field(compare=False)
+    """Why beliefs of a scenario that an older version stored are refused now; empty for all others."""
 
     def __init__(  # noqa: PLR0913 - the parts of a scenario, each by its name
         self,
@@ -81,6 +83,7 @@ class Scenario:
         unit, timed = read_step(step)
         order = None if order_by is None else read_name(order_by, "order_by")
         known = [*together, *([order] if order else []), *_names(public, "public")]
+        object.__setattr__(self, "refusal", "")
         object.__setattr__(self, "secret", secret)
         object.__setattr__(self, "priors", _priors(prior, secret))
         object.__setattr__(self, "order_by", order)
@@ -292,15 +295,28 @@ class Scenario:
                 start=stored.get("start"),
                 **{name: stored[name] for name in ("order_by", "step", "within", "public")},
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, Misuse):
                 raise
             raise Misuse("The text is no stored scenario.", allowed=allowed, instead="scenario.to_json()") from error
 
+    @classmethod
+    def from_ledger(cls, text: str) -> "Scenario":
+        """Return a scenario that some version stored; one whose beliefs are refused now is read, not planned with."""
+        with stored_belief() as refusals:
+            found = cls.from_json(text)
+        object.__setattr__(found, "refusal", " ".join(dict.fromkeys(refusals)))
+        return found
+
+    def check_sound(self) -> None:
+        """Refuse a scenario of an older ledger whose beliefs are refused now."""
+        if self.refusal:
+            raise belief_refused(self.refusal)
+
     def __repr__(self) -> str:
         """Show what is hidden and from whom, in one line."""
         priors = ", ".join(type(prior).__name__ for prior in self.priors)
-        return f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>"
+        return visible(f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>", one_line=True)
 
 
 def _no_secret(given: object) -> Misuse:

@@ -6,7 +6,7 @@ from typing import final
 
 from pufferflow.bounds import Bound, Laws, Pair, Witness, read_laws
 from pufferflow.calibration.asked import read_bounds, read_family, read_kind
-from pufferflow.calibration.ways import EPSILON_TOLERANCE, Way, cheapest, least_certain, least_epsilon, proven
+from pufferflow.calibration.ways import EPSILON_TOLERANCE, Way, accepted, cheapest, least_certain, least_epsilon, proven
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.noise import Family, Laplace, Noise
@@ -105,6 +105,24 @@ def calibrate_each(demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee
     ways = [[way for _, way in own] for own in least]
     noisy = _proven_for_all([pair for own in least for pair in own], guarantee, family)
     return [_calibration(own, guarantee, noisy) for own in ways]
+
+
+def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise: Noise) -> Calibration | None:
+    """Return why a noise keeps a promise for several answers, told of the first of them; None if nothing proves it.
+
+    >>> import pufferflow as pf
+    >>> laws = read_laws([(pf.Law.point(0), pf.Law.point(3))])[0]
+    >>> [proof_of([(laws, pf.GWM())], pf.Pure(1.5), pf.Laplace(scale)) is None for scale in (1.9999999, 2.0, 2.1)]
+    [True, False, False]
+    """
+    each = [
+        [accepted(laws, read_bounds(bound, guarantee, noise), guarantee, noise) for laws in read_laws(pairs)]
+        for pairs, bound in demands
+    ]
+    ways = [[way for way in own if way is not None] for own in each]
+    if any(None in own for own in each):
+        return None
+    return _calibration(ways[0], guarantee, noise)
 
 
 def _proven_for_all(least: Sequence[tuple[float, Way]], guarantee: Guarantee, family: Family) -> Noise:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import final
 
@@ -85,6 +86,16 @@ def cheapest(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, family: 
     if best is None:
         raise most_telling(refusals)
     return best
+
+
+def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> Way | None:
+    """Return the first way that proves a promise of these laws with this noise; None if none does."""
+    for bound in bounds:
+        with suppress(Refused):
+            way = Way(bound, laws, bound.parts(laws, noise))
+            if way.worst(noise, guarantee)[0] <= 0:
+                return way
+    return None
 
 
 def least_epsilon(laws: Laws, bounds: Sequence[Bound], noise: Noise, kind: Kind) -> float:

@@ -16,6 +16,7 @@ from pufferflow.cli.root import Root
 from pufferflow.cli.run import run
 from pufferflow.cli.schedule import schedule
 from pufferflow.cli.streams import write
+from pufferflow.cli.verify import verify as compare
 
 app: Final = typer.Typer(
     name="pufferflow",
@@ -56,6 +57,7 @@ command(ledgers, "show", example="pufferflow ledger show ledger.db")(show)
 command(ledgers, "verify", example="pufferflow ledger verify ledger.db")(verify)
 command(ledgers, "export", example="pufferflow ledger export ledger.db -o entries.ndjson")(export)
 command(app, "report", example="pufferflow report ledger.db -o ledger.html")(report)
+command(app, "verify", example="pufferflow verify published --ledger ledger.db")(compare)
 command(app, "audit", example="pufferflow audit job.toml --trials 2000")(audit)
 app.add_typer(jobs, name="job")
 command(jobs, "init", example="pufferflow job init another")(init)

@@ -9,16 +9,19 @@ from typing import Any, cast
 
 import msgspec
 
+from pufferflow.errors import visible
+
 NONE = "-"
 
 
 def safe(text: str) -> str:
-    r"""Return a text whose control characters, and others that no terminal prints, are question marks.
+    r"""Return a text that is `visible`, whose tabs are blanks; what else no terminal prints are question marks.
 
-    >>> safe("a\x1b[2Jb\n\u202ec")
-    'a?[2Jb\n?c'
+    >>> print(safe("a\x1b[2Jb\tc"))
+    a\x1b[2Jb c
     """
-    return "".join(sign if sign.isprintable() or sign == "\n" else " " if sign == "\t" else "?" for sign in text)
+    shown = visible(text.replace("\t", " "))
+    return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in shown)
 
 
 def shown(value: object) -> str:

@@ -23,17 +23,33 @@ What = Annotated[
 ]
 
 
-def report(screen: Screen, what: What, output: Annotated[Path, PAGE], force: Force = False) -> Answer:  # noqa: FBT002
+PaidBy = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger", metavar="LEDGER", help="Compare the release with what this ledger keeps.", show_default=False
+    ),
+]
+
+
+def report(
+    screen: Screen,
+    what: What,
+    output: Annotated[Path, PAGE],
+    ledger: PaidBy = None,
+    force: Force = False,  # noqa: FBT002
+) -> Answer:
     """Write a page for people about a release or a ledger.
 
     One HTML file that needs nothing else, to be sent or printed. Of a ledger that does not verify it shows what can
-    still be read: exit code 6.
+    still be read: exit code 6. With --ledger there is no page of a release that is not as the ledger keeps it.
     """
     place, folder = read_page(output, force=force), Path(what)
-    fault = ""
+    fault, sound = "", None
     if "://" not in what and folder.is_dir():
+        sound = None if ledger is None else _is_kept(folder, ledger)
         kind, page = "release", _release_page(folder)
     else:
+        _check_no_second(ledger)
         kind, (page, fault) = "ledger", _ledger_page(what)
     from pufferflow.release import put_text
 
@@ -42,8 +58,33 @@ def report(screen: Screen, what: What, output: Annotated[Path, PAGE], force: For
     screen.say(f"{place}: the page of a {kind}, {size} bytes.")
     if fault:
         screen.note(f"THE LEDGER IS NOT SOUND: {fault}")
-    sound = None if kind == "release" else not fault
+    if kind == "ledger":
+        sound = not fault
+    elif sound is None:
+        screen.note("The release was not compared with its ledger: --ledger LEDGER does that.")
     return Answer({"kind": kind, "path": place, "bytes": size, "sound": sound}, EXITS[LedgerFault] if fault else 0)
+
+
+def _is_kept(folder: Path, address: str) -> bool:
+    """Return True, or raise what a published release has that its ledger does not keep."""
+    with existing(address) as ledger:
+        (found,) = ledger.compare(folder)
+    if found.differs:
+        raise LedgerFault(
+            f"The release is not what the ledger keeps: {'; '.join(found.differs)}.",
+            allowed="a folder as a run wrote it, and the ledger that paid for it",
+            instead="pufferflow run with its period, into a folder of its own: the release is sent again as it is kept",
+        )
+    return True
+
+
+def _check_no_second(ledger: str | None) -> None:
+    if ledger is not None:
+        raise Misuse(
+            "A page of a ledger, and a --ledger.",
+            allowed="--ledger with the folder of a release",
+            instead="no --ledger",
+        )
 
 
 def _ledger_page(address: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
@@ -51,7 +51,7 @@ class Alone:
             chosen = chosen[flat[chosen].any(axis=1)]
         chosen = np.sort(chosen)
         pairs = [self._pair(*divmod(int(place), len(self.question.pairs))) for place in chosen]
-        return Displaced(pairs, lambda norm: np.atleast_1d(norms_above(np.abs(flat[chosen]).T, norm)))
+        return Displaced(pairs, partial(_norms, np.abs(flat[chosen]).T))
 
     def movement(self) -> Movement:
         """Return the longest movement of one row."""
@@ -93,6 +93,10 @@ class Alone:
     @cached_property
     def _listed(self) -> list[list[tuple[Fraction, Fraction]]]:
         return [self._values(answer) for answer in range(self.question.answers)]
+
+
+def _norms(steps: Floats, norm: float) -> Floats:
+    return np.atleast_1d(norms_above(steps, norm))
 
 
 def _sign(number: Fraction) -> int:

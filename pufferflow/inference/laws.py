@@ -34,4 +34,5 @@ def laws(scenario: Scenario, query: Statistic) -> Together:
             allowed="a pf.Statistic of one group of rows that hang together",
             instead="pf.Statistic.total(24)",
         )
+    scenario.check_sound()
     return Together([implied(prior, query, scenario.secret) for prior in scenario.priors])

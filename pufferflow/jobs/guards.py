@@ -1,12 +1,19 @@
 """What would make a job pay twice or publish what is not its own: noticed before anything is drawn."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from pufferflow.errors import Misuse
 from pufferflow.jobs.file import JobFile
+from pufferflow.ledger import Ledger
 from pufferflow.release import Release
 from pufferflow.release.files import CERTIFICATE
+from pufferflow.release.folder import entry_of
+
+_NEWEST: Final = 8
+"""How many of the newest certificates are looked up, by each way of telling which are the newest."""
 
 
 def has_release(folder: Path) -> bool:
@@ -32,6 +39,34 @@ def check_not_lost(sink: Path) -> None:
             allowed="the ledger that paid for them",
             instead="a look at [ledger] address: was the file moved? Or another [sink], for a new beginning",
         )
+
+
+def check_not_older(sink: Path, ledger: Ledger) -> None:
+    """Refuse a ledger that lacks what the newest certificates of the sink name: it would forget what was spent."""
+    for folder in _newest(sink):
+        entry = entry_of(folder)
+        if entry and not ledger.knows(entry):
+            raise Misuse(
+                f"The release in {str(folder)[-200:]!r} was paid for by entry {entry[:30]}…, and the ledger has no "
+                "such entry: it is an older copy, restored from a backup, or another. Nothing was drawn or charged.",
+                allowed="the ledger that paid for what is published, with all its entries",
+                instead="the newest copy of the ledger (pufferflow verify, on the sink, tells what a copy lacks); or "
+                "another [sink] for another ledger",
+            )
+
+
+def _newest(sink: Path) -> list[Path]:
+    """Return the folders of the newest releases, by their periods and by when they were written."""
+    places = [(folder.name, _written_at(folder), folder) for folder in _folders(sink) if has_release(folder)]
+    by_name = sorted(places, key=lambda one: one[0])[-_NEWEST:]
+    by_time = sorted(places, key=lambda one: one[1])[-_NEWEST:]
+    return [folder for _, _, folder in dict.fromkeys([*by_name[::-1], *by_time[::-1]])]
+
+
+def _written_at(folder: Path) -> float:
+    with suppress(OSError):
+        return (folder / CERTIFICATE).stat().st_mtime
+    return 0.0
 
 
 def changed(file: JobFile, release: Release) -> Iterator[str]:

@@ -20,7 +20,7 @@ from pufferflow.frame import Batch
 from pufferflow.jobs import due
 from pufferflow.jobs.file import JobFile
 from pufferflow.jobs.functions import called, functions_of
-from pufferflow.jobs.guards import changed, check_known, check_not_lost, has_release
+from pufferflow.jobs.guards import changed, check_known, check_not_lost, check_not_older, has_release
 from pufferflow.jobs.paper import keep_page
 from pufferflow.jobs.payer import Payer
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
@@ -256,6 +256,7 @@ class Job:
             drawn = release is None
             if release is None:
                 check_known(folder)
+                check_not_older(folder.parent, ledger)
                 plan = self.plan(period)
                 release = payer.release(plan, ledger, chosen, estimates=self.file.estimates)
         told = [*notes, *changed(self.file, release)]

@@ -9,6 +9,7 @@ from pufferflow.plan import Plan
 from pufferflow.release import Release
 from pufferflow.release.folder import add
 from pufferflow.report.evidence import Evidence
+from pufferflow.rounding import agree
 
 EVIDENCE, PAGE = "evidence.json", "report.html"
 
@@ -41,7 +42,7 @@ def keep_page(job: Planned, period: str, plan: Plan | None, release: Release, fo
 
     def gathered() -> Evidence:
         made = job.plan(period) if plan is None else plan
-        if made.certificate.facts != release.certificate.facts:
+        if not agree(made.certificate.facts, release.certificate.facts):
             raise Misuse("the job, or its rows, have changed since the release.")
         found = job.evidence(made, period)
         add(folder, EVIDENCE, found.to_json())

@@ -19,7 +19,10 @@ _STARTER = "the one that `pufferflow job init` writes, which runs"
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]*)`")
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _SYNTAX = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
-_TABLE = re.compile(r"^\s*\[\s*(?P<name>[^\]]+?)\s*\]")
+_TABLE = re.compile(r"^\s*\[(?P<name>[^\]]+)\]")
+_MOST_BYTES, _DEEPEST, _MOST_DOTS, _MOST_DIGITS = 256_000, 32, 200, 400
+_DIGITS = re.compile(rf"(?<![0-9_])[0-9_]{{{_MOST_DIGITS + 1}}}")
+_BRACKETS = re.compile(r"[\[\]{}]")
 _KEY = re.compile(r"""^\s*["']?(?P<key>[A-Za-z0-9_-]+)["']?\s*=""")
 _VARIABLE = re.compile(r"\$\{(?P<name>[^}]*)\}")
 
@@ -27,30 +30,63 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[^}]*)\}")
 def read_file(path: Path) -> JobFile:
     """Return what a file says."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            body = file.read(_MOST_BYTES + 1)
+        text = None if len(body) > _MOST_BYTES else body.decode("utf-8-sig")
     except FileNotFoundError:
-        text = None
+        raise Misuse(f"There is no file {_named(path)}.", allowed="the path of a job file", instead=_STARTER) from None
     except (OSError, UnicodeDecodeError) as error:
         raise Misuse(
             f"{_named(path)} cannot be read: {type(error).__name__}.", allowed="a text file in UTF-8", instead=_STARTER
         ) from None
     if text is None:
-        raise Misuse(f"There is no file {_named(path)}.", allowed="the path of a job file", instead=_STARTER)
+        raise Misuse(
+            f"{_named(path)} has more than {_MOST_BYTES:,} bytes.",
+            allowed=f"a job file of up to {_MOST_BYTES:,} bytes",
+            instead=f"{_STARTER}; rows are read from [source]",
+        )
     return read_text(text, _named(path))
 
 
 def read_text(text: str, name: str) -> JobFile:
     """Return what the text of a file says; `name` is what errors call it."""
     found: JobFile | Misuse
+    _check_depth(text, name)
     try:
         found = msgspec.toml.decode(text, type=JobFile)
     except msgspec.ValidationError as error:
         found = _not_valid(error, text, name)
     except msgspec.DecodeError as error:
         found = _not_toml(str(error), text, name)
+    except (ValueError, RecursionError):  # as of numbers of thousands of digits, which Python does not read
+        found = _not_toml("a value that cannot be read (at end of document)", text, name)
     if isinstance(found, Misuse):
         raise found
     return found
+
+
+def _check_depth(text: str, name: str) -> None:
+    """Refuse what would take a reader of TOML very long, or too deep: no job has keys of so many parts, or such lists.
+
+    It is looked for in strings and comments as well, where it is as strange.
+    """
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.count(".") > _MOST_DOTS:
+            raise _too_much(f"{name}, line {number}: more than {_MOST_DOTS} dots")
+        if digits := _DIGITS.search(line):
+            raise _too_much(f"{name}, line {number}, column {digits.start() + 1}: more than {_MOST_DIGITS} digits")
+    depth = 0
+    for sign in _BRACKETS.finditer(text):
+        depth = depth + 1 if sign[0] in "[{" else max(depth - 1, 0)
+        if depth > _DEEPEST:
+            number = text.count("\n", 0, sign.start()) + 1
+            raise _too_much(f"{name}, line {number}: more than {_DEEPEST} brackets are open")
+
+
+def _too_much(problem: str) -> Misuse:
+    return Misuse(
+        f"{problem}.", allowed=f"keys of up to four parts, and lists of up to {_DEEPEST} levels", instead=_STARTER
+    )
 
 
 def with_variables(text: str) -> str:

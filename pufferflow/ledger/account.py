@@ -8,7 +8,7 @@ from typing import NoReturn, Protocol, TypeVar, final
 
 from pufferflow.composition import Cost, Forecast, Spent, forecast
 from pufferflow.composition.if_wrong import differential_privacy, group_privacy
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerFault, Misuse, visible
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.books import Books
 from pufferflow.ledger.budget import Ahead, Told, Total, ahead_of, budget_of, over_time, read_ahead, told_of
@@ -188,7 +188,8 @@ class Account:
         told = self._told(told_of)
         spent = "nobody can tell how much" if told.spent is None else f"epsilon {at_most(told.spent, SPENT)}"
         lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [told.why, told.note])]
-        return "\n".join([*lines, *(f"{one.wrong[:1].upper()}{one.wrong[1:]}: {one.left}." for one in told.what_if)])
+        lines += [f"{one.wrong[:1].upper()}{one.wrong[1:]}: {one.left}." for one in told.what_if]
+        return "\n".join(visible(line, one_line=True) for line in lines)
 
     def history(self) -> Sequence[Entry]:
         """Return what was paid for, in order."""

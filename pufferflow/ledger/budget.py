@@ -131,7 +131,8 @@ def told_of(spent: Spent) -> Told:
         total = spent.total()
     except Refused as refusal:
         return Told(None, note=refusal.problem)
-    return Told(total.total, why(spent, total), if_wrong(spent))
+    refusal = f"the belief is refused by now: {spent.scenario.refusal}" if spent.scenario.refusal else ""
+    return Told(total.total, why(spent, total), if_wrong(spent), refusal)
 
 
 def _least(spent: Spent) -> Total | None:

@@ -165,7 +165,7 @@ def decoded(body: bytes) -> Event | None:
     try:
         event = _decoder.decode(body)
         return event if canonical(event) == body else None
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 
 
@@ -182,7 +182,7 @@ def briefly(bodies: Sequence[bytes]) -> list[Brief] | None:
 def _listed(decoder: msgspec.json.Decoder[list[T]], bodies: Sequence[bytes]) -> list[T] | None:
     try:
         found = decoder.decode(b"[" + b",".join(bodies) + b"]")
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return found if len(found) == len(bodies) else None
 

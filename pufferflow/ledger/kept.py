@@ -115,7 +115,7 @@ class Kept:
 def _scenario(name: str, text: str, fingerprint: str) -> Scenario:
     found = None
     with suppress(Misuse):
-        found = Scenario.from_json(text)
+        found = Scenario.from_ledger(text)
     if found is None or found.fingerprint != fingerprint:
         raise LedgerFault(
             f"The scenario of the account {name!r} cannot be read.",

@@ -18,6 +18,7 @@ from pufferflow.ledger.files import check_elsewhere
 from pufferflow.ledger.ids import not_sent, read_flag, read_text
 from pufferflow.ledger.log import Log
 from pufferflow.ledger.opening import Opening, read_limit, supersede
+from pufferflow.ledger.published import Published, compared, knows, published_in
 from pufferflow.ledger.store import Store
 from pufferflow.ledger.verified import Verified, read_kept_head, verified
 from pufferflow.reading import finite_number
@@ -106,6 +107,32 @@ class Ledger:
         """
         kept = read_kept_head(head)
         return self._log.apart(lambda line: verified(line, kept))
+
+    def knows(self, entry: str) -> bool:
+        """Say whether the ledger has an entry, as `release.certificate.entry` names it: an older copy may lack it."""
+        return self._log.read(lambda _, line: knows(line, entry))
+
+    def compare(self, folder: str | PathLike[str], account: str | None = None) -> tuple[Published, ...]:
+        """Compare what is published in a folder, of one release or of a sink, with the releases that are kept.
+
+        Every number and every field of the certificates is compared, pages are not. With an account, releases of
+        others are told.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     release = plan.release(ledger.open("levels", scenario, limit=pf.Pure(3.0)), id="monday")
+        ...     place = release.write_csv(f"{folder}/monday")
+        ...     text = (place / "certificate.json").read_text().replace('"epsilon":1.0', '"epsilon":0.1')
+        ...     print(ledger.compare(place)[0].differs, (place / "certificate.json").write_text(text) > 0)
+        ...     print(ledger.compare(place)[0].differs)
+        () True
+        ('the certificate was edited: promise, cost',)
+        """
+        places = published_in(local_path(folder, "The folder"))
+        chosen = None if account is None else Account(self._log, read_text(account, "account", _NAME)).name
+        return self._log.read(lambda books, line: tuple(compared(books, line, one, chosen) for one in places))
 
     def head(self) -> str:
         """Return "number:hash" of the last entry: keep it elsewhere, for `verify`."""

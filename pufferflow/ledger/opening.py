@@ -46,6 +46,7 @@ class Opening:
         """Open the account, unless it is there."""
         if self.exists(pen.books, pen.line):
             return
+        self.scenario.check_sound()
         dataset = self.name if self.dataset is None else self.dataset
         others = [kept.name for kept in pen.books.accounts.values() if kept.dataset == dataset]
         if others and not self.separate:
@@ -89,5 +90,6 @@ def supersede(pen: Pen, name: str, scenario: Scenario) -> None:
             allowed="the same scenario with another prior",
             instead="another account, for another data set",
         )
+    scenario.check_sound()
     kept.superseded(pen.line, pen.books.shapes, scenario).total()
     pen.append(Superseded(pen.next, name, pen.now, scenario.to_json(), scenario.fingerprint))

@@ -15,14 +15,15 @@ from pufferflow.guarantees import Guarantee
 from pufferflow.guarded import outcome_of
 from pufferflow.ledger.books import Books
 from pufferflow.ledger.events import Committed, Head, Placed, Reserved
-from pufferflow.ledger.kept import Kept
+from pufferflow.ledger.kept import Kept, misfit
 from pufferflow.ledger.line import Line
 from pufferflow.ledger.log import Log, Pen
-from pufferflow.ledger.shelves import digest_of_bytes, keep_payload, keep_shape
+from pufferflow.ledger.shelves import digest_of_bytes, keep_payload, keep_shape, shape_of
 from pufferflow.ledger.stored import event_of, kept_release, read_release
 from pufferflow.release import Certificate, Release
 from pufferflow.release.ready import Ready
 from pufferflow.report.numbers import SPENT, at_most
+from pufferflow.rounding import agree
 
 
 @final
@@ -34,6 +35,7 @@ class Held:
     account: str
     number: int
     entry: str
+    cost: Cost
     stored: Release | None = None
 
     def commit(self, release: Release) -> Release:
@@ -81,11 +83,12 @@ class Wish:
     cost: Cost
     certificate: Certificate
     plan: str
+    """What plans share that ask the same of the same rows."""
 
     @classmethod
     def of(cls, account: str, release: str, ready: Ready) -> "Wish":
         """Return the wish for what a plan has made ready."""
-        return cls(account, release, ready.cost, ready.certificate, ready.certificate.digest)
+        return cls(account, release, ready.cost, ready.certificate, ready.name)
 
     def reserve(self, log: Log) -> Held:
         """Return the reservation; refuse it if the limit would be passed, with nothing appended."""
@@ -94,9 +97,8 @@ class Wish:
         found = log.write(self._reserved)
         if isinstance(found, Over):
             raise log.read(lambda books, line: self._refusal(books, line, found.total))
-        head, payload = found
-        stored = None if payload is None else read_release(payload, str(head))
-        return Held(log, self.account, head.number, str(head), stored)
+        head, cost, payload = found
+        return Held(log, self.account, head.number, str(head), cost, _read(payload, head))
 
     def _weigh(self, books: Books, line: Line) -> None:
         """Work a total with a new shape out before others have to wait for it; what it takes is remembered."""
@@ -108,10 +110,10 @@ class Wish:
     def _total(self, books: Books, line: Line, allowed: float) -> Composed:
         return books.told(self.account, line, lambda spent: spent.total([self.cost], enough=allowed))
 
-    def _reserved(self, pen: Pen) -> tuple[Head, bytes | None] | Over:
+    def _reserved(self, pen: Pen) -> tuple[Head, Cost, bytes | None] | Over:
         kept = pen.books.account(self.account)
         if self.release in kept.reserved:
-            return self._again(kept, pen.line)
+            return self._again(kept, pen)
         check_fingerprint(kept, self.certificate.scenario)
         allowed = epsilon_of(kept.limit)
         total = self._total(pen.books, pen.line, allowed)
@@ -119,19 +121,32 @@ class Wish:
             return Over(total)
         if self.cost.shape.digest not in pen.books.shapes:
             keep_shape(pen.line, self.cost.shape)
-        return pen.append(self._event(pen, total)), None
+        return pen.append(self._event(pen, total)), self.cost, None
 
-    def _again(self, kept: Kept, line: Line) -> tuple[Head, bytes | None]:
-        """Return the entry that the id has, and what is kept under it."""
+    def _again(self, kept: Kept, pen: Pen) -> tuple[Head, Cost, bytes | None]:
+        """Return the entry that the id has, its cost, and what is kept under it."""
         number = kept.reserved[self.release]
-        event, digest = event_of(line, number)
-        if not isinstance(event, Reserved) or event.plan != self.plan:
+        event, digest = event_of(pen.line, number)
+        if not isinstance(event, Reserved):
+            raise misfit(number, "it is no reservation")
+        head, cost = Head(number, digest), event.cost.cost(shape_of(pen.line, event.cost.shape))
+        payload = kept_release(kept, pen.line, number)
+        if event.plan != self.plan and not self._is_of_older(event, cost, _read(payload, head)):
             raise Misuse(
                 f"The id {self.release!r} belongs to another plan.",
                 allowed="the same plan again, which needs the same rows; or an id of its own for each plan",
                 instead="another id (a job has --revision 2), or id=None",
             )
-        return Head(number, digest), kept_release(kept, line, number)
+        return head, cost, payload
+
+    def _is_of_older(self, event: Reserved, cost: Cost, stored: Release | None) -> bool:
+        """Say whether an older version reserved this plan, which it knew by all digits of a certificate."""
+        if ":" in event.plan or event.plan == self.certificate.digest:
+            return ":" not in event.plan
+        if stored is not None:
+            return stored.certificate.asks_as(self.certificate)
+        asked = tuple(query.query for query in self.certificate.queries)
+        return agree((event.promise, event.asked, cost), (self.certificate.promise, asked, self.cost))
 
     def _event(self, pen: Pen, total: Composed) -> Reserved:
         known = self.certificate
@@ -161,6 +176,10 @@ class Wish:
             allowed=f"{left} more releases of this plan",
             instead="a plan with a smaller epsilon, or fewer releases; nothing was read or charged",
         )
+
+
+def _read(payload: bytes | None, head: Head) -> Release | None:
+    return None if payload is None else read_release(payload, str(head))
 
 
 def check_fingerprint(kept: Kept, fingerprint: str) -> None:

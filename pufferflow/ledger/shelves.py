@@ -26,7 +26,7 @@ def read_shape(digest: str, body: object) -> Shape | None:
         return None
     try:
         return msgspec.json.decode(stored, type=Shape)
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 
 

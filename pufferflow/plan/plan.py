@@ -5,19 +5,22 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast, final
+from typing import Any, NoReturn, Protocol, Self, cast, final
 
 import polars as pl
+from msgspec import structs
 
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Messages, Quilt
 from pufferflow.calibration import Calibration
 from pufferflow.composition import Cost
+from pufferflow.errors import Misuse, visible
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
 from pufferflow.plan.cost import cost_of
 from pufferflow.plan.evidence import evidence
 from pufferflow.plan.facts import Facts
+from pufferflow.plan.identity import as_reserved, name_of
 from pufferflow.plan.pages import compare, summary
 from pufferflow.plan.planned import Planned, planned
 from pufferflow.plan.readings import readings, readings_together
@@ -145,7 +148,7 @@ class Plan(Suggesting):
         >>> print(*batch.plan(pf.Pure(1.0)).readings())
         kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
         """
-        return readings(self.questions)
+        return tuple(visible(line, one_line=True) for line in readings(self.questions))
 
     def compare(self) -> pl.DataFrame:
         """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
@@ -167,7 +170,7 @@ class Plan(Suggesting):
         >>> pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(0.2)).too_noisy()
         ['noise on on_sum is larger than the largest possible answer (2): expected error 5']
         """
-        return too_noisy(self._planned)
+        return [visible(line, one_line=True) for line in too_noisy(self._planned)]
 
     def evidence(
         self,
@@ -215,14 +218,30 @@ class Plan(Suggesting):
 
     @cached_property
     def _ready(self) -> Ready:
-        planned = self._planned
-        return Ready(self.questions, planned.noises, certificate_of(planned), planned.facts.public)
+        return _ready_of(self._planned, certificate_of(self._planned))
 
     def __repr__(self) -> str:
         """Show what is asked, the promise, the noise and the bound."""
         found = self.calibration
         noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
-        return f"<Plan {asked_in_words(self.questions)}; {found.guarantee!r} by {found.bound!r}; {noise}>"
+        asked = asked_in_words(self.questions)
+        return visible(f"<Plan {asked}; {found.guarantee!r} by {found.bound!r}; {noise}>", one_line=True)
+
+    def __copy__(self) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: what a plan knows of rows and files is of this process, and of this moment."""
+        raise Misuse(
+            "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
+            allowed="planning where it is released; certificates, releases and scenarios can be pickled",
+            instead="batch.plan(…) in the other process: it is the same plan, and an id gives the same release",
+        )
 
     def _repr_html_(self) -> str:
         from pufferflow.report import plan_block
@@ -233,6 +252,17 @@ class Plan(Suggesting):
 def plan_of(questions: Questions, wanted: Wanted) -> Plan:
     """Return the plan for a batch."""
     return Plan(planned(Facts(questions), wanted))
+
+
+def _ready_of(plan: Planned, certificate: Certificate) -> Ready:
+    """Return what a release needs, with the way to noise that another machine reserved."""
+    public = plan.facts.public  # after the cost, which reads some of it
+
+    def reserved(cost: Cost) -> Ready:
+        other = as_reserved(plan, certificate.cost, cost)
+        return _ready_of(other, structs.replace(certificate_of(other), cost=cost))
+
+    return Ready(plan.questions, plan.noises, certificate, public, name_of(plan, public), reserved)
 
 
 def certificate_of(plan: Planned) -> Certificate:

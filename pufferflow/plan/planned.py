@@ -53,6 +53,7 @@ class Planned:
     """The laws of the weighted sums if the secret's row tells of itself alone; None if it is not asked about."""
     floor: bool
     """Whether noise was made to be enough for one row alone."""
+    wanted: Wanted
 
     @property
     def questions(self) -> Questions:
@@ -119,7 +120,7 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
             except Refused as refusal:
                 refused.append(refusal)
             else:
-                found.append(Planned(facts, values, ways, weights, family, laws, calibration, alone, floor))
+                found.append(Planned(facts, values, ways, weights, family, laws, calibration, alone, floor, wanted))
     if not found:
         raise refused[0]
     return min(found, key=_error if wanted.accuracy is None else lambda one: _epsilon(one.calibration.guarantee))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+from pufferflow.errors import visible
 from pufferflow.expressions import public_words
 from pufferflow.guarantees import Guarantee
 from pufferflow.plan.floor import impossible_values
@@ -29,21 +30,20 @@ _SAME = 1e-6
 def explained(plan: Planned) -> str:
     """Return the text that a person can sign."""
     questions, size = plan.questions, plan.facts.size
-    return "\n".join(
-        [
-            f"Published: {asked_in_words(questions)}.",
-            questions.scenario.describe(),
-            f"How well: {promise_in_words(plan.calibration.guarantee)}.",
-            f"How: {noise_in_words(plan)}",
-            *(f"Read: {line}." for line in readings_together(questions)),
-            f"Error bars: {ERROR_BARS}.",
-            f"Carried by: {carried_by(plan)}",
-            f"One row alone: {ordinary_in_words(plan)}",
-            *(f"Assumed: {line}." for line in assumptions(plan)),
-            *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan), *of_no_rows(questions.queries, size))),
-            f"If that is wrong: {if_wrong(plan)}",
-        ]
-    )
+    lines = [
+        f"Published: {asked_in_words(questions)}.",
+        *questions.scenario.describe().split("\n"),
+        f"How well: {promise_in_words(plan.calibration.guarantee)}.",
+        f"How: {noise_in_words(plan)}",
+        *(f"Read: {line}." for line in readings_together(questions)),
+        f"Error bars: {ERROR_BARS}.",
+        f"Carried by: {carried_by(plan)}",
+        f"One row alone: {ordinary_in_words(plan)}",
+        *(f"Assumed: {line}." for line in assumptions(plan)),
+        *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan), *of_no_rows(questions.queries, size))),
+        f"If that is wrong: {if_wrong(plan)}",
+    ]
+    return "\n".join(visible(line, one_line=True) for line in lines)
 
 
 def asked_in_words(questions: Questions) -> str:

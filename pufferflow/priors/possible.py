@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pufferflow.errors import Misuse
 from pufferflow.priors.kernels import Floats
+from pufferflow.reading import refuse_belief
 from pufferflow.secrets import AnySecret, Initial
 from pufferflow.secrets.domain import Label
 from pufferflow.secrets.secret import ValueSecret
@@ -116,11 +117,13 @@ def check_possible(possible: Possible, secret: AnySecret, chain: str) -> None:
     for value, may_be in zip(secret.domain.points, occurs.tolist(), strict=True):
         if not may_be:
             where = "the first step" if first else "any step"
-            raise Misuse(
-                f"The prior {chain} gives {secret.column} = {value!r} no probability at {where}, so that it would be "
-                "hidden from nobody.",
-                allowed="values with a probability above 0: of the first step for pf.Initial, of some step for others",
-                instead="initial='free', initial=[…] with a share for it, or a domain and a transition without it",
+            refuse_belief(
+                Misuse(
+                    f"The prior {chain} gives {secret.column} = {value!r} no probability at {where}, so that it would "
+                    "be hidden from nobody.",
+                    allowed="values with a probability above 0: of the first step for pf.Initial, else of some step",
+                    instead="initial='free', initial=[…] with a share for it, or a domain and a transition without it",
+                )
             )
 
 

@@ -6,9 +6,10 @@ from typing import Any, final
 import msgspec
 
 from pufferflow.composition import Cost
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, visible
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.report.promises import promise_in_words
+from pufferflow.rounding import agree
 
 VERSION = 1
 _ADDED_LATER = ("readings", "ordinary")
@@ -95,7 +96,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         problem = "The text is no stored certificate."
         try:
             found = msgspec.json.decode(text, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError, RecursionError):
             found = None
         if found is not None and found.version > VERSION:
             found, problem = None, f"The certificate was written in version {found.version}, by a newer pufferflow."
@@ -114,6 +115,10 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """A text that releases of one plan share, also those of versions that knew fewer facts."""
         return hashlib.sha256(self.facts.to_json().encode()).hexdigest()
 
+    def asks_as(self, other: "Certificate") -> bool:
+        """Say whether another one is of the same questions and promise, but for what each machine works out."""
+        return agree(_asked_of(self), _asked_of(other))
+
     @property
     def guarantee(self) -> Guarantee:
         """The promise, as the kind that all promises are."""
@@ -123,7 +128,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the certificate as text for people."""
         rows = self.rows()
         width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+        return "\n".join(f"{name:<{width}}  {visible(text, one_line=True)}" for name, text in rows)
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the certificate as names and texts for people; a text of several lines has a name in the first only.
@@ -155,3 +160,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *(("note", line) for line in self.notes),
             ("ledger", self.entry or NOBODY_COUNTS),
         ]
+
+
+def _asked_of(known: Certificate) -> tuple[Any, ...]:
+    noise = tuple((one.noise, one.sum) for one in known.sums)
+    return known.scenario, known.questions, known.promise, known.queries, known.groups, noise

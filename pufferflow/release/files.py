@@ -88,7 +88,7 @@ def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as ab
     write = WRITERS.get(format, _to_parquet)
     found = dict[str, bytes]()
     if format in WRITERS:
-        schema = Schema(release=Table.of(parts.frame), intervals=Table.of(parts.ends))
+        schema = Schema(release=Table.of(parts.frame, format), intervals=Table.of(parts.ends, format))
         found[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
     for name, frame in tables.items():
         found[f"{name}.{format}"] = _guarded(write, frame)

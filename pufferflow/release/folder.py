@@ -5,12 +5,13 @@ what the first left. A table that is whole and has other numbers is never replac
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import polars as pl
 
-from pufferflow.errors import Misuse, SinkFailed, SourceFailed
+from pufferflow.errors import Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.release import durable
 from pufferflow.release.certificate import Certificate
 from pufferflow.release.files import (
@@ -66,6 +67,44 @@ def read(folder: Path) -> Release:
     return Release.read(folder)
 
 
+def entry_of(folder: Path) -> str:
+    """Return the ledger's entry that the certificate of a folder names; empty if it names none, or cannot be read."""
+    with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return msgspec.json.decode((folder / CERTIFICATE).read_bytes(), type=_Head).entry or ""
+    return ""
+
+
+def differences(folder: Path, kept: Release) -> list[str]:
+    """Return in what a folder is not the release that was kept: its certificate field by field, and every table.
+
+    The page and what it was made of are not compared.
+    """
+    found = _edited(_bytes(folder / CERTIFICATE), kept.certificate)
+    tables = [
+        (name, one) for one in FORMATS for name in ("release", "intervals") if (folder / f"{name}.{one}").exists()
+    ]
+    if {name for name, _ in tables} != {"release", "intervals"}:
+        found.append("a table is missing")
+    for name, one in tables:
+        frame = kept.frame if name == "release" else kept.ends
+        try:
+            same = _same(table(folder, name, one), frame)
+        except (PufferflowError, OSError):
+            same = False
+        if not same:
+            found.append(f"{name}.{one} has other numbers, or is damaged")
+    return found
+
+
+def _edited(body: bytes | None, kept: Certificate) -> list[str]:
+    known = None if body is None else _certificate(body)
+    if known is None:
+        return ["the certificate cannot be read"]
+    ours, theirs = (msgspec.structs.asdict(one) for one in (kept, known))
+    names = [name for name, value in ours.items() if value != theirs[name]]
+    return [f"the certificate was edited: {', '.join(names)}"] if names else []
+
+
 class _Head(msgspec.Struct, frozen=True):
     """As much of a certificate as any version of it has."""
 
@@ -103,7 +142,7 @@ def _has_certificate(release: Release, place: Path, certificate: bytes) -> bool:
         return kept is not None
     try:
         head = msgspec.json.decode(kept, type=_Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     if head.entry != release.certificate.entry:
         raise _other(place, f"entry {head.entry}" if head.entry else "a release without an entry", release)

@@ -1,7 +1,7 @@
 """What a release needs of a plan: the questions, a noise for every sum, and the certificate."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
@@ -35,6 +35,14 @@ class Ready:
     certificate: Certificate
     public: PublicFacts | None = None
     """What noise and cost rest on: it has to be the same when the rows are read. None: nothing is compared."""
+    name: str = ""
+    """What a ledger knows the plan by: plans share it that ask the same of the same rows, on every machine."""
+    reserved: Callable[[Cost], "Ready"] | None = None
+    """The way to the same with the noise of a cost that was reserved, perhaps by another machine, or refused."""
+
+    def at(self, cost: Cost) -> "Ready":
+        """Return what is to be drawn where this cost is reserved: what is charged is what is drawn."""
+        return self if self.reserved is None or cost == self.cost else replace(self.reserved(cost), public=self.public)
 
     @property
     def cost(self) -> Cost:

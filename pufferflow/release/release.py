@@ -16,7 +16,8 @@ import msgspec
 import polars as pl
 
 from pufferflow.addresses import local_path
-from pufferflow.errors import InternalError, Misuse
+from pufferflow.composition import Cost
+from pufferflow.errors import InternalError, Misuse, visible
 from pufferflow.guarded import check_threads, guarded, outcome_of
 from pufferflow.reading import shown
 from pufferflow.release import files
@@ -29,6 +30,7 @@ from pufferflow.release.public_facts import changed_source
 from pufferflow.release.reading import Tally, at_most, tally
 from pufferflow.release.ready import Ready
 from pufferflow.report.evidence import Evidence
+from pufferflow.rounding import agree_in_words
 from pufferflow.secrets import Presence
 from pufferflow.suggestions import Suggesting
 
@@ -151,7 +153,7 @@ class Release(Suggesting):
         """Return the release that `to_bytes` gave."""
         try:
             found = msgspec.msgpack.decode(stored, type=_Stored)
-        except (msgspec.MsgspecError, TypeError) as error:
+        except (msgspec.MsgspecError, TypeError, RecursionError) as error:
             raise Misuse(
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
             ) from error
@@ -171,7 +173,7 @@ class Release(Suggesting):
         from pufferflow.report import release_page
 
         own = repr(self.certificate.promise), self.certificate.hidden
-        if evidence is not None and (evidence.promise, evidence.scenario) != own:
+        if evidence is not None and not agree_in_words((evidence.promise, evidence.scenario), own):
             raise Misuse(
                 "The evidence is of another plan than the release.",
                 allowed="what the plan told that was released, or None",
@@ -199,7 +201,7 @@ class Release(Suggesting):
     def __repr__(self) -> str:
         """Show the numbers, the promise, and whether anybody counts."""
         counted = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
-        return f"{self.frame}\n{self.certificate.promise!r}, {counted}"
+        return f"{visible(str(self.frame))}\n{self.certificate.promise!r}, {counted}"
 
     def _repr_html_(self) -> str:
         from pufferflow.report import release_block
@@ -218,6 +220,11 @@ class Reservation(Protocol):
     @property
     def entry(self) -> str:
         """The name of the ledger's entry."""
+        ...
+
+    @property
+    def cost(self) -> Cost:
+        """The cost that is reserved, which may be from another machine."""
         ...
 
     @property
@@ -274,7 +281,7 @@ def released(ready: Ready, account: Account | None, release_id: str | None, *, e
     reservation = account.reserve(ready, release_id)
     if reservation.stored is not None:
         return reservation.stored
-    return reservation.commit(_new(ready, reservation.entry))
+    return reservation.commit(_new(ready.at(reservation.cost), reservation.entry))
 
 
 def put_text(place: Path, text: str) -> None:

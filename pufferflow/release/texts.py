@@ -4,14 +4,19 @@ Numbers are the shortest that are read back as they were. Dates and times are as
 its distance to UTC, or is in UTC where that distance is no whole number of minutes. Durations are whole numbers of
 their unit. In CSV null is nothing and an empty text is `""`; NaN, inf and -inf stand as these words, in NDJSON as
 texts, since JSON has no numbers for them. Lists, structs and bytes have no form that other programs would know.
+
+A spreadsheet runs a text that begins as a formula does. In CSV an apostrophe goes before such a text, a name too, and
+before one that begins with an apostrophe; the description says of which columns, so that they are read back exactly.
 """
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from typing import Literal, final
 
 import msgspec
 import polars as pl
+from msgspec import structs
 
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse
@@ -26,6 +31,7 @@ _PLAIN = frozenset(
 _DATE, _TIME = "%Y-%m-%d", "%H:%M:%S%.f"
 _WITH_ZONE = f"{_DATE}T{_TIME}%:z"
 _FIRST_YEAR, _LAST_YEAR = dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)  # noqa: DTZ001 - a day away from any zone's end
+_FORMULA = r"^[\s\x00]*[=+\-@＝＋－＠]|^[\t\r\n']"
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of all zones
 _A_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -41,6 +47,8 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     precision: int | None = None
     scale: int | None = None
     categories: tuple[str, ...] = ()
+    escaped: bool = False
+    """Whether an apostrophe stands before texts, and the name, that a spreadsheet would run."""
 
     @classmethod
     def of(cls, name: str, dtype: pl.DataType) -> "Column":
@@ -85,9 +93,14 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[Column, ...]
 
     @classmethod
-    def of(cls, frame: pl.DataFrame) -> "Table":
-        """Return the description of a table."""
-        return cls(frame.height, tuple(Column.of(name, dtype) for name, dtype in frame.schema.items()))
+    def of(cls, frame: pl.DataFrame, format: str = "csv") -> "Table":  # noqa: A002 - what it is called everywhere
+        """Return the description of a table in a format."""
+        columns = [Column.of(name, dtype) for name, dtype in frame.schema.items()]
+        running = [format == "csv" and _runs(frame[column.name]) for column in columns]
+        escaped = [
+            structs.replace(one, escaped=True) if runs else one for one, runs in zip(columns, running, strict=True)
+        ]
+        return cls(frame.height, tuple(escaped))
 
     @property
     def schema(self) -> pl.Schema:
@@ -101,7 +114,11 @@ def to_csv(frame: pl.DataFrame) -> bytes:
     >>> to_csv(pl.DataFrame({"day": [dt.date(2026, 11, 20), None], "load": [0.1, float("inf")]}))
     b'day,load\n2026-11-20,0.1\n,inf\n'
     """
-    return _carried(frame).write_csv().encode()
+    carried = _carried(frame)
+    found = carried.select(
+        _escaped(named(name)) if kind == pl.String else named(name) for name, kind in carried.schema.items()
+    )
+    return found.rename(_escaped_name).write_csv().encode()
 
 
 def to_ndjson(frame: pl.DataFrame) -> bytes:
@@ -122,24 +139,45 @@ def from_csv(body: bytes, table: Table) -> pl.DataFrame:
     """Return the table that `to_csv` wrote."""
     schema = table.schema
     carriers = {name: _carrier(dtype) for name, dtype in schema.items()}
-    header = pl.DataFrame(schema=carriers).write_csv().encode()
+    escaped = [column.name for column in table.columns if column.escaped]
+    header = pl.DataFrame(schema=carriers).rename({name: _escaped_name(name) for name in escaped}).write_csv().encode()
     if not body.startswith(header):
         raise ValueError
     rows = body.removeprefix(header)  # names are compared here: the engine would take some for marks of an encoding
     if not rows:
         return pl.DataFrame(schema=schema)
     carried = pl.read_csv(rows, has_header=False, schema=carriers)
+    texts = [name for name in escaped if carriers[name] == pl.String]
+    carried = carried.with_columns(named(name).str.strip_prefix("'") for name in texts)
     return carried.select(_read(name, dtype) for name, dtype in schema.items())
 
 
 def from_ndjson(body: bytes, table: Table) -> pl.DataFrame:
     """Return the table that `to_ndjson` wrote: its values are the texts of the same table as CSV."""
     texts = pl.read_ndjson(body, schema={column.name: pl.String() for column in table.columns})
-    return from_csv(texts.write_csv().encode(), table)
+    plain = tuple(structs.replace(column, escaped=False) for column in table.columns)
+    return from_csv(texts.write_csv().encode(), Table(table.rows, plain))
 
 
 WRITERS: dict[str, Callable[[pl.DataFrame], bytes]] = {"csv": to_csv, "ndjson": to_ndjson}
 READERS: dict[str, Callable[[bytes, Table], pl.DataFrame]] = {"csv": from_csv, "ndjson": from_ndjson}
+
+
+def _runs(values: pl.Series) -> bool:
+    """Say whether a spreadsheet would run the name of a column, or a text in it."""
+    if _escaped_name(values.name) != values.name:
+        return True
+    if not isinstance(values.dtype, pl.String | pl.Categorical | pl.Enum):
+        return False
+    return bool(values.cast(pl.String).str.contains(_FORMULA).any())
+
+
+def _escaped(column: pl.Expr) -> pl.Expr:
+    return pl.when(column.str.contains(_FORMULA)).then(pl.lit("'") + column).otherwise(column).name.keep()
+
+
+def _escaped_name(name: str) -> str:
+    return f"'{name}" if re.match(_FORMULA, name) else name
 
 
 def _no_text(problem: str) -> Misuse:

@@ -218,7 +218,7 @@ class Evidence(msgspec.Struct, frozen=True):
         found = None
         try:
             found = msgspec.json.decode(text, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError, RecursionError):
             found = None
         if found is None or found.version > VERSION:
             raise Misuse(

@@ -7,6 +7,8 @@ from html import escape
 from itertools import repeat
 from typing import final
 
+from pufferflow.errors import visible
+
 _NEVER = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
 _CONTROLS = dict.fromkeys(_NEVER, "\N{REPLACEMENT CHARACTER}")
 ELLIPSIS = "…"
@@ -41,7 +43,7 @@ def text(given: str) -> str:
     >>> text('<b>"&"</b>')
     '&lt;b&gt;&quot;&amp;&quot;&lt;/b&gt;'
     """
-    return escape(given.translate(_CONTROLS))
+    return escape("\t".join(map(visible, given.translate(_CONTROLS).split("\t"))))
 
 
 def link(given: str, anchor: str) -> str:

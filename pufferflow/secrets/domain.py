@@ -21,6 +21,7 @@ from pufferflow.suggestions import explained
 Floats = npt.NDArray[np.float64]
 Label = str | int | float | bool
 _WHOLE = 2**53
+_READABLE = 10**15
 _RANGE = re.compile(r"\s*(?P<low>-?\d+)\s*(-|:|\.\.+|to|,)\s*(?P<high>-?\d+)\s*")
 
 
@@ -254,7 +255,7 @@ def _listed_instead(given: object, name: str) -> str:
         instead = f"{name}=dtype.categories.to_list(), if the categories were declared and not read from the rows"
     elif hasattr(given, "to_list"):
         instead = f"{name}=[0, 1, 2, 3], written down: values that were read from private rows would tell of them"
-    elif isinstance(given, int | float):
+    elif isinstance(given, int | float) and abs(given) < _READABLE:
         instead = f"{name}=pf.Interval(0, {given}), or {name}=list(range({given}))"
     return instead
 

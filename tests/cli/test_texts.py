@@ -42,9 +42,9 @@ class Terminal(io.TextIOWrapper):
 
 @given(st.text())
 def test_nothing_that_is_shown_can_move_a_cursor(text):
-    """Whatever a text is, what is shown of it can be printed, is as long, and is the same shown again."""
+    """Whatever a text is, what is shown of it can be printed, nothing is lost, and it is the same shown again."""
     found = safe(text)
-    assert len(found) == len(text)
+    assert len(found) >= len(text)
     assert all(sign.isprintable() or sign == "\n" for sign in found)
     assert safe(found) == found
     assert "\n" not in shown(text)
@@ -118,7 +118,7 @@ def test_colours_can_be_switched_off(monkeypatch, variable):
 def test_errors_are_literal_too(capsys):
     """An error that quotes a name shows it without reading markup."""
     Screen().fail(Fault("Misuse", "No [bold]account[/bold] \x1b[2J.", "[a]", "[/b]", 2))
-    assert capsys.readouterr().err == "Misuse: No [bold]account[/bold] ?[2J.\n  allowed: [a]\n  try: [/b]\n"
+    assert capsys.readouterr().err == "Misuse: No [bold]account[/bold] \\x1b[2J.\n  allowed: [a]\n  try: [/b]\n"
 
 
 def test_a_stream_that_nobody_has_is_no_error(tmp_path):

@@ -241,6 +241,7 @@ class Recorder:
 
     def reserve(self, ready, release_id):
         self.events.append(("reserve", release_id, ready.certificate.promise))
+        self.cost = ready.cost
         return self
 
     entry = "entry 1"

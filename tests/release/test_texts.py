@@ -1,10 +1,13 @@
 """Text: a table that was written as CSV or NDJSON is read back with every value and every dtype it had."""
 
+import csv
 import datetime as dt
+import io
 import json
 import math
 from decimal import Decimal
 
+import msgspec
 import polars as pl
 import pytest
 from hypothesis import example, given, settings
@@ -17,7 +20,25 @@ FORMS = sorted(WRITERS)
 UNITS = st.sampled_from(["ms", "us", "ns"])
 ZONES = st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "Africa/Monrovia"])
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(
-    ["", '"', ",", "\n", "\r", "null", "1", "x\n"]
+    [
+        "",
+        '"',
+        ",",
+        "\n",
+        "\r",
+        "null",
+        "1",
+        "x\n",
+        "=cmd|'/C calc'!A0",
+        "'=1",
+        "''",
+        "-1",
+        "+x",
+        "@y",
+        "\t=1",
+        " =1",
+        "＝1",
+    ]
 )
 SPANS = {"ms": 60_000_000_000_000, "us": 60_000_000_000_000_000, "ns": 2**63 - 1}
 
@@ -157,3 +178,34 @@ def test_years_beyond_four_digits_are_refused(form, dtype, whole):
         values = values * 30
     with pytest.raises(Misuse, match="four digits"):
         WRITERS[form](values.cast(dtype).to_frame())
+
+
+FORMULAS = ["=cmd|'/C calc'!A0", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1", "\n=1", "＝1"]
+OTHERS = ["'", "'=1", "''=1", "north", "1=1", None, "", "a-b"]
+
+
+@pytest.mark.parametrize(
+    "dtype", [pl.String, pl.Categorical, pl.Enum([one for one in FORMULAS + OTHERS if one is not None])]
+)
+def test_a_spreadsheet_runs_no_text_of_a_csv_file(dtype):
+    """Nor a name; numbers below 0 stay numbers, and all is read back as it was."""
+    keys = pl.Series("=key", FORMULAS + OTHERS, dtype=dtype)
+    frame = pl.DataFrame([keys, pl.Series("-2", [-1.5] * len(keys)), pl.Series("north", ["-1"] * len(keys))])
+    body = WRITERS["csv"](frame)
+    for row in csv.reader(io.StringIO(body.decode(), newline="")):
+        assert not row[0].lstrip().startswith(("=", "+", "-", "@", "＝"))
+        assert row[0][:1] not in set("\t\r\n")
+        assert row[1] in {"-1.5", "'-2"}
+        assert row[2] in {"'-1", "north"}
+    table = msgspec.json.decode(msgspec.json.encode(Table.of(frame)), type=Table)
+    assert READERS["csv"](body, table).equals(frame)
+    assert READERS["ndjson"](WRITERS["ndjson"](frame), table).equals(frame)
+
+
+def test_what_was_written_before_and_what_needs_nothing_is_as_it_was():
+    """Files without formulas have the bytes they had; files of older versions with some are read as they are."""
+    frame = pl.DataFrame({"key": ["north", "O'Hara", "1-2"], "load": [-1.0, 2.0, 3.0]})
+    assert WRITERS["csv"](frame) == frame.write_csv().encode()
+    assert b"escaped" not in msgspec.json.encode(Table.of(frame))
+    older = pl.DataFrame({"=key": ["=1", "'=1"]})
+    assert READERS["csv"](older.write_csv().encode(), Table.of(older, "older")).equals(older)

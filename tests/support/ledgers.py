@@ -39,7 +39,7 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
         cost=Cost(shape),
         library="tests",
     )
-    return types.SimpleNamespace(cost=certificate.cost, certificate=certificate, noises=(), public=None)
+    return types.SimpleNamespace(cost=certificate.cost, certificate=certificate, name=certificate.digest)
 
 
 def plan(epsilon=1.0, scenario=SCENARIO):

@@ -10,7 +10,7 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.priors.covariance.covariance import Covariance, Floats, Sides, few, semidefinite, whole
 from pufferflow.priors.covariance.span import fixed
 from pufferflow.priors.functions import identity_of, name_of
-from pufferflow.reading import finite_number
+from pufferflow.reading import finite_number, refuse_belief
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
 
@@ -222,5 +222,7 @@ def _checked(values: Floats) -> Floats:
     fixing = np.flatnonzero(np.abs(values) >= 1)
     if (beyond := fixing[fixing > 0]).size:
         lag = int(beyond[0])
-        raise fixed(f"The correlation at lag {lag} is {np.sign(values[lag]):g}", f"rows {lag} steps apart", _ALLOWED)
+        refuse_belief(
+            fixed(f"The correlation at lag {lag} is {np.sign(values[lag]):g}", f"rows {lag} steps apart", _ALLOWED)
+        )
     return np.append(1.0, values[1:])

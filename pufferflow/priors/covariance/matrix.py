@@ -7,6 +7,7 @@ import numpy as np
 from pufferflow.errors import Misuse
 from pufferflow.priors.covariance.covariance import Covariance, Floats, Sides, semidefinite, whole
 from pufferflow.priors.covariance.span import fixed
+from pufferflow.reading import reads_stored_belief, refuse_belief
 from pufferflow.rounding import UNIT, lifted
 
 _SLACK = 1e-9
@@ -78,7 +79,8 @@ class Matrix(Covariance):
         """Return Cov(X_r, X_i)/Var(X_i), split by sign."""
         secret, rows = places.astype(np.int64), positions.astype(np.int64)
         with np.errstate(over="ignore"):
-            factors = self.entries[np.ix_(secret, rows)] / self.entries[secret, secret][:, None]
+            variances = self.entries[secret, secret][:, None]
+            factors = self.entries[np.ix_(secret, rows)] / np.where(variances > 0, variances, 1.0)
         factors = np.where(secret[:, None] == rows[None, :], 1.0, factors)
         return lifted(np.maximum(factors, 0.0), UNIT), lifted(np.maximum(-factors, 0.0), UNIT)
 
@@ -106,7 +108,7 @@ def _read(given: Any) -> Floats:
 
 def _checked(read: Floats) -> Floats:
     _check_variances(read.diagonal())
-    spread = np.sqrt(read.diagonal())
+    spread = np.sqrt(np.where(read.diagonal() > 0, read.diagonal(), 1.0))
     correlations = read / spread[:, None] / spread[None, :]
     if (np.abs(correlations - correlations.T) > _SLACK).any():
         raise Misuse("The covariance is not symmetric.", allowed=_ALLOWED, instead="(C + C.T) / 2")
@@ -115,17 +117,20 @@ def _checked(read: Floats) -> Floats:
             "The covariance gives a weighted sum of rows a negative variance.", allowed=_ALLOWED, instead=_INSTEAD
         )
     _check_correlations(correlations)
-    return read / 2 + read.T / 2 + 0.0  # −0.0 is 0.0
+    halves = read / 2 + read.T / 2
+    return halves if reads_stored_belief() else halves + 0.0  # −0.0 is 0.0, but in what was fingerprinted with it
 
 
 def _check_variances(variances: Floats) -> None:
     """Refuse a variance of 0, which gives a row one value, and one below, which nothing has."""
     low = int(variances.argmin())
     if variances[low] == 0:
-        raise Misuse(
-            f"The row at position {low} has the variance 0: it has one value, and hides none.",
-            allowed="variances above 0",
-            instead=f"any number above 0 as entry ({low}, {low}): a row that correlates with no other one moves none",
+        refuse_belief(
+            Misuse(
+                f"The row at position {low} has the variance 0: it has one value, and hides none.",
+                allowed="variances above 0",
+                instead=f"a number above 0 as entry ({low}, {low}): a row that correlates with no other one moves none",
+            )
         )
     if variances[low] < 0:
         raise Misuse(
@@ -139,8 +144,5 @@ def _check_correlations(correlations: Floats) -> None:
     row, other = np.unravel_index(int(size.argmax()), size.shape)
     if size[row, other] >= _FIXED:
         sign = "1" if correlations[row, other] > 0 else "-1"
-        raise fixed(
-            f"The correlation of the rows at positions {row} and {other} is {sign}",
-            "rows",
-            f"{_ALLOWED}, and correlations above -1 and below 1",
-        )
+        allowed = f"{_ALLOWED}, and correlations above -1 and below 1"
+        refuse_belief(fixed(f"The correlation of the rows at positions {row} and {other} is {sign}", "rows", allowed))

@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 
 from pufferflow.errors import Misuse
-from pufferflow.reading import finite_number
+from pufferflow.reading import finite_number, refuse_belief
 
 Span = float | tuple[float, float]
 Given = float | Sequence[float]
@@ -33,8 +33,8 @@ def spanned(span: Span) -> tuple[float, float]:
 def _one(given: object, name: str, allowed: str, instead: str) -> float:
     number = finite_number(given, name, allowed=allowed, instead=instead) + 0.0
     if abs(number) == 1:
-        raise fixed(f"{name} is {number:g}", "two rows", allowed)
-    if not -1 < number < 1:
+        refuse_belief(fixed(f"{name} is {number:g}", "two rows", allowed))
+    elif not -1 < number < 1:
         raise Misuse(f"{name} is {number:g}.", allowed=allowed, instead=instead)
     return number
 

@@ -1,0 +1,307 @@
+"""The ledgers that older versions wrote: what is in them, and the script that wrote them.
+
+`tests/ledger/written` keeps `sound.sqlite`, written by commit af7a85e, and `refused.sqlite`, written by commit e596eba,
+which took beliefs that were refused later; beside each a JSON file says what its accounts told then. They are never
+written again: whatever the library becomes, they have to be read. A ledger of a later version is added in the same way,
+
+    git worktree add --detach /tmp/older COMMIT
+    PYTHONPATH=/tmp/older:tests/support python tests/support/written.py sound tests/ledger/written
+
+with names of its own, since the script replaces nothing.
+"""
+
+import datetime as dt
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+import pufferflow as pf
+
+HOURS = 48
+CHAIN, MIXING = [[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.4, 0.6]]
+ON, LEVEL = pf.Secret("on", domain=[0, 1]), pf.Secret("level", domain=[0, 1, 2, 3])
+POWER = pf.Secret("power", domain=pf.Interval(0, 10))
+IN_ORDER = {"order_by": "hour", "within": "meter"}
+JOB = {
+    "job.toml": """\
+name = "meters"
+build = "job.py:build"
+source = { function = "job.py:rows" }
+guarantee = { epsilon = 0.5 }
+ledger = { address = "ledger.db", account = "job", dataset = "job", limit = { epsilon = 3.0 } }
+sink = { format = "csv", report = false }
+retries = { wait = "0s" }
+""",
+    "job.py": """\
+import written
+
+
+def rows(period):
+    return written.rows()
+
+
+def build(frame, period):
+    scenario = written.CASES["job"].scenario
+    return written.pf.protect(frame, scenario).group_by("meter").private_sum("on", "load")
+""",
+}
+
+
+def rows() -> pl.LazyFrame:
+    """Return three meters for two days, the same in every version."""
+    steps = [(meter, hour) for meter in range(3) for hour in range(HOURS)]
+    return pl.LazyFrame(
+        {
+            "meter": [f"m{meter}" for meter, _ in steps],
+            "hour": [hour for _, hour in steps],
+            "at": [dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=hour) for _, hour in steps],
+            "on": [(meter + hour // 3) % 2 for meter, hour in steps],
+            "level": [(2 * meter + hour) % 4 for meter, hour in steps],
+            "power": [(meter * 3.7 + hour * 1.3) % 10 for meter, hour in steps],
+        }
+    )
+
+
+class Case(NamedTuple):
+    """One account: its scenario, the plans of its releases by their ids, and what it is superseded by."""
+
+    scenario: pf.Scenario
+    limit: Any
+    plans: dict[str, Callable[[pf.Scenario], Any]]
+    better: pf.Scenario | None = None
+
+
+def _day(number: int) -> Any:
+    return pl.col("hour").is_between(24 * number, 24 * number + 23)
+
+
+def _days(promise: Any, column: str = "on", **wanted: Any) -> dict[str, Callable[[pf.Scenario], Any]]:
+    """Return the plans of two days and of one that is reserved only; ids that begin with "open" are not committed."""
+
+    def of(number: int, name: str) -> Callable[[pf.Scenario], Any]:
+        return lambda known: (
+            pf.protect(rows(), known).filter(_day(number)).private_sum(column, name).plan(promise, **wanted)
+        )
+
+    return {"day 0": of(0, "first"), "day 1": of(1, "second"), "open": of(1, "third")}
+
+
+def _whole(promise: Any, column: str, **wanted: Any) -> dict[str, Callable[[pf.Scenario], Any]]:
+    """Return plans of all rows: two queries with shares, and one that is reserved only."""
+
+    def two(known: pf.Scenario) -> Any:
+        batch = pf.protect(rows(), known).private_sum(column, "load").private_mean(column, "mean")
+        return batch.plan(promise, shares={"load": 2, "mean": 1}, **wanted)
+
+    return {
+        "both": two,
+        "open": lambda known: pf.protect(rows(), known).private_mean(column, "mean").plan(promise, **wanted),
+    }
+
+
+def _absent(known: pf.Scenario) -> Any:
+    return pf.protect(rows(), known).private_count(name="rows").private_sum("on", "load").plan(pf.Pure(0.5))
+
+
+def _quantiles(known: pf.Scenario) -> Any:
+    batch = pf.protect(rows(), known).group_by("meter").private_median("level").private_histogram("level", "bars")
+    return batch.plan(pf.Pure(0.5), bound=pf.GWM(), noise=pf.Laplace, floor=None)
+
+
+def _within(known: pf.Scenario) -> Any:
+    batch = pf.protect(rows(), known).filter(pl.col("at") < dt.datetime(2026, 1, 2, tzinfo=dt.UTC)).private_sum("on")
+    return batch.plan(accuracy=pf.Within(40))
+
+
+def _scenario(secret: Any, prior: Any, **parts: Any) -> pf.Scenario:
+    return pf.Scenario(secret, prior, **{**IN_ORDER, **parts})
+
+
+def _sound() -> dict[str, Case]:
+    chain, curve = pf.MarkovChain(CHAIN), pf.Renyi(4, 0.5)
+    table = pf.Table({"on": [0, 0, 1, 1], "kind": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.2, 0.3]}, shared="kind")
+    classes = pf.LatentClass([0.5, 0.5], rows=[[0.9, 0.1], [0.3, 0.7]])
+    timed = {"order_by": "at", "step": "1h", "start": "2026-01-01", "public": ["hour"]}
+    noisy = pf.Approx(0.5, 1e-6)
+    return {
+        "chain": Case(_scenario(ON, chain), pf.Pure(3.0), _days(pf.Pure(0.5))),
+        "periodic": Case(_scenario(ON, pf.MarkovChain([CHAIN, MIXING], period=2)), pf.Pure(3.0), _days(pf.Pure(0.5))),
+        "between": Case(
+            _scenario(ON, pf.MarkovChain.between([[0.8, 0.1], [0.2, 0.6]], [[0.9, 0.2], [0.4, 0.8]])),
+            pf.Pure(3.0),
+            _days(pf.Pure(0.5)),
+        ),
+        "ar1": Case(_scenario(POWER, pf.GaussianPrior(pf.AR1(0.6))), pf.Pure(3.0), _days(pf.Pure(0.5), "power")),
+        "ar1 renyi": Case(
+            _scenario(POWER, pf.GaussianPrior(pf.AR1((0.4, 0.6)))), pf.Renyi(4, 3.0), _days(curve, "power")
+        ),
+        "together": Case(
+            pf.Scenario(POWER, pf.GaussianPrior(pf.Exchangeable(0.3)), within="meter"),
+            pf.Approx(4.0, 1e-5),
+            _whole(noisy, "power"),
+        ),
+        "class": Case(pf.Scenario(ON, classes, within="meter"), pf.Pure(6.0), _whole(pf.Pure(0.5), "on")),
+        "table": Case(pf.Scenario(ON, table, within="meter"), pf.Pure(6.0), _whole(pf.Pure(0.5), "on")),
+        "any": Case(pf.Scenario(LEVEL, pf.AnyCorrelation()), pf.Approx(4.0, 1e-5), _whole(noisy, "level")),
+        "any renyi": Case(pf.Scenario(LEVEL, pf.AnyCorrelation()), pf.Renyi(4, 3.0), _whole(curve, "level")),
+        "presence": Case(
+            pf.Scenario(pf.Presence("meter", column="on", domain=[0, 1], rows=HOURS), pf.Independent()),
+            pf.Pure(3.0),
+            {"rows": _absent, "open": _absent},
+        ),
+        "initial": Case(
+            _scenario(pf.Initial("on", domain=[0, 1]), pf.MarkovChain(MIXING, initial="free"), start=0),
+            pf.Pure(3.0),
+            {name: made for name, made in _days(pf.Pure(0.5)).items() if name != "day 1"},
+        ),
+        "derived": Case(
+            pf.Scenario(pf.Derived("kind", [0, 1], column="on", domain=[0, 1]), classes, within="meter"),
+            pf.Pure(6.0),
+            _whole(pf.Pure(0.5), "on"),
+        ),
+        "independent": Case(
+            pf.Scenario(LEVEL, pf.Independent(), public="meter"),
+            pf.Pure(3.0),
+            {"classes": _quantiles, "open": _quantiles},
+        ),
+        "within": Case(_scenario(ON, chain, **timed), pf.Pure(3.0), {"error": _within, "open": _within}),
+        "superseded": Case(
+            _scenario(ON, chain), pf.Pure(3.0), _days(pf.Pure(0.5)), _scenario(ON, pf.MarkovChain(MIXING))
+        ),
+        "job": Case(_scenario(ON, chain), pf.Pure(3.0), {}),
+    }
+
+
+def _small(column: str) -> dict[str, Callable[[pf.Scenario], Any]]:
+    """Return plans about few rows, as covariance matrices need them."""
+
+    def one(known: pf.Scenario) -> Any:
+        few = rows().filter(pl.col("hour") < 3)
+        return pf.protect(few, known).private_sum(column, "load").plan(pf.Pure(0.5))
+
+    return {"first": one, "open": one}
+
+
+def _refused() -> dict[str, Case]:
+    """Return accounts whose beliefs were refused later; older versions alone can make them."""
+    covariances: dict[str, Any] = {
+        "correlation 1": pf.Exchangeable(1.0),
+        "variance 0": [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]],
+        "equal rows": [[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]],
+        "kernel": pf.Kernel([1.0, 0.5, 1.0, *[0.0] * HOURS]),
+        "minus 0": [[1.0, -0.0, 0.5], [-0.0, 1.0, 0.0], [0.5, 0.0, 1.0]],
+    }
+    leads = [[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.3, 0.3, 0.4]]
+    low = [[0.8, 0.1, 0.0], [0.2, 0.6, 0.0], [0.3, 0.3, 0.3]]
+    high = [[0.9, 0.2, 0.0], [0.4, 0.8, 0.0], [0.4, 0.4, 0.4]]
+    chains: dict[str, Any] = {
+        "impossible value": pf.MarkovChain(leads),
+        "impossible between": pf.MarkovChain.between(low, high),
+    }
+    starts = _scenario(FIRST, pf.MarkovChain(CHAIN, initial=[1.0, 0.0]), start=0)
+    known = {name: _scenario(POWER, pf.GaussianPrior(one)) for name, one in covariances.items()}
+    known |= {name: _scenario(THREE, prior) for name, prior in chains.items()}
+    known["impossible start"] = starts
+    cases = {name: Case(one, pf.Pure(9.0), _small(column_of(one))) for name, one in known.items()}
+    for name in (*chains, "impossible start"):
+        del cases[name].plans["open"]  # of which no version tells a total soon
+    return cases
+
+
+def column_of(scenario: pf.Scenario) -> str:
+    """Return the column that can be asked about."""
+    return scenario.sensitive[0]
+
+
+THREE, FIRST = pf.Secret("on", domain=[0, 1, 2]), pf.Initial("on", domain=[0, 1])
+_SETTLED = _scenario(THREE, pf.MarkovChain([[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6]]))
+BETTER = {
+    **dict.fromkeys(
+        ("correlation 1", "variance 0", "equal rows", "kernel", "minus 0"), _scenario(POWER, pf.AnyCorrelation())
+    ),
+    "impossible value": _SETTLED,
+    "impossible between": _SETTLED,
+}
+"""Sound beliefs for the accounts whose own are refused."""
+CASES = _sound()
+
+
+def _write(account: Any, case: Case, scenario: pf.Scenario) -> dict[str, Any]:
+    """Release and reserve what a case asks for; return what was given out."""
+    given = dict[str, Any]()
+    for name, made in case.plans.items():
+        plan = made(scenario)
+        if name.startswith("open"):
+            account.reserve(plan._ready, name)
+        else:
+            given[name] = _numbers(plan.release(account, id=name))
+    return given
+
+
+def _numbers(release: pf.Release) -> dict[str, Any]:
+    return {
+        "frame": release.frame.to_dict(as_series=False),
+        "bars": release.intervals.to_dict(as_series=False),
+        "entry": release.certificate.entry,
+    }
+
+
+def write(kind: str, folder: Path) -> None:
+    """Write a ledger, and what its accounts tell."""
+    cases, place = CASES if kind == "sound" else _refused(), folder / f"{kind}.sqlite"
+    if place.exists():
+        sys.exit(f"{place} is there")
+    told = dict[str, Any]()
+    ledger = pf.Ledger(place)
+    for name, case in cases.items():
+        account = ledger.open(name, case.scenario, limit=case.limit)
+        given = _write(account, case, case.scenario)
+        if kind == "sound" and case.better is not None:
+            account = ledger.supersede(name, case.better)
+            plan = case.plans["day 0"](case.better)
+            given["later"] = _numbers(plan.release(account, id="later"))
+        told[name] = {"releases": given}
+    if kind == "sound":
+        told["job"]["releases"] = _of_job(place)
+    for name, one in told.items():
+        account = ledger.account(name)
+        one |= {
+            "spent": account.spent().epsilon,
+            "states": {entry.release_id: entry.state for entry in account.history()},
+            "charged": [getattr(entry, "at_most", getattr(entry, "total", None)) for entry in account.history()],
+            "scenario": account.scenario.fingerprint,
+        }
+    found = {"head": ledger.head(), "entries": int(ledger.head().partition(":")[0]), "accounts": told}
+    ledger.close()
+    _settle(place)
+    place.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _of_job(place: Path) -> dict[str, Any]:
+    """Run a job that pays from the ledger, and return its release."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in JOB.items():
+            (Path(folder) / name).write_text(text.replace("ledger.db", str(place.absolute())), encoding="utf-8")
+        ran = pf.Job.read(f"{folder}/job.toml").run("2026-01-01")
+        return {ran.id: _numbers(ran.release)}
+
+
+def _settle(place: Path) -> None:
+    """Leave one small file, with nothing beside it."""
+    import sqlite3
+
+    with sqlite3.connect(place) as line:
+        line.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        line.execute("VACUUM")
+        line.execute("PRAGMA journal_mode=DELETE")
+    line.close()
+
+
+if __name__ == "__main__":
+    write(sys.argv[1], Path(sys.argv[2]))
