@@ -78,6 +78,7 @@ def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limi
     """Return what an account will have spent after so many more releases of a schedule; of None, if it never ends."""
     scenario, allowed = spent.scenario, float(getattr(limit, "epsilon", 0.0))
     cost = _next(spent, cost, gap)
+    spent = spent.begun(cost)
 
     def total(times: int) -> float:
         try:

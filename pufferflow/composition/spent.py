@@ -72,7 +72,8 @@ class Spent:
     """The costs of an account, in the order in which they came; totals are worked out when asked for.
 
     Of promises that are not pure the total is of one `meter` for the whole life of an account, the one that suits its
-    first release: which of several proofs holds must not depend on what earlier answers made somebody ask.
+    first release that asks about a row: which of several proofs holds must not depend on what earlier answers made
+    somebody ask. Answers about no row are noise alone, which tells nothing whatever is chosen after it.
     """
 
     def __init__(
@@ -122,6 +123,18 @@ class Spent:
             found.add(cost)
         return found
 
+    def begun(self, cost: Cost) -> "Spent":
+        """Return the same, counted as an account counts once a release with this cost was its first."""
+        if self.meter is not None or self._pure or self.costs:
+            return self
+        try:
+            found = Spent([self.scenario], self.limit, self.total([cost]).meter, self.priors)
+        except Refused:
+            return self
+        for known in self._costs:
+            found.add(known)
+        return found
+
     def first(self, count: int) -> "Spent":
         """Return what was spent when there were so many releases, by the beliefs of today."""
         found = Spent([self.scenario], self.limit, self.meter, self.priors)
@@ -163,12 +176,13 @@ class Spent:
             return quick
         if math.isinf(chosen.value):
             raise not_known(self.priors, costs)
-        meter = None if self._pure else meters[best]
+        meter = None if self._pure or all(cost.silent for cost in costs) else meters[best]
         return Composed(self.kind(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def remaining(self, cost: Cost) -> int | float:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
-        return most(lambda times: self._fits([cost] * times), _MOST_TIMES)
+        begun = self.begun(cost)
+        return most(lambda times: begun._fits([cost] * times), _MOST_TIMES)
 
     @property
     def _allowed(self) -> float:
@@ -192,12 +206,12 @@ class Spent:
         return max(found, key=lambda one: one[0].value, default=(Found(0.0, NOTHING_ASKED), None))
 
     def _of_one(self, costs: Sequence[Cost]) -> Found | None:
-        """Return the promise of a single release, if it was made for all beliefs."""
-        if len(costs) != 1:
+        """Return the promise of a single release that asks about rows, if it was made for all beliefs."""
+        some = [cost for cost in costs if not cost.silent]
+        if len(some) != 1:
             return None
-        (cost,) = costs
-        hull = _hull_of(costs)
-        if any(beyond(Asked(self.scenario, prior, costs, hull)) for prior in self.priors):
+        (cost,), hull = some, _hull_of(costs)
+        if any(beyond(Asked(self.scenario, prior, some, hull)) for prior in self.priors):
             return None
         if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
             return None
