@@ -23,6 +23,8 @@ from pufferflow.priors import Prior
 
 _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000
+_HAIR = 1e-8
+"""By how much more endless totals are, for those of finite runs are padded too, in another way."""
 FOR_EVER = "the schedule never ends and every release adds to the total"
 NO_REST = "what is told of one step does not fade on the way along this chain"
 
@@ -115,7 +117,7 @@ def _endless(spent: Spent, prior: Prior, cost: Cost, every: Every) -> tuple[floa
     """Return what releases tell for ever under one belief, the rule, and why that has no end."""
     costs = [*spent.costs, cost]
     if spent.meter in {None, "pure"} and Timeline.fits(spent.scenario, prior, costs):
-        value = _along(spent, prior, cost, every)
+        value = _along(spent, prior, cost, every) * (1 + _HAIR)
         return from_pure(value, spent.kind), Messages.name, NO_REST if math.isinf(value) else ""
     if _free(spent, prior, cost):
         return _under(spent, prior, cost, every, 0), "releases that tell nothing", ""
