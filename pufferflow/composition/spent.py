@@ -19,6 +19,11 @@ from pufferflow.scenario import Scenario
 
 _MOST_TIMES = 1 << 17
 _HAIR = 2e-6
+_COUNTED = {
+    "pure": ("pure losses", "pf.Laplace"),
+    "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
+    "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
+}
 NOTHING_ASKED = "no release about any row"
 
 
@@ -175,7 +180,7 @@ class Spent:
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
-            raise not_known(self.priors, costs)
+            raise not_known(self.priors, costs, self.meter)
         meter = None if self._pure or all(cost.silent for cost in costs) else meters[best]
         return Composed(self.kind(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
@@ -275,14 +280,21 @@ def most(fits: Callable[[int], bool], largest: int) -> int | float:
     return low
 
 
-def not_known(priors: Sequence[Prior], costs: Sequence[Cost]) -> Refused:
-    """Return the refusal of a total that no rule bounds, saying what to declare."""
+def not_known(priors: Sequence[Prior], costs: Sequence[Cost], meter: str | None = None) -> Refused:
+    """Return the refusal of a total that no rule bounds, saying what to declare, or which noise is counted."""
     believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
+    problem = f"What {len(costs)} releases tell together under {believed}: no rule of composition bounds it"
+    if meter is not None:
+        counted, noise = _COUNTED[meter]
+        problem += f" by {counted}, by which an account counts that its first release began so"
+        instead = f"noise={noise} in every plan for this account, or another account for other noise"
+    else:
+        problem += ", and the losses of single ones do not add"
+        instead = "asking everything in one batch; or pf.AnyCorrelation() as the prior from the first release on"
     return Refused(
-        f"What {len(costs)} releases tell together under {believed}: no rule of composition bounds it, and the losses "
-        "of single ones do not add.",
+        f"{problem}.",
         allowed="answers with noise, about rows whose movements are known under one coupling, or rows of one chain",
-        instead="asking everything in one batch; or pf.AnyCorrelation() as the prior from the first release on",
+        instead=instead,
     )
 
 

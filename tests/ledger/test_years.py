@@ -1,15 +1,18 @@
 """Simulated years: what a forecast says fits goes through, for every kind of belief, promise and secret."""
 
-import math
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
 
 import pufferflow as pf
+from pufferflow.composition.schedule import later, read_every
 
+CLOSELY = 1 + 1e-9
 WINDOW = 4
 """So many steps are a day."""
 ON, LEVEL = [0, 1], pf.Interval(0, 1)
@@ -23,7 +26,7 @@ ILL = pf.Derived("ill", column="on", domain=ON)
 
 @dataclass(frozen=True)
 class Case:
-    """A belief with the secrets that it knows; `same` if every day's plan has the noise of the first."""
+    """A belief, with the secrets that it speaks of."""
 
     prior: Any
     domain: Any = field(default_factory=lambda: ON)
@@ -75,3 +78,83 @@ def plan_of(scenario, promise, day, **options):
     frame = pl.DataFrame({"hour": range(first, first + WINDOW), "on": [0] * WINDOW, "house": ["a"] * WINDOW})
     batch = pf.protect(frame, scenario).filter(pl.col("hour").is_between(first, first + WINDOW - 1))
     return batch.private_sum("on").plan(promise, **options)
+
+
+MOMENTS = {0, 1, 2, 3, 5, 9, 20, 60, 150, 250, 364}
+"""Days on which forecasts are compared with what happens."""
+
+
+def days_of(scenario, promise, days, **options):
+    """Yield what every day hands to an account; once plans repeat but for their place, they are not made anew."""
+    known: list[Any] = []
+    gap = read_every(WINDOW, scenario)
+    for day in range(days):
+        if len(known) > 3 and len({plan.cost.shape.digest for plan in known[-3:]}) == 1:
+            cost = later(known[-1].cost, gap, day - len(known) + 1, scenario)
+            cost = msgspec.structs.replace(cost, hull=cost.hull and (cost.hull[1] - WINDOW + 1, cost.hull[1]))
+        else:
+            known.append(plan_of(scenario, promise, day, **options))
+            cost = known[-1].cost
+        certificate = msgspec.structs.replace(known[-1].certificate, cost=cost)
+        yield SimpleNamespace(cost=cost, certificate=certificate, questions=known[-1].questions)
+
+
+def one_more(account, day):
+    """Return the forecast of one more release."""
+    return account.forecast(day, every=WINDOW, until=WINDOW)
+
+
+def check_year(name, secret, kind, days, folder):
+    """Make a release a day, and compare every step with what was forecast."""
+    promise, limit, options = PROMISES[kind]
+    scenario = CASES[name].scenario(secret)
+    with pf.Ledger(folder / "ledger.db") as ledger:
+        account = ledger.open("days", scenario, limit=limit)
+        made, totals, shapes, ahead, ever = 0, [0.0], set(), None, None
+        for at, day in enumerate(days_of(scenario, promise, days, **options)):
+            if ahead is None:
+                ahead = account.forecast(day, every=WINDOW, until=WINDOW * days)
+                ever = account.forecast(day, every=WINDOW)
+            foreseen = one_more(account, day) if at in MOMENTS else None
+            try:
+                account.reserve(day, f"day {at}")
+            except (pf.LimitReached, pf.Refused) as refusal:
+                assert refusal.allowed
+                assert refusal.instead
+                assert one_more(account, day).fits == account.remaining(day) == 0
+                assert len(account.history()) == made
+                break
+            made += 1
+            shapes.add(day.cost.shape.digest)
+            if at in MOMENTS or at < 12:
+                totals.append(account.spent().epsilon)
+                assert totals[-1] <= limit.epsilon
+            if foreseen is not None:
+                assert foreseen.fits == 1
+                assert totals[-1] <= foreseen.total * CLOSELY
+        totals.append(account.spent().epsilon)
+        if len(shapes) == 1:  # every day has the noise of the first, which is what was forecast
+            assert made == min(days, ahead.fits)
+            assert made >= min(days, ever.fits)
+            assert totals[-1] <= (ever.total if made < days else min(ahead.total * CLOSELY, ever.total))
+            steps = np.diff(totals[1:12])
+            assert name == "kernel" or (steps <= 2 * totals[1] * CLOSELY).all()  # a kernel's first row is no inner one
+        else:
+            assert "this plan's noise" in ahead.note
+        return made
+
+
+ALL = [(name, secret, kind) for name, case in CASES.items() for secret in case.secrets for kind in PROMISES]
+
+
+@pytest.mark.parametrize(("name", "secret", "kind"), ALL[::4], ids=lambda one: str(one))
+def test_a_week_goes_as_it_was_forecast(name, secret, kind, tmp_path):
+    """What a forecast says fits is accepted, totals stay below it, and what does not fit is refused with a way out."""
+    check_year(name, secret, kind, 7, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "secret", "kind"), ALL, ids=lambda one: str(one))
+def test_a_year_goes_as_it_was_forecast(name, secret, kind, tmp_path):
+    """The same for a year of days under every belief, kind of promise and secret."""
+    check_year(name, secret, kind, 365, tmp_path)
