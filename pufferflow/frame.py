@@ -135,7 +135,7 @@ class Batch(Suggesting):
         center, centered = self._centered(column, values)
         low, high = (float(end * values.unit) for end in (values.low, values.high))
         words = f"the mean of {values.words}"
-        return self._asking(MeanOfUnknown(called, (centered, None), words, center, low, high))
+        return self._asking(MeanOfUnknown(called, (centered, None), words, center, low, high, values))
 
     def private_count(self, predicate: pl.Expr | None = None, name: str | None = None) -> "Batch":
         """Ask how many rows have a property, such as `pl.col("level") >= 3`; without one, how many rows there are.

@@ -1,7 +1,7 @@
 """What is asked of a frame, before anything is read: public filters and columns, groups, and queries."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,11 +11,11 @@ import polars as pl
 
 from pufferflow.dtypes import exactly, type_name
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions import fitting, identity, like, named, public_words, read_public, unsorted
+from pufferflow.expressions import Values, fitting, identity, like, named, public_words, read_public, unsorted
 from pufferflow.expressions.tree import read_tree
 from pufferflow.guarded import guarded
 from pufferflow.keys import read_keys
-from pufferflow.queries import Measure, Query
+from pufferflow.queries import MeanOfUnknown, Measure, Query
 from pufferflow.scenario import Scenario
 from pufferflow.secrets import Domain, Presence
 from pufferflow.secrets.domain import Label
@@ -95,15 +95,26 @@ class Questions:
 
     @cached_property
     def measures(self) -> tuple[Measure | None, ...]:
-        """The different sums that the queries read; None is the number of rows."""
-        found = dict.fromkeys(values for query in self.queries for values in query.measures)
+        """The different sums that the queries read; None is the number of rows.
+
+        Sums that are equal whatever the rows are one, by whatever names they are asked for.
+        """
+        found = self._graphs.values()
         return tuple(None if values is None else Measure(values, self.missing(values.column)) for values in found)
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
         """Which of the measures each query reads."""
-        found = {measure and measure.values: place for place, measure in enumerate(self.measures)}
-        return tuple(tuple(found[values] for values in query.measures) for query in self.queries)
+        found = {graph: place for place, graph in enumerate(self._graphs)}
+        return tuple(tuple(found[values and values.graph] for values in query.measures) for query in self.queries)
+
+    @property
+    def _graphs(self) -> dict[Hashable, Values | None]:
+        """The functions that are added up, each as it is first asked for."""
+        found: dict[Hashable, Values | None] = {}
+        for values in (values for query in self.queries for values in query.measures):
+            found.setdefault(values and values.graph, values)
+        return found
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -241,7 +252,11 @@ class Questions:
                 instead=f"pf.protect(frame, scenario).private_sum({other!r}), a batch of its own; "
                 "an account adds up what both tell",
             )
-        return replace(self, queries=(*self.queries, query))
+        queries = (*self.queries, query)
+        graphs = {values.graph for one in queries if one.linear for values in one.measures if values is not None}
+        return replace(
+            self, queries=tuple(one.beside(graphs) if isinstance(one, MeanOfUnknown) else one for one in queries)
+        )
 
     def _check_name(self, query: Query) -> None:
         """Refuse the name of another declared column, as in private_sum("level", "price"): two sums were meant."""

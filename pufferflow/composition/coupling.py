@@ -105,10 +105,12 @@ def _moved(shape: Shape, asked: Asked) -> float:
 def _unseen(asked: Asked) -> bool:
     """Say whether rows that a release did not see may move it farther than those that it saw.
 
-    Not so where correlations are the same for all rows, or fall off with the distance (M16).
+    Not so where correlations are the same for all rows, or fall off with the distance (M16), nor of first values: there
+    is one row whose value is hidden, whichever rows are seen.
     """
-    prior = asked.prior
-    return asked.wider and isinstance(prior, GaussianPrior) and not isinstance(prior.covariance, AR1 | Exchangeable)
+    prior, first = asked.prior, isinstance(asked.scenario.secret, Initial)
+    known = first or not isinstance(prior, GaussianPrior) or isinstance(prior.covariance, AR1 | Exchangeable)
+    return asked.wider and not known
 
 
 def _deviations(shape: Shape, asked: Asked) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from pufferflow.composition.cost import Cost
 from pufferflow.composition.coupling import Coupling
 from pufferflow.composition.granularity import Granularity
-from pufferflow.composition.messages import Messages
+from pufferflow.composition.messages import MOST, Messages
 from pufferflow.composition.parts import columns_of
 from pufferflow.composition.recurring import question
 from pufferflow.composition.rule import Asked, from_pure
@@ -23,7 +23,10 @@ from pufferflow.priors import Prior
 
 _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000
+_HAIR = 1e-8
+"""By how much more endless totals are, for those of finite runs are padded too, in another way."""
 FOR_EVER = "the schedule never ends and every release adds to the total"
+OWN_NOISE = "with this plan's noise: where it matters when sequences began, plans of later rows may have less and tell more"
 NO_REST = "what is told of one step does not fade on the way along this chain"
 
 
@@ -78,6 +81,7 @@ def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limi
     """Return what an account will have spent after so many more releases of a schedule; of None, if it never ends."""
     scenario, allowed = spent.scenario, float(getattr(limit, "epsilon", 0.0))
     cost = _next(spent, cost, gap)
+    spent = spent.begun(cost)
 
     def total(times: int) -> float:
         try:
@@ -88,11 +92,17 @@ def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limi
     if releases is not None:
         found = spent.total([later(cost, gap, turn, scenario) for turn in range(releases)])
         fits = releases if found.total <= allowed else most(lambda times: total(times) <= allowed, releases)
-        return Forecast(found.total, found.guarantee, found.rule, releases, fits, found.note)
+        return Forecast(found.total, found.guarantee, found.rule, releases, fits, _noted(found.note, cost))
     value, rule, note = max((_endless(spent, prior, cost, gap) for prior in spent.priors), key=lambda one: one[0])
     value = spent.promised(value, [cost])
     fits = math.inf if value <= allowed else most(lambda times: total(times) <= allowed, _MOST_RELEASES)
-    return Forecast(value, spent.kind(value) if math.isfinite(value) else None, rule, math.inf, fits, note)
+    promise = spent.kind(value) if math.isfinite(value) else None
+    return Forecast(value, promise, rule, math.inf, fits, _noted(note, cost))
+
+
+def _noted(note: str, cost: Cost) -> str:
+    """Return a note that says whose noise is counted with, where that of another day may differ."""
+    return "; ".join(part for part in (note, OWN_NOISE if cost.start is not None else "") if part)
 
 
 def _next(spent: Spent, cost: Cost, every: Every) -> Cost:
@@ -114,7 +124,7 @@ def _endless(spent: Spent, prior: Prior, cost: Cost, every: Every) -> tuple[floa
     """Return what releases tell for ever under one belief, the rule, and why that has no end."""
     costs = [*spent.costs, cost]
     if spent.meter in {None, "pure"} and Timeline.fits(spent.scenario, prior, costs):
-        value = _along(spent, prior, cost, every)
+        value = _along(spent, prior, cost, every) * (1 + _HAIR)
         return from_pure(value, spent.kind), Messages.name, NO_REST if math.isinf(value) else ""
     if _free(spent, prior, cost):
         return _under(spent, prior, cost, every, 0), "releases that tell nothing", ""
@@ -160,6 +170,8 @@ def _along(spent: Spent, prior: Any, cost: Cost, every: Every) -> float:
     line = Timeline(spent.scenario, prior, [*spent.costs, *scheduled], spent.hull)
     chain, base = line.turn()
     _, known = exposed(line.costs, (base, int(max(window_of(one)[1] for one in line.costs))))
+    if not (known.losses < MOST).all():  # so `Messages` will not count it
+        return math.inf
     head, after = known.kinds[: steady - base], known.kinds[steady - base : steady - base + every.steps]
     turn = np.roll(after, (steady - base) % every.steps)
     secrets = line.secrets(base, len(known.kinds))

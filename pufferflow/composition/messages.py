@@ -8,7 +8,7 @@ from pufferflow.composition.timeline import Timeline
 from pufferflow.errors import Refused
 from pufferflow.messages import leak
 
-_MOST = 1e6
+MOST = 1e6
 _MOST_STEPS = 8_000_000
 
 
@@ -33,6 +33,6 @@ class Messages(Rule):
             exposures = line.exposures(first, line.hull[1])
         except Refused:  # too many steps
             return math.inf
-        if not (exposures.losses < _MOST).all():  # so little noise tells a row's value, but for rounding
+        if not (exposures.losses < MOST).all():  # so little noise tells a row's value, but for rounding
             return math.inf
         return leak(chain, exposures, line.secrets(first, len(exposures.kinds))).value

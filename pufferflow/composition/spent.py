@@ -19,6 +19,11 @@ from pufferflow.scenario import Scenario
 
 _MOST_TIMES = 1 << 17
 _HAIR = 2e-6
+_COUNTED = {
+    "pure": ("pure losses", "pf.Laplace"),
+    "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
+    "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
+}
 NOTHING_ASKED = "no release about any row"
 
 
@@ -72,7 +77,8 @@ class Spent:
     """The costs of an account, in the order in which they came; totals are worked out when asked for.
 
     Of promises that are not pure the total is of one `meter` for the whole life of an account, the one that suits its
-    first release: which of several proofs holds must not depend on what earlier answers made somebody ask.
+    first release that asks about a row: which of several proofs holds must not depend on what earlier answers made
+    somebody ask. Answers about no row are noise alone, which tells nothing whatever is chosen after it.
     """
 
     def __init__(
@@ -122,6 +128,18 @@ class Spent:
             found.add(cost)
         return found
 
+    def begun(self, cost: Cost) -> "Spent":
+        """Return the same, counted as an account counts once a release with this cost was its first."""
+        if self.meter is not None or self._pure or self.costs:
+            return self
+        try:
+            found = Spent([self.scenario], self.limit, self.total([cost]).meter, self.priors)
+        except Refused:
+            return self
+        for known in self._costs:
+            found.add(known)
+        return found
+
     def first(self, count: int) -> "Spent":
         """Return what was spent when there were so many releases, by the beliefs of today."""
         found = Spent([self.scenario], self.limit, self.meter, self.priors)
@@ -162,13 +180,14 @@ class Spent:
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
-            raise not_known(self.priors, costs)
-        meter = None if self._pure else meters[best]
+            raise not_known(self.priors, costs, self.meter)
+        meter = None if self._pure or all(cost.silent for cost in costs) else meters[best]
         return Composed(self.kind(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def remaining(self, cost: Cost) -> int | float:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
-        return most(lambda times: self._fits([cost] * times), _MOST_TIMES)
+        begun = self.begun(cost)
+        return most(lambda times: begun._fits([cost] * times), _MOST_TIMES)
 
     @property
     def _allowed(self) -> float:
@@ -192,12 +211,12 @@ class Spent:
         return max(found, key=lambda one: one[0].value, default=(Found(0.0, NOTHING_ASKED), None))
 
     def _of_one(self, costs: Sequence[Cost]) -> Found | None:
-        """Return the promise of a single release, if it was made for all beliefs."""
-        if len(costs) != 1:
+        """Return the promise of a single release that asks about rows, if it was made for all beliefs."""
+        some = [cost for cost in costs if not cost.silent]
+        if len(some) != 1:
             return None
-        (cost,) = costs
-        hull = _hull_of(costs)
-        if any(beyond(Asked(self.scenario, prior, costs, hull)) for prior in self.priors):
+        (cost,), hull = some, _hull_of(costs)
+        if any(beyond(Asked(self.scenario, prior, some, hull)) for prior in self.priors):
             return None
         if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
             return None
@@ -261,14 +280,21 @@ def most(fits: Callable[[int], bool], largest: int) -> int | float:
     return low
 
 
-def not_known(priors: Sequence[Prior], costs: Sequence[Cost]) -> Refused:
-    """Return the refusal of a total that no rule bounds, saying what to declare."""
+def not_known(priors: Sequence[Prior], costs: Sequence[Cost], meter: str | None = None) -> Refused:
+    """Return the refusal of a total that no rule bounds, saying what to declare, or which noise is counted."""
     believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
+    problem = f"What {len(costs)} releases tell together under {believed}: no rule of composition bounds it"
+    if meter is not None:
+        counted, noise = _COUNTED[meter]
+        problem += f" by {counted}, by which an account counts that its first release began so"
+        instead = f"noise={noise} in every plan for this account, or another account for other noise"
+    else:
+        problem += ", and the losses of single ones do not add"
+        instead = "asking everything in one batch; or pf.AnyCorrelation() as the prior from the first release on"
     return Refused(
-        f"What {len(costs)} releases tell together under {believed}: no rule of composition bounds it, and the losses "
-        "of single ones do not add.",
+        f"{problem}.",
         allowed="answers with noise, about rows whose movements are known under one coupling, or rows of one chain",
-        instead="asking everything in one batch; or pf.AnyCorrelation() as the prior from the first release on",
+        instead=instead,
     )
 
 

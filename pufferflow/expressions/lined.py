@@ -1,6 +1,6 @@
 """φ on an interval: a piecewise linear function, or the square of a line, read from a closed form."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -74,6 +74,13 @@ class Lined(Values):
             pieces=pieces,
             square=False,
         )
+
+    @property
+    def graph(self) -> Hashable:
+        """φ itself: where it is 1 everywhere, None."""
+        if self.unit == self.low == self.high == 1:
+            return None
+        return self.column, self.domain, self.unit, self.pieces, self.square
 
     def squared(self, center: Fraction) -> "Lined":
         """Return (φ − center)² of a line; of anything else it is no form that can be read."""

@@ -1,6 +1,6 @@
 """φ on a finite domain: one number for each of its points."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self, final
@@ -38,6 +38,13 @@ class Tabled(Values):
         unit = grid(values, TABLE_LIMIT)
         steps = tuple(round(value / unit) for value in values)
         return cls(column, domain, words, boolean, unit, min(steps), max(steps), name, steps)
+
+    @property
+    def graph(self) -> Hashable:
+        """φ itself: where it is 1 everywhere, None."""
+        if self.unit == self.low == self.high == 1:
+            return None
+        return self.column, self.domain, self.unit, self.steps
 
     def squared(self, center: Fraction) -> "Tabled":
         """Return (φ − center)² of φ as it stands on its grid."""

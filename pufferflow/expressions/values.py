@@ -6,7 +6,7 @@ is part of what is asked, not of the promise.
 """
 
 import abc
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -34,6 +34,14 @@ class Values(abc.ABC):
     low: int
     high: int
     name: str | None
+
+    @property
+    @abc.abstractmethod
+    def graph(self) -> Hashable:
+        """φ at every value, whatever it is called: equal for two only if their sums are equal whatever the rows.
+
+        None for 1 everywhere, whose sum is the number of rows.
+        """
 
     @abc.abstractmethod
     def squared(self, center: Fraction) -> "Values":

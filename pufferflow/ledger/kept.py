@@ -1,5 +1,6 @@
 """What the log says of one account: its limit and scenarios, its entries, what they have spent."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import final
 
@@ -36,7 +37,8 @@ class Kept:
         self._scenarios: list[Scenario] = []
         self._numbers: set[int] = set()
         self._placed: list[Placed] = []
-        self._meter: str | None = None
+        self._meters: list[tuple[int, str]] = []
+        """From which reservation on which way of counting is named."""
         self._spent: Spent | None = None
 
     @property
@@ -77,9 +79,9 @@ class Kept:
             raise misfit(event.number, "its release is reserved already")
         self.reserved[event.release] = event.number
         self._numbers.add(event.number)
+        if event.meter is not None and (not self._meters or self._meters[-1][1] != event.meter):
+            self._meters.append((len(self._placed), event.meter))
         self._placed.append(event.cost)
-        if event.meter != self._meter:
-            self._meter, self._spent = event.meter, None
 
     def _commit(self, event: Done | Committed) -> None:
         if event.entry not in self._numbers:
@@ -97,17 +99,24 @@ class Kept:
 
     def spent(self, line: Line, shapes: dict[str, Shape]) -> Spent:
         """Return what the account has spent."""
-        spent = self._spent or Spent(self.scenarios, self.limit, self._meter)
+        spent = self._spent or Spent(self.scenarios, self.limit)
         self._spent = None  # if what follows is interrupted, the next call begins anew
-        for cost in self.costs(line, shapes, len(spent)):
-            spent.add(cost)
-        self._spent = spent
-        return spent
+        self._spent = self._added(spent, self.costs(line, shapes, len(spent)))
+        return self._spent
 
     def superseded(self, line: Line, shapes: dict[str, Shape], scenario: Scenario) -> Spent:
         """Return what the account would have spent if the priors of one more scenario counted."""
-        spent = Spent([*self.scenarios, scenario], self.limit, self._meter)
-        for cost in self.costs(line, shapes):
+        return self._added(Spent([*self.scenarios, scenario], self.limit), self.costs(line, shapes))
+
+    def _added(self, spent: Spent, costs: Sequence[Cost]) -> Spent:
+        """Return what is spent with further costs, counted as the first release was that asks about a row.
+
+        Older ledgers name a way of counting for releases about no row too, which fixes nothing.
+        """
+        for cost in costs:
+            if self._meters and spent.meter is None and not cost.silent:
+                place = len(spent)
+                spent.meter = next((meter for first, meter in reversed(self._meters) if first <= place), None)
             spent.add(cost)
         return spent
 

@@ -6,12 +6,14 @@ is never below what the same batch and promise need under `pf.Independent()`: ev
 differentially private for the value of one row.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pufferflow.bounds import Laws
 from pufferflow.calibration import Bounds, Calibration, loss
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import Guarantee, kind_of
+from pufferflow.guarantees import Guarantee, Renyi, RenyiCurve, kind_of
+from pufferflow.noise import Noise
 from pufferflow.plan.facts import Facts
 from pufferflow.plan.tables import known_values, tables_of
 from pufferflow.priors import Independent
@@ -25,6 +27,7 @@ from pufferflow.secrets.secret import ValueSecret
 
 ROW = "row"
 _LOUDEST = 2.0**12
+_DOUBLINGS = 16
 _HARDLY = "hardly any noise is needed for the promise: the little that is added lets an account add releases up"
 
 
@@ -65,18 +68,33 @@ def _asks_first(pattern: Pattern) -> bool:
     return pattern.positions is None or bool((pattern.cells[pattern.positions == pattern.start] >= 0).any())
 
 
-def not_silent(calibration: Calibration, laws: Laws, bound: Bounds, least: float) -> Calibration:
-    """Return a calibration whose noise has at least this scale.
+def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, least: float) -> Calibration:
+    """Return a calibration whose noise has at least this scale; its bound is that of the first laws.
 
     More noise than the promise needs is post-processing of an answer that needs none; other losses fall as noise grows,
-    or it stays as it is.
+    or it stays as it is. Where they may rise again, the noise is the first louder one that is proven for all laws.
     """
     noise, promise = calibration.noise, calibration.guarantee
-    if noise.scale >= least or not (noise.monotone or noise.scale == 0):
+    if noise.scale >= least:
         return calibration
     louder, kind = noise.at(least), kind_of(promise)
-    proven = calibration.loss if kind is None else min(calibration.loss, loss(laws, louder, kind, bound))
-    return replace(calibration, noise=louder, loss=proven, note=_HARDLY)
+    if not noise.monotone and noise.scale > 0:
+        tried = (noise.at(least * 2.0**power) for power in range(_DOUBLINGS))
+        louder = next((one for one in tried if _kept(one, promise, laws, bound)), noise)
+    proven = calibration.loss if kind is None else min(calibration.loss, loss(laws[0], louder, kind, bound))
+    return replace(calibration, noise=louder, loss=proven, note=_HARDLY if louder.scale >= least else calibration.note)
+
+
+def _kept(noise: Noise, promise: Guarantee, laws: Sequence[Laws], bound: Bounds) -> bool:
+    """Say whether a noise is proven to keep a promise, at every order of a curve."""
+    curve = isinstance(promise, RenyiCurve)
+    kinds = [Renyi.of(alpha) for alpha in promise.alphas] if curve else [kind_of(promise)]
+    allowed = promise.epsilons if curve else [float(getattr(promise, "epsilon", 0.0))]
+    return all(
+        kind is not None and loss(one, noise, kind, bound if place == 0 else "auto") <= epsilon
+        for place, one in enumerate(laws)
+        for kind, epsilon in zip(kinds, allowed, strict=True)
+    )
 
 
 def least_scale(facts: Facts, weights: Floats, promise: Guarantee) -> float:

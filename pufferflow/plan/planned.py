@@ -26,7 +26,7 @@ from pufferflow.questions import Questions
 from pufferflow.release.bars import Floats, half_width
 from pufferflow.release.ready import unit_of
 from pufferflow.rounding import UNIT, upwards
-from pufferflow.secrets import Presence
+from pufferflow.secrets import AnySecret, Initial, Presence
 
 _CLOSER = 1e-7
 _SLIGHTLY = 1e-12
@@ -110,7 +110,7 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
     found: list[Planned] = []
     refused: list[Refused] = []
     with working("planning"):
-        for family in _families(wanted):
+        for family in _families(wanted, secret):
             weights = _weights(questions, values, shares, family(1.0).norm)
             try:
                 laws = facts.laws(ways, weights)
@@ -126,10 +126,14 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
     return min(found, key=_error if wanted.accuracy is None else lambda one: _epsilon(one.calibration.guarantee))
 
 
-def _families(wanted: Wanted) -> list[Family]:
-    """Return the noises to try: for a pure promise Laplace, for others Gaussian too; whichever errs less."""
+def _families(wanted: Wanted, secret: AnySecret) -> list[Family]:
+    """Return the noises to try: for a pure promise Laplace, for others Gaussian too; whichever errs less.
+
+    Of first values Laplace alone: they are forgotten by and by, so from some day on the other would err less, which an
+    account could not add to what it has counted, and which nothing but a coupling of all rows bounds along a chain.
+    """
     if wanted.noise == "auto":
-        return [Laplace] if isinstance(wanted.example, Pure) else [Laplace, Gaussian]
+        return [Laplace] if isinstance(wanted.example, Pure) or isinstance(secret, Initial) else [Laplace, Gaussian]
     return [read_family(wanted.noise, wanted.example)]
 
 
@@ -149,7 +153,7 @@ def _calibrated(facts: Facts, laws: Sequence[Laws], weights: Floats, family: Fam
     if wanted.accuracy is not None:
         return _within(wanted.accuracy, facts, laws, weights, family, wanted)
     found = _least(laws, wanted.example, family, wanted)
-    return not_silent(found, laws[0], wanted.bound, least_scale(facts, weights, wanted.example))
+    return not_silent(found, laws, wanted.bound, least_scale(facts, weights, wanted.example))
 
 
 def _least(laws: Sequence[Laws], promise: Guarantee, family: Family, wanted: Wanted) -> Calibration:
@@ -175,7 +179,7 @@ def _within(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with whic
     while found.noise.scale > scale:  # a calibration ends a little above the least scale
         epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
         found = _least(laws, kind(epsilon), family, wanted)
-    return not_silent(found, laws[0], wanted.bound, min(least_scale(facts, weights, kind(epsilon)), scale))
+    return not_silent(found, laws, wanted.bound, min(least_scale(facts, weights, kind(epsilon)), scale))
 
 
 def widest(facts: Facts, weights: Floats, family: Family, accuracy: Within) -> float:

@@ -1,6 +1,7 @@
 """The mean of a column's values, or of a function of them, over the rows of a cell."""
 
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass, field, replace
 from typing import cast, final
 
 import numpy as np
@@ -50,7 +51,18 @@ class MeanOfUnknown(Query):
     center: float
     low: float
     high: float
+    values: Values | None = field(default=None, repr=False)
+    """φ itself."""
     linear = False
+
+    def beside(self, graphs: Collection[Hashable]) -> "MeanOfUnknown":
+        """Return the same made of Σ φ, if that is asked for by itself and so need not be paid for twice.
+
+        Not where all values are far from 0: then the noisy number of rows would be multiplied by much.
+        """
+        if self.values is None or self.values.graph not in graphs or not self.low <= 0 <= self.high:
+            return self
+        return replace(self, measures=(self.values, None), center=0.0)
 
     def finish(self, sums: Floats, size: Size) -> Floats:
         """Return center + sum / count, within the range of φ."""

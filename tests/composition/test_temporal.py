@@ -78,6 +78,20 @@ def test_never_below_brute_force(size):
         )
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_no_number_of_steps_costs_more_than_all_of_them(seed):
+    """What goes on for ever is no less than any part of it, to the last digit, wherever messages come to rest."""
+    rng = np.random.default_rng(seed)
+    size, kinds, turn = rng.integers(2, 4), rng.integers(1, 4), rng.integers(1, 4)
+    kernels = rng.dirichlet(np.full(size, rng.choice([0.3, 1.0, 3.0])), (kinds, size)).tolist()
+    scale = rng.choice([0.01, 0.1, 1.0])
+    losses = [(rng.exponential(scale) * rng.uniform(0.2, 1, (size, size)) * (1 - np.eye(size))) for _ in range(turn)]
+    start = str(rng.choice(["stationary", "free"]))
+    ever = temporal_leakage(kernels, losses, start)
+    for steps in (1, 2, 3, 7, 50, 511, 512, 513, 1000, 5000, 10**5):
+        assert temporal_leakage(kernels, losses, start, steps) <= ever
+
+
 @pytest.mark.parametrize("kernel", [np.eye(2), [[0, 1], [1, 0]], np.eye(3)], ids=["stays", "alternates", "three"])
 def test_what_never_forgets_costs_without_end(kernel):
     """Identity and periodic kernels: ∞ for ever, the sum of all losses for some steps."""

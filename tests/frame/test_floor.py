@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
+from pufferflow.guarantees import kind_of
 from pufferflow.release.collecting import collect
 from pufferflow.release.reading import tally
 
@@ -274,6 +275,42 @@ def test_some_noise_is_left_where_nothing_is_to_be_hidden(promise, options, tmp_
             for _ in range(3):
                 plan.release(account)
             assert account.spent().epsilon <= 1e-6
+
+
+STAIRS = pf.Staircase, pf.Staircase.of(epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("promise", "noise", "hour"),
+    [
+        *((pf.Pure(0.5), noise, hour) for noise in STAIRS for hour in (20, 400)),
+        (pf.Renyi(4, 0.5), STAIRS[1], 20),
+        (pf.RenyiCurve([2, 4], [0.5, 1]), STAIRS[1], 20),
+    ],
+)
+def test_noise_whose_losses_may_rise_again_has_the_floor_too(promise, noise, hour):
+    """A start that fades, and is not forgotten yet, leaves no stairs of 1e-308: what there is is proven as well."""
+    prior = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+    scenario = pf.Scenario(pf.Initial("level", [0, 1]), prior, order_by="hour", start=0)
+    frame = pl.DataFrame({"hour": range(hour, hour + 4), "level": [0] * 4})
+    plan = pf.protect(frame, scenario).private_sum("level").plan(promise, noise=noise)
+    assert plan.noises["level_sum"].scale >= 1 / 4096
+    kind = kind_of(promise)
+    if kind is not None:
+        weight = plan._planned.weights.item()
+        drawn = plan.noises["level_sum"]
+        assert pf.loss(plan._planned.laws, drawn.at(drawn.scale * weight), kind) <= promise.epsilon
+
+
+@pytest.mark.parametrize("promise", [pf.Approx(0.5, 1e-6), pf.Renyi(4, 0.5), pf.ApproxRenyi(4, 0.5, 1e-6)])
+@pytest.mark.parametrize("stay", [0.6, 0.9])
+def test_first_values_keep_one_family(promise, stay):
+    """Whatever is forgotten by then: an account that began with a family can count every later day."""
+    prior = pf.MarkovChain([[stay, 1 - stay], [1 - stay, stay]])
+    scenario = pf.Scenario(pf.Initial("level", [0, 1]), prior, order_by="hour", start=0)
+    frames = (pl.DataFrame({"hour": range(hour, hour + 4), "level": [0] * 4}) for hour in (0, 4, 40, 400))
+    plans = [pf.protect(frame, scenario).private_sum("level").plan(promise) for frame in frames]
+    assert {type(plan.noises["level_sum"]) for plan in plans} == {pf.Laplace}
 
 
 def test_units_and_derived_secrets_claim_no_row():
