@@ -1,0 +1,242 @@
+"""What releases tell of a class that rows share, whichever rows they have in common: rates of touches (M20, M21).
+
+A row tells g(L) of the class, L being the sum of the exposures ℓ_k of the releases that touch it. Which ones touch it
+is not known, so rates ρ_k are looked for with g(Σ_{k∈S} ℓ_k) ≤ Σ_{k∈S} ρ_k for every set S of releases. Then all rows
+together tell at most ρ_k for every touch of every release, however touches are spread over rows. Such rates are
+
+- what a release adds at most to any others, max ℓ_k · tanh(Ω/4) for two classes with laws p and q of a row, Ω being
+  the largest log p/q less the smallest. Let u be the best potential for L + ℓ, and w the largest one below it that L
+  allows: 0 ≤ u − w ≤ max ℓ, and along the way from w to u laws p and q are tilted alike, which leaves Ω as it is and
+  their distance in total variation at most tanh(Ω/4);
+- shares by a measure h of touches: ρ_k = h_k · sup_{s ≥ h_k} G(s)/s, where no sum of exposures of measure s tells more
+  than G(s). For a set of measure s every share is at least h_k·G(s)/s. With h = 1 touches are counted, with h = max ℓ
+  they are weighed;
+- shares of some releases by a measure, and what each of the others adds at most;
+- the least by a linear program, whose dual is the worst way to spread touches, where there are few sets S.
+
+Every one of them grows with every release, and so does the smallest of what they say.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any, final
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import identity, kron
+
+from pufferflow.messages.chain import Floats
+from pufferflow.messages.star import of_class
+from pufferflow.messages.stretches import Flags, Whole
+from pufferflow.rounding import UNIT
+
+_COUNTED = 16
+_GROWTH = 1.1
+_FINER_GROWTH = 1.05
+_MOST_DIRECTIONS = 8
+_MOST_SETS = 16
+_MOST_ENTRIES = 6_000
+_MOST_KNOWN = 4096
+Rung = tuple[float, float, float]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Touches:
+    """Kinds of releases that touch rows of a group: exposures of shape (kinds, k, k), each above 0 somewhere.
+
+    There are `times` releases of every kind, which touch so many `rows` at most, all together and counting every touch.
+    """
+
+    exposures: Floats
+    times: Whole
+    rows: Whole
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """The largest exposure of every kind."""
+        return self.exposures.max(axis=(1, 2))
+
+    @cached_property
+    def whole(self) -> Floats:
+        """What a row tells of its value that every release touches."""
+        return self.sum(self.times)
+
+    @cached_property
+    def combinations(self) -> int:
+        """How many different sets of releases there are, none at all among them."""
+        return math.prod(int(many) + 1 for many in self.times)
+
+    def sum(self, own: Whole) -> Floats:
+        """Return what a row tells of its value that so many releases of each kind touch; rounded up."""
+        with np.errstate(over="ignore"):
+            total = np.tensordot(own.astype(np.float64), self.exposures, 1)
+        return total if own.sum() == 1 else total * (1 + (len(own) + 1) * UNIT)
+
+    def at_most(self, times: int) -> Floats:
+        """Return what a row tells of its value that so many releases touch, whatever their kinds."""
+        return np.minimum(self.exposures.max(axis=0) * times * (1 + UNIT), self.whole)
+
+    def sets(self) -> Whole:
+        """Return all sets of releases, by how many there are of each kind; the first is empty."""
+        return np.array(list(product(*(range(int(many) + 1) for many in self.times))))
+
+    def some(self, flags: Flags) -> "Touches":
+        """Return some kinds only."""
+        return Touches(self.exposures[flags], self.times[flags], self.rows[flags])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Several ways to charge every touch for what it tells of the class: of shape (ways, kinds, C, C)."""
+
+    touches: Touches
+    laws: Floats
+    ways: Floats
+
+    @classmethod
+    def of(cls, touches: Touches, laws: Floats) -> "Rates":
+        """Return all rates that are known of classes with these laws of a row, of shape (C, k)."""
+        steepest = slopes(laws)
+        alone = touches.sizes[:, None, None] * steepest
+        ways = [alone]
+        for flags in _shared(touches):
+            part = touches.some(flags)
+            for measure, rungs in ((np.ones(len(part.sizes)), _counts()), (part.sizes, _weights(part.sizes))):
+                way = alone.copy()
+                way[flags] = _shares(part, laws, steepest, measure, rungs)
+                ways.append(way)
+        return cls(touches, laws, np.array(ways) * (1 + 8 * UNIT))
+
+    def of_others(self, own: Whole) -> Floats:
+        """Return what all touches but some tell of the class, for many choices of these: of shape (choices, C, C)."""
+        left = (self.touches.rows - own).astype(np.float64)
+        found = np.tensordot(left, self.ways, (1, 1)).min(axis=1) * (1 + (len(self.touches.rows) + 1) * UNIT)
+        return np.minimum(found, _optimum(self.touches, self.laws, left))
+
+    def without_least(self, count: int) -> Floats:
+        """Return what all touches but those of some releases tell of the class, whichever so many releases they are."""
+        left = (self.touches.rows - self.touches.times).astype(np.float64)
+        each = np.sort(np.repeat(self.ways, self.touches.times, axis=1), axis=1)[:, count:]
+        found = np.tensordot(self.ways, left, (1, 0)) + each.sum(axis=1)
+        return found.min(axis=0) * (1 + (self.touches.times.sum() + 2) * UNIT)
+
+
+def slopes(laws: Floats) -> Floats:
+    """Return how fast what a row tells of two classes grows with its exposures at most: tanh(Ω/4), of shape (C, C).
+
+    >>> slopes(np.array([[0.75, 0.25], [0.25, 0.75]])).round(6)[0, 1]
+    0.5
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(laws)
+        ratios = logs[:, None] - logs[None]
+    high, low = np.nanmax(ratios, axis=2), np.nanmin(ratios, axis=2)
+    return np.minimum(np.tanh((high - low) / 4 + 8 * UNIT * (1 + np.abs(high - low))) * (1 + 4 * UNIT), 1.0) * (
+        1 - np.eye(len(laws))
+    )
+
+
+def _shared(touches: Touches) -> list[Flags]:
+    """Return sets of kinds that share: the largest, down to some power of 4, and those that are multiples of one."""
+    levels = np.floor(np.log2(touches.sizes) / 2)
+    found = [levels >= level for level in np.unique(levels)]
+    directions = np.round(touches.exposures / touches.sizes[:, None, None], 6).reshape(len(levels), -1)
+    _, alike = np.unique(directions, axis=0, return_inverse=True)
+    if alike.max() < _MOST_DIRECTIONS:
+        found += [alike.reshape(-1) == direction for direction in range(int(alike.max()) + 1)]
+    return list({flags.tobytes(): flags for flags in found}.values())
+
+
+def _counts() -> Iterator[Rung]:
+    """Yield rungs (above, up to, at least) of a ladder for numbers of touches: 1, 2, 3, … and then ever more at once."""
+    low = 0
+    while True:
+        high = low + 1 if low < _COUNTED else math.ceil(low * _GROWTH)
+        yield low, high, low + 1
+        low = high
+
+
+def _weights(sizes: Floats) -> Iterator[Rung]:
+    """Yield rungs of a ladder for sums of sizes, the same powers whatever the sizes are."""
+    step = math.floor(math.log(sizes.min()) / math.log(_FINER_GROWTH)) - 1
+    while True:
+        low, high = _FINER_GROWTH**step, _FINER_GROWTH ** (step + 1)
+        yield low, high, low
+        step += 1
+
+
+def _shares(touches: Touches, laws: Floats, steepest: Floats, measure: Floats, rungs: Iterator[Rung]) -> Floats:
+    """Return h_k · sup G(s)/s over all s from h_k on that sums have, by a ladder, for every kind; rounded up.
+
+    Between two rungs G grows at most as fast as anything does, so G(s)/s is largest where it has come to the upper one.
+    """
+    unit = (touches.exposures / measure[:, None, None]).max(axis=0) * (1 + UNIT)
+    fastest = np.maximum(steepest * unit.max(), 5e-324)
+    total, largest = float((measure * touches.times).sum()) * (1 + 2 * UNIT), float(measure.max())
+    most = _told(laws, touches.whole)
+    shares = np.zeros((len(measure), *most.shape))
+    before: Floats | None = None
+    for low, high, least in rungs:
+        if high < measure.min():
+            continue
+        before = _told(laws, low * unit) if before is None else before
+        here, capped = _told(laws, high * unit), _told(laws, np.minimum(high * unit, touches.whole))
+        crossing = low + (here - np.minimum(before, np.minimum(fastest * low, here))) / fastest
+        reached = np.maximum(least, measure)[:, None, None]
+        bound = np.minimum(here / np.maximum(crossing, reached), capped / reached)
+        shares = np.where((measure <= high)[:, None, None], np.maximum(shares, bound), shares)
+        before = here
+        if high >= total or (largest <= high and (most / high <= shares.min(axis=0)).all()):
+            break
+    return shares * measure[:, None, None]
+
+
+def _optimum(touches: Touches, laws: Floats, left: Floats) -> Any:
+    """Return the least Σ ρ_k · left_k over all rates, for many numbers of touches that are left; ∞ if it takes long."""
+    entries = touches.combinations * left.size * len(laws) * (len(laws) - 1)
+    if len(touches.times) == 1 or touches.combinations > _MOST_SETS or entries > _MOST_ENTRIES:
+        return math.inf
+    sets = touches.sets()[1:]
+    told = np.array([_told(laws, touches.sum(one)) for one in sets])
+    apart = np.nonzero(~np.eye(len(laws), dtype=np.bool_))
+    needed = told[:, *apart].T
+    blocks = identity(len(left) * len(needed))
+    solved = linprog(
+        np.repeat(left, len(needed), axis=0).ravel(),
+        A_ub=-kron(blocks, sets.astype(np.float64), "csr"),
+        b_ub=-np.tile(needed.ravel(), len(left)),
+        method="highs",
+    )
+    if solved.x is None:
+        return math.inf
+    found = np.zeros((len(left), *told.shape[1:]))
+    found[:, *apart] = _certified(np.maximum(solved.x, 0.0).reshape(len(left), len(needed), -1), sets, needed, left)
+    return found
+
+
+def _certified(rates: Floats, sets: Whole, needed: Floats, left: Floats) -> Floats:
+    """Return Σ ρ_k · left_k of rates that are raised until no set of releases tells more than its rates say."""
+    covered = rates @ sets.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        short = np.nan_to_num(needed / covered, nan=0.0, posinf=math.inf).max(axis=2)
+        total = np.nan_to_num((rates * left[:, None]).sum(axis=2) * short, nan=math.inf, posinf=math.inf)
+    return total * (1 + (2 * left.shape[1] + 4) * UNIT)
+
+
+def _told(laws: Floats, exposure: Floats) -> Floats:
+    """Return g of an exposure, what one row tells of the class; of shape (C, C)."""
+    return _known(laws.tobytes(), laws.shape, exposure.tobytes())
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _known(laws: bytes, shape: tuple[int, ...], exposure: bytes) -> Floats:
+    """Return the same; from one release to the next nearly all exposures are those of before."""
+    limits = np.frombuffer(exposure).reshape(shape[1], shape[1])
+    found = of_class(np.frombuffer(laws).reshape(shape), limits[None])[0]
+    found.flags.writeable = False
+    return found
