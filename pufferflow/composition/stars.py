@@ -24,7 +24,7 @@ from pufferflow.rounding import UNIT
 from pufferflow.secrets import Derived, Secret
 
 _MOST_RELEASES = 16
-_MOST_SETS = 64
+_MOST_SETS = 16
 
 
 @final
@@ -82,8 +82,8 @@ def _of_row(star: Star, rates: Rates, *, every: bool) -> Floats:
     if touches.combinations <= _MOST_SETS:
         own = touches.sets()[int(every) :]
         return _worst(star, [touches.sum(one) for one in own], rates.of_others(own))
-    found = _all_but(star, rates)
-    if (total := int(touches.times.sum())) <= _MOST_RELEASES:
+    found, certain = _all_but(star, rates)
+    if not certain and (total := int(touches.times.sum())) <= _MOST_RELEASES:
         counts = range(int(every), total + 1)
         others = [rates.without_least(count) for count in counts]
         found = np.minimum(found, _worst(star, [touches.at_most(count) for count in counts], others))
@@ -94,23 +94,22 @@ def _worst(star: Star, own: Sequence[Floats], others: Sequence[Floats] | Floats)
     return np.max([star.told_of_row(*one) for one in zip(own, others, strict=True)], axis=0)
 
 
-def _all_but(star: Star, rates: Rates) -> Floats:
-    """Return the same for any number of releases, those that touch the row and may as well touch others counted twice.
+def _all_but(star: Star, rates: Rates) -> tuple[Floats, bool]:
+    """Return the same for any number of releases, and whether it is certain that no touch was counted twice.
 
-    A release does not count twice that tells more of the row's pair of values than its touch tells of any two classes:
-    touching the row is worse. Limits between C classes that grow by x let what follows from them grow by (C − 1)·x.
+    Releases touch the row as well as others, but for those that tell more of the row's pair of values than their touch
+    tells of any two classes: it is worse if they touch the row. Limits between C classes that grow by x let what
+    follows from them grow by (C − 1)·x.
     """
     touches = rates.touches
-    others = rates.of_others(np.array([np.zeros_like(touches.times)]))[0]
     if star.points is None:
-        return star.told_of_row(touches.whole, others)
-    steps = max(len(star.rows) - 1, 1)
-    least = steps * rates.ways.max(axis=(0, 2, 3)) * (1 + UNIT)
-    own = touches.exposures[:, star.points[:, 0], star.points[:, 1]].T >= least
+        return star.told_of_row(touches.whole, rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]), False
+    most = rates.alone.max(axis=(1, 2)) * max(len(star.rows) - 1, 1) * (1 + UNIT)
+    own = touches.exposures[:, star.points[:, 0], star.points[:, 1]].T >= most
     patterns, which = np.unique(own, axis=0, return_inverse=True)
     each = rates.of_others(patterns * touches.times)
     found = np.array([star.told_of_row(touches.whole, one) for one in each])
-    return found[which.reshape(-1), np.arange(len(own))]
+    return found[which.reshape(-1), np.arange(len(own))], bool(own.all())
 
 
 def _star(asked: Asked) -> Star | None:

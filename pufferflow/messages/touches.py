@@ -31,16 +31,17 @@ from scipy.sparse import identity, kron
 from pufferflow.messages.chain import Floats
 from pufferflow.messages.star import of_class
 from pufferflow.messages.stretches import Flags, Whole
-from pufferflow.rounding import UNIT
+from pufferflow.rounding import SMALLEST, UNIT
 
 _COUNTED = 16
 _GROWTH = 1.1
 _FINER_GROWTH = 1.05
 _MOST_DIRECTIONS = 8
-_MOST_SETS = 16
+_MOST_SETS = 128
 _MOST_ENTRIES = 6_000
 _MOST_KNOWN = 4096
-Rung = tuple[float, float, float]
+_MOST_LADDERS = 256
+_FOUND_OUT = 1e9
 
 
 @final
@@ -92,31 +93,34 @@ class Touches:
 @final
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Several ways to charge every touch for what it tells of the class: of shape (ways, kinds, C, C)."""
+    """Several `ways` to charge every touch for what it tells of the class, of shape (ways, kinds, C, C).
+
+    What a release adds at most to others, `alone`, is no less than any of them.
+    """
 
     touches: Touches
     laws: Floats
+    alone: Floats
     ways: Floats
 
     @classmethod
     def of(cls, touches: Touches, laws: Floats) -> "Rates":
         """Return all rates that are known of classes with these laws of a row, of shape (C, k)."""
-        steepest = slopes(laws)
-        alone = touches.sizes[:, None, None] * steepest
+        alone = touches.sizes[:, None, None] * slopes(laws)
         ways = [alone]
         for flags in _shared(touches):
             part = touches.some(flags)
-            for measure, rungs in ((np.ones(len(part.sizes)), _counts()), (part.sizes, _weights(part.sizes))):
+            for weighed in (False, True):
                 way = alone.copy()
-                way[flags] = _shares(part, laws, steepest, measure, rungs)
+                way[flags] = np.minimum(alone[flags], _shares(part, laws, weighed=weighed))
                 ways.append(way)
-        return cls(touches, laws, np.array(ways) * (1 + 8 * UNIT))
+        return cls(touches, laws, alone * (1 + 8 * UNIT), np.array(ways) * (1 + 8 * UNIT))
 
     def of_others(self, own: Whole) -> Floats:
         """Return what all touches but some tell of the class, for many choices of these: of shape (choices, C, C)."""
         left = (self.touches.rows - own).astype(np.float64)
         found = np.tensordot(left, self.ways, (1, 1)).min(axis=1) * (1 + (len(self.touches.rows) + 1) * UNIT)
-        return np.minimum(found, _optimum(self.touches, self.laws, left))
+        return np.minimum(found, _optimum(self, left))
 
     def without_least(self, count: int) -> Floats:
         """Return what all touches but those of some releases tell of the class, whichever so many releases they are."""
@@ -152,64 +156,116 @@ def _shared(touches: Touches) -> list[Flags]:
     return list({flags.tobytes(): flags for flags in found}.values())
 
 
-def _counts() -> Iterator[Rung]:
-    """Yield rungs (above, up to, at least) of a ladder for numbers of touches: 1, 2, 3, … and then ever more at once."""
-    low = 0
+def _shares(touches: Touches, laws: Floats, *, weighed: bool) -> Floats:
+    """Return h_k · sup G(s)/s over all s from h_k on that sums have, by a ladder, for every kind.
+
+    Touches are counted or weighed by their sizes. G is what so large a multiple of `unit` tells, and no more than all
+    touches of a row do, entry by entry.
+    """
+    measure = touches.sizes if weighed else np.ones(len(touches.sizes))
+    unit = (touches.exposures / measure[:, None, None]).max(axis=0) * (1 + UNIT)
+    total = float((measure * touches.times).sum()) * (1 + 2 * UNIT)
+    last = next(high for _, high, _ in _rungs(total / _FINER_GROWTH, weighed=weighed) if high >= total)
+    span = float(measure.min()), float(measure.max()), last
+    ladder = _ladder(laws.tobytes(), laws.shape, unit.tobytes(), span, weighed=weighed)
+    limits, most = ladder.highs[:, None, None] * unit, _told(laws, touches.whole)
+    known = (limits <= touches.whole).all(axis=(1, 2)) | (limits >= touches.whole).all(axis=(1, 2))
+    capped = np.minimum(ladder.told, most)
+    rungs = np.searchsorted(ladder.highs, measure)
     while True:
-        high = low + 1 if low < _COUNTED else math.ceil(low * _GROWTH)
-        yield low, high, low + 1
-        low = high
+        bounds = ladder.bounds(capped)
+        above = np.maximum.accumulate(bounds[::-1])[::-1]
+        worst = {
+            *rungs.tolist(),
+            *(int(at) for rung in set(rungs.tolist()) for at in (bounds[rung:].argmax(axis=0) + rung).flat),
+        }
+        unknown = [rung for rung in worst if not known[rung]]
+        if not unknown:
+            break
+        for rung in unknown:
+            capped[rung] = _told(laws, np.minimum(limits[rung], touches.whole))
+            known[rung] = True
+    own = ladder.bounds(capped, rungs, measure)
+    beyond = np.concatenate([above, np.zeros_like(above[:1])])[rungs + 1]
+    return np.maximum(own, beyond) * measure[:, None, None]
 
 
-def _weights(sizes: Floats) -> Iterator[Rung]:
-    """Yield rungs of a ladder for sums of sizes, the same powers whatever the sizes are."""
-    step = math.floor(math.log(sizes.min()) / math.log(_FINER_GROWTH)) - 1
-    while True:
-        low, high = _FINER_GROWTH**step, _FINER_GROWTH ** (step + 1)
-        yield low, high, low
-        step += 1
-
-
-def _shares(touches: Touches, laws: Floats, steepest: Floats, measure: Floats, rungs: Iterator[Rung]) -> Floats:
-    """Return h_k · sup G(s)/s over all s from h_k on that sums have, by a ladder, for every kind; rounded up.
+@final
+@dataclass(frozen=True, eq=False)
+class _Ladder:
+    """Rungs (low, high] for sums of a measure, at `least` so much; what the upper ends tell, and where it is first told.
 
     Between two rungs G grows at most as fast as anything does, so G(s)/s is largest where it has come to the upper one.
     """
-    unit = (touches.exposures / measure[:, None, None]).max(axis=0) * (1 + UNIT)
-    fastest = np.maximum(steepest * unit.max(), 5e-324)
-    total, largest = float((measure * touches.times).sum()) * (1 + 2 * UNIT), float(measure.max())
-    most = _told(laws, touches.whole)
-    shares = np.zeros((len(measure), *most.shape))
-    before: Floats | None = None
-    for low, high, least in rungs:
-        if high < measure.min():
-            continue
-        before = _told(laws, low * unit) if before is None else before
-        here, capped = _told(laws, high * unit), _told(laws, np.minimum(high * unit, touches.whole))
-        crossing = low + (here - np.minimum(before, np.minimum(fastest * low, here))) / fastest
-        reached = np.maximum(least, measure)[:, None, None]
-        bound = np.minimum(here / np.maximum(crossing, reached), capped / reached)
-        shares = np.where((measure <= high)[:, None, None], np.maximum(shares, bound), shares)
-        before = here
-        if high >= total or (largest <= high and (most / high <= shares.min(axis=0)).all()):
+
+    highs: Floats
+    least: Floats
+    told: Floats
+    first: Floats
+
+    def bounds(self, capped: Floats, rungs: Any = slice(None), measure: Any = 0.0) -> Floats:
+        """Return at most how large G(s)/s is on rungs, where s is no less than a measure."""
+        least = np.maximum(self.least[rungs], measure)[:, None, None]
+        return np.minimum(self.told[rungs] / np.maximum(self.first[rungs], least), capped[rungs] / least)
+
+
+@lru_cache(maxsize=_MOST_LADDERS)
+def _ladder(
+    laws: bytes, shape: tuple[int, ...], unit: bytes, span: tuple[float, float, float], *, weighed: bool
+) -> _Ladder:
+    """Return a ladder from the smallest and the largest measure of one release up to a last rung.
+
+    It ends early where nothing higher can be the worst of any release, even if the class were found out.
+    """
+    rows, one = np.frombuffer(laws).reshape(shape), np.frombuffer(unit).reshape(shape[1], shape[1])
+    (smallest, largest, last), fastest = span, np.maximum(slopes(rows) * one.max(), SMALLEST)
+    rungs, worst = list[tuple[float, float, Floats, Floats]](), np.zeros_like(fastest)
+    found_out = _told(rows, np.where(one > 0, _FOUND_OUT, 0.0))
+    for low, high, least in _rungs(smallest, weighed=weighed):
+        before = rungs[-1][2] if rungs else _told(rows, low * one)
+        told = _told(rows, high * one)
+        first = low + (told - np.minimum(before, np.minimum(fastest * low, told))) / fastest
+        rungs.append((high, least, told, first))
+        worst = np.maximum(worst, told / high) if largest <= high else worst
+        if high >= last or (largest <= high and (found_out <= worst * high).all()):
             break
-    return shares * measure[:, None, None]
+    highs, least, told, first = zip(*rungs, strict=True)
+    return _Ladder(np.array(highs), np.array(least), np.array(told), np.array(first))
 
 
-def _optimum(touches: Touches, laws: Floats, left: Floats) -> Any:
+def _rungs(start: float, *, weighed: bool) -> Iterator[tuple[float, float, float]]:
+    """Yield rungs (above, up to, at least), the same for all: numbers 1, 2, 3, … and then ever more, or powers.
+
+    Those of powers begin just below some measure, those of numbers always at 0.
+    """
+    step = math.floor(math.log(start) / math.log(_FINER_GROWTH)) - 1 if weighed else 0
+    low = _FINER_GROWTH**step if weighed else 0
+    while True:
+        step += 1
+        high = _FINER_GROWTH**step if weighed else low + 1 if low < _COUNTED else math.ceil(low * _GROWTH)
+        yield low, high, low if weighed else low + 1
+        low = high
+
+
+def _optimum(rates: Rates, left: Floats) -> Any:
     """Return the least Σ ρ_k · left_k over all rates, for many numbers of touches that are left; ∞ if it takes long."""
+    touches, laws = rates.touches, rates.laws
     entries = touches.combinations * left.size * len(laws) * (len(laws) - 1)
-    if len(touches.times) == 1 or touches.combinations > _MOST_SETS or entries > _MOST_ENTRIES:
+    if touches.combinations > _MOST_SETS or entries > _MOST_ENTRIES:
         return math.inf
     sets = touches.sets()[1:]
     told = np.array([_told(laws, touches.sum(one)) for one in sets])
+    if sets.shape[1] == 1:  # nothing to choose
+        return left[:, :, None] * (told / sets[:, :, None]).max(axis=0) * (1 + 4 * UNIT)
     apart = np.nonzero(~np.eye(len(laws), dtype=np.bool_))
     needed = told[:, *apart].T
     blocks = identity(len(left) * len(needed))
+    limits = np.tile(rates.alone[:, *apart].T.ravel(), len(left))  # no better rates are above what a release adds
     solved = linprog(
         np.repeat(left, len(needed), axis=0).ravel(),
         A_ub=-kron(blocks, sets.astype(np.float64), "csr"),
         b_ub=-np.tile(needed.ravel(), len(left)),
+        bounds=np.column_stack([np.zeros_like(limits), limits]),
         method="highs",
     )
     if solved.x is None:

@@ -169,7 +169,9 @@ def worst_arrangement(scenario, costs):
     choices = [list(itertools.combinations(range(size), one.shape.rows.asked)) for one in costs]
     found = []
     for chosen in itertools.product(*choices):
-        losses = [sum(c.shape.exposure * (row in of) for c, of in zip(costs, chosen, strict=True)) for row in range(size)]
+        losses = [
+            sum(c.shape.exposure * (row in of) for c, of in zip(costs, chosen, strict=True)) for row in range(size)
+        ]
         told = of_class(star.rows, np.array(losses))
         if star.of_group:
             found.append(star.told_of_class(told.sum(axis=0)).max())
@@ -221,7 +223,9 @@ def test_rates_cover_every_set_of_releases(seed):
     laws = rng.dirichlet(np.full(points, rng.choice([0.3, 1.0, 4.0])), 2)
     tables = rng.integers(0, 3, (int(rng.integers(1, 5)), points)) * np.exp(rng.uniform(-5, 1, (1, 1)))
     tables[:, 0] = tables[:, 1:].max(axis=1) + rng.uniform(0.01, 1, len(tables))
-    some = touches.Touches(np.abs(tables[:, :, None] - tables[:, None]), rng.integers(1, 60, len(tables)), np.ones(len(tables)))
+    some = touches.Touches(
+        np.abs(tables[:, :, None] - tables[:, None]), rng.integers(1, 60, len(tables)), np.ones(len(tables))
+    )
     ways = touches.Rates.of(some, laws).ways
     for _ in range(60):
         own = rng.integers(0, some.times + 1)
@@ -270,8 +274,8 @@ def test_totals_grow_with_every_release_however_they_are_found():
             cost(pf.Laplace(float(np.exp(rng.uniform(1, 6)))), rng.integers(0, 3, 3), rows=(int(rng.integers(1, 5)), 1))
             for _ in range(6)
         ]
-        made = [*kinds, *(kinds[int(rng.integers(len(kinds)))] for _ in range(20))]
-        totals = [RULE.pure(asked(scenario, *made[:count])) for count in range(1, len(made) + 1)]
+        made = [*kinds[:1] * 2, *kinds[1:3], *(kinds[int(rng.integers(6))] for _ in range(16))]
+        totals = [RULE.pure(asked(scenario, *made[:count])) for count in (*range(1, 9), 12, 16, 17, 20)]
         assert all(before <= after * (1 + 1e-9) + 1e-12 for before, after in itertools.pairwise(totals))
         assert RULE.pure(asked(scenario, *made[::-1])) == totals[-1]
 
