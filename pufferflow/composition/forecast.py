@@ -23,7 +23,7 @@ from pufferflow.priors import Prior
 
 _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000
-FOR_EVER = "the schedule never ends and every release adds to the total"
+FOR_EVER = "the schedule never ends and every release adds to the total, since all may be about the same rows"
 NO_REST = "what is told of one step does not fade on the way along this chain"
 
 

@@ -1,9 +1,9 @@
 """Releases about rows that share a hidden class: what all of them tell of the class, and of one row (M20, M21).
 
 Which rows of a group a release asks about is not kept, so two releases may be about the same rows, about some, or about
-none in common. Rows are independent given the class, hence what they tell of it adds up; however touches are spread over
-rows, all together tell no more than every touch at its rate. Some of the releases touch the secret's own row, the other
-touches are about other rows: the total is that of the worst set of them.
+none in common. Rows are independent given the class, hence what they tell of it adds up; however touches are spread
+over rows, all together tell no more than every touch at its rate. Some of the releases touch the secret's own row, the
+other touches are about other rows: the total is that of the worst set of them.
 """
 
 import math
@@ -35,7 +35,8 @@ class Stars(Rule):
 
     def pure(self, asked: Asked) -> float:
         """Return the largest of what is told of a row itself, and of the class by all other rows."""
-        star, touches = _star(asked), _touches(asked)
+        touches = _touches(asked)
+        star = None if touches is None else _star(asked)
         if star is None or touches is None or touches.exposures.shape[1] != star.rows.shape[1]:
             return math.inf
         if not len(touches.times):
@@ -105,7 +106,8 @@ def _all_but(star: Star, rates: Rates) -> tuple[Floats, bool]:
     if star.points is None:
         return star.told_of_row(touches.whole, rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]), False
     most = rates.alone.max(axis=(1, 2)) * max(len(star.rows) - 1, 1) * (1 + UNIT)
-    own = touches.exposures[:, star.points[:, 0], star.points[:, 1]].T >= most
+    exposed = touches.exposures[:, star.points[:, 0], star.points[:, 1]].T
+    own = exposed >= most
     patterns, which = np.unique(own, axis=0, return_inverse=True)
     each = rates.of_others(patterns * touches.times)
     found = np.array([star.told_of_row(touches.whole, one) for one in each])
@@ -115,7 +117,7 @@ def _all_but(star: Star, rates: Rates) -> tuple[Floats, bool]:
 def _star(asked: Asked) -> Star | None:
     """Return the class with its rows; None if there is none, or releases read several columns."""
     prior, secret = asked.prior, asked.scenario.secret
-    columns = {cost.shape.column for cost in asked.costs}
+    columns = {shape.column for shape in asked.shapes if shape.exposure.any()} or {asked.shapes[0].column}
     shared = isinstance(prior, LatentClass) or (isinstance(prior, Table) and not prior.alone)
     if not shared or not isinstance(secret, Secret | Derived) or len(columns) != 1:
         return None

@@ -42,6 +42,8 @@ _MOST_ENTRIES = 6_000
 _MOST_KNOWN = 4096
 _MOST_LADDERS = 256
 _FOUND_OUT = 1e9
+_WIDEST = 4096.0
+_linprog: Any = linprog
 
 
 @final
@@ -110,7 +112,7 @@ class Rates:
         ways = [alone]
         for flags in _shared(touches):
             part = touches.some(flags)
-            for weighed in (False, True):
+            for weighed in (False, True)[: 1 + int(part.sizes.max() <= _WIDEST * part.sizes.min())]:
                 way = alone.copy()
                 way[flags] = np.minimum(alone[flags], _shares(part, laws, weighed=weighed))
                 ways.append(way)
@@ -139,10 +141,9 @@ def slopes(laws: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(laws)
         ratios = logs[:, None] - logs[None]
-    high, low = np.nanmax(ratios, axis=2), np.nanmin(ratios, axis=2)
-    return np.minimum(np.tanh((high - low) / 4 + 8 * UNIT * (1 + np.abs(high - low))) * (1 + 4 * UNIT), 1.0) * (
-        1 - np.eye(len(laws))
-    )
+    widths = np.nanmax(ratios, axis=2) - np.nanmin(ratios, axis=2)
+    found = np.tanh(widths / 4 + 8 * UNIT * (1 + widths + np.abs(logs[np.isfinite(logs)]).max())) * (1 + 4 * UNIT)
+    return np.minimum(found, 1.0) * (1 - np.eye(len(laws)))
 
 
 def _shared(touches: Touches) -> list[Flags]:
@@ -175,25 +176,24 @@ def _shares(touches: Touches, laws: Floats, *, weighed: bool) -> Floats:
     while True:
         bounds = ladder.bounds(capped)
         above = np.maximum.accumulate(bounds[::-1])[::-1]
-        worst = {
-            *rungs.tolist(),
-            *(int(at) for rung in set(rungs.tolist()) for at in (bounds[rung:].argmax(axis=0) + rung).flat),
-        }
-        unknown = [rung for rung in worst if not known[rung]]
-        if not unknown:
+        worst = [bounds[rung:].argmax(axis=0).ravel() + rung for rung in np.unique(rungs)]
+        unknown = np.unique(np.concatenate([rungs, *worst]))
+        unknown = unknown[~known[unknown]]
+        if not len(unknown):
             break
         for rung in unknown:
             capped[rung] = _told(laws, np.minimum(limits[rung], touches.whole))
             known[rung] = True
     own = ladder.bounds(capped, rungs, measure)
-    beyond = np.concatenate([above, np.zeros_like(above[:1])])[rungs + 1]
+    after = np.zeros_like(most) if ladder.highs[-1] >= total else most / ladder.highs[-1]
+    beyond = np.concatenate([np.maximum(above, after), after[None]])[rungs + 1]
     return np.maximum(own, beyond) * measure[:, None, None]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Ladder:
-    """Rungs (low, high] for sums of a measure, at `least` so much; what the upper ends tell, and where it is first told.
+    """Rungs for sums of a measure, each at `least` so much; what upper ends tell, and where that may be told first.
 
     Between two rungs G grows at most as fast as anything does, so G(s)/s is largest where it has come to the upper one.
     """
@@ -258,20 +258,16 @@ def _optimum(rates: Rates, left: Floats) -> Any:
     if sets.shape[1] == 1:  # nothing to choose
         return left[:, :, None] * (told / sets[:, :, None]).max(axis=0) * (1 + 4 * UNIT)
     apart = np.nonzero(~np.eye(len(laws), dtype=np.bool_))
-    needed = told[:, *apart].T
-    blocks = identity(len(left) * len(needed))
-    limits = np.tile(rates.alone[:, *apart].T.ravel(), len(left))  # no better rates are above what a release adds
-    solved = linprog(
-        np.repeat(left, len(needed), axis=0).ravel(),
-        A_ub=-kron(blocks, sets.astype(np.float64), "csr"),
-        b_ub=-np.tile(needed.ravel(), len(left)),
-        bounds=np.column_stack([np.zeros_like(limits), limits]),
-        method="highs",
-    )
+    needed, unit = told[:, *apart].T, float(rates.alone.max())
+    blocks: Any = kron(identity(len(left) * len(needed)), sets.astype(np.float64), "csr")
+    limits = np.tile(rates.alone[:, *apart].T.ravel() / unit, len(left))  # what a release adds is enough to charge
+    prices, least = np.repeat(left, len(needed), axis=0).ravel(), np.tile(needed.ravel() / unit, len(left))
+    solved = _linprog(prices, -blocks, -least, bounds=np.column_stack([0 * limits, limits]), method="highs")
     if solved.x is None:
         return math.inf
     found = np.zeros((len(left), *told.shape[1:]))
-    found[:, *apart] = _certified(np.maximum(solved.x, 0.0).reshape(len(left), len(needed), -1), sets, needed, left)
+    chosen: Floats = np.maximum(solved.x, 0.0).reshape(len(left), len(needed), -1) * unit
+    found[:, *apart] = _certified(chosen, sets, needed, left)
     return found
 
 

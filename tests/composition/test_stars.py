@@ -196,7 +196,7 @@ def by_counts(scenario, costs):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_totals_lie_between_the_worst_rows_and_the_worst_release_many_times(seed):
-    """Never below what messages say of any choice of rows, nor above what the release that tells most costs each time."""
+    """Never below what messages say of any choice of rows, nor above as many touches of the release that tells most."""
     scenario, costs = random_releases(seed)
     total = RULE.pure(asked(scenario, *costs))
     assert worst_arrangement(scenario, costs) - 1e-12 <= total <= by_counts(scenario, costs) * (1 + 1e-9) + 1e-12
@@ -247,7 +247,7 @@ def test_a_release_that_tells_nothing_of_rows_costs_nothing(derived):
 @pytest.mark.parametrize("times", [1, 20])
 @pytest.mark.parametrize("values", [[0, 1, 2], [0, 0, 1]], ids=["the same", "another question"])
 def test_a_release_of_little_costs_little(values, times):
-    """After a hundred times more noise the total grows by about a hundredth, whatever is asked and however often before."""
+    """A release with a hundred times more noise adds about a hundredth of another one, whatever it asks."""
     scenario = scenario_of(WEIGHTS, [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
     known = [cost(pf.Laplace(10.0 * times), [0, 1, 2], rows=(5, 0))] * times
     small = cost(pf.Laplace(1000.0 * times), values, rows=(5, 0))
