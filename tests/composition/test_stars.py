@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from answers import asked, close_above, cost, largest_ratio
 
@@ -253,6 +254,17 @@ def test_a_release_of_little_costs_little(values, times):
     small = cost(pf.Laplace(1000.0 * times), values, rows=(5, 0))
     before, after = RULE.pure(asked(scenario, *known)), RULE.pure(asked(scenario, *known, small))
     assert before <= after <= before * (1 + 0.025 / times)
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_small_promises_and_constants_add_their_share(derived):
+    """After a release at 1.0: a constant leaves the total at 1.0, a promise of 0.01 takes it to 1.01 or just above."""
+    scenario = scenario_of(WEIGHTS, ROWS, derived=derived)
+    batch = pf.protect(pl.DataFrame({"house": ["a"] * 6, "level": [0, 1] * 3}), scenario)
+    first, small = (batch.private_sum("level").plan(pf.Pure(epsilon)) for epsilon in (1.0, 0.01))
+    constant = batch.private_sum(pl.col("level") * 0 + 1).plan(pf.Pure(1.0))
+    assert pf.compose([first, constant], scenario).total == pf.compose([first], scenario).total == 1.0
+    assert 1.0 < pf.compose([first, small], scenario).total < 1.0105
 
 
 def test_sizes_of_all_kinds_may_mix():
