@@ -234,6 +234,27 @@ def test_rates_cover_every_set_of_releases(seed):
         assert (np.tensordot(ways, own, (1, 0)) >= told * (1 - 1e-12) - 1e-12).all()
 
 
+@pytest.mark.parametrize("exposure", [0.05, 0.07, 0.11])
+def test_a_ladder_takes_no_step_too_far(exposure):
+    """Where many touches of a row tell more each than one does, rates are those of the worst number of touches."""
+    laws, uniform = np.array([[0.3, 0.7], [0.02, 0.98]]), exposure * (1 - np.eye(2))
+    exact = max(of_class(laws, uniform[None] * count)[0][0, 1] / count for count in range(1, 151))
+    ways = touches.Rates.of(touches.Touches(uniform[None], np.array([150]), np.array([150])), laws).ways[1:, 0, 0, 1]
+    assert exact > 1.2 * of_class(laws, uniform[None])[0][0, 1]
+    assert (exact * (1 - 1e-12) <= ways).all()
+    assert (ways <= exact * 1.1).all()
+
+
+def test_rows_that_many_releases_leave_out_learn_from_all_others():
+    """Two values that no release tells apart: the worst row is one that none of twenty releases touches."""
+    secret = pf.Secret("level", domain=[0, 1, 2], pairs=[(0, 1)])
+    prior = pf.LatentClass([0.3, 0.7], [[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
+    scenario = pf.Scenario(secret=secret, prior=prior, within="house")
+    small, all_at_once = (cost(pf.Laplace(scale), [0, 0, 5], rows=(3, 2)) for scale in (180.0, 9.0))
+    known = RULE.pure(asked(scenario, all_at_once))
+    assert known <= RULE.pure(asked(scenario, *[small] * 20)) <= known * 1.1
+
+
 @pytest.mark.parametrize("derived", [False, True])
 def test_a_release_that_tells_nothing_of_rows_costs_nothing(derived):
     """A constant, however often, and a release about no row leave the total as it is, to the last digit."""
@@ -267,9 +288,10 @@ def test_small_promises_and_constants_add_their_share(derived):
     assert 1.0 < pf.compose([first, small], scenario).total < 1.0105
 
 
-def test_sizes_of_all_kinds_may_mix():
+@pytest.mark.parametrize("derived", [False, True])
+def test_sizes_of_all_kinds_may_mix(derived):
     """A year of releases with three scales costs about what the sum of their exposures does at one scale."""
-    scenario = scenario_of(WEIGHTS, [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
+    scenario = scenario_of(WEIGHTS, [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], derived=derived)
     scales = [100.0, 200.0, 1000.0] * 120
     total = RULE.pure(asked(scenario, *[cost(pf.Laplace(one), [0, 1, 2], rows=(4, 0)) for one in scales]))
     alike = len(scales) / sum(1 / one for one in scales)
