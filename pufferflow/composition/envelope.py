@@ -19,7 +19,7 @@ from pufferflow.composition.coupling import Coupling
 from pufferflow.composition.granularity import Granularity
 from pufferflow.composition.messages import Messages
 from pufferflow.composition.rule import Asked
-from pufferflow.composition.timeline import Timeline, exposed, secrets_of, window_of
+from pufferflow.composition.timeline import ChainPrior, Timeline, exposed, secrets_of, window_of
 from pufferflow.errors import Refused
 from pufferflow.messages import Exposures, endless
 from pufferflow.priors import MarkovChain, Prior
@@ -120,20 +120,21 @@ class Envelope:
 
     def _along(self, costs: Sequence[Cost]) -> bool:
         """Say whether releases lie along a chain that starts at rest, where the place of a window does not matter."""
-        rest = isinstance(self.prior, MarkovChain) and self.prior.repeats is not None
+        rest = isinstance(self.prior, ChainPrior) and self.prior.repeats is not None
         if not rest or not isinstance(self.scenario.secret, Secret):
             return False
         return not costs or Timeline.fits(self.scenario, self.prior, [*self._costs[:1], *costs])
 
     def _endless(self, most: Floats) -> float:
         """Return what steps tell for ever that are all exposed as much as the most exposed one."""
-        if not np.isfinite(most).all() or not isinstance(self.prior, MarkovChain):
+        if not np.isfinite(most).all() or not isinstance(self.prior, ChainPrior):
             return math.inf
         if not most.any():
             return 0.0
         key = most.tobytes()
         if key not in self._for_ever:
-            chain = self.prior.chain(np.arange(len(self.prior.kernels) + 1.0))
+            turn = np.arange((self.prior.period or 1) + 1.0)
+            chain = self.prior.chain(turn) if isinstance(self.prior, MarkovChain) else self.prior.chains(turn)[0]
             one = Exposures(most[None], np.zeros(1, dtype=np.intp))
             self._for_ever[key] = endless(chain, one, secrets_of(self.scenario.secret)).value
         return self._for_ever[key]

@@ -1,33 +1,30 @@
 """Releases about rows that share a hidden class: what all of them tell of the class, and of one row (M20, M21).
 
 Which rows of a group a release asks about is not kept, so two releases may be about the same rows, about some, or about
-none in common. Rows are independent given the class, hence what they tell of it adds up, and a row that j releases
-touch tells at most g(j·ℓ), ℓ being the largest exposure of a release. However N touches are spread over rows, all
-together tell at most N·max_j g(j·ℓ)/j: the same rows again and again, or others each time, whichever is more.
+none in common. Rows are independent given the class, hence what they tell of it adds up; however touches are spread
+over rows, all together tell no more than every touch at its rate. Some of the releases touch the secret's own row, the
+other touches are about other rows: the total is that of the worst set of them.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
 
-from pufferflow.composition.cost import Cost, Floats, Rows
+from pufferflow.composition.cost import Floats
 from pufferflow.composition.rule import Asked, Rule
 from pufferflow.errors import Misuse, Refused
 from pufferflow.inference import implied
 from pufferflow.inference.star import Star, StarWalk
-from pufferflow.messages.star import of_class
+from pufferflow.messages.touches import Rates, Touches
 from pufferflow.priors import LatentClass, Table
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT
 from pufferflow.secrets import Derived, Secret
 
-_MOST_TOUCHES = 16
-_GROWTH = 1.1
+_MOST_RELEASES = 16
+_MOST_SETS = 16
 
 
 @final
@@ -38,91 +35,89 @@ class Stars(Rule):
 
     def pure(self, asked: Asked) -> float:
         """Return the largest of what is told of a row itself, and of the class by all other rows."""
-        touches = Touches.of(asked.costs)
-        star = _star(asked)
-        if touches is None or star is None or touches.most.shape != (star.rows.shape[1],) * 2:
+        touches = _touches(asked)
+        star = None if touches is None else _star(asked)
+        if star is None or touches is None or touches.exposures.shape[1] != star.rows.shape[1]:
             return math.inf
+        if not len(touches.times):
+            return 0.0
+        rates = Rates.of(touches, star.rows)
+        if star.of_group:
+            return float(star.told_of_class(rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]).max())
         try:
-            return _largest(star, touches)
+            return float(_of_row(star, rates, every=_every(asked)).max())
         except Refused:  # too many combinations of classes and values
             return math.inf
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Touches:
-    """How often releases touch rows of a group at most, and what each touch, or all of a row together, can tell of it.
+def _touches(asked: Asked) -> Touches | None:
+    """Return the touches of all releases that tell something; None if they are not known, or tell without limit.
 
-    `every` says that no row of the group is left out by all releases.
+    Releases that expose a row alike and ask about as many are of one kind, whatever else they promise.
     """
-
-    releases: int
-    rows: int
-    most: Floats
-    whole: Floats
-    every: bool
-
-    @classmethod
-    def of(cls, costs: Sequence[Cost]) -> "Touches | None":
-        """Return the touches of all releases; None if they are not known, or tell too much."""
-        rows: list[Rows] = [cost.shape.rows for cost in costs if cost.shape.rows is not None]
-        if not costs or len(rows) < len(costs) or any(cost.shape.values is None for cost in costs):
-            return None
-        shapes = {cost.shape.digest: cost.shape for cost in costs}
-        times = Counter(cost.shape.digest for cost in costs)
-        if len({shape.exposure.shape for shape in shapes.values()}) > 1:
-            return None
-        exposures = [shape.exposure for shape in shapes.values()]
-        with np.errstate(over="ignore"):
-            whole = np.sum([times[at] * one for at, one in zip(shapes, exposures, strict=True)], axis=0)
-        if not np.isfinite(whole).all():
-            return None
-        whole = whole if len(costs) == 1 else whole * (1 + (len(shapes) + 1) * UNIT)
-        every = all(one.others == 0 for one in rows)
-        return cls(len(costs), sum(one.asked for one in rows), np.max(exposures, axis=0), whole, every)
-
-    def of_row(self, times: int) -> Floats:
-        """Return what a row tells of its value that so many releases touch: ℓ, rounded up."""
-        return np.minimum(self.most * times * (1 + UNIT), self.whole) if times < self.releases else self.whole
-
-    def of_class(self, rows: Floats) -> Floats:
-        """Return max_j g(j·ℓ)/j, what a touch tells of the class at most; of many j for a few at once, the largest."""
-        most = of_class(rows, self.whole[None])[0]
-        found = np.zeros_like(most)
-        for low, high in pairwise(_ladder(self.releases)):
-            found = np.maximum(found, of_class(rows, self.of_row(high)[None])[0] / (low + 1))
-            if (most / (high + 1) <= found).all():
-                break
-        return found * (1 + 2 * UNIT)
+    if any(shape.rows is None or shape.values is None for shape in asked.shapes):
+        return None
+    if len({shape.exposure.shape for shape in asked.shapes}) != 1:
+        return None
+    kinds: dict[tuple[int, bytes], int] = {}
+    for shape, times in zip(asked.shapes, asked.times, strict=True):
+        if shape.rows is not None and shape.rows.asked and shape.exposure.any():
+            key = shape.rows.asked, shape.exposure.tobytes()
+            kinds[key] = kinds.get(key, 0) + times
+    keys = sorted(kinds)
+    exposures = np.array([np.frombuffer(exposure) for _, exposure in keys])
+    exposures = exposures.reshape(len(keys), *asked.shapes[0].exposure.shape)
+    times = np.array([kinds[key] for key in keys], dtype=np.int64)
+    found = Touches(exposures, times, times * np.array([rows for rows, _ in keys], dtype=np.int64))
+    return found if np.isfinite(found.whole).all() else None
 
 
-def _ladder(last: int) -> Iterator[int]:
-    """Yield 0, 1, 2, … and then ever larger steps up to the last number."""
-    at = 0
-    while at < last:
-        yield at
-        at = at + 1 if at < _MOST_TOUCHES else min(math.ceil(at * _GROWTH), last)
-    yield last
+def _every(asked: Asked) -> bool:
+    """Say whether no row of the group is left out by all releases."""
+    return all(shape.rows is not None and shape.rows.others == 0 for shape in asked.shapes)
 
 
-def _largest(star: Star, touches: Touches) -> float:
-    """Return what is told of the class, or of a row that some releases touch and by the rows that others do."""
-    each = touches.of_class(star.rows)
-    if star.of_group:
-        return float(star.told_of_class(each * touches.rows * (1 + UNIT)).max())
-    few = touches.releases <= _MOST_TOUCHES
-    ways = [(own, own) for own in range(1 if touches.every else 0, touches.releases + 1)] if few else []
-    found = [
-        star.told_of_row(touches.of_row(own), each * max(touches.rows - less, 0) * (1 + UNIT))
-        for own, less in ways or [(touches.releases, 0)]  # of many, all touches twice over, which is no less
-    ]
-    return float(np.max(found))
+def _of_row(star: Star, rates: Rates, *, every: bool) -> Floats:
+    """Return what is told of a row at most, for every pair of its values, whichever releases touch it."""
+    touches = rates.touches
+    if touches.combinations <= _MOST_SETS:
+        own = touches.sets()[int(every) :]
+        return _worst(star, [touches.sum(one) for one in own], rates.of_others(own))
+    found, certain = _all_but(star, rates)
+    if not certain and (total := int(touches.times.sum())) <= _MOST_RELEASES:
+        counts = range(int(every), total + 1)
+        others = [rates.without_least(count) for count in counts]
+        found = np.minimum(found, _worst(star, [touches.at_most(count) for count in counts], others))
+    return found
+
+
+def _worst(star: Star, own: Sequence[Floats], others: Sequence[Floats] | Floats) -> Floats:
+    return np.max([star.told_of_row(*one) for one in zip(own, others, strict=True)], axis=0)
+
+
+def _all_but(star: Star, rates: Rates) -> tuple[Floats, bool]:
+    """Return the same for any number of releases, and whether it is certain that no touch was counted twice.
+
+    Releases touch the row as well as others, but for those that tell more of the row's pair of values than their touch
+    tells of any two classes: it is worse if they touch the row. Limits between C classes that grow by x let what
+    follows from them grow by (C − 1)·x.
+    """
+    touches = rates.touches
+    if star.points is None:
+        return star.told_of_row(touches.whole, rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]), False
+    most = rates.alone.max(axis=(1, 2)) * max(len(star.rows) - 1, 1) * (1 + UNIT)
+    exposed = touches.exposures[:, star.points[:, 0], star.points[:, 1]].T
+    own = exposed >= most
+    patterns, which = np.unique(own, axis=0, return_inverse=True)
+    each = rates.of_others(patterns * touches.times)
+    found = np.array([star.told_of_row(touches.whole, one) for one in each])
+    return found[which.reshape(-1), np.arange(len(own))], bool(own.all())
 
 
 def _star(asked: Asked) -> Star | None:
     """Return the class with its rows; None if there is none, or releases read several columns."""
     prior, secret = asked.prior, asked.scenario.secret
-    columns = {cost.shape.column for cost in asked.costs}
+    columns = {shape.column for shape in asked.shapes if shape.exposure.any()} or {asked.shapes[0].column}
     shared = isinstance(prior, LatentClass) or (isinstance(prior, Table) and not prior.alone)
     if not shared or not isinstance(secret, Secret | Derived) or len(columns) != 1:
         return None

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -77,6 +78,13 @@ class Star:
         """All pairs of secret values, both ways round."""
         return [pair for a, b in self.pairs for pair in ((a, b), (b, a))]
 
+    @cached_property
+    def points(self) -> Whole | None:
+        """The row's points for both secrets of every pair, of shape (pairs, 2); None if a secret leaves them open."""
+        points = [(self.given[a].point, self.given[b].point) for a, b in self.both_orders]
+        known = [(a, b) for a, b in points if a is not None and b is not None]
+        return np.array(known) if len(known) == len(points) else None
+
     def told_of_class(self, limits: Floats) -> Floats:
         """Return what is told of the secrets of every pair where D, of shape (C, C), is told of the class (M20)."""
         tops, bottoms = (np.array([self.given[pair[side]].classes for pair in self.both_orders]) for side in (0, 1))
@@ -84,11 +92,9 @@ class Star:
 
     def told_of_row(self, losses: Floats, others: Floats) -> Floats:
         """Return what is told of a row's secret: by itself, if its points are known, and by the others."""
-        points = [(self.given[a].point, self.given[b].point) for a, b in self.both_orders]
-        if all(point is not None for both in points for point in both):
-            own = np.array([losses[a, b] for a, b in points])
-            return (own + self.told_of_class(others)) * (1 + UNIT)
-        return self._jointly(losses, others)
+        if self.points is None:
+            return self._jointly(losses, others)
+        return (losses[*self.points.T] + self.told_of_class(others)) * (1 + UNIT)
 
     def _jointly(self, losses: Floats, others: Floats) -> Floats:
         """Return the same with class and point as one state, whose limits add up."""

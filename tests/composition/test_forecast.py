@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.composition import Spent, forecast
+from pufferflow.composition import Spent, forecast, messages
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
 HOURS = 24
@@ -161,6 +161,35 @@ def test_durations_are_whole_steps():
         forecast(spent, plan.cost, every="90m", limit=pf.Pure(2.0))
 
 
+@pytest.mark.parametrize("prior", [pf.MarkovChain(STAY), CHAINS["of a class"]], ids=["one chain", "a class"])
+def test_one_more_release_is_allowed_without_a_look_at_all_steps(prior, monkeypatch):
+    """Along chains that start at rest: where what steps tell for ever is below the limit, and losses added are not."""
+    scenario, asked_for = of(prior), []
+    cost = plan_of(scenario, hours=4, epsilon=0.3).cost
+    days = [msgspec.structs.replace(cost, shift=4 * day, hull=(0, 4 * day + 3)) for day in range(9)]
+    monkeypatch.setattr(messages, "leak", lambda *given: asked_for.append(given))
+    spent = spent_of(scenario, 1.6, *days[:8])
+    assert spent.total([days[8]], enough=1.6).total < 1.6
+    assert not asked_for
+
+
+@pytest.mark.parametrize("secret", [pf.Secret("on", [0, 1]), pf.Derived("kind", column="on", domain=[0, 1])])
+def test_accounts_of_a_class_allow_what_was_foreseen(secret):
+    """As many releases fit as `fits` and `remaining` say, with totals that were foreseen; for ever there is no end."""
+    scenario = pf.Scenario(secret, pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]), within="house")
+    batch = pf.protect(pl.DataFrame({"house": ["a"] * 6, "on": [0, 1] * 3}), scenario).private_sum("on")
+    cost, small = (batch.plan(pf.Pure(epsilon)).cost for epsilon in (0.3, 0.006))
+    spent = spent_of(scenario, 2.0, small, cost)
+    ever = forecast(spent, cost, every=1, limit=pf.Pure(2.0))
+    assert ever.total == math.inf
+    assert "may be about the same rows" in ever.note
+    assert ever.fits == spent.remaining(cost) > 3
+    ahead = forecast(spent, cost, every=1, until=int(ever.fits), limit=pf.Pure(2.0))
+    for _ in range(int(ever.fits)):
+        spent.add(cost)
+    assert spent.total().total == ahead.total <= 2.0 < spent.total([cost]).total
+
+
 def test_an_account_stays_with_its_way_of_counting():
     """Under a limit that is not pure, totals are always worked out by the way that suited the first release."""
     scenario = pf.Scenario(pf.Secret("x", pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.5)), order_by="hour")
@@ -183,11 +212,11 @@ def test_an_account_stays_with_its_way_of_counting():
 def test_a_quick_total_is_never_below_the_tightest(seed):
     """What says yes quickly is an upper bound of the total, for windows in any order that overlap in any way."""
     rng = np.random.default_rng(seed)
-    scenario = of(pf.MarkovChain(STAY))
+    scenario, many = (of(pf.MarkovChain(STAY)), 30) if seed < 6 else (of(CHAINS["of a class"]), 8)
     plans = [plan_of(scenario, hours=hours, epsilon=0.05 * hours, bound=pf.Group()) for hours in (3, 5, 9)]
     costs = [
         msgspec.structs.replace(plans[kind].cost, shift=first, hull=(0, 80))
-        for kind, first in zip(rng.integers(0, 3, 30).tolist(), rng.integers(0, 60, 30).tolist(), strict=True)
+        for kind, first in zip(rng.integers(0, 3, many).tolist(), rng.integers(0, 60, many).tolist(), strict=True)
     ]
     costs = sorted(costs, key=lambda cost: cost.shift) if seed % 2 else costs
     spent = spent_of(scenario, 99.0)

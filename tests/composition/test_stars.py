@@ -4,12 +4,15 @@ import itertools
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from answers import asked, close_above, cost, largest_ratio
 
 import pufferflow as pf
 from pufferflow.composition import stars
 from pufferflow.composition.stars import Stars
+from pufferflow.messages import touches
+from pufferflow.messages.star import of_class
 
 RULE = Stars()
 
@@ -140,18 +143,175 @@ def test_very_many_releases_are_added_up_at_once():
     assert totals[-1] <= 10 + math.log(7.4)
 
 
-def test_a_ladder_takes_no_step_too_far(monkeypatch):
-    """Whatever its growth, the largest g(j·ℓ)/j over all j is not above what the ladder finds."""
-    rng = np.random.default_rng(8)
-    for _ in range(20):
-        law = rng.dirichlet(np.full(4, 0.3), 3)
-        one = cost(pf.Laplace(4.0), rng.integers(0, 3, 4), rng.integers(0, 3, 4), rows=(1, 0))
-        touches = stars.Touches.of([one] * 40)
-        monkeypatch.setattr(stars, "_MOST_TOUCHES", 60)
-        exact = touches.of_class(law)
-        monkeypatch.setattr(stars, "_MOST_TOUCHES", 1)
-        monkeypatch.setattr(stars, "_GROWTH", 3.0)
-        assert (touches.of_class(law) >= exact * (1 - 1e-12)).all()
+def random_releases(seed):
+    """Some releases of different questions, scales and numbers of rows about a group, and what classes there may be."""
+    rng = np.random.default_rng(seed)
+    points, classes, size = int(rng.integers(2, 4)), int(rng.integers(2, 4)), int(rng.integers(2, 4))
+    scenario = scenario_of(
+        rng.dirichlet(np.ones(classes)).tolist(),
+        rng.dirichlet(np.full(points, rng.choice([0.4, 2.0])), classes).tolist(),
+        derived=bool(rng.integers(2)),
+    )
+    asked_about = [int(rng.integers(1, size + 1)) for _ in range(int(rng.integers(1, 4)))]
+    return scenario, [
+        cost(
+            pf.Laplace(float(np.exp(rng.uniform(-1.5, 4)))),
+            rng.integers(0, 3, points).tolist(),
+            rows=(count, size - count),
+        )
+        for count in asked_about
+    ]
+
+
+def worst_arrangement(scenario, costs):
+    """What messages say of the worst choice of rows for every release, each row with the releases that touch it."""
+    star = stars._star(asked(scenario, *costs))
+    size = costs[0].shape.rows.asked + costs[0].shape.rows.others
+    choices = [list(itertools.combinations(range(size), one.shape.rows.asked)) for one in costs]
+    found = []
+    for chosen in itertools.product(*choices):
+        losses = [
+            sum(c.shape.exposure * (row in of) for c, of in zip(costs, chosen, strict=True)) for row in range(size)
+        ]
+        told = of_class(star.rows, np.array(losses))
+        if star.of_group:
+            found.append(star.told_of_class(told.sum(axis=0)).max())
+        else:
+            found += [star.told_of_row(losses[row], told.sum(axis=0) - told[row]).max() for row in range(size)]
+    return max(found)
+
+
+def by_counts(scenario, costs):
+    """The total where every touch is charged as if it were one of the release that tells most of a row."""
+    star, times = stars._star(asked(scenario, *costs)), len(costs)
+    most = np.max([one.shape.exposure for one in costs], axis=0)
+    whole = np.sum([one.shape.exposure for one in costs], axis=0)
+    limits = [np.minimum(most * count, whole) for count in range(times + 1)]
+    each = np.max([of_class(star.rows, limits[count][None])[0] / count for count in range(1, times + 1)], axis=0)
+    touches = sum(one.shape.rows.asked for one in costs)
+    if star.of_group:
+        return star.told_of_class(each * touches).max()
+    first = int(all(one.shape.rows.others == 0 for one in costs))
+    return max(star.told_of_row(limits[own], each * (touches - own)).max() for own in range(first, times + 1))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_totals_lie_between_the_worst_rows_and_the_worst_release_many_times(seed):
+    """Never below what messages say of any choice of rows, nor above as many touches of the release that tells most."""
+    scenario, costs = random_releases(seed)
+    total = RULE.pure(asked(scenario, *costs))
+    assert worst_arrangement(scenario, costs) - 1e-12 <= total <= by_counts(scenario, costs) * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_without_a_linear_program_totals_hold_as_well(seed, monkeypatch):
+    """Rates of larger accounts, tried on small ones: above the worst rows and the linear program, below counts."""
+    scenario, costs = random_releases(seed)
+    least = RULE.pure(asked(scenario, *costs))
+    monkeypatch.setattr(touches, "_MOST_SETS", 0)
+    more = RULE.pure(asked(scenario, *costs))
+    monkeypatch.setattr(stars, "_MOST_SETS", 0)
+    most = RULE.pure(asked(scenario, *costs))
+    assert worst_arrangement(scenario, costs) - 1e-12 <= least <= more * (1 + 1e-9) + 1e-12
+    assert more <= most * (1 + 1e-9) + 1e-12 <= by_counts(scenario, costs) * (1 + 1e-9) + 1e-11
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rates_cover_every_set_of_releases(seed):
+    """Each way to charge touches says of any set, drawn at random from many releases, no less than the set tells."""
+    rng = np.random.default_rng(seed)
+    points = int(rng.integers(2, 5))
+    laws = rng.dirichlet(np.full(points, rng.choice([0.3, 1.0, 4.0])), 2)
+    tables = rng.integers(0, 3, (int(rng.integers(1, 5)), points)) * np.exp(rng.uniform(-5, 1, (1, 1)))
+    tables[:, 0] = tables[:, 1:].max(axis=1) + rng.uniform(0.01, 1, len(tables))
+    some = touches.Touches(
+        np.abs(tables[:, :, None] - tables[:, None]), rng.integers(1, 60, len(tables)), np.ones(len(tables))
+    )
+    ways = touches.Rates.of(some, laws).ways
+    for _ in range(60):
+        own = rng.integers(0, some.times + 1)
+        told = of_class(laws, some.sum(own)[None])[0]
+        assert (np.tensordot(ways, own, (1, 0)) >= told * (1 - 1e-12) - 1e-12).all()
+
+
+@pytest.mark.parametrize("exposure", [0.05, 0.07, 0.11])
+def test_a_ladder_takes_no_step_too_far(exposure):
+    """Where many touches of a row tell more each than one does, rates are those of the worst number of touches."""
+    laws, uniform = np.array([[0.3, 0.7], [0.02, 0.98]]), exposure * (1 - np.eye(2))
+    exact = max(of_class(laws, uniform[None] * count)[0][0, 1] / count for count in range(1, 151))
+    ways = touches.Rates.of(touches.Touches(uniform[None], np.array([150]), np.array([150])), laws).ways[1:, 0, 0, 1]
+    assert exact > 1.2 * of_class(laws, uniform[None])[0][0, 1]
+    assert (exact * (1 - 1e-12) <= ways).all()
+    assert (ways <= exact * 1.1).all()
+
+
+def test_rows_that_many_releases_leave_out_learn_from_all_others():
+    """Two values that no release tells apart: the worst row is one that none of twenty releases touches."""
+    secret = pf.Secret("level", domain=[0, 1, 2], pairs=[(0, 1)])
+    prior = pf.LatentClass([0.3, 0.7], [[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
+    scenario = pf.Scenario(secret=secret, prior=prior, within="house")
+    small, all_at_once = (cost(pf.Laplace(scale), [0, 0, 5], rows=(3, 2)) for scale in (180.0, 9.0))
+    known = RULE.pure(asked(scenario, all_at_once))
+    assert known <= RULE.pure(asked(scenario, *[small] * 20)) <= known * 1.1
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_a_release_that_tells_nothing_of_rows_costs_nothing(derived):
+    """A constant, however often, and a release about no row leave the total as it is, to the last digit."""
+    scenario = scenario_of(WEIGHTS, ROWS, derived=derived)
+    known = [cost(pf.Laplace(4.0), [0, 1], rows=(5, 0)), cost(pf.Laplace(9.0), [0, 1], rows=(5, 0))]
+    total = RULE.pure(asked(scenario, *known))
+    constant, nothing = (cost(pf.Laplace(0.01), [at, 1], rows=rows) for at, rows in ((1, (5, 0)), (0, (0, 0))))
+    assert RULE.pure(asked(scenario, *known, *[constant] * 30)) == RULE.pure(asked(scenario, *known, nothing)) == total
+    assert RULE.pure(asked(scenario, constant)) == 0
+
+
+@pytest.mark.parametrize("times", [1, 20])
+@pytest.mark.parametrize("values", [[0, 1, 2], [0, 0, 1]], ids=["the same", "another question"])
+def test_a_release_of_little_costs_little(values, times):
+    """A release with a hundred times more noise adds about a hundredth of another one, whatever it asks."""
+    scenario = scenario_of(WEIGHTS, [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
+    known = [cost(pf.Laplace(10.0 * times), [0, 1, 2], rows=(5, 0))] * times
+    small = cost(pf.Laplace(1000.0 * times), values, rows=(5, 0))
+    before, after = RULE.pure(asked(scenario, *known)), RULE.pure(asked(scenario, *known, small))
+    assert before <= after <= before * (1 + 0.025 / times)
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_small_promises_and_constants_add_their_share(derived):
+    """After a release at 1.0: a constant leaves the total at 1.0, a promise of 0.01 takes it to 1.01 or just above."""
+    scenario = scenario_of(WEIGHTS, ROWS, derived=derived)
+    batch = pf.protect(pl.DataFrame({"house": ["a"] * 6, "level": [0, 1] * 3}), scenario)
+    first, small = (batch.private_sum("level").plan(pf.Pure(epsilon)) for epsilon in (1.0, 0.01))
+    constant = batch.private_sum(pl.col("level") * 0 + 1).plan(pf.Pure(1.0))
+    assert pf.compose([first, constant], scenario).total == pf.compose([first], scenario).total == 1.0
+    assert 1.0 < pf.compose([first, small], scenario).total < 1.0105
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_sizes_of_all_kinds_may_mix(derived):
+    """A year of releases with three scales costs about what the sum of their exposures does at one scale."""
+    scenario = scenario_of(WEIGHTS, [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], derived=derived)
+    scales = [100.0, 200.0, 1000.0] * 120
+    total = RULE.pure(asked(scenario, *[cost(pf.Laplace(one), [0, 1, 2], rows=(4, 0)) for one in scales]))
+    alike = len(scales) / sum(1 / one for one in scales)
+    known = RULE.pure(asked(scenario, *[cost(pf.Laplace(alike), [0, 1, 2], rows=(4, 0))] * len(scales)))
+    assert known * 0.99 <= total <= known * 1.04
+
+
+def test_totals_grow_with_every_release_however_they_are_found():
+    """From a linear program to ladders, from sets of own releases to all at once; never less, whatever is added."""
+    rng = np.random.default_rng(4)
+    for classes in (2, 3):
+        scenario = scenario_of(rng.dirichlet(np.ones(classes)), rng.dirichlet(np.ones(3), classes))
+        kinds = [
+            cost(pf.Laplace(float(np.exp(rng.uniform(1, 6)))), rng.integers(0, 3, 3), rows=(int(rng.integers(1, 5)), 1))
+            for _ in range(6)
+        ]
+        made = [*kinds[:1] * 2, *kinds[1:3], *(kinds[int(rng.integers(6))] for _ in range(16))]
+        totals = [RULE.pure(asked(scenario, *made[:count])) for count in (*range(1, 9), 12, 16, 17, 20)]
+        assert all(before <= after * (1 + 1e-9) + 1e-12 for before, after in itertools.pairwise(totals))
+        assert RULE.pure(asked(scenario, *made[::-1])) == totals[-1]
 
 
 def test_shared_columns_of_a_table_are_a_class():
