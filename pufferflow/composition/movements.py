@@ -140,6 +140,8 @@ class _Line:
     def length(self, costs: Sequence[Cost], more: Sequence[Cost], schedule: Schedule | None, far: float) -> float:
         """Return the norm of the movements of all releases, rows beyond `far` being where they are."""
         new = [*costs[self._added :], *more, *([schedule.cost] if schedule else [])]
+        if schedule is not None and not schedule.steps:
+            return math.inf
         if not all(map(self._fits, new)) or not self._reaches(new, schedule):
             return math.inf
         waiting = costs[self._added :]
@@ -147,7 +149,7 @@ class _Line:
         self._parts.update(parts)
         self._most, self._apart, self._added = most, apart, len(costs)
         _, most, apart = self._with(self._placed(more), schedule)
-        rounded = 1 + (len(costs) + len(more) + 64) * UNIT
+        rounded = 1 + (len(costs) + len(more) + (64 if schedule is None else _LONGEST)) * UNIT
         root = 1 / self._norm
         near = ((most[0] + apart[0]) * rounded) ** root * (1 + 4 * UNIT)
         if math.isinf(far):
@@ -175,14 +177,13 @@ class _Line:
         low, high = min(first for first, _ in spans), max(end for _, end in spans)
         if isinstance(self._secret, Initial) and self._place:
             low, high = min(low, self._place[1]), max(high, self._place[1] + 1)
-        if schedule is not None:
-            high += schedule.steps * (schedule.times - 1)
-        wanted = self._whole if high - low > self._whole else min(self._whole, 2 ** math.ceil(math.log2(high - low)))
+        length = high - low + (0 if schedule is None else schedule.steps * (schedule.times - 1))
+        wanted = self._whole if length > self._whole else min(self._whole, 2 ** math.ceil(math.log2(length)))
         if wanted > _LONGEST:
             return False
         if wanted > self._reach:
             self._begin(int(wanted))
-        self._span = low, min(high, low + _LONGEST) if math.isinf(high) else high
+        self._span = low, high
         return True
 
     def _placed(self, costs: Sequence[Cost]) -> list[tuple[_Template, int, int]]:
