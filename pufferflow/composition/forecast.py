@@ -26,7 +26,7 @@ from pufferflow.priors import Prior
 _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000
 _MOST_COUNTED = 1 << 40
-_FEW = 64
+_FEW = 4096
 FOR_EVER = "the schedule never ends and every release adds to the total"
 ANY_STEP = (
     "the schedule never ends, and a row may cross a step of the grid, or the border of its class, however far away it "
@@ -99,8 +99,7 @@ def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limi
 
     def quick(times: int) -> float:
         found = spent.along(schedule=Schedule(cost, gap.steps, times))
-        least = math.inf if found is None else found.total
-        return least if least <= allowed or times > _FEW else min(least, total(times))
+        return math.inf if found is None else found.total
 
     if releases is not None:
         found = spent.total([later(cost, gap, turn, scenario) for turn in range(releases)])
@@ -109,10 +108,9 @@ def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limi
     value, rule, note = max((_endless(spent, prior, cost, gap) for prior in spent.priors), key=lambda one: one[0])
     value = spent.promised(value, [cost])
     if value <= allowed:
-        fits = math.inf
-    elif gap.steps and spent.along(schedule=Schedule(cost, gap.steps, 1)) is not None:
-        fits = most(lambda times: quick(times) <= allowed, _MOST_COUNTED)
-    else:
+        return Forecast(value, spent.kind(value), rule, math.inf, math.inf, note)
+    fits = most(lambda times: quick(times) <= allowed, _MOST_COUNTED)
+    if fits < _FEW and (fits == 0 or total(int(fits) + 1) <= allowed):
         fits = most(lambda times: total(times) <= allowed, _MOST_RELEASES)
     return Forecast(value, spent.kind(value) if math.isfinite(value) else None, rule, math.inf, fits, note)
 

@@ -35,7 +35,9 @@ from pufferflow.secrets import Initial, Secret
 _PART = 2048
 _LOST = 2.0**-40
 _LONGEST = 1 << 20
-_MOST_TEMPLATES = 256
+_MOST_PARTS = 1024
+"""Of older ones no more is known than the most that there was at any step."""
+_MOST_STORED = 1 << 24
 _BORDERS = 2.0**40
 """More borders than a function on an interval has: 200 pieces, each of at most 2^31 steps."""
 _MOST_READ = 2.0**12
@@ -135,10 +137,13 @@ class _Line:
         """Begin with no release, for movements that reach so far."""
         self._reach, self._added, self._span = reach, 0, (math.inf, -math.inf)
         self._parts, self._most, self._apart = dict[int, Floats](), np.zeros(4), np.zeros(2)
+        self._left = set[int]()
         self._templates.clear()
 
     def length(self, costs: Sequence[Cost], more: Sequence[Cost], schedule: Schedule | None, far: float) -> float:
         """Return the norm of the movements of all releases, rows beyond `far` being where they are."""
+        if not self._added:
+            self._place = None
         new = [*costs[self._added :], *more, *([schedule.cost] if schedule else [])]
         if schedule is not None and not schedule.steps:
             return math.inf
@@ -146,12 +151,13 @@ class _Line:
             return math.inf
         waiting = costs[self._added :]
         parts, most, apart = self._with(self._placed(waiting))
-        self._parts.update(parts)
+        self._keep(parts)
         self._most, self._apart, self._added = most, apart, len(costs)
-        _, most, apart = self._with(self._placed(more), schedule)
+        parts, most, apart = self._with(self._placed(more), schedule)
+        lost = most[2] * _LOST**self._norm
         rounded = 1 + (len(costs) + len(more) + (64 if schedule is None else _LONGEST)) * UNIT
         root = 1 / self._norm
-        near = ((most[0] + apart[0]) * rounded) ** root * (1 + 4 * UNIT)
+        near = ((self._farthest(parts, most) + lost + apart[0]) * rounded) ** root * (1 + 4 * UNIT)
         if math.isinf(far):
             return float(near + (apart[1] * rounded) ** root * (1 + 4 * UNIT))
         if self._secret.domain.finite:  # pyright: ignore[reportAttributeAccessIssue] - a secret that is a row's value
@@ -205,24 +211,40 @@ class _Line:
             apart += [one * schedule.times if one else 0.0 for one in template.apart]
             steps = template.again(schedule.steps, schedule.times, self._span[1] + self._reach - shift)
             self._put(parts, shift + template.first, steps)
+        return parts, np.max([self._most, *(part.max(axis=1) for part in parts.values())], axis=0), apart
+
+    def _farthest(self, parts: dict[int, Floats], most: Floats) -> float:
+        """Return the power of the movement for the worst secret, or for the one at the start."""
         if not isinstance(self._secret, Initial):
-            return parts, np.max([self._most, *(part.max(axis=1) for part in parts.values())], axis=0), apart
+            return float(most[0])
         part, at = divmod(int(self._place[1]) if self._place else 0, _PART)
-        return parts, parts.get(part, self._parts.get(part, np.zeros((4, _PART))))[:, at], apart
+        return float(parts.get(part, self._parts.get(part, np.zeros((4, _PART))))[0, at])
 
     def _put(self, parts: dict[int, Floats], place: int, steps: Floats) -> None:
         """Add sums to the parts where they are, each a copy of what there is."""
         end = place + steps.shape[1]
         for part in range(place // _PART, (end - 1) // _PART + 1):
             if part not in parts:
-                parts[part] = self._parts[part].copy() if part in self._parts else np.zeros((4, _PART))
+                known = self._parts.get(part)
+                parts[part] = np.zeros((4, _PART)) + self._most[:, None] * (part in self._left) if known is None else known.copy()
             low, high = max(place, part * _PART), min(end, (part + 1) * _PART)
             parts[part][:, low - part * _PART : high - part * _PART] += steps[:, low - place : high - place]
+
+    def _keep(self, parts: dict[int, Floats]) -> None:
+        """Keep parts that have changed, and leave those that have not for long, unless the secret is there."""
+        for part, sums in parts.items():
+            self._parts.pop(part, None)
+            self._parts[part] = sums
+        start = int(self._place[1]) // _PART if self._place and isinstance(self._secret, Initial) else None
+        for part in list(self._parts)[: max(len(self._parts) - _MOST_PARTS, 0)]:
+            if part != start:
+                del self._parts[part]
+                self._left.add(part)
 
     def _template(self, shape: Shape) -> _Template:
         """Return what a release of a shape adds, worked out once."""
         if shape.digest not in self._templates:
-            if len(self._templates) >= _MOST_TEMPLATES:
+            if len(self._templates) * 8 * self._reach > _MOST_STORED:
                 self._templates.clear()
             self._templates[shape.digest] = self._made(shape)
         return self._templates[shape.digest]
@@ -255,7 +277,7 @@ class _Line:
         powers = lengths**self._norm * (1 + 4 * UNIT)
         classes = self._secret.domain.finite and math.isinf(self._cut)  # pyright: ignore[reportAttributeAccessIssue] - a row's value
         beyond = float(max(powers[0], powers[-1])) if classes else 0.0
-        return np.maximum(powers - beyond, 0.0) * (1 + _LOST), beyond
+        return np.maximum(powers - beyond, 0.0), beyond
 
 
 @cache

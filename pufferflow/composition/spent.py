@@ -169,11 +169,19 @@ class Spent:
 
     def remaining(self, cost: Cost) -> int | float:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
+        sure = most(lambda times: self._surely_fits([cost] * times), _MOST_TIMES)
+        if math.isinf(sure) or not self._fits([cost] * (int(sure) + 1)):
+            return sure
         return most(lambda times: self._fits([cost] * times), _MOST_TIMES)
 
     @property
     def _allowed(self) -> float:
         return float(getattr(self.limit, "epsilon", 0.0))
+
+    def _surely_fits(self, more: Sequence[Cost]) -> bool:
+        """Say whether the quick total is enough to say yes."""
+        quick = self._quickly(more)
+        return quick is not None and quick.total <= self._allowed
 
     def _fits(self, more: Sequence[Cost]) -> bool:
         try:
