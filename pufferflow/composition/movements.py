@@ -1,12 +1,12 @@
-"""How far all answers move along an autoregressive sequence, step by step, so that one more release is quick (M15, M16).
+"""How far all answers move along an autoregressive sequence, kept step by step: one more release is quick (M15, M16).
 
 Every release moves a little for a secret at each step near its rows; these movements add up in a line of numbers, of
 which only the part near a new release changes. What secrets farther away move is less than 2^-40 of the whole, which is
 added; but for what does not fade: bringing values onto a grid, or over a border of their class, may happen to any row.
 
 To rows far away it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row is denser than
-f = 1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of b
-borders with probability b·f·v at most. Classes have the same borders whatever is asked. On an interval every function
+f = 1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of
+n borders with probability n·f·v at most. Classes have the same borders whatever is asked. On an interval every function
 has borders of its own, and may be chosen after other answers about the row; such answers with loss x (Laplace noise) or
 loss x of order 2 (Gaussian) turn a probability p into e^x·√p at most (Cauchy–Schwarz, for the law of row and answers
 beside that in which answers are those about a fixed row). Added up over all rows beyond a distance, and all functions
@@ -27,6 +27,7 @@ from pufferflow.composition.timeline import runs_of, window_of
 from pufferflow.inference.shift import farthest, lengths_along
 from pufferflow.noise import Gaussian, Laplace
 from pufferflow.priors import AR1, GaussianPrior, Prior
+from pufferflow.priors.covariance.span import spanned
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT
 from pufferflow.scenario import Scenario
@@ -83,7 +84,7 @@ class _Template:
         count = int(min(times, width + max(-(-(end - self.first) // every), 0) + 2))
         rows = np.pad(self.steps, ((0, 0), (0, width * every - self.steps.shape[1]))).reshape(4, width, every)
         sums = np.concatenate([np.zeros((4, 1, every)), np.cumsum(rows, axis=1)], axis=1)
-        turns = np.arange(count + width - 1)
+        turns = np.arange(count + width - 1, dtype=np.int64)
         found = sums[:, np.minimum(turns + 1, width)] - sums[:, np.clip(turns + 1 - count, 0, width)]
         return (found + 2 * width * UNIT * sums[:, -1:].max(axis=2, keepdims=True)).reshape(4, -1)
 
@@ -112,13 +113,14 @@ class Movements:
         self, norm: int, more: Sequence[Cost] = (), *, spare: float = 0.0, schedule: Schedule | None = None
     ) -> float:
         """Return how far all sums move together, in units of their noise, but with the probability `spare`."""
-        if not isinstance(self._prior, GaussianPrior):
+        prior, secret = self._prior, self._secret
+        if not isinstance(prior, GaussianPrior) or not isinstance(secret, Secret | Initial):
             return math.inf
-        far = distance(self._prior, self._secret, spare) if spare else math.inf
-        cut = far if self._secret.domain.finite else math.inf  # pyright: ignore[reportAttributeAccessIssue] - it fits
+        far = distance(prior, secret, spare) if spare else math.inf
+        cut = far if secret.domain.finite else math.inf
         line = self._lines.get((norm, cut))
         if line is None:
-            line = self._lines[norm, cut] = _Line(self._prior, self._secret, norm, cut)
+            line = self._lines[norm, cut] = _Line(prior, secret, norm, cut)
         return line.length(self._costs, [cost for cost in more if not cost.silent], schedule, far)
 
 
@@ -160,7 +162,7 @@ class _Line:
         near = ((self._farthest(parts, most) + lost + apart[0]) * rounded) ** root * (1 + 4 * UNIT)
         if math.isinf(far):
             return float(near + (apart[1] * rounded) ** root * (1 + 4 * UNIT))
-        if self._secret.domain.finite:  # pyright: ignore[reportAttributeAccessIssue] - a secret that is a row's value
+        if self._secret.domain.finite:
             return float(near)
         known = most[1] <= _MOST_READ and most[2] <= _MOST_TOLD
         return float(near + (2 * far + 1) * most[3] * rounded) if known else math.inf
@@ -176,7 +178,7 @@ class _Line:
         return self._place == (cost.clock, start)
 
     def _reaches(self, new: Sequence[Cost], schedule: Schedule | None) -> bool:
-        """Say whether movements reach far enough, after beginning anew if they did not, for all steps that there are."""
+        """Say whether movements reach as far as they need to, after beginning anew if they did not."""
         if not new:
             return True
         spans = [self._span, *map(window_of, new)]
@@ -201,7 +203,7 @@ class _Line:
     def _with(
         self, placed: Sequence[tuple[_Template, int, int]], schedule: Schedule | None = None
     ) -> tuple[dict[int, Floats], Floats, Floats]:
-        """Return the parts that change, the largest sums, and what is apart from all places, with some more releases."""
+        """Return the parts that change, the largest sums, and what is apart from places, with some more releases."""
         parts, apart = dict[int, Floats](), self._apart.copy()
         for template, shift, times in placed:
             apart += times * template.apart
@@ -226,7 +228,9 @@ class _Line:
         for part in range(place // _PART, (end - 1) // _PART + 1):
             if part not in parts:
                 known = self._parts.get(part)
-                parts[part] = np.zeros((4, _PART)) + self._most[:, None] * (part in self._left) if known is None else known.copy()
+                parts[part] = (
+                    np.zeros((4, _PART)) + self._most[:, None] * (part in self._left) if known is None else known.copy()
+                )
             low, high = max(place, part * _PART), min(end, (part + 1) * _PART)
             parts[part][:, low - part * _PART : high - part * _PART] += steps[:, low - place : high - place]
 
@@ -275,7 +279,7 @@ class _Line:
             self._prior, statistic, self._secret, self._norm, apart=apart, least=least, fades=math.isfinite(self._cut)
         )
         powers = lengths**self._norm * (1 + 4 * UNIT)
-        classes = self._secret.domain.finite and math.isinf(self._cut)  # pyright: ignore[reportAttributeAccessIssue] - a row's value
+        classes = self._secret.domain.finite and math.isinf(self._cut)
         beyond = float(max(powers[0], powers[-1])) if classes else 0.0
         return np.maximum(powers - beyond, 0.0), beyond
 
@@ -310,8 +314,7 @@ def _reach(size: float) -> float:
 
 
 def _size(prior: GaussianPrior) -> float:
-    phi = getattr(prior.covariance, "phi", 1.0)
-    return max(map(abs, phi)) if isinstance(phi, tuple) else abs(phi)
+    return max(map(abs, spanned(getattr(prior.covariance, "phi", 1.0))))
 
 
 def _slopes(shape: Shape) -> Floats:

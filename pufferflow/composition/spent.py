@@ -235,12 +235,13 @@ class Spent:
         envelopes = [one for one in self._envelopes if prior is None or one.prior is prior]
         if any(one.movements is None for one in envelopes):
             return None
-        everything = [
-            Asked(self.scenario, one.prior, more, None, one.movements, more, schedule) for one in envelopes
-        ]
+        everything = [Asked(self.scenario, one.prior, more, None, one.movements, more, schedule) for one in envelopes]
         meters = [self.meter] if self.meter is not None else meters_of(self.kind)
         found = [
-            max(((along(asked, self.kind, meter), meter, asked.prior) for asked in everything), key=lambda one: one[0].value)
+            max(
+                ((along(asked, self.kind, meter), meter, asked.prior) for asked in everything),
+                key=lambda one: one[0].value,
+            )
             for meter in meters
         ]
         least, meter, belief = min(found, key=lambda one: one[0].value)
