@@ -1,4 +1,4 @@
-"""Movements along an autoregressive sequence: those of one dense statistic, kept step by step, for ever where δ allows."""
+"""Movements along an autoregressive sequence: those of one dense statistic, step by step, and for ever with a δ."""
 
 import math
 import time
@@ -24,7 +24,10 @@ DAY = 24
 
 def scenario_of(phi, domain, secret=pf.Secret, **options):
     return pf.Scenario(
-        secret("x", domain), pf.GaussianPrior(pf.AR1(phi), variance=options.pop("variance", 1.0)), order_by="hour", **options
+        secret("x", domain),
+        pf.GaussianPrior(pf.AR1(phi), variance=options.pop("variance", 1.0)),
+        order_by="hour",
+        **options,
     )
 
 
@@ -84,7 +87,9 @@ def test_sums_step_by_step_are_those_of_one_dense_statistic(domain, norm, noise,
         rng = np.random.default_rng(10 * norm + seed)
         scenario = scenario_of(phi, domain, secret)
         shapes = [shape_of(rng, scenario, noise, sums) for sums in (1, 2)]
-        often = 1 if scenario.secret.domain.finite else 2  # in classes one pair of values is the worst for all functions
+        often = (
+            1 if scenario.secret.domain.finite else 2
+        )  # in classes one pair of values is the worst for all functions
         costs = [Cost(shapes[int(rng.integers(often))], int(rng.integers(0, 90)), start=0.0) for _ in range(6)]
         movements = Movements(scenario, scenario.priors[0], costs[:2])
         found = [movements.length(norm), movements.length(norm, costs[2:])]
@@ -172,8 +177,13 @@ def test_far_rows_cross_borders_as_seldom_as_is_said(phi, mean):
     domain, spare = pf.Bins([-1, 0, 0.5, 2], values=[0, 1, 2]), 1e-5
     far = distance(prior, pf.Secret("x", domain), spare)
     for size in np.abs(np.atleast_1d(phi)):
+
         def crossing(d, size=size, low=-1.0, high=2.0):
-            scale, centre, move = 0.5 * math.sqrt(1 - size ** (2 * d)), mean + size**d * (low - mean), size**d * (high - low)
+            scale, centre, move = (
+                0.5 * math.sqrt(1 - size ** (2 * d)),
+                mean + size**d * (low - mean),
+                size**d * (high - low),
+            )
             return sum(ndtr((edge - centre) / scale) - ndtr((edge - move - centre) / scale) for edge in domain.edges)
 
         assert 2 * sum(crossing(d) for d in range(int(far) + 1, int(far) + 400)) <= spare
@@ -190,7 +200,9 @@ def test_what_a_far_class_tells_is_within_delta():
     far = int(distance(prior, scenario.secret, share * 2.0**-16)) + 1
     shape = msgspec.structs.replace(
         shape_of(np.random.default_rng(0), scenario, pf.Laplace, 1),
-        noise=Drawn.of(pf.Laplace(b)), values=((0.0, 1.0),), rows=Rows(1, 0, ((0, 1, 0),)),
+        noise=Drawn.of(pf.Laplace(b)),
+        values=((0.0, 1.0),),
+        rows=Rows(1, 0, ((0, 1, 0),)),
     )
     spent = Spent([scenario], pf.Approx(99.0, share), "pure")
     for place in (0, far):
