@@ -17,7 +17,8 @@ from pufferflow.inference import implied
 from pufferflow.inference.shift import scattered
 
 STEP = 2.0**-30
-PHIS = [0.9, -0.8, 0.0, (0.3, 0.6), (-0.7, 0.4), (-0.3, 0.8)]
+PHIS = [0.9, -0.8, (-0.3, 0.8)]
+MORE = [0.0, 0.97, -0.2, (0.3, 0.6), (-0.7, 0.4)]
 DOMAINS = [pf.Interval(0, 1), pf.Interval(-3, 5), [0, 1, 3], pf.Bins([0, 1, 2.5], values=[0.0, 1.0])]
 DAY = 24
 
@@ -78,12 +79,13 @@ def dense(scenario, costs, norm):
     return laws.winf(norm).length + float(np.linalg.norm(rounding, norm)), apart
 
 
+@pytest.mark.parametrize("phis", [PHIS, pytest.param(MORE, marks=pytest.mark.slow)], ids=["few", "more"])
 @pytest.mark.parametrize("secret", [pf.Secret, pf.Initial])
 @pytest.mark.parametrize(("norm", "noise"), [(1, pf.Laplace), (2, pf.Gaussian)])
 @pytest.mark.parametrize("domain", DOMAINS, ids=str)
-def test_sums_step_by_step_are_those_of_one_dense_statistic(domain, norm, noise, secret):
+def test_sums_step_by_step_are_those_of_one_dense_statistic(domain, norm, noise, secret, phis):
     """Windows anywhere, in any order, that overlap: never below, and no more where each release is bounded alike."""
-    for seed, phi in enumerate(PHIS):
+    for seed, phi in enumerate(phis):
         rng = np.random.default_rng(10 * norm + seed)
         scenario = scenario_of(phi, domain, secret)
         shapes = [shape_of(rng, scenario, noise, sums) for sums in (1, 2)]
@@ -134,10 +136,11 @@ def test_a_year_of_days_does_not_jump(limit):
     totals = list[float]()
     for day in range(400):
         cost = on_day(plan.cost, day)
-        totals.append(spent.total([cost], enough=allowed.epsilon).total)
+        if day < 5 or day % 30 == 0 or 285 < day < 292:
+            totals.append(spent.total([cost], enough=allowed.epsilon).total)
         spent.add(cost)
     assert totals == sorted(totals)
-    assert totals[-1] <= totals[30] * (1 + 1e-5)
+    assert totals[-1] <= totals[6] * (1 + 1e-5)
     assert totals[-1] <= before.total
     after = forecast(spent, plan.cost, every=DAY, limit=allowed)
     assert (math.isinf(after.total), after.fits > 100_000) == (not getattr(allowed, "delta", 0), True)
