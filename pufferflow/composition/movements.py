@@ -15,7 +15,7 @@ that read a row, that is no more than the probability that is to spare; rows bey
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, final
@@ -81,7 +81,7 @@ class _Template:
         In rows of as many steps each row is a running sum of rows, less those that the schedule has not got.
         """
         width = -(-self.steps.shape[1] // every)
-        count = int(min(times, width + max(-(-(end - self.first) // every), 0) + 2))
+        count = int(times if math.isinf(end) else min(times, width + max(-(-(end - self.first) // every), 0) + 2))
         rows = np.pad(self.steps, ((0, 0), (0, width * every - self.steps.shape[1]))).reshape(4, width, every)
         sums = np.concatenate([np.zeros((4, 1, every)), np.cumsum(rows, axis=1)], axis=1)
         turns = np.arange(count + width - 1, dtype=np.int64)
@@ -152,10 +152,10 @@ class _Line:
         if not all(map(self._fits, new)) or not self._reaches(new, schedule):
             return math.inf
         waiting = costs[self._added :]
-        parts, most, apart = self._with(self._placed(waiting))
+        parts, most, apart = self._with(waiting)
         self._keep(parts)
         self._most, self._apart, self._added = most, apart, len(costs)
-        parts, most, apart = self._with(self._placed(more), schedule)
+        parts, most, apart = self._with(more, schedule)
         lost = most[2] * _LOST**self._norm
         rounded = 1 + (len(costs) + len(more) + (64 if schedule is None else _LONGEST)) * UNIT
         root = 1 / self._norm
@@ -172,7 +172,7 @@ class _Line:
         shape, start = cost.shape, cost.start if isinstance(self._secret, Initial) else 0.0
         linear = shape.slopes is not None or shape.values is not None
         noisy = shape.noise.family == FAMILIES[self._norm].__name__ and shape.noise.scale > 0
-        if not linear or not noisy or not runs_of(shape) or start is None:
+        if not linear or not noisy or not runs_of(shape) or start is None or start != int(start):
             return False
         self._place = self._place or (cost.clock, start)
         return self._place == (cost.clock, start)
@@ -194,20 +194,25 @@ class _Line:
         self._span = low, high
         return True
 
-    def _placed(self, costs: Sequence[Cost]) -> list[tuple[_Template, int, int]]:
-        """Return what releases add, where, and how often."""
-        often = Counter((cost.shape.digest, cost.shift) for cost in costs)
+    def _placed(self, costs: Sequence[Cost]) -> Iterator[tuple[_Template, int, int, int, int]]:
+        """Yield what releases add, how often at a place, and where: at the first place and some as far apart each."""
         shapes = {cost.shape.digest: cost.shape for cost in costs}
-        return [(self._template(shapes[digest]), shift, times) for (digest, shift), times in often.items()]
+        places = dict[tuple[str, int], list[int]]()
+        for (digest, shift), often in Counter((cost.shape.digest, cost.shift) for cost in costs).items():
+            places.setdefault((digest, often), []).append(shift)
+        for (digest, often), shifts in places.items():
+            for first, every, times in _runs(sorted(shifts)):
+                yield self._template(shapes[digest]), often, first, every, times
 
     def _with(
-        self, placed: Sequence[tuple[_Template, int, int]], schedule: Schedule | None = None
+        self, costs: Sequence[Cost], schedule: Schedule | None = None
     ) -> tuple[dict[int, Floats], Floats, Floats]:
         """Return the parts that change, the largest sums, and what is apart from places, with some more releases."""
         parts, apart = dict[int, Floats](), self._apart.copy()
-        for template, shift, times in placed:
-            apart += times * template.apart
-            self._put(parts, shift + template.first, times * template.steps if times > 1 else template.steps)
+        for template, often, first, every, times in self._placed(costs):
+            apart += often * times * template.apart
+            steps = template.steps if times == 1 else template.again(every, times, math.inf)
+            self._put(parts, first + template.first, steps if often == 1 else often * steps)
         if schedule is not None:
             template, shift = self._template(schedule.cost.shape), schedule.cost.shift
             apart += [one * schedule.times if one else 0.0 for one in template.apart]
@@ -299,6 +304,18 @@ def distance(prior: GaussianPrior, secret: Secret | Initial, spare: float) -> fl
         return _steps(size, 2 * crossing / (1 - size), spare)
     often = _MOST_READ * math.exp(_MOST_TOLD) * math.sqrt(crossing)
     return _steps(math.sqrt(size), 2 * often / (1 - math.sqrt(size)), spare)
+
+
+def _runs(places: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield stretches of growing places that are equally far apart: the first, the distance, and how many there are."""
+    at = 0
+    while at < len(places):
+        end = at + 1
+        every = places[end] - places[at] if end < len(places) else 1
+        while end < len(places) and places[end] - places[end - 1] == every:
+            end += 1
+        yield places[at], every, end - at
+        at = end
 
 
 def _steps(ratio: float, first: float, rest: float) -> float:

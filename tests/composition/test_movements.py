@@ -93,6 +93,7 @@ def test_sums_step_by_step_are_those_of_one_dense_statistic(domain, norm, noise,
             1 if scenario.secret.domain.finite else 2
         )  # in classes one pair of values is the worst for all functions
         costs = [Cost(shapes[int(rng.integers(often))], int(rng.integers(0, 90)), start=0.0) for _ in range(6)]
+        costs += [costs[0]] * 2
         movements = Movements(scenario, scenario.priors[0], costs[:2])
         found = [movements.length(norm), movements.length(norm, costs[2:])]
         for cost in costs[2:]:
