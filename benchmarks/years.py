@@ -78,7 +78,8 @@ def year(name: str, case: Case, days: int) -> Row:
     releases = list[float]()
     with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
         account = ledger.open("year", case.scenario, limit=case.limit)
-        ever = account.forecast(case.plan(0), every=HOURS)
+        plan = case.plan(0)
+        ever = account.forecast(plan, every=HOURS)
         for day in range(days):
             plan = case.plan(day)
             releases.append(timed(lambda plan=plan, day=day: plan.release(account, id=f"day-{day}"))[1])

@@ -78,15 +78,22 @@ class _Template:
     def again(self, every: int, times: float, end: float) -> Floats:
         """Return what so many of them add, `every` steps after each other; as far as `end`, all are alike from there.
 
-        In rows of as many steps each row is a running sum of rows, less those that the schedule has not got.
+        In rows of as many steps a row is the sum of those that reach it: of 1, 2, 4, … and so of any number.
         """
         width = -(-self.steps.shape[1] // every)
         count = int(times if math.isinf(end) else min(times, width + max(-(-(end - self.first) // every), 0) + 2))
-        rows = np.pad(self.steps, ((0, 0), (0, width * every - self.steps.shape[1]))).reshape(4, width, every)
-        sums = np.concatenate([np.zeros((4, 1, every)), np.cumsum(rows, axis=1)], axis=1)
-        turns = np.arange(count + width - 1, dtype=np.int64)
-        found = sums[:, np.minimum(turns + 1, width)] - sums[:, np.clip(turns + 1 - count, 0, width)]
-        return (found + 2 * width * UNIT * sums[:, -1:].max(axis=2, keepdims=True)).reshape(4, -1)
+        left, size, done = min(count, width), 1, 0
+        rows = np.zeros((4, width + left - 1, every))
+        rows.reshape(4, -1)[:, : self.steps.shape[1]] = self.steps * (1 + 64 * UNIT)
+        found = np.zeros_like(rows)
+        while left:
+            if left % 2:
+                found[:, done:] += rows[:, : rows.shape[1] - done]
+                done += size
+            rows[:, size:] += rows[:, :-size].copy()
+            left, size = left // 2, 2 * size
+        same = np.repeat(found[:, width - 1 : width], max(count - width, 0), axis=1)
+        return np.concatenate([found[:, :width], same, found[:, width:]], axis=1).reshape(4, -1)
 
 
 @final
