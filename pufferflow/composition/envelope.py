@@ -1,7 +1,8 @@
 """A quick total that grows with every release: enough to say yes, whatever the number of releases so far.
 
-It is never below the tightest total. Losses along one coupling add up to a running sum; along a chain that starts at
-rest no step tells more than the most exposed one so far, and what steps like that tell for ever is worked out once.
+It is never below the tightest total. Losses along one coupling add up to a running sum, movements along a sequence step
+by step; along a chain that starts at rest no step tells more than the most exposed one so far, and what steps like that
+tell for ever is worked out once.
 """
 
 import math
@@ -9,15 +10,17 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate, islice
 from typing import final
 
 import numpy as np
 
 from pufferflow.composition.cost import Cost, Floats, Shape
-from pufferflow.composition.coupling import Coupling
+from pufferflow.composition.coupling import Coupling, Translation
 from pufferflow.composition.granularity import Granularity
 from pufferflow.composition.messages import Messages
+from pufferflow.composition.movements import Movements
 from pufferflow.composition.rule import Asked
 from pufferflow.composition.timeline import ChainPrior, Timeline, exposed, secrets_of, window_of
 from pufferflow.errors import Refused
@@ -54,6 +57,11 @@ class Envelope:
     )
     _for_ever: dict[bytes, float] = field(default_factory=dict[bytes, float])
 
+    @cached_property
+    def movements(self) -> Movements | None:
+        """The movements of all releases so far, if rows are of an autoregressive sequence."""
+        return Movements(self.scenario, self.prior) if Movements.fit(self.scenario, self.prior) else None
+
     def anew(self) -> "Envelope":
         """Return one without releases, which need not work out again what this one has."""
         return Envelope(self.scenario, self.prior, _single=self._single, _for_ever=self._for_ever)
@@ -62,6 +70,8 @@ class Envelope:
         """Count one more release."""
         if not cost.silent:
             self._waiting.append(cost)
+        if self.movements is not None:
+            self.movements.add(cost)
 
     def with_(self, more: Sequence[Cost]) -> tuple[float, str]:
         """Return a total with some more releases, and the rule that carries it."""
@@ -71,7 +81,10 @@ class Envelope:
         total, most = found = self._after(asked)
         self._foreseen = asked, found
         added = total if isinstance(total, float) else float_above(total)
-        return min((added, Coupling.name), (self._endless(most), Messages.name))
+        moved = math.inf
+        if self.movements is not None:
+            moved = Translation().pure(Asked(self.scenario, self.prior, asked, movements=self.movements, more=asked))
+        return min((added, Coupling.name), (self._endless(most), Messages.name), (moved, Translation.name))
 
     def _absorb(self, waiting: list[Cost]) -> None:
         """Take what waits into account: all of it or, if something stops that, none."""

@@ -10,9 +10,11 @@ from pufferflow.composition.cost import Cost
 from pufferflow.composition.coupling import Coupling
 from pufferflow.composition.granularity import Granularity
 from pufferflow.composition.messages import MOST, Messages
+from pufferflow.composition.movements import Movements, Schedule
 from pufferflow.composition.parts import columns_of
 from pufferflow.composition.recurring import question
 from pufferflow.composition.rule import Asked, from_pure
+from pufferflow.composition.rules import RARE
 from pufferflow.composition.schedule import Every, later, read_every, turns_until_steady
 from pufferflow.composition.spent import Spent, most
 from pufferflow.composition.timeline import Timeline, exposed, window_of
@@ -27,6 +29,16 @@ _HAIR = 1e-8
 """By how much more endless totals are, for those of finite runs are padded too, in another way."""
 FOR_EVER = "the schedule never ends and every release adds to the total, since all may be about the same rows"
 OWN_NOISE = "with this plan's noise: where it matters when sequences began, plans of later rows may have less and tell more"
+_MOST_COUNTED = 1 << 40
+_FEW = 4096
+ANY_STEP = (
+    "the schedule never ends, and a row may cross a step of the grid, or the border of its class, however far away it "
+    "is; a limit with a delta leaves that out where it hardly ever happens, for rows that move on with the schedule"
+)
+HARDLY_EVER = (
+    "a small part of delta covers that a row far away crosses a step of the grid, by the variance that the prior "
+    "declares"
+)
 NO_REST = "what is told of one step does not fade on the way along this chain"
 
 
@@ -89,13 +101,21 @@ def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limi
         except Refused:
             return math.inf
 
+    def quick(times: int) -> float:
+        found = spent.along(schedule=Schedule(cost, gap.steps, times))
+        return math.inf if found is None else found.total
+
     if releases is not None:
         found = spent.total([later(cost, gap, turn, scenario) for turn in range(releases)])
         fits = releases if found.total <= allowed else most(lambda times: total(times) <= allowed, releases)
         return Forecast(found.total, found.guarantee, found.rule, releases, fits, _noted(found.note, cost))
     value, rule, note = max((_endless(spent, prior, cost, gap) for prior in spent.priors), key=lambda one: one[0])
     value = spent.promised(value, [cost])
-    fits = math.inf if value <= allowed else most(lambda times: total(times) <= allowed, _MOST_RELEASES)
+    if value <= allowed:
+        return Forecast(value, spent.kind(value), rule, math.inf, math.inf, _noted(note, cost))
+    fits = most(lambda times: quick(times) <= allowed, _MOST_COUNTED)
+    if fits < _FEW and (fits == 0 or total(int(fits) + 1) <= allowed):
+        fits = most(lambda times: total(times) <= allowed, _MOST_RELEASES)
     promise = spent.kind(value) if math.isfinite(value) else None
     return Forecast(value, promise, rule, math.inf, fits, _noted(note, cost))
 
@@ -135,7 +155,10 @@ def _endless(spent: Spent, prior: Prior, cost: Cost, every: Every) -> tuple[floa
             "filters that move on: each row is in some of the releases only (M25, M27)",
             "",
         )
-    return math.inf, "no rule bounds it", FOR_EVER
+    found = spent.along(schedule=Schedule(cost, every.steps, math.inf), prior=prior)
+    if found is not None:
+        return found.total, found.rule, HARDLY_EVER if found.rule == RARE else ""
+    return math.inf, "no rule bounds it", ANY_STEP if Movements.fit(spent.scenario, prior) else FOR_EVER
 
 
 def _free(spent: Spent, prior: Prior, cost: Cost) -> bool:

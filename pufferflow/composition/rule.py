@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import ClassVar, final
 
 from pufferflow.composition.cost import Cost, Shape, digest_of
+from pufferflow.composition.movements import Movements, Schedule
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
 from pufferflow.priors import Prior
 from pufferflow.rounding import float_above
@@ -26,6 +27,12 @@ class Asked:
     costs: Sequence[Cost]
     hull: tuple[int, int] | None = None
     """The first and the last step of all rows that any release of the account has seen, not only of these."""
+    movements: Movements | None = None
+    """What is known of the movements of all but the last of the costs, `more`, which a `schedule` may go on with."""
+    more: Sequence[Cost] = ()
+    schedule: Schedule | None = None
+    spare: float = 0.0
+    """The probability of what need not be bounded, since it is counted apart."""
 
     @property
     def wider(self) -> bool:

@@ -8,9 +8,10 @@ from typing import final
 
 from pufferflow.composition.cost import Cost, Shape, digest_of
 from pufferflow.composition.envelope import Envelope
+from pufferflow.composition.movements import Schedule
 from pufferflow.composition.parts import sets_of
 from pufferflow.composition.rule import Asked, converted
-from pufferflow.composition.rules import Found, least, meters_of
+from pufferflow.composition.rules import Found, along, least, meters_of
 from pufferflow.composition.single import Single, beyond
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure, kind_of
@@ -170,7 +171,7 @@ class Spent:
         """Return the least total that is proven; the quick one is seldom it, but what said yes is a proof still."""
         costs = [*self._costs, *more]
         meters = [self.meter] if self.meter is not None else meters_of(self.kind)
-        found = [self._by(meter, costs, fixed=fixed) for meter in meters]
+        found = [self._by(meter, costs, more, fixed=fixed) for meter in meters]
         best = min(range(len(found)), key=lambda at: found[at][0].value)
         (chosen, belief), single = found[best], self._of_one(costs)
         if single is not None and single.value < chosen.value:
@@ -187,11 +188,19 @@ class Spent:
     def remaining(self, cost: Cost) -> int | float:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
         begun = self.begun(cost)
+        sure = most(lambda times: begun._surely_fits([cost] * times), _MOST_TIMES)
+        if math.isinf(sure) or not begun._fits([cost] * (int(sure) + 1)):
+            return sure
         return most(lambda times: begun._fits([cost] * times), _MOST_TIMES)
 
     @property
     def _allowed(self) -> float:
         return float(getattr(self.limit, "epsilon", 0.0))
+
+    def _surely_fits(self, more: Sequence[Cost]) -> bool:
+        """Say whether the quick total is enough to say yes."""
+        quick = self._quickly(more)
+        return quick is not None and quick.total <= self._allowed
 
     def _fits(self, more: Sequence[Cost]) -> bool:
         try:
@@ -199,15 +208,18 @@ class Spent:
         except Refused:
             return False
 
-    def _by(self, meter: str, costs: Sequence[Cost], *, fixed: bool) -> tuple[Found, Prior | None]:
+    def _by(
+        self, meter: str, costs: Sequence[Cost], more: Sequence[Cost], *, fixed: bool
+    ) -> tuple[Found, Prior | None]:
         """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
-        hull = _hull_of(costs)
-        found = [
-            (least(Asked(self.scenario, prior, some, hull), self.kind, meter, fixed=fixed), prior)
-            for prior in self.priors
-            for some in sets_of(self.scenario, prior, costs)
-            if some
-        ]
+        hull, found = _hull_of(costs), list[tuple[Found, Prior]]()
+        for prior, envelope in zip(self.priors, self._envelopes, strict=True):
+            sets = [some for some in sets_of(self.scenario, prior, costs) if some]
+            whole = [len(some) for some in sets] == [sum(not cost.silent for cost in costs)]
+            movements = envelope.movements if whole else None  # they are those of all releases
+            for some in sets:
+                asked = Asked(self.scenario, prior, some, hull, movements, more)
+                found.append((least(asked, self.kind, meter, fixed=fixed), prior))
         return max(found, key=lambda one: one[0].value, default=(Found(0.0, NOTHING_ASKED), None))
 
     def _of_one(self, costs: Sequence[Cost]) -> Found | None:
@@ -225,12 +237,37 @@ class Spent:
     def _quickly(self, more: Sequence[Cost]) -> Composed | None:
         """Return a total that is found without going through all releases, if there is one."""
         if not self._pure:
-            return None
+            return None if self.meter is None else self.along(more)
         found = [(*envelope.with_(more), envelope.prior) for envelope in self._envelopes]
         total, rule, belief = max(found, key=lambda one: one[0])
         if math.isinf(total):
             return None
         return Composed(Pure(self.promised(total, more)), rule, belief=belief)
+
+    def along(
+        self, more: Sequence[Cost] = (), schedule: Schedule | None = None, prior: Prior | None = None
+    ) -> Composed | None:
+        """Return a total of movements along one sequence, that of the worst belief or of one; None if there is none.
+
+        It takes no longer the more releases there were, and a schedule may go on for ever.
+        """
+        envelopes = [one for one in self._envelopes if prior is None or one.prior is prior]
+        if any(one.movements is None for one in envelopes):
+            return None
+        everything = [Asked(self.scenario, one.prior, more, None, one.movements, more, schedule) for one in envelopes]
+        meters = [self.meter] if self.meter is not None else meters_of(self.kind)
+        found = [
+            max(
+                ((along(asked, self.kind, meter), meter, asked.prior) for asked in everything),
+                key=lambda one: one[0].value,
+            )
+            for meter in meters
+        ]
+        least, meter, belief = min(found, key=lambda one: one[0].value)
+        if not 0 < least.value < math.inf:
+            return None
+        guarantee = self.kind(self.promised(least.value, more))
+        return Composed(guarantee, least.rule, meter=None if self._pure else meter, belief=belief)
 
     def promised(self, total: float, more: Sequence[Cost]) -> float:
         """Return the total; the promise of a release if calibration ended a hair below it.

@@ -5,6 +5,7 @@ add, whatever was asked (M1, M24).
 """
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -73,6 +74,32 @@ def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | N
     if isinstance(prior, AnyCorrelation | Diffusion | WeaklyDependent) or isinstance(secret, Presence):
         return implied(prior, statistic, secret)
     return None
+
+
+def lengths_along(  # noqa: PLR0913 - a movement and what is left out of it
+    prior: GaussianPrior,
+    statistic: Statistic,
+    secret: Secret | Initial,
+    norm: float,
+    *,
+    apart: bool,
+    least: float,
+    fades: bool,
+) -> Floats:
+    """Return how far all answers move together for a secret at each of the rows, whichever row a scenario hides.
+
+    Rows read in classes that correlate less than `least` with the secret stay where they are if movements fade, and
+    else may cross a border as those do that hardly correlate. `apart` is as in `scattered`.
+    """
+    question = replace(_of_one_row(prior, statistic, secret), first=False)
+    prior.covariance.check(statistic.positions)
+    found = Translation(question, prior.covariance, apart, least, fades)
+    return found.lengths(norm)[: len(statistic.positions)]
+
+
+def farthest(prior: GaussianPrior, secret: Secret | Initial) -> float:
+    """Return how far apart two values of the secret are at most."""
+    return _of_one_row(prior, Statistic([1.0]), secret).farthest[0]
 
 
 @row_by_row

@@ -29,11 +29,15 @@ class Translation:
     Rows asked about in cells that are still open, `apart`, may move one cell up and another down. Then both sums count,
     and no split of the rows into cells moves farther in the norms 1 and 2: neither norm of a split number is larger
     than the sum of its parts' sizes, for each answer.
+
+    In classes rows that correlate less than `least` are taken not to move, if it `fades`, or to move as the least do.
     """
 
     question: Question
     covariance: Covariance
     apart: bool = False
+    least: float = 0.0
+    fades: bool = False
 
     @cached_property
     def places(self) -> Floats:
@@ -119,6 +123,7 @@ class Translation:
         more = np.diff(heights, axis=-1, prepend=0.0)
         more = np.where(more > 0, np.nextafter(more, np.inf), 0.0) if (heights != np.rint(heights)).any() else more
         levels = self.jumps.gaps / distance * (1 - 16 * UNIT)
+        levels = np.maximum(levels, self.least) if self.fades else np.where(levels < self.least, 0.0, levels)
         return [(more[..., k], float(level)) for k, level in enumerate(levels) if more[..., k].any()]
 
     def _reached(self, heights: Floats, level: float) -> Floats:

@@ -26,8 +26,9 @@ class GaussianPrior(Prior):
 
     Given X_i = a or X_i = b, the other rows differ by the translation Cov(X_r, X_i)/Var(X_i)·(a − b), and by nothing
     else: how far an answer moves depends neither on the mean nor on the size of the variance, which only say what the
-    prior is. A release reads values into the domain, so each row moves by some share of its translation, from nothing
-    to all, and never by more than the domain is wide.
+    prior is; but for totals of many releases under pf.AR1 with a δ, which count on rows that vary as much. A release
+    reads values into the domain, so each row moves by some share of its translation, from nothing to all, and never by
+    more than the domain is wide.
 
     An Interval is the domain to use. With a list of numbers (read as the nearest) or Bins the smallest translation may
     carry every correlated row over the border of its class, and that is what is counted. Secrets are values of the
