@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import final
 
 from pufferflow.bounds.bound import Bound, Part, Worst
-from pufferflow.bounds.laws import as_laws
+from pufferflow.bounds.laws import Work, as_laws
 from pufferflow.bounds.pairs import Pair, Witness
-from pufferflow.guarantees import Pure
+from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
@@ -36,6 +36,11 @@ class Messages(Bound):
     """
 
     by_movement = False
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return the work along the walks."""
+        del guarantee
+        return sizes.walk
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every chain."""
