@@ -1,7 +1,7 @@
 """Bounds on the loss of a noisy answer, from the laws of the answer under each secret (M3–M7, M19, M20)."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
 from pufferflow.bounds.dagwm import DAGWM
@@ -16,6 +16,7 @@ from pufferflow.bounds.pairs import Pair, Place, Witness
 from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.walk import ChainWalk, Walk
 
+BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
 BOUNDS: Final[Mapping[str, Bound]] = {
     "messages": Messages(),
     "gwm": GWM(),
@@ -34,6 +35,7 @@ __all__ = [
     "GWM",
     "BallPart",
     "Bound",
+    "BoundName",
     "ChainWalk",
     "Exact",
     "Group",

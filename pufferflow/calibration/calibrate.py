@@ -146,11 +146,12 @@ def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untrie
     )
 
 
-def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto") -> float:
+def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto", end: float = math.inf) -> float:
     """Return the least ε for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
 
     `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)` or
-    `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. `pairs` and `bound` are as for `calibrate`.
+    `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic clock,
+    no further bound is begun.
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([1, 2], [0.375, 0.625]), pf.Law([0, 1], [0.625, 0.375])
@@ -167,5 +168,5 @@ def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto") -> floa
             "The noise is no noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
         )
     bounds = read_bounds(bound, read_kind(kind), noise)
-    proofs, _ = search(pieces, bounds, Epsilons(noise, kind), thrifty=bound == "auto")
+    proofs, _ = search(pieces, bounds, Epsilons(noise, kind), thrifty=bound == "auto", end=end)
     return max(one.value for one in proofs)

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, final
+from typing import Protocol, cast, final
 
 from pufferflow.bounds import Bound, Group, Kantorovich, Laws, Witness
 from pufferflow.bounds.laws import Listed
@@ -24,6 +24,8 @@ TRIFLE = 2e8
 _ONE_OF_MANY = 1 / 20
 """What one evaluation of a loss takes of the search for a scale."""
 _HALVINGS = 12
+FAINT = 1e-200
+"""Scales below this are next to nothing, and their inverses beyond what is worth looking at."""
 
 
 @final
@@ -44,6 +46,8 @@ class Proof:
     value: float
     way: Way
     witness: Witness
+    rough: bool = False
+    """Whether the bound may prove less."""
 
 
 class Aim(Protocol):
@@ -51,15 +55,15 @@ class Aim(Protocol):
 
     guarantee: Guarantee
 
-    def proof(self, bound: Bound, laws: Laws) -> Proof:
-        """Return the least value that a bound proves."""
+    def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
+        """Return the least value that a bound proves; or what is enough, if it proves that."""
         ...
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
         """Say whether a bound proves a value."""
         ...
 
-    def least(self, bound: Bound, laws: Laws, best: Proof) -> float:
+    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
         """Return a value that the bound cannot go below, as far as that is quickly known."""
         ...
 
@@ -72,32 +76,35 @@ class Scales:
     guarantee: Guarantee
     family: Family
 
-    def proof(self, bound: Bound, laws: Laws) -> Proof:
-        """Return the least scale."""
+    def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
+        """Return the least scale, or one that is enough."""
         way = Way(bound, laws, bound.parts(laws, self.family(1.0)))
-        scale = way.least_scale(self.family, self.guarantee)
+        for part in way.parts:
+            part.check(self.guarantee)
+        rough = enough is not None and way.worst(self.family(enough), self.guarantee)[0] <= 0
+        scale = cast(float, enough) if rough else way.least_scale(self.family, self.guarantee)
         _, part = way.worst(self.family(scale), self.guarantee)
-        return Proof(scale, way, part.losses(self.family(scale), self.guarantee)[0][2])
+        return Proof(scale, way, part.losses(self.family(scale), self.guarantee)[0][2], rough)
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
         """Say whether a scale is enough."""
         way = Way(bound, laws, bound.parts(laws, self.family(1.0)))
         return way.worst(self.family(value), self.guarantee)[0] <= 0
 
-    def least(self, bound: Bound, laws: Laws, best: Proof) -> float:
+    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
         """Return what the bound itself knows, or what no bound can go below."""
-        return max(bound.least(laws, self.family, self.guarantee), self._of_any(laws, best))
+        return max(bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness))
 
-    def _of_any(self, laws: Laws, best: Proof) -> float:
+    def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
         """Return a scale with which the exact loss breaks a pure promise, as close to the best one as is easily told."""
-        if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best.value <= 0:
+        if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < FAINT:
             return 0.0
-        low, high = 0.0, best.value * (1 - LOWER)
-        if laws.least_loss(1 / high, best.witness) > self.guarantee.epsilon:
-            return best.value
+        low, high = 0.0, best * (1 - LOWER)
+        if laws.least_loss(1 / high, witness) > self.guarantee.epsilon:
+            return best
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            broken = laws.least_loss(1 / middle, best.witness) > self.guarantee.epsilon
+            broken = laws.least_loss(1 / middle, witness) > self.guarantee.epsilon
             low, high = (middle, high) if broken else (low, middle)
         return low
 
@@ -115,27 +122,30 @@ class Epsilons:
         """A promise of the kind."""
         return self.kind(1.0)
 
-    def proof(self, bound: Bound, laws: Laws) -> Proof:
-        """Return the least ε."""
-        parts = bound.parts(laws, self.noise)
-        for part in parts:
+    def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
+        """Return the least ε, or one that is proven."""
+        way = Way(bound, laws, bound.parts(laws, self.noise))
+        for part in way.parts:
             part.check(self.kind(0.0))
-        found = [least_epsilon_of(part, self.noise, self.kind) for part in parts]
-        worst = max(range(len(parts)), key=found.__getitem__)
-        way = Way(bound, laws, parts)
-        return Proof(found[worst], way, parts[worst].losses(self.noise, self.guarantee)[0][2])
+        if enough is not None and math.isfinite(enough):
+            excess, part = way.worst(self.noise, self.kind(enough))
+            if excess <= 0:
+                return Proof(enough, way, part.losses(self.noise, self.kind(enough))[0][2], rough=True)
+        found = [least_epsilon_of(part, self.noise, self.kind) for part in way.parts]
+        worst = max(range(len(found)), key=found.__getitem__)
+        return Proof(found[worst], way, way.parts[worst].losses(self.noise, self.guarantee)[0][2])
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
         """Say whether the noise keeps an ε."""
         way = Way(bound, laws, bound.parts(laws, self.noise))
         return way.worst(self.noise, self.kind(value))[0] <= 0
 
-    def least(self, bound: Bound, laws: Laws, best: Proof) -> float:
+    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
         """Return what no bound can go below."""
-        del bound
-        if not isinstance(self.guarantee, Pure) or not isinstance(self.noise, Laplace) or self.noise.scale == 0:
+        del bound, best
+        if not isinstance(self.guarantee, Pure) or not isinstance(self.noise, Laplace) or self.noise.scale < FAINT:
             return 0.0
-        return laws.least_loss(1 / self.noise.scale, best.witness)
+        return laws.least_loss(1 / self.noise.scale, witness)
 
 
 def search(
@@ -146,10 +156,15 @@ def search(
     `thrifty` leaves out what can win little for more work than the quickest proofs took. After `end`, on a monotonic
     clock, no bound is begun but for laws that have no proof yet.
     """
-    tried = [_Piece(laws, bounds, aim) for laws in pieces]
+    tried, enough = list[_Piece](), None
+    for laws in sorted(pieces, key=lambda one: -sum(one.work[1:4])):  # those that cost most are most often the largest
+        tried.append(_Piece(laws, bounds, aim, enough))
+        enough = max(piece.best.value for piece in tried)
     budget = sum(piece.work for piece in tried) + TRIFLE if thrifty else math.inf
-    while (worst := max(tried, key=lambda piece: piece.best.value)).left:
-        if time.monotonic() < end:
+    while (worst := max(tried, key=lambda piece: (piece.best.value, not piece.best.rough))).open:
+        if worst.best.rough:
+            worst.settle()
+        elif time.monotonic() < end:
             budget -= worst.consider(budget)
         else:
             worst.untried += [Untried(bound, 1.0, late=True) for bound in worst.left if not isinstance(bound, Group)]
@@ -165,12 +180,23 @@ class _Piece:
     laws: Laws
     bounds: Sequence[Bound]
     aim: Aim
+    enough: float | None = None
+    """A value that other laws ask for: if these ask for no more, it does not matter how much less."""
     untried: list[Untried] = field(default_factory=list[Untried])
 
     def __post_init__(self) -> None:
         """Order the bounds by their work, equal ones and trifles as they are given, and prove something."""
         self.left = sorted(self.bounds, key=lambda bound: (isinstance(bound, Group), self._rank(bound)))
         self.best, self.work = self._first()
+
+    @property
+    def open(self) -> bool:
+        """Whether less may be proven."""
+        return bool(self.left) or self.best.rough
+
+    def settle(self) -> None:
+        """Find the least that the first bound proves."""
+        self.best = self.aim.proof(self.best.way.bound, self.laws)
 
     def consider(self, budget: float) -> float:
         """Try the next bound if it may win enough for its work; return the work it took."""
@@ -183,7 +209,7 @@ class _Piece:
             return 0.0
 
     def _weighed(self, bound: Bound, best: float, budget: float) -> float:
-        least = self.aim.least(bound, self.laws, self.best)
+        least = self.aim.least(bound, self.laws, best, self.best.witness)
         if least >= best:
             return 0.0
         work, probing = bound.work(self.laws.work, self.aim.guarantee), 0.0
@@ -216,7 +242,7 @@ class _Piece:
         while self.left:
             bound = self.left.pop(0)
             try:
-                return self.aim.proof(bound, self.laws), bound.work(self.laws.work, self.aim.guarantee)
+                return self.aim.proof(bound, self.laws, self.enough), bound.work(self.laws.work, self.aim.guarantee)
             except Refused as refusal:
                 refusals.append((bound, refusal))
         raise most_telling(sorted(refusals, key=lambda one: self.bounds.index(one[0])))

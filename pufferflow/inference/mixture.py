@@ -122,7 +122,9 @@ class StarLaws(Laws):
         rest = np.zeros_like(each) if star.alone else (each * counts).sum(axis=1)[:, None] - each
         found = dict[Label, Floats]()
         for value, given in star.given.items():
-            own = each if given.own is None else np.log(given.own[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]
+            own = (
+                each if given.own is None else np.log(given.own[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]
+            )
             found[value] = np.logaddexp.reduce(np.log(given.classes)[:, None] + rest + own, axis=0)
         return found
 
@@ -147,7 +149,9 @@ class StarLaws(Laws):
         walk = _EVALUATIONS * (4e5 + 6e4 * count / kinds) * max(classes / 3, 1.0) ** 4
         compared = atoms if self.dimension == 1 else atoms * atoms
         reach = sums + count * (1e5 + 100 * compared)
-        return Work(walk, reach, reach, sums + count * (1e5 + 1e3 * atoms), sums + 1e3 * atoms, count, atoms)
+        return Work(
+            walk, reach, reach + 1e7 * count, sums + count * (1e5 + 1e3 * atoms), sums + 1e3 * atoms, count, atoms
+        )
 
     def walks(self) -> Sequence[Walk]:
         """Return the star with the movements of its rows (M20)."""

@@ -136,7 +136,9 @@ class ChainLaws(AlongLaws[Chain]):
         atoms = float(np.prod(1.0 + self._rows.apart))
         compared = atoms * atoms if self.dimension > 1 else atoms
         listing = 1e3 * self._chain.length * self._chain.states * atoms
-        return Work(walk, listing + 300 * pairs * compared, listing + 300 * pairs * compared, listing, listing, pairs, atoms)
+        return Work(
+            walk, listing + 300 * pairs * compared, listing + 300 * pairs * compared, listing, listing, pairs, atoms
+        )
 
     @cached_property
     def small(self) -> bool:

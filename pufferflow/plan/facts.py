@@ -173,7 +173,13 @@ def _looks(prior: Prior, pattern: Pattern) -> tuple[object, ...]:
     where, start = pattern.positions, pattern.start
     if where is not None and prior.repeats is not None:
         where, start = where - where[0] // prior.repeats * prior.repeats, 0.0
-    return pattern.cells.tobytes(), pattern.counts.tobytes(), where is not None and where.tobytes(), start, pattern.covers
+    return (
+        pattern.cells.tobytes(),
+        pattern.counts.tobytes(),
+        where is not None and where.tobytes(),
+        start,
+        pattern.covers,
+    )
 
 
 def _more_may_leave(unit: str, within: Sequence[str]) -> Refused:
