@@ -10,7 +10,7 @@ from pufferflow.bounds.gawm import GAWM
 from pufferflow.bounds.group import Group
 from pufferflow.bounds.gwm import GWM
 from pufferflow.bounds.kantorovich import Kantorovich
-from pufferflow.bounds.laws import Laws, Work, Listed, Reach, read_laws
+from pufferflow.bounds.laws import Laws, Listed, Reach, Work, read_laws
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.pairs import Pair, Place, Witness
 from pufferflow.bounds.quilt import Quilt
@@ -50,6 +50,7 @@ __all__ = [
     "Reach",
     "Walk",
     "Witness",
+    "Work",
     "Worst",
     "read_laws",
 ]

@@ -1,6 +1,5 @@
 """The least noise that keeps a promise, and the least promise that a noise keeps."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import final
@@ -68,8 +67,9 @@ def calibrate(
     `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`, or what `pf.laws` implies
     for a scenario; each is taken in both orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`,
     `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound` is one bound, several (the least scale wins), or "auto":
-    every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`, and for much work those that
-    are known to win less than 5 % of the scale (`untried`). The scale is never below the least that the bound allows, and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
+    every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`, and those (`untried`) that take
+    much work and are known to win less than 5 % of the scale. The scale is never below the least that the bound allows,
+    and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -84,7 +84,7 @@ def calibrate(
 
 
 def calibrate_each(
-    demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family, end: float = math.inf
+    demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family, end: float | None = None
 ) -> list[Calibration]:
     """Return the least noise with which several answers keep one promise, each by bounds of its own: why for each.
 
@@ -146,12 +146,12 @@ def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untrie
     )
 
 
-def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto", end: float = math.inf) -> float:
+def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto", end: float | None = None) -> float:
     """Return the least ε for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
 
     `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)` or
-    `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic clock,
-    no further bound is begun.
+    `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic
+    clock, no further bound is begun.
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([1, 2], [0.375, 0.625]), pf.Law([0, 1], [0.625, 0.375])

@@ -16,6 +16,7 @@ from pufferflow.calibration.ways import LOWER, Way, least_epsilon_of, most_telli
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family, Laplace, Noise
+from pufferflow.progress import doing
 
 LITTLE = 0.05
 """By how much less noise a bound has to promise for work beyond the budget."""
@@ -96,7 +97,7 @@ class Scales:
         return max(bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness))
 
     def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
-        """Return a scale with which the exact loss breaks a pure promise, as close to the best one as is easily told."""
+        """Return a scale with which the exact loss breaks a pure promise, as close to the best as is easily told."""
         if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < FAINT:
             return 0.0
         low, high = 0.0, best * (1 - LOWER)
@@ -149,7 +150,7 @@ class Epsilons:
 
 
 def search(
-    pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, *, thrifty: bool, end: float = math.inf
+    pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, *, thrifty: bool, end: float | None = None
 ) -> tuple[list[Proof], list[Untried]]:
     """Return a proof for each of the laws, of which the largest is the least that the bounds can do, or near it.
 
@@ -164,7 +165,7 @@ def search(
     while (worst := max(tried, key=lambda piece: (piece.best.value, not piece.best.rough))).open:
         if worst.best.rough:
             worst.settle()
-        elif time.monotonic() < end:
+        elif end is None or time.monotonic() < end:
             budget -= worst.consider(budget)
         else:
             worst.untried += [Untried(bound, 1.0, late=True) for bound in worst.left if not isinstance(bound, Group)]
@@ -196,6 +197,7 @@ class _Piece:
 
     def settle(self) -> None:
         """Find the least that the first bound proves."""
+        doing(repr(self.best.way.bound))
         self.best = self.aim.proof(self.best.way.bound, self.laws)
 
     def consider(self, budget: float) -> float:
@@ -220,6 +222,7 @@ class _Piece:
             if least >= best * (1 - LITTLE):
                 self.untried.append(Untried(bound, 1 - least / best))
                 return probing
+        doing(repr(bound))
         proof = self.aim.proof(bound, self.laws)
         if proof.value < best * (1 - LOWER):
             self.best = proof
@@ -241,6 +244,7 @@ class _Piece:
         refusals: list[tuple[Bound, Refused]] = []
         while self.left:
             bound = self.left.pop(0)
+            doing(repr(bound))
             try:
                 return self.aim.proof(bound, self.laws, self.enough), bound.work(self.laws.work, self.aim.guarantee)
             except Refused as refusal:

@@ -108,7 +108,7 @@ def window(prior: Prior, secret: AnySecret, pattern: Pattern) -> Pattern:
     if prior.period is None or not isinstance(secret, Secret | Initial):
         return pattern
     first, last = (0 if isinstance(secret, Initial) else int(inside[0])), int(inside[-1]) + 1
-    if isinstance(secret, Secret) and not secret.every_pair or (first, last) == (0, len(pattern.cells)):
+    if (isinstance(secret, Secret) and not secret.every_pair) or (first, last) == (0, len(pattern.cells)):
         return pattern
     if first and not _starts(prior, float(pattern.positions[first]), pattern.start):
         first = 0

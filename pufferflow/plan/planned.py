@@ -111,7 +111,7 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
     ways = [tables_of(prior, secret, questions.measures, values) for prior in questions.scenario.priors]
     found: list[Planned] = []
     refused: list[Refused] = []
-    end = math.inf if wanted.seconds is None else time.monotonic() + wanted.seconds
+    end = None if wanted.seconds is None else time.monotonic() + wanted.seconds
     with working("planning"):
         for family in _families(wanted):
             weights = _weights(questions, values, shares, family(1.0).norm)
@@ -150,7 +150,7 @@ def _weights(questions: Questions, values: Floats, shares: Floats, norm: float) 
 
 
 def _calibrated(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with which noise, until when
-    facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, wanted: Wanted, end: float
+    facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, wanted: Wanted, end: float | None
 ) -> Calibration:
     """Return the calibration of the laws of the scenario, which are the first; its noise is enough for all."""
     if wanted.accuracy is not None:
@@ -159,14 +159,20 @@ def _calibrated(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with 
     return not_silent(found, laws[0], wanted.bound, least_scale(facts, weights, wanted.example))
 
 
-def _least(laws: Sequence[Laws], promise: Guarantee, family: Family, wanted: Wanted, end: float) -> Calibration:
+def _least(laws: Sequence[Laws], promise: Guarantee, family: Family, wanted: Wanted, end: float | None) -> Calibration:
     """Return the least noise that is enough for all laws; the bound that is asked for is that of the scenario's."""
     bounds = [wanted.bound, *(["auto"] * (len(laws) - 1))]
     return calibrate_each(list(zip(laws, bounds, strict=True)), promise, family, end)[0]
 
 
 def _within(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with which noise
-    accuracy: Within, facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, wanted: Wanted, end: float
+    accuracy: Within,
+    facts: Facts,
+    laws: Sequence[Laws],
+    weights: Floats,
+    family: Family,
+    wanted: Wanted,
+    end: float | None,
 ) -> Calibration:
     """Return the strongest promise that an accuracy allows."""
     scale, kind = widest(facts, weights, family, accuracy), wanted.kind
