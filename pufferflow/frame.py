@@ -14,7 +14,7 @@ from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.guarded import guarded
 from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Family
-from pufferflow.plan import Bounds, Plan, Wanted, plan_of, read_promise
+from pufferflow.plan import Bounds, Plan, Wanted, plan_of, read_promise, read_seconds
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Sum, Variance
 from pufferflow.questions import Questions
 from pufferflow.reading import finite_number, shown
@@ -230,6 +230,7 @@ class Batch(Suggesting):
         shares: Mapping[str, float] | None = None,
         epsilon: float | None = None,
         floor: str | None = "row",
+        seconds: float | None = None,
     ) -> Plan:
         """Return how noisy the answers have to be for one promise about all of them together.
 
@@ -237,14 +238,14 @@ class Batch(Suggesting):
         whichever give the least expected error; `accuracy` asks the other way round, for the strongest promise that
         allows so much error. `shares` divides the budget among the queries,
         by name; left out, equally. Noise is never below what one row needs whose neighbours tell nothing of it, so that
-        every release is ordinarily differentially private too; `floor=None` makes it for the prior alone. Reads public
-        columns only.
+        every release is ordinarily differentially private too; `floor=None` makes it for the prior alone. After so many
+        `seconds`, the only limit that looks at a clock, no further bound is begun. Reads public columns only.
 
         >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)
         """
         promise = read_promise(guarantee, epsilon, accuracy)
-        return plan_of(self.questions, Wanted(promise, noise, bound, accuracy, shares, floor))
+        return plan_of(self.questions, Wanted(promise, noise, bound, accuracy, shares, floor, read_seconds(seconds)))
 
     def release(
         self,

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 SHOWN_AFTER = 1.5
 """Seconds."""
 _shown = threading.Lock()
+_current: ContextVar["Work | None"] = ContextVar("current", default=None)
 
 
 def working(text: str, total: int | None = None) -> "Work":
@@ -30,12 +32,23 @@ def working(text: str, total: int | None = None) -> "Work":
     return Work(text, total)
 
 
+def doing(step: str) -> None:
+    """Say which step of the work that this thread is in has begun; nothing, if it is in none.
+
+    >>> with working("Reading") as work:
+    ...     doing("the first file")
+    """
+    work = _current.get()
+    if work is not None:
+        work.say(step)
+
+
 @final
 class Work:
     """Work under way; `advance` may be called from any thread."""
 
     def __init__(self, text: str, total: int | None) -> None:
-        self._text, self._total = text, total
+        self._text, self._step, self._total = text, "", total
         self._done, self._over = 0, False
         self._bar: Progress | None = None
         self._timer: threading.Timer | None = None
@@ -44,6 +57,7 @@ class Work:
     def __enter__(self) -> Self:
         """Begin, and show it later if it is still going on."""
         self._began = time.monotonic()
+        self._outer = _current.set(self)
         if _is_terminal(sys.stderr):
             self._timer = threading.Timer(SHOWN_AFTER, self._show, [sys.stderr])
             self._timer.daemon = True
@@ -54,6 +68,7 @@ class Work:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End, and leave the terminal as it was, however the work ended."""
+        _current.reset(self._outer)
         try:
             self._end()
         except KeyboardInterrupt:  # an engine may pass on a second one
@@ -78,11 +93,18 @@ class Work:
             if self._bar is not None:
                 self._bar.update(self._bar.task_ids[0], completed=self._done)
 
+    def say(self, step: str) -> None:
+        """Show a step beside the text."""
+        with self._lock:
+            self._step = f": {step}"
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], description=self._text + self._step)
+
     def _show(self, terminal: TextIO) -> None:
         bar = _bar(terminal, timed=self._total is None)
         if bar is None:
             return
-        task = bar.add_task(self._text, total=self._total)
+        task = bar.add_task(self._text + self._step, total=self._total)
         bar.tasks[0].start_time = self._began
         with self._lock:
             if self._over or not _shown.acquire(blocking=False):

@@ -1,7 +1,7 @@
 """Bounds on the loss of a noisy answer, from the laws of the answer under each secret (M3–M7, M19, M20)."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
 from pufferflow.bounds.dagwm import DAGWM
@@ -10,12 +10,13 @@ from pufferflow.bounds.gawm import GAWM
 from pufferflow.bounds.group import Group
 from pufferflow.bounds.gwm import GWM
 from pufferflow.bounds.kantorovich import Kantorovich
-from pufferflow.bounds.laws import Laws, Listed, Reach, read_laws
+from pufferflow.bounds.laws import Laws, Listed, Reach, Work, read_laws
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.pairs import Pair, Place, Witness
 from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.walk import ChainWalk, Walk
 
+BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
 BOUNDS: Final[Mapping[str, Bound]] = {
     "messages": Messages(),
     "gwm": GWM(),
@@ -34,6 +35,7 @@ __all__ = [
     "GWM",
     "BallPart",
     "Bound",
+    "BoundName",
     "ChainWalk",
     "Exact",
     "Group",
@@ -48,6 +50,7 @@ __all__ = [
     "Reach",
     "Walk",
     "Witness",
+    "Work",
     "Worst",
     "read_laws",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from pufferflow.bounds.laws import Work
 from pufferflow.bounds.pairs import Pair, Witness
 from pufferflow.errors import Refused
 from pufferflow.guarantees import DEFAULT_ORDERS, Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
@@ -16,6 +17,8 @@ from pufferflow.rounding import UNIT, float_above
 from pufferflow.transport import Certainty
 
 TOLERANCE = 1e-10
+PER_PAIR = 4e6
+"""Operations of a search for a scale on one pair of small laws."""
 _LARGEST = 2.0**1000
 
 
@@ -131,6 +134,11 @@ class Bound(abc.ABC):
     @abc.abstractmethod
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[Part]:
         """Return one or more parts, whose worst loss is that of all pairs; `noise` shows the family."""
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return how many elementary operations a calibration takes, as predicted from the sizes of the laws."""
+        del guarantee
+        return sizes.pairs + sizes.count * (PER_PAIR + 1e3 * sizes.atoms)
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
         """Return a scale that this bound cannot go below, if that is quickly known: then it need not be tried."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
 from pufferflow.bounds.gwm import GWM
-from pufferflow.bounds.laws import as_laws, only_if_small
+from pufferflow.bounds.laws import Work, as_laws, only_if_small
 from pufferflow.bounds.pairs import Pair, finite_laws
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Guarantee
+from pufferflow.guarantees import Approx, Guarantee
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Floats, Noise
 from pufferflow.rounding import UNIT
@@ -24,6 +24,8 @@ from pufferflow.transport.plan import all_differences
 _MOST_TRIED = 2_000_000
 """How many pairs of atoms, of all laws together, are worth a transport problem where the quantile coupling is good."""
 _MOST_TRIED_EACH = 250_000
+_SOLVED = 8e4
+"""Operations of all transport problems of a search for a scale, for each pair of atoms."""
 
 
 @final
@@ -43,6 +45,12 @@ class DAGWM(Bound):
     >>> round(c.noise.scale, 3)
     15.776
     """
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return the work of all plans, of which transport problems for (ε, δ) are most."""
+        cells = sizes.atoms * sizes.atoms
+        solved = isinstance(guarantee, Approx) and cells <= min(_MOST_TRIED_EACH, _MOST_TRIED / sizes.count)
+        return super().work(sizes, guarantee) + (sizes.count * cells * _SOLVED if solved else 0.0)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every pair; where a translation says it all it is the ball's."""

@@ -7,7 +7,7 @@ from typing import final
 
 from pufferflow.bounds.ball import ball, norm_for, read_norm
 from pufferflow.bounds.bound import BallPart, Bound
-from pufferflow.bounds.laws import as_laws
+from pufferflow.bounds.laws import Work, as_laws
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
@@ -40,6 +40,11 @@ class GAWM(Bound):
     def __post_init__(self) -> None:
         probability_below_one(self.delta, "delta")
         object.__setattr__(self, "norm", read_norm(self.norm))
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return the work of nearness."""
+        del guarantee
+        return sizes.near
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
         """Return the ball of the pair that is least near."""

@@ -6,7 +6,7 @@ from typing import final
 
 from pufferflow.bounds.ball import ball, norm_for, read_norm
 from pufferflow.bounds.bound import BallPart, Bound
-from pufferflow.bounds.laws import as_laws
+from pufferflow.bounds.laws import Work, as_laws
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
@@ -32,6 +32,11 @@ class GWM(Bound):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "norm", read_norm(self.norm))
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return the work of W_∞."""
+        del guarantee
+        return sizes.winf
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
         """Return the ball of the pair farthest apart."""

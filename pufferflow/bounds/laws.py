@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, cast, final
+from typing import ClassVar, NamedTuple, cast, final
 
 import numpy as np
 
@@ -28,6 +28,29 @@ class Reach:
     length: float
     certainty: Certainty
     witness: Witness
+
+
+class Work(NamedTuple):
+    """How many elementary operations, of about a nanosecond, questions about laws take; predicted from sizes alone."""
+
+    walk: float = 0.0
+    """To bound the loss along the walks for one noise after the other."""
+    winf: float = 0.0
+    near: float = 0.0
+    pairs: float = 0.0
+    """To list all pairs."""
+    pair: float = 0.0
+    """To list one of them."""
+    count: float = 1.0
+    """How many pairs there are."""
+    atoms: float = 1.0
+    """How many values a law has."""
+
+    @property
+    def of_one(self) -> "Work":
+        """The work on one pair alone."""
+        compared = 100 * self.atoms
+        return Work(self.walk, compared, compared, self.pair, self.pair, 1.0, self.atoms)
 
 
 class Laws(Sequence[Pair], abc.ABC):
@@ -62,6 +85,24 @@ class Laws(Sequence[Pair], abc.ABC):
     def certainty(self) -> Certainty:
         """How the pairs relate to the laws that the prior implies."""
         return Certainty.EXACT
+
+    @property
+    def work(self) -> Work:
+        """How much work questions are; nothing worth speaking of, where it is not known."""
+        return Work()
+
+    def at(self, witness: Witness) -> Pair | None:
+        """Return the pair of laws at a row and two secrets, None where one is no easier to list than all."""
+        del witness
+        return None
+
+    def least_loss(self, rate: float, witness: Witness) -> float:
+        """Return a pure loss that answers with Laplace noise of scale 1/rate are not below, if one is quickly known.
+
+        Far out the density of such an answer is proportional to E e^{±rate·answer}. Witness is the place to look at.
+        """
+        del rate, witness
+        return 0.0
 
     @cached_property
     def small(self) -> bool:

@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.bounds.bound import Bound, Part, Worst
-from pufferflow.bounds.laws import as_laws
+import numpy as np
+
+from pufferflow.bounds.bound import Bound, Part, Worst, impossible
+from pufferflow.bounds.laws import Work, as_laws
 from pufferflow.bounds.pairs import Pair, Witness
-from pufferflow.guarantees import Pure
-from pufferflow.noise import Noise
+from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
 from pufferflow.transport import Certainty
@@ -37,6 +39,11 @@ class Messages(Bound):
 
     by_movement = False
 
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return the work along the walks."""
+        del guarantee
+        return sizes.walk
+
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every chain."""
         del noise
@@ -60,6 +67,12 @@ class PurePart(Part):
         if self._last is None or self._last[0] != noise:
             self._last = noise, Worst(*self._find(noise))
         return self._last[1]
+
+    def enough(self, family: Family, guarantee: Guarantee) -> float:
+        """Return a scale that keeps the promise; no scale does with noise that has no pure loss."""
+        if math.isinf(float(np.max(family(1.0).pure(1.0)))):
+            raise impossible(family(1.0), guarantee)
+        return super().enough(family, guarantee)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         """Return the Rényi loss of randomised response, which no pair with this pure loss exceeds (M29)."""

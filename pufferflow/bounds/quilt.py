@@ -8,11 +8,12 @@ from typing import final
 import numpy as np
 
 from pufferflow.bounds.bound import Bound, Part
-from pufferflow.bounds.laws import as_laws
+from pufferflow.bounds.laws import Work, as_laws
 from pufferflow.bounds.messages import Found, PurePart
 from pufferflow.bounds.pairs import Pair
 from pufferflow.bounds.walk import ChainWalk
 from pufferflow.errors import Refused
+from pufferflow.guarantees import Guarantee
 from pufferflow.messages import Chain
 from pufferflow.messages.quilt import Quilts, approximate_quilts, exact_quilts
 from pufferflow.noise import Noise
@@ -40,6 +41,11 @@ class Quilt(Bound):
     approximate: bool = False
 
     by_movement = False
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return the work along the walks."""
+        del guarantee
+        return sizes.walk
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every chain."""

@@ -6,7 +6,8 @@ from typing import final
 
 from pufferflow.bounds import Bound, Laws, Pair, Witness, read_laws
 from pufferflow.calibration.asked import read_bounds, read_family, read_kind
-from pufferflow.calibration.ways import EPSILON_TOLERANCE, Way, accepted, cheapest, least_certain, least_epsilon, proven
+from pufferflow.calibration.search import Epsilons, Scales, Untried, search
+from pufferflow.calibration.ways import EPSILON_TOLERANCE, Way, accepted, least_certain, proven
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.noise import Family, Laplace, Noise
@@ -43,6 +44,8 @@ class Calibration:
     """Whether `sensitivity` is a movement from law to law for all pairs, as `pf.robustness` likes to know."""
     own_delta: float = field(default=0.0, repr=False)
     """The probability that a bound leaves out of this movement."""
+    untried: tuple[Untried, ...] = field(default=(), repr=False)
+    """Bounds that were not tried: their work was not worth what they could win, or time was up."""
 
     def __repr__(self) -> str:
         """Show what was found, without the laws."""
@@ -64,8 +67,9 @@ def calibrate(
     `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`, or what `pf.laws` implies
     for a scenario; each is taken in both orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`,
     `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound` is one bound, several (the least scale wins), or "auto":
-    every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`. The scale is never below the
-    least that the bound allows, and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
+    every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`, and those (`untried`) that take
+    much work and are known to win less than 5 % of the scale. The scale is never below the least that the bound allows,
+    and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -79,10 +83,13 @@ def calibrate(
     return found
 
 
-def calibrate_each(demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family) -> list[Calibration]:
+def calibrate_each(
+    demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family, end: float | None = None
+) -> list[Calibration]:
     """Return the least noise with which several answers keep one promise, each by bounds of its own: why for each.
 
     The calibrations share their noise, which is proven for all of them, whether or not its losses fall as it grows.
+    After `end`, on a monotonic clock, no bound is begun where there is a proof already.
 
     >>> import pufferflow as pf
     >>> near, far = ([(pf.Law.point(0), pf.Law.point(length))] for length in (1, 3))
@@ -99,12 +106,13 @@ def calibrate_each(demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee
     pieces = [read_laws(pairs) for pairs, _ in demands]
     family = read_family(noise, guarantee)
     bounds = [read_bounds(bound, guarantee, family(1.0)) for _, bound in demands]
+    aim = Scales(guarantee, family)
     least = [
-        [cheapest(laws, tried, guarantee, family) for laws in own] for own, tried in zip(pieces, bounds, strict=True)
+        search(own, tried, aim, thrifty=bound == "auto", end=end)
+        for own, tried, (_, bound) in zip(pieces, bounds, demands, strict=True)
     ]
-    ways = [[way for _, way in own] for own in least]
-    noisy = _proven_for_all([pair for own in least for pair in own], guarantee, family)
-    return [_calibration(own, guarantee, noisy) for own in ways]
+    noisy = _proven_for_all([(one.value, one.way) for proofs, _ in least for one in proofs], guarantee, family)
+    return [_calibration([one.way for one in proofs], guarantee, noisy, untried) for proofs, untried in least]
 
 
 def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise: Noise) -> Calibration | None:
@@ -136,7 +144,7 @@ def _proven_for_all(least: Sequence[tuple[float, Way]], guarantee: Guarantee, fa
         scale = max(way.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
 
 
-def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise) -> Calibration:
+def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untried: Sequence[Untried]) -> Calibration:
     """Return what some ways prove of a noise that is enough for them."""
     worst = [way.worst(noisy, guarantee) for way in ways]
     place = max(range(len(ways)), key=lambda i: worst[i][0])
@@ -152,14 +160,16 @@ def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise) -> Cal
         note=_NO_NOISE if noisy.scale == 0 else "",
         by_movement=all(way.bound.by_movement for way in ways),
         own_delta=max(way.own_delta for way in ways),
+        untried=tuple({repr(one.bound): one for one in untried}.values()),
     )
 
 
-def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto") -> float:
+def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto", end: float | None = None) -> float:
     """Return the least ε for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
 
     `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)` or
-    `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. `pairs` and `bound` are as for `calibrate`.
+    `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic
+    clock, no further bound is begun.
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([1, 2], [0.375, 0.625]), pf.Law([0, 1], [0.625, 0.375])
@@ -176,4 +186,5 @@ def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto") -> floa
             "The noise is no noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
         )
     bounds = read_bounds(bound, read_kind(kind), noise)
-    return max(least_epsilon(laws, bounds, noise, kind) for laws in pieces)
+    proofs, _ = search(pieces, bounds, Epsilons(noise, kind), thrifty=bound == "auto", end=end)
+    return max(one.value for one in proofs)

@@ -1,4 +1,4 @@
-"""Ways to prove a promise: bounds tried on one set of laws, and the least scale that any of them proves."""
+"""Ways to prove a promise: what one bound makes of some laws, and the least scale and ε that it proves."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.bounds import Bound, Group, Kantorovich, Laws, Part, Witness
+from pufferflow.bounds import Bound, Group, Laws, Part, Witness
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, Guarantee, Kind
 from pufferflow.noise import Family, Noise
@@ -14,7 +14,7 @@ from pufferflow.roots import smallest
 from pufferflow.transport import Certainty
 
 EPSILON_TOLERANCE = 1e-9
-_WORTH = 1e-6
+LOWER = 1e-6
 """How much smaller a scale has to be for a later bound to be preferred: the first ones are exact more often."""
 
 
@@ -67,52 +67,14 @@ def proven(part: Part, noise: Noise, guarantee: Guarantee) -> tuple[float, Witne
     return cost, witness
 
 
-def cheapest(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, family: Family) -> tuple[float, Way]:
-    """Return the least scale that a bound proves for these laws, and how."""
-    best: tuple[float, Way] | None = None
-    refusals: list[tuple[Bound, Refused]] = []
-    for bound in bounds:
-        if best is not None and laws.constant and isinstance(bound, Kantorovich | Group):
-            continue  # nothing is left to gain over the movement
-        try:
-            if best is not None and bound.least(laws, family, guarantee) >= best[0]:
-                continue
-            way = Way(bound, laws, bound.parts(laws, family(1.0)))
-            scale = way.least_scale(family, guarantee)
-            if best is None or scale < best[0] * (1 - _WORTH):
-                best = scale, way
-        except Refused as refusal:
-            refusals.append((bound, refusal))
-    if best is None:
-        raise most_telling(refusals)
-    return best
-
-
 def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> Way | None:
-    """Return the first way that proves a promise of these laws with this noise; None if none does."""
-    for bound in bounds:
+    """Return a way that proves a promise of these laws with this noise, the quickest first; None if none does."""
+    for bound in sorted(bounds, key=lambda bound: bound.work(laws.work, guarantee)):
         with suppress(Refused):
             way = Way(bound, laws, bound.parts(laws, noise))
             if way.worst(noise, guarantee)[0] <= 0:
                 return way
     return None
-
-
-def least_epsilon(laws: Laws, bounds: Sequence[Bound], noise: Noise, kind: Kind) -> float:
-    """Return the least ε that a bound proves for these laws with this noise."""
-    found: list[float] = []
-    refusals: list[tuple[Bound, Refused]] = []
-    for bound in bounds:
-        try:
-            parts = bound.parts(laws, noise)
-            for part in parts:
-                part.check(kind(0.0))
-            found.append(max(least_epsilon_of(part, noise, kind) for part in parts))
-        except Refused as refusal:
-            refusals.append((bound, refusal))
-    if not found:
-        raise most_telling(refusals)
-    return min(found)
 
 
 def least_certain(found: Sequence[Certainty]) -> Certainty:

@@ -77,9 +77,7 @@ def _ends(secret: Secret | Initial) -> Places:
     """Return the places of both values of every pair; of an interval's, those of the two that stand for all."""
     if not secret.domain.finite:
         return np.array([0]), np.array([1])
-    place = {point: secret.domain.place(point, "a value") for point in secret.domain.points}
-    both = np.array([[place[a], place[b]] for a, b in secret.value_pairs()])
-    return both[:, 0], both[:, 1]
+    return secret.pair_places[:, 0], secret.pair_places[:, 1]
 
 
 def _moves(shape: Shape, secret: Secret | Initial, ends: Places) -> Floats | None:

@@ -8,7 +8,7 @@ from pufferflow.inference import table as table
 from pufferflow.inference import transfer as transfer
 from pufferflow.inference.implied import asked, implied
 from pufferflow.inference.laws import laws
-from pufferflow.inference.pattern import of_pattern
+from pufferflow.inference.pattern import of_pattern, window
 from pufferflow.inference.shorter import Shorter
 
-__all__ = ["Shorter", "asked", "implied", "laws", "of_pattern"]
+__all__ = ["Shorter", "asked", "implied", "laws", "of_pattern", "window"]

@@ -28,6 +28,8 @@ def value_places(secret: AnySecret, domain: Domain) -> Whole:
     """Return the pairs of values that must look alike by their places in the domain, of shape (pairs, 2)."""
     if not isinstance(secret, Secret | Initial):
         raise InternalError("A chain was asked about a secret it had refused.", instead="reporting it")
+    if secret.domain == domain:
+        return secret.pair_places
     pairs = [[domain.place(value, "a value") for value in pair] for pair in secret.value_pairs()]
     return np.array(pairs, dtype=np.intp)
 

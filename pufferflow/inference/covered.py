@@ -8,6 +8,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from pufferflow.bounds import Laws, Pair, Place, Reach, Walk
+from pufferflow.bounds.laws import Work
 from pufferflow.errors import Refused
 from pufferflow.inference.cells import Cells
 from pufferflow.inference.free import values_of
@@ -61,6 +62,12 @@ class Covered(OnePair):
     def walks(self) -> Sequence[Walk]:
         """Return the walks of one cell, as those of so many answers: noises of their own are on each of them."""
         return [replace(cast(Any, walk), answers=self._dimension) for walk in self._one.walks()]
+
+    @property
+    def work(self) -> Work:
+        """That of one cell, along its walks and where it is compared."""
+        one = self._one.work
+        return Work(one.walk, *((one.winf, one.near) if self._scattered else ()))
 
     def winf(self, norm: float) -> Reach:
         """Return the shorter of both movements."""

@@ -24,6 +24,32 @@ def mean_difference(chain: Chain, values: Floats, kinds: Whole, row: int, pairs:
     return float(np.abs(total[pairs[:, 0]] - total[pairs[:, 1]]).max())
 
 
+def tail_loss(chain: Chain, values: Floats, kinds: Whole, row: int, pairs: Whole) -> float:
+    """Return max |log E[e^sum | X_row = a] − log E[e^sum | X_row = b]| over pairs (a, b) that the row can have.
+
+    It serves to leave out bounds that cannot win, as `mean_difference` does.
+    """
+    grown, back = np.exp(values - values.max(axis=1, keepdims=True)), chain.backward
+    ahead = _grown(((chain.kernels[chain.order[i]], kinds[i + 1]) for i in range(row, len(chain.order))), grown)
+    behind = _grown(((back.rows[back.order[i]][:, 0, :], kinds[i]) for i in range(row - 1, -1, -1)), grown)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = values[kinds[row]] + np.log(ahead) + np.log(behind)
+        apart = np.abs(total[pairs[:, 0]] - total[pairs[:, 1]])
+    return float(apart.max()) if np.isfinite(apart).all() else 0.0
+
+
+def _grown(steps: Iterable[tuple[Floats, int]], grown: Floats) -> Floats:
+    """Return E e^sum of the rows on one side for each state, but for a factor that they share."""
+    product = np.eye(grown.shape[1])
+    for kernel, kind in steps:
+        product = product @ (kernel * grown[kind])
+        product /= product.max()
+        shares = product / product.sum(axis=1, keepdims=True)
+        if np.ptp(shares, axis=0).max() < _NOTHING:
+            break
+    return np.asarray(product.sum(axis=1))
+
+
 def _side(steps: Iterable[tuple[Floats, int]], values: Floats) -> Floats:
     """Return the expected sum of the rows on one side, for each state."""
     states = values.shape[1]

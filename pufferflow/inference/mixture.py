@@ -4,14 +4,16 @@ What a row says of the others goes through the class. Given the secret the class
 that is what moves the sum of the other rows: leaving them out, or taking the class's marginal law, would miss it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import final
 
 import numpy as np
 
-from pufferflow.bounds import Laws, Pair, Place, Reach, Walk
+from pufferflow.bounds import Laws, Pair, Place, Reach, Walk, Witness
+from pufferflow.bounds.laws import Work
 from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.convolution import AnySum, Terms, added, mixed
 from pufferflow.inference.dense import Dense, rounding
@@ -20,6 +22,7 @@ from pufferflow.inference.joint import few_atoms
 from pufferflow.inference.movement import group_movement
 from pufferflow.inference.star import Given, Star, StarWalk
 from pufferflow.law import Law
+from pufferflow.messages.chain import Floats
 from pufferflow.priors.latent_class import LatentClass
 from pufferflow.priors.probabilities import Array
 from pufferflow.queries import Kinds, Statistic
@@ -28,6 +31,10 @@ from pufferflow.rounding import float_above
 from pufferflow.secrets import AnySecret, Derived, Domain, Secret
 from pufferflow.secrets.domain import Label
 from pufferflow.transport import Certainty, near, winf
+
+_SLIGHT = 1e-9
+_EVALUATIONS = 40
+_MOST_ATOMS = 10**6
 
 
 @implied.register
@@ -76,9 +83,75 @@ class StarLaws(Laws):
         return Kinds.of(self._statistic.weights, self._statistic.counts)
 
     def least_winf(self, norm: float) -> Reach:
-        """Return that none is quickly known."""
+        """Return the largest difference between expected answers, which no coupling can undercut."""
         del norm
-        return Reach(0.0, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
+        length = 0.0 if self.dimension > 1 else _apart(self._means, self._star.pairs) * (1 - _SLIGHT)
+        return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
+
+    def least_near(self, delta: float, norm: float) -> Reach:
+        """Return what expectations tell: they differ by no more than z and δ times the movement of the group."""
+        mean = self.least_winf(norm)
+        if mean.length == 0:
+            return mean
+        return replace(mean, length=max(mean.length - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT))
+
+    @property
+    def _means(self) -> dict[Label, Floats]:
+        """The expected sum given each value of the secret, by kind of its row."""
+        star, counts = self._star.as_floats(), self._terms.counts
+        added = self._terms.exact.sum(axis=1).astype(np.float64).T
+        each = star.rows @ added  # classes by kinds
+        rest = np.zeros_like(each) if star.alone else (each * counts).sum(axis=1)[:, None] - each
+        return {
+            value: given.classes @ (rest + (each if given.own is None else given.own @ added))
+            for value, given in star.given.items()
+        }
+
+    def least_loss(self, rate: float, witness: Witness) -> float:
+        """Return what the tails tell of any pair, given the secret of any kind of row."""
+        del witness
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            tails = [_apart(self._log_moments(sign * rate), self._star.pairs) for sign in (1, -1)]
+        return max(tails) * (1 - _SLIGHT) if np.isfinite(tails).all() else 0.0
+
+    def _log_moments(self, rate: float) -> dict[Label, Floats]:
+        """Return log E[e^{rate·sum} | secret] for each value of it, by kind of its row."""
+        star, counts = self._star.as_floats(), self._terms.counts
+        added = rate * self._terms.exact.sum(axis=1).astype(np.float64)
+        each = np.log(star.rows[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]  # classes by kinds
+        rest = np.zeros_like(each) if star.alone else (each * counts).sum(axis=1)[:, None] - each
+        found = dict[Label, Floats]()
+        for value, given in star.given.items():
+            own = (
+                each if given.own is None else np.log(given.own[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]
+            )
+            found[value] = np.logaddexp.reduce(np.log(given.classes)[:, None] + rest + own, axis=0)
+        return found
+
+    def at(self, witness: Witness) -> Pair | None:
+        """Return the laws of two values of the secret of a row of one kind."""
+        kinds = np.flatnonzero(self._terms.first == (witness.row or 0))
+        if witness.secrets not in self._star.pairs or not len(kinds):
+            return None
+        own, sums = (int(kinds[0]) if self._star.alone else None), self._sums[int(kinds[0]) % len(self._sums)]
+        a, b = witness.secrets
+        mu, nu = (self._terms.lattice.placed(_as_law(sums[value]), own) for value in (a, b))
+        return self._pair(mu, nu, int(kinds[0]), (a, b))
+
+    @cached_property
+    def work(self) -> Work:
+        """The work of adding up the rows of each class, and of every pair."""
+        lattice, star = self._terms.lattice, self._star
+        kinds, classes, values = len(self._terms.counts), len(star.rows), len(star.given)
+        atoms = float(min(lattice.volume, _MOST_ATOMS))
+        count = float(len(self))
+        sums = 2e5 * kinds * (classes + values) + 30.0 * atoms * kinds * classes * (values + 20)
+        walk = _EVALUATIONS * (4e5 + 6e4 * count / kinds) * max(classes / 3, 1.0) ** 4
+        compared = atoms if self.dimension == 1 else atoms * atoms
+        reach = sums + count * (1e5 + 100 * compared)
+        return Work(
+            walk, reach, reach + 1e7 * count, sums + count * (1e5 + 1e3 * atoms), sums + 1e3 * atoms, count, atoms
+        )
 
     def walks(self) -> Sequence[Walk]:
         """Return the star with the movements of its rows (M20)."""
@@ -230,6 +303,11 @@ class StarLaws(Laws):
 
     def _place(self, kind: int, values: tuple[Label, Label]) -> Place:
         return Place(self.dimension, self._star.prior, values, int(self._terms.first[kind]))
+
+
+def _apart(numbers: Mapping[Label, Floats], pairs: Sequence[tuple[Label, Label]]) -> float:
+    """Return how far numbers of two values of the secret lie apart at most."""
+    return max(float(np.abs(numbers[a] - numbers[b]).max()) for a, b in pairs)
 
 
 def _as_law(law: AnySum) -> Law:

@@ -1,14 +1,14 @@
 """From the public pattern of a group to the laws of all that a batch asks about it: one vector, cell by cell (M23)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
 import numpy as np
 
 from pufferflow.bounds import Laws
-from pufferflow.errors import InternalError, Misuse
+from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.inference.cells import Cells, moves_of
 from pufferflow.inference.covered import Covered
 from pufferflow.inference.implied import implied
@@ -19,7 +19,7 @@ from pufferflow.priors import AnyCorrelation, LatentClass, MarkovChain, Prior, T
 from pufferflow.priors.chains_between import ChainsBetween
 from pufferflow.queries import Statistic
 from pufferflow.queries.pattern import Pattern, Whole
-from pufferflow.secrets import AnySecret, Initial, Presence
+from pufferflow.secrets import AnySecret, Initial, Presence, Secret
 
 _MOST_WEIGHTS = 2_000_000
 _MOST_COMPARED = 300_000
@@ -92,6 +92,37 @@ def _one_row(pattern: Pattern, secret: AnySecret) -> Pattern:
 def _choices(rows: int, kinds: int) -> float:
     """Return the logarithm of how many sums so many rows of so many kinds can have."""
     return math.lgamma(rows + kinds) - math.lgamma(kinds) - math.lgamma(rows + 1)
+
+
+def window(prior: Prior, secret: AnySecret, pattern: Pattern) -> Pattern:
+    """Return the rows of a pattern that can cost most: of a chain those from the first to the last asked about.
+
+    The answers given a state of a row outside are a mixture of those given the states of the nearest row inside, X_e:
+    law(answers | X_t = a) = Σ_x P(X_e = x | X_t = a)·law(answers | X_e = x). All losses are jointly quasi-convex, so a
+    row outside costs no more than the worst two states of X_e, if any two states are a secret. What follows the last
+    row asked about is of no account either where the first value of a sequence is the secret.
+    """
+    inside = np.flatnonzero(pattern.cells >= 0)
+    if not isinstance(prior, MarkovChain) or pattern.positions is None or pattern.covers or not len(inside):
+        return pattern
+    if prior.period is None or not isinstance(secret, Secret | Initial):
+        return pattern
+    first, last = (0 if isinstance(secret, Initial) else int(inside[0])), int(inside[-1]) + 1
+    if (isinstance(secret, Secret) and not secret.every_pair) or (first, last) == (0, len(pattern.cells)):
+        return pattern
+    if first and not _starts(prior, float(pattern.positions[first]), pattern.start):
+        first = 0
+    some = slice(first, last)
+    return replace(pattern, cells=pattern.cells[some], counts=pattern.counts[some], positions=pattern.positions[some])
+
+
+def _starts(prior: MarkovChain, position: float, start: float) -> bool:
+    """Say whether the law of the chain at a position is known to the floats; far from the start it may be too faint."""
+    try:
+        prior.chain(np.array([position]), start)
+    except Refused:
+        return False
+    return True
 
 
 @final

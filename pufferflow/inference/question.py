@@ -36,7 +36,7 @@ class Question:
     tables: Floats
     positions: Floats
     domain: Domain
-    pairs: list[tuple[Label, Label]]
+    secret: Secret | Initial
     first: bool
     """Whether the secret is the value at `start`, not that of every row."""
     start: float
@@ -53,11 +53,16 @@ class Question:
             statistic.on(domain),
             statistic.positions,
             domain,
-            secret.value_pairs(),
+            secret,
             first=first,
             start=statistic.start,
             counts=statistic.counts,
         )
+
+    @property
+    def pairs(self) -> list[tuple[Label, Label]]:
+        """The pairs of values that must look alike."""
+        return self.secret.value_pairs()
 
     @property
     def starts(self) -> npt.NDArray[np.bool_]:
@@ -82,15 +87,22 @@ class Question:
             shares = [abs(Fraction(a) - Fraction(b)) / span for a, b in self.pairs]  # pyright: ignore[reportArgumentType] - numbers on an interval
             rises = [abs(Fraction(high) - Fraction(low)) for low, high in self.tables.tolist()]
             return np.array([[float_above(rise * share) for share in shares] for rise in rises])
-        left, right = (self.tables[:, [self._place(pair[side]) for pair in self.pairs]] for side in (0, 1))
+        left, right = (self.tables[:, places] for places in self._places.T)
         return rounded_up(lambda a, b: abs(a - b), left, right)
+
+    @cached_property
+    def _places(self) -> Whole:
+        """The pairs by the places of their values in the domain, of shape (pairs, 2)."""
+        if self.secret.domain == self.domain:
+            return self.secret.pair_places
+        return np.array([[self._place(value) for value in pair] for pair in self.pairs], dtype=np.intp)
 
     @cached_property
     def distances(self) -> list[float]:
         """How far apart the two values of each pair are, at most, in the unit of the column; rounded up."""
         if isinstance(self.domain, Bins | Interval):
             return [self._distance(a, b) for a, b in self.pairs]
-        left, right = (self.domain.numbers[[self._place(pair[side]) for pair in self.pairs]] for side in (0, 1))
+        left, right = (self.domain.numbers[places] for places in self._places.T)
         return rounded_up(lambda a, b: abs(a - b), left, right).tolist()
 
     @property

@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from pufferflow.bounds import Laws, Pair, Reach
+from pufferflow.bounds.laws import Work
 from pufferflow.inference.cells import Cells
 from pufferflow.inference.one_pair import OnePair
 from pufferflow.inference.question import Floats
@@ -39,6 +40,11 @@ class Rounded(OnePair):
     def certainty(self) -> Certainty:
         """That of the linear answers' laws; reaches that grow say so themselves."""
         return self._laws.certainty
+
+    @property
+    def work(self) -> Work:
+        """That of the linear answers."""
+        return self._laws.work
 
     @cached_property
     def small(self) -> bool:

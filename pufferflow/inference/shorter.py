@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import final
 
 from pufferflow.bounds import Laws, Pair, Reach
+from pufferflow.bounds.laws import Work
 from pufferflow.bounds.walk import Walk
 from pufferflow.transport import Certainty
 
@@ -39,6 +40,13 @@ class Shorter(Laws):
     def span(self, norm: float) -> Reach:
         """Return the shortest movement of all rows that may change."""
         return self._shortest(lambda way: way.span(norm))
+
+    @property
+    def work(self) -> Work:
+        """That of all ways together, as far as they are asked the same."""
+        each = [way.work for way in self._ways]
+        added = [sum(sizes) for sizes in zip(*(one[1:4] for one in each), strict=True)]
+        return each[0]._replace(winf=added[0], near=added[1], pairs=added[2], count=1.0, atoms=1.0)
 
     def walks(self) -> Sequence[Walk]:
         """Return the walks of the first way, if it has any."""

@@ -1,5 +1,6 @@
 """Transfer along a Markov chain: the laws of sums by forward and backward steps (M18), and the chain itself (M20)."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -8,10 +9,11 @@ from typing import cast, final
 
 import numpy as np
 
-from pufferflow.bounds import Laws, Pair, Reach
+from pufferflow.bounds import Laws, Pair, Reach, Witness
+from pufferflow.bounds.laws import Work
 from pufferflow.errors import Refused
 from pufferflow.inference.along import AlongLaws, Rows, value_places
-from pufferflow.inference.expected import mean_difference
+from pufferflow.inference.expected import mean_difference, tail_loss
 from pufferflow.inference.free import row_by_row
 from pufferflow.inference.implied import asked, implied
 from pufferflow.inference.joint import Joint, few_atoms, many_atoms
@@ -23,11 +25,17 @@ from pufferflow.queries import Statistic
 from pufferflow.rounding import float_above
 from pufferflow.secrets import AnySecret, Initial
 from pufferflow.sums import Farthest, Sums, farthest, listed, nearest
+from pufferflow.sums.farthest import most_points
+from pufferflow.sums.lattice import lattice
+from pufferflow.sums.pairs import pair_of
 from pufferflow.transport import Certainty
 
 _MOST_LISTED = 20_000
 _SLIGHT = 1e-9
 _QUICKLY = 500
+_A_MINUTE = 6e10
+_EVALUATIONS = 40
+_UNTIL_REST = 200
 
 
 @implied.register(MarkovChain)
@@ -74,11 +82,63 @@ class ChainLaws(AlongLaws[Chain]):
         return replace(super().least_winf(norm), length=length * self._rows.unit * (1 - _SLIGHT))
 
     def least_near(self, delta: float, norm: float) -> Reach:
-        """Return what one row in the middle of a chain that is not long asks for."""
-        if self._jointly or self._chain.length > _QUICKLY:
+        """Return what one row in the middle of a chain asks for, of a long one as far as expectations tell.
+
+        If all but δ moves by z at most, expectations differ by no more than z and δ times the movement of the group.
+        """
+        if self._chain.length > _QUICKLY:
+            mean = self.least_winf(norm)
+            return replace(mean, length=max(mean.length - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT))
+        if self._jointly:
             return super().least_near(delta, norm)
         found = self._reach(nearest(self._sums, self._pairs, delta, self._middle))
         return found if found.certainty == Certainty.EXACT else replace(found, length=0.0)
+
+    def least_loss(self, rate: float, witness: Witness) -> float:
+        """Return what the tails tell, given the states of the row of the witness, or of one in the middle."""
+        rows = {min(witness.row or 0, self._chain.length - 1), int(self._middle.argmax())}
+        return max(self._tails(rate, row) for row in sorted(rows)) * (1 - _SLIGHT)
+
+    def _tails(self, rate: float, row: int) -> float:
+        here = Secrets(self._pairs, np.arange(self._chain.length) == row)
+        pairs = self._pairs[here.possible(self._chain)]
+        steps = rate * np.einsum("ok,os->ks", self._rows.weights, self._rows.tables)
+        both = (tail_loss(self._chain, sign * steps, self._rows.kinds, row, pairs) for sign in (1, -1))
+        return max(both) if len(pairs) else 0.0
+
+    def at(self, witness: Witness) -> Pair | None:
+        """Return the laws at a row and two states, which one way there and back gives."""
+        if self._jointly or witness.secrets is None or witness.row is None:
+            return None
+        states = self._labels.index(witness.secrets[0]), self._labels.index(witness.secrets[1])
+        mu, nu = (_times(law, self._rows.unit) for law in pair_of(self._sums, witness.row, states))
+        return self._pair(mu, nu, witness.row, states)
+
+    @cached_property
+    def work(self) -> Work:
+        """The work row by row: each has a law for every state, and convolves what is before and after it."""
+        rows, states = self._chain.length, self._chain.states
+        secret = rows if self._rows.secret is None else int(self._rows.secret.sum())
+        pairs, walk = float(len(self._pairs)), _walk_work(rows, states)
+        if self._jointly:
+            return self._joint_work(walk, secret * pairs)
+        points = lattice(self._sums, most_points(self._sums)).size
+        if points > most_points(self._sums):
+            return Work(walk, _A_MINUTE, _A_MINUTE, math.inf, math.inf, secret * pairs, points)
+        laws = rows * 2e5 + secret * (3e5 + 250 * states * points * (1 + points / 4000))
+        one = rows * (1e5 + 20 * states * states * points)
+        return Work(walk, laws, 1.5 * laws, laws + 1e3 * secret * pairs * points, one, secret * pairs, points)
+
+    def _joint_work(self, walk: float, pairs: float) -> Work:
+        """Return the work of laws that are listed: of vectors as many values as answers have together."""
+        if self.dimension > 1 and many_atoms(self._chain, self._rows.apart):
+            return Work(walk, pairs=math.inf, pair=math.inf, count=pairs)
+        atoms = float(np.prod(1.0 + self._rows.apart))
+        compared = atoms * atoms if self.dimension > 1 else atoms
+        listing = 1e3 * self._chain.length * self._chain.states * atoms
+        return Work(
+            walk, listing + 300 * pairs * compared, listing + 300 * pairs * compared, listing, listing, pairs, atoms
+        )
 
     @cached_property
     def small(self) -> bool:
@@ -166,6 +226,12 @@ class ChainLaws(AlongLaws[Chain]):
             return reach
         whole = self.span(norm)
         return reach if reach.length <= whole.length else replace(whole, certainty=Certainty.UPPER_BOUND)
+
+
+def _walk_work(rows: int, states: int) -> float:
+    """Return the work of messages: one pair of states after the other is searched, until messages come to rest."""
+    step = 2e3 if states <= 3 else 4.0 * states**6
+    return _EVALUATIONS * (1e6 + 2 * min(rows, _UNTIL_REST) * step)
 
 
 def _times(law: Law, unit: float) -> Law:

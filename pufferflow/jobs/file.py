@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from pufferflow.accuracy import Within
 from pufferflow.addresses import local_path, scheme_of
+from pufferflow.bounds import BoundName
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
 from pufferflow.jobs.period import Every, check_zone
@@ -179,6 +180,9 @@ class JobFile(Part, frozen=True):
     guarantee: Promise | None = None
     accuracy: Accuracy | None = None
     noise: Noises = "auto"
+    bound: Annotated[
+        Literal["auto", BoundName], Meta(description="how noise is proven to be enough; auto finds the least noise")
+    ] = "auto"
     shares: Annotated[dict[str, Positive], Meta(description="how the promise is divided among outputs")] | None = None
     floor: Annotated[
         Literal["row", "none"],
@@ -202,7 +206,7 @@ class JobFile(Part, frozen=True):
     def wanted(self) -> dict[str, Any]:
         """What `batch.plan` is asked for."""
         floor = None if self.floor == "none" else self.floor
-        asked: dict[str, Any] = {"noise": self.noise, "shares": self.shares, "floor": floor}
+        asked: dict[str, Any] = {"noise": self.noise, "bound": self.bound, "shares": self.shares, "floor": floor}
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **asked}
         return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **asked}

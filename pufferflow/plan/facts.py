@@ -13,7 +13,7 @@ import numpy as np
 from pufferflow.bounds import Laws
 from pufferflow.bounds.laws import Together
 from pufferflow.errors import Misuse, Refused
-from pufferflow.inference import Shorter, of_pattern
+from pufferflow.inference import Shorter, of_pattern, window
 from pufferflow.patterns import PLACED, Order, Patterns
 from pufferflow.plan.tables import Tables
 from pufferflow.priors import AnyCorrelation, Prior
@@ -75,6 +75,14 @@ class Facts:
             raise found
         return found
 
+    def windows(self, prior: Prior, secret: AnySecret) -> tuple[Pattern, ...]:
+        """Return the patterns without the rows that cost no more than others, each once; one row if there is none."""
+        found = self.patterns(prior).distinct or (ONE_ROW,)
+        shorter = [window(prior, secret, pattern) for pattern in found]
+        if all(one is pattern for one, pattern in zip(shorter, found, strict=True)):
+            return tuple(found)
+        return tuple({_looks(prior, one): one for one in reversed(shorter)}.values())[::-1]
+
     @property
     def placed(self) -> tuple[Pattern, ...] | None:
         """The patterns of groups where they stand in time; None where that cannot be told of all of them."""
@@ -124,7 +132,7 @@ class Facts:
         """
         pieces: list[Laws] = []
         for of_prior in ways:
-            patterns = self.patterns(of_prior[0].prior).distinct or (ONE_ROW,)
+            patterns = self.windows(of_prior[0].prior, of_prior[0].secret)
             for pattern in patterns:
                 found = [self._of_pattern(one, pattern, weights, len(patterns)) for one in of_prior]
                 pieces.append(found[0] if len(found) == 1 and of_prior[0].exact else Shorter(found))
@@ -158,6 +166,20 @@ def _order_of(prior: Prior, secret: AnySecret) -> Order:
     if isinstance(secret, Initial):
         return PLACED
     return Order(ordered=True, period=prior.repeats) if prior.ordered else Order(ordered=False)
+
+
+def _looks(prior: Prior, pattern: Pattern) -> tuple[object, ...]:
+    """Return what tells the laws of patterns apart: where a chain repeats from its start, phases instead of steps."""
+    where, start = pattern.positions, pattern.start
+    if where is not None and prior.repeats is not None:
+        where, start = where - where[0] // prior.repeats * prior.repeats, 0.0
+    return (
+        pattern.cells.tobytes(),
+        pattern.counts.tobytes(),
+        where is not None and where.tobytes(),
+        start,
+        pattern.covers,
+    )
 
 
 def _more_may_leave(unit: str, within: Sequence[str]) -> Refused:

@@ -11,7 +11,6 @@ from pufferflow.bounds.laws import Together
 from pufferflow.calibration.ways import Way
 from pufferflow.errors import InternalError, PufferflowError
 from pufferflow.law import Law
-from pufferflow.plan.facts import ONE_ROW
 from pufferflow.plan.planned import Planned
 from pufferflow.plan.tables import Tables
 from pufferflow.queries import Pattern
@@ -55,7 +54,7 @@ def _origins(plan: Planned) -> list[Origin]:
     where = [
         (of_prior[0], pattern)
         for of_prior in plan.ways
-        for pattern in plan.facts.patterns(of_prior[0].prior).distinct or (ONE_ROW,)
+        for pattern in plan.facts.windows(of_prior[0].prior, of_prior[0].secret)
     ]
     return [Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)]
 

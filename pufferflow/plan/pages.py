@@ -10,6 +10,7 @@ import polars as pl
 from pufferflow.bounds import DAGWM, GAWM, GWM, Bound, Exact, Group, Kantorovich, Laws, Messages, Quilt
 from pufferflow.bounds.laws import Together
 from pufferflow.calibration import Bounds, Calibration, calibrate, loss
+from pufferflow.calibration.search import Scales
 from pufferflow.errors import PufferflowError
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, kind_of
 from pufferflow.noise import Noise
@@ -22,6 +23,7 @@ from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY
 from pufferflow.report.numbers import at_most
 
 ALL_ROWS = "all rows"
+_MOST_WORK = 3e9
 BY_MOVEMENT = "by movement alone: joint laws are not known, or too many to compare"
 """Why a bound had to do without the laws that it needs: its row is that of how far the answers can move at all."""
 
@@ -54,7 +56,7 @@ def compare(plan: Planned) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     with working("comparing bounds"):
         for bound in bounds_for(guarantee):
-            found, note = _calibrated(plan, lambda: plan.laws, bound)
+            found, note = _tried(plan, bound)
             if not note and not isinstance(bound, Messages | Quilt) and _by_movement(plan):
                 note = BY_MOVEMENT
             rows += _compared(plan, repr(bound), found, note)
@@ -64,6 +66,23 @@ def compare(plan: Planned) -> pl.DataFrame:
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
     more = {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
     return pl.DataFrame(rows, schema=schema | more)
+
+
+def _tried(plan: Planned, bound: Bound) -> tuple[Calibration | None, str]:
+    """Return what a bound asks for, or why it was not tried: too much work for what it can win over the plan's own."""
+    pieces = plan.laws.pieces if isinstance(plan.laws, Together) else [plan.laws]
+    guarantee, scale = plan.calibration.guarantee, plan.calibration.noise.scale
+    if sum(bound.work(laws.work, guarantee) for laws in pieces) <= _MOST_WORK or type(bound) is type(
+        plan.calibration.bound
+    ):
+        return _calibrated(plan, lambda: plan.laws, bound)
+    least = max(Scales(guarantee, plan.family).least(bound, laws, scale, plan.calibration.witness) for laws in pieces)
+    if least >= scale:
+        return None, "not tried: no less noise"
+    return (
+        None,
+        f"not tried: at best {math.ceil(100 * (1 - least / scale)):g} % less noise" if least else "not tried: too long",
+    )
 
 
 def _ordinary(plan: Planned) -> Iterator[dict[str, Any]]:

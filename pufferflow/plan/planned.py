@@ -1,6 +1,7 @@
 """From questions and a promise to noise: balance the sums, derive their laws, calibrate, choose the noise."""
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -109,6 +110,7 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
     ways = [tables_of(prior, secret, questions.measures, values) for prior in questions.scenario.priors]
     found: list[Planned] = []
     refused: list[Refused] = []
+    end = None if wanted.seconds is None else time.monotonic() + wanted.seconds
     with working("planning"):
         for family in _families(wanted, secret):
             weights = _weights(questions, values, shares, family(1.0).norm)
@@ -116,7 +118,7 @@ def planned(facts: Facts, wanted: Wanted) -> Planned:
                 laws = facts.laws(ways, weights)
                 alone = row_laws(facts, values, weights, laws)
                 enough_for = [laws] if alone is None or alone is laws or not floor else [laws, alone]
-                calibration = _calibrated(facts, enough_for, weights, family, wanted)
+                calibration = _calibrated(facts, enough_for, weights, family, wanted, end)
             except Refused as refusal:
                 refused.append(refusal)
             else:
@@ -148,37 +150,45 @@ def _weights(questions: Questions, values: Floats, shares: Floats, norm: float) 
     return weights
 
 
-def _calibrated(facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, wanted: Wanted) -> Calibration:
+def _calibrated(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with which noise, until when
+    facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, wanted: Wanted, end: float | None
+) -> Calibration:
     """Return the calibration of the laws of the scenario, which are the first; its noise is enough for all."""
     if wanted.accuracy is not None:
-        return _within(wanted.accuracy, facts, laws, weights, family, wanted)
-    found = _least(laws, wanted.example, family, wanted)
+        return _within(wanted.accuracy, facts, laws, weights, family, wanted, end)
+    found = _least(laws, wanted.example, family, wanted, end)
     return not_silent(found, laws, wanted.bound, least_scale(facts, weights, wanted.example))
 
 
-def _least(laws: Sequence[Laws], promise: Guarantee, family: Family, wanted: Wanted) -> Calibration:
+def _least(laws: Sequence[Laws], promise: Guarantee, family: Family, wanted: Wanted, end: float | None) -> Calibration:
     """Return the least noise that is enough for all laws; the bound that is asked for is that of the scenario's."""
     bounds = [wanted.bound, *(["auto"] * (len(laws) - 1))]
-    return calibrate_each(list(zip(laws, bounds, strict=True)), promise, family)[0]
+    return calibrate_each(list(zip(laws, bounds, strict=True)), promise, family, end)[0]
 
 
 def _within(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with which noise
-    accuracy: Within, facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, wanted: Wanted
+    accuracy: Within,
+    facts: Facts,
+    laws: Sequence[Laws],
+    weights: Floats,
+    family: Family,
+    wanted: Wanted,
+    end: float | None,
 ) -> Calibration:
     """Return the strongest promise that an accuracy allows."""
     scale, kind = widest(facts, weights, family, accuracy), wanted.kind
     noise = family(scale)
-    epsilon = max(loss(laws[0], noise, kind, wanted.bound), *(loss(one, noise, kind) for one in laws[1:]), 0.0)
+    epsilon = max(loss(laws[0], noise, kind, wanted.bound, end), *(loss(one, noise, kind) for one in laws[1:]), 0.0)
     if math.isinf(epsilon):
         raise Refused(
             f"No promise of this kind holds with errors within {accuracy.error:g}.",
             allowed="larger errors, or another noise",
             instead=f"pf.Within({4 * accuracy.error:g})",
         )
-    found = _least(laws, kind(epsilon), family, wanted)
+    found = _least(laws, kind(epsilon), family, wanted, end)
     while found.noise.scale > scale:  # a calibration ends a little above the least scale
         epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
-        found = _least(laws, kind(epsilon), family, wanted)
+        found = _least(laws, kind(epsilon), family, wanted, end)
     return not_silent(found, laws, wanted.bound, min(least_scale(facts, weights, kind(epsilon)), scale))
 
 

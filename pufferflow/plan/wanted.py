@@ -11,7 +11,7 @@ from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Family
-from pufferflow.reading import shown
+from pufferflow.reading import finite_number, shown
 
 
 @final
@@ -26,6 +26,8 @@ class Wanted:
     shares: Mapping[str, float] | None = None
     floor: str | None = "row"
     """Whether noise has to be enough for one row alone ("row"), or for the prior only (None)."""
+    seconds: float | None = None
+    """After how many seconds no further bound is begun; None if time does not matter."""
 
     @property
     def example(self) -> Guarantee:
@@ -36,6 +38,17 @@ class Wanted:
     def kind(self) -> Kind:
         """The kind of promise, where errors are given."""
         return Pure if isinstance(self.promise, Guarantee) else self.promise
+
+
+def read_seconds(given: object) -> float | None:
+    """Return how long further bounds may be begun."""
+    allowed, instead = "a finite number > 0 of seconds, or None", "seconds=10"
+    if given is None:
+        return None
+    seconds = finite_number(given, "seconds", allowed=allowed, instead=instead)
+    if not seconds > 0:
+        raise Misuse(f"seconds is {seconds:g}.", allowed=allowed, instead=instead)
+    return seconds
 
 
 def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | Kind:

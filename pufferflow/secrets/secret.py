@@ -3,8 +3,12 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, cast, final
+
+import numpy as np
+import numpy.typing as npt
 
 from pufferflow.errors import Misuse
 from pufferflow.reading import finite_number, shown
@@ -59,7 +63,26 @@ class ValueSecret(AnySecret):
 
     def value_pairs(self) -> list[tuple[Label, Label]]:
         """Return the pairs of values that must look alike, each once."""
+        return self._value_pairs
+
+    @cached_property
+    def _value_pairs(self) -> list[tuple[Label, Label]]:
         return value_pairs(self.pairs, self.domain)
+
+    @cached_property
+    def pair_places(self) -> npt.NDArray[np.intp]:
+        """The pairs by the places of their values in a finite domain, of shape (pairs, 2)."""
+        if self.pairs == "all":
+            return np.stack(np.triu_indices(len(self.domain.points), 1), axis=1)
+        return np.array([[self.domain.place(value, "a value") for value in pair] for pair in self.value_pairs()])
+
+    @property
+    def every_pair(self) -> bool:
+        """Whether any two values of a finite domain must look alike."""
+        values = len(self.domain.points)
+        return not isinstance(self.domain, Interval) and (
+            self.pairs == "all" or len(np.unique(np.sort(self.pair_places), axis=0)) == values * (values - 1) // 2
+        )
 
     def stored(self) -> dict[str, Any]:
         """Return all fields as plain values."""

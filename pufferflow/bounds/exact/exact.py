@@ -12,10 +12,10 @@ from pufferflow.bounds.dagwm import TransportPart, ball_of
 from pufferflow.bounds.exact import cauchy, cells, gaussian, gaussian_laws, laplace, quadrature, still
 from pufferflow.bounds.exact.field import Atoms, Field, LineField
 from pufferflow.bounds.gwm import GWM
-from pufferflow.bounds.laws import as_laws
+from pufferflow.bounds.laws import Work, as_laws
 from pufferflow.bounds.pairs import Pair
 from pufferflow.errors import InternalError, Refused
-from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.guarantees import Approx, Guarantee, Pure
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
 from pufferflow.suggestions import explained
@@ -55,6 +55,13 @@ class Exact(Bound):
     """
 
     robust = False
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return the work of all integrals, of which those of hockey sticks are most."""
+        if isinstance(guarantee, Pure):
+            return super().work(sizes, guarantee)
+        first, each = (2e8, 4e7) if isinstance(guarantee, Approx) else (3e8, 3e6)
+        return sizes.pairs + sizes.count * (first + each * sizes.atoms)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every pair; the ball's where no more is known than how far the answer moves."""

@@ -1,0 +1,252 @@
+"""Which bounds are tried on which laws: the quickest first, then those that may win enough for the work they take.
+
+Of several laws the one that asks for most decides, so only that one is looked at again. Work is predicted from sizes,
+never timed: what is tried is the same on every machine and under any load. Only a deadline looks at a clock.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, cast, final
+
+from pufferflow.bounds import Bound, Group, Kantorovich, Laws, Witness
+from pufferflow.bounds.laws import Listed
+from pufferflow.calibration.ways import LOWER, Way, least_epsilon_of, most_telling
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.noise import Family, Laplace, Noise
+from pufferflow.progress import doing
+
+LITTLE = 0.05
+"""By how much less noise a bound has to promise for work beyond the budget."""
+TRIFLE = 2e8
+"""So many elementary operations, a fraction of a second, are never too many."""
+_ONE_OF_MANY = 1 / 20
+"""What one evaluation of a loss takes of the search for a scale."""
+_HALVINGS = 12
+FAINT = 1e-200
+"""Scales below this are next to nothing, and their inverses beyond what is worth looking at."""
+
+
+@final
+@dataclass(frozen=True)
+class Untried:
+    """A bound that was not tried, and by which share it would ask for less at best; `late` if time was up."""
+
+    bound: Bound
+    share: float
+    late: bool = False
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What a bound proves of some laws: the least scale or ε, how, and of which pair."""
+
+    value: float
+    way: Way
+    witness: Witness
+    rough: bool = False
+    """Whether the bound may prove less."""
+
+
+class Aim(Protocol):
+    """What is searched for: a scale or an ε; less is better."""
+
+    guarantee: Guarantee
+
+    def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
+        """Return the least value that a bound proves; or what is enough, if it proves that."""
+        ...
+
+    def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
+        """Say whether a bound proves a value."""
+        ...
+
+    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
+        """Return a value that the bound cannot go below, as far as that is quickly known."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class Scales:
+    """The least scale of a family with which a promise is kept."""
+
+    guarantee: Guarantee
+    family: Family
+
+    def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
+        """Return the least scale, or one that is enough."""
+        way = Way(bound, laws, bound.parts(laws, self.family(1.0)))
+        for part in way.parts:
+            part.check(self.guarantee)
+        rough = enough is not None and way.worst(self.family(enough), self.guarantee)[0] <= 0
+        scale = cast(float, enough) if rough else way.least_scale(self.family, self.guarantee)
+        _, part = way.worst(self.family(scale), self.guarantee)
+        return Proof(scale, way, part.losses(self.family(scale), self.guarantee)[0][2], rough)
+
+    def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
+        """Say whether a scale is enough."""
+        way = Way(bound, laws, bound.parts(laws, self.family(1.0)))
+        return way.worst(self.family(value), self.guarantee)[0] <= 0
+
+    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
+        """Return what the bound itself knows, or what no bound can go below."""
+        return max(bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness))
+
+    def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
+        """Return a scale with which the exact loss breaks a pure promise, as close to the best as is easily told."""
+        if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < FAINT:
+            return 0.0
+        low, high = 0.0, best * (1 - LOWER)
+        if laws.least_loss(1 / high, witness) > self.guarantee.epsilon:
+            return best
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            broken = laws.least_loss(1 / middle, witness) > self.guarantee.epsilon
+            low, high = (middle, high) if broken else (low, middle)
+        return low
+
+
+@final
+@dataclass(frozen=True)
+class Epsilons:
+    """The least ε that a noise keeps."""
+
+    noise: Noise
+    kind: Kind
+
+    @property
+    def guarantee(self) -> Guarantee:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """A promise of the kind."""
+        return self.kind(1.0)
+
+    def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
+        """Return the least ε, or one that is proven."""
+        way = Way(bound, laws, bound.parts(laws, self.noise))
+        for part in way.parts:
+            part.check(self.kind(0.0))
+        if enough is not None and math.isfinite(enough):
+            excess, part = way.worst(self.noise, self.kind(enough))
+            if excess <= 0:
+                return Proof(enough, way, part.losses(self.noise, self.kind(enough))[0][2], rough=True)
+        found = [least_epsilon_of(part, self.noise, self.kind) for part in way.parts]
+        worst = max(range(len(found)), key=found.__getitem__)
+        return Proof(found[worst], way, way.parts[worst].losses(self.noise, self.guarantee)[0][2])
+
+    def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
+        """Say whether the noise keeps an ε."""
+        way = Way(bound, laws, bound.parts(laws, self.noise))
+        return way.worst(self.noise, self.kind(value))[0] <= 0
+
+    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
+        """Return what no bound can go below."""
+        del bound, best
+        if not isinstance(self.guarantee, Pure) or not isinstance(self.noise, Laplace) or self.noise.scale < FAINT:
+            return 0.0
+        return laws.least_loss(1 / self.noise.scale, witness)
+
+
+def search(
+    pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, *, thrifty: bool, end: float | None = None
+) -> tuple[list[Proof], list[Untried]]:
+    """Return a proof for each of the laws, of which the largest is the least that the bounds can do, or near it.
+
+    `thrifty` leaves out what can win little for more work than the quickest proofs took. After `end`, on a monotonic
+    clock, no bound is begun but for laws that have no proof yet.
+    """
+    tried, enough = list[_Piece](), None
+    for laws in sorted(pieces, key=lambda one: -sum(one.work[1:4])):  # those that cost most are most often the largest
+        tried.append(_Piece(laws, bounds, aim, enough))
+        enough = max(piece.best.value for piece in tried)
+    budget = sum(piece.work for piece in tried) + TRIFLE if thrifty else math.inf
+    while (worst := max(tried, key=lambda piece: (piece.best.value, not piece.best.rough))).open:
+        if worst.best.rough:
+            worst.settle()
+        elif end is None or time.monotonic() < end:
+            budget -= worst.consider(budget)
+        else:
+            worst.untried += [Untried(bound, 1.0, late=True) for bound in worst.left if not isinstance(bound, Group)]
+            worst.left.clear()
+    return [piece.best for piece in tried], [one for piece in tried for one in piece.untried]
+
+
+@final
+@dataclass
+class _Piece:
+    """Some laws, the best proof so far, and the bounds that are left."""
+
+    laws: Laws
+    bounds: Sequence[Bound]
+    aim: Aim
+    enough: float | None = None
+    """A value that other laws ask for: if these ask for no more, it does not matter how much less."""
+    untried: list[Untried] = field(default_factory=list[Untried])
+
+    def __post_init__(self) -> None:
+        """Order the bounds by their work, equal ones and trifles as they are given, and prove something."""
+        self.left = sorted(self.bounds, key=lambda bound: (isinstance(bound, Group), self._rank(bound)))
+        self.best, self.work = self._first()
+
+    @property
+    def open(self) -> bool:
+        """Whether less may be proven."""
+        return bool(self.left) or self.best.rough
+
+    def settle(self) -> None:
+        """Find the least that the first bound proves."""
+        doing(repr(self.best.way.bound))
+        self.best = self.aim.proof(self.best.way.bound, self.laws)
+
+    def consider(self, budget: float) -> float:
+        """Try the next bound if it may win enough for its work; return the work it took."""
+        bound, best = self.left.pop(0), self.best.value
+        if self.laws.constant and isinstance(bound, Kantorovich | Group):
+            return 0.0  # nothing is left to gain over the movement
+        try:
+            return self._weighed(bound, best, budget)
+        except Refused:
+            return 0.0
+
+    def _weighed(self, bound: Bound, best: float, budget: float) -> float:
+        least = self.aim.least(bound, self.laws, best, self.best.witness)
+        if least >= best:
+            return 0.0
+        work, probing = bound.work(self.laws.work, self.aim.guarantee), 0.0
+        if work > budget:
+            if least < best * (1 - LITTLE):
+                probing, much = self._probed(bound, best * (1 - LITTLE), budget)
+                least = least if much else best * (1 - LITTLE)
+            if least >= best * (1 - LITTLE):
+                self.untried.append(Untried(bound, 1 - least / best))
+                return probing
+        doing(repr(bound))
+        proof = self.aim.proof(bound, self.laws)
+        if proof.value < best * (1 - LOWER):
+            self.best = proof
+        return probing + (work if work <= budget else 0.0)
+
+    def _probed(self, bound: Bound, value: float, budget: float) -> tuple[float, bool]:
+        """Return the work of looking at the pair that costs most so far, and whether the bound may win much there."""
+        sizes = self.laws.work.of_one
+        work = sizes.pairs + bound.work(sizes, self.aim.guarantee) * _ONE_OF_MANY
+        pair = self.laws.at(self.best.witness) if work <= budget else None
+        return (0.0, True) if pair is None else (work, self.aim.proves(bound, Listed([pair]), value))
+
+    def _rank(self, bound: Bound) -> float:
+        work = bound.work(self.laws.work, self.aim.guarantee)
+        return work if work > TRIFLE else 0.0
+
+    def _first(self) -> tuple[Proof, float]:
+        """Return the first proof that a bound gives, and the work it took."""
+        refusals: list[tuple[Bound, Refused]] = []
+        while self.left:
+            bound = self.left.pop(0)
+            doing(repr(bound))
+            try:
+                return self.aim.proof(bound, self.laws, self.enough), bound.work(self.laws.work, self.aim.guarantee)
+            except Refused as refusal:
+                refusals.append((bound, refusal))
+        raise most_telling(sorted(refusals, key=lambda one: self.bounds.index(one[0])))
