@@ -13,6 +13,7 @@ from pufferflow.composition.rule import Asked, Rule, added
 from pufferflow.noise import Gaussian
 from pufferflow.priors import AR1, Exchangeable, GaussianPrior
 from pufferflow.rounding import UNIT
+from pufferflow.secrets import Initial
 
 
 @final
