@@ -41,7 +41,7 @@ _MOST_SETS = 128
 _MOST_ENTRIES = 6_000
 _MOST_KNOWN = 4096
 _MOST_LADDERS = 256
-_FOUND_OUT = 1e9
+_SATURATED = 1e9
 _WIDEST = 4096.0
 _linprog: Any = linprog
 
@@ -135,8 +135,9 @@ class Rates:
 def slopes(laws: Floats) -> Floats:
     """Return how fast what a row tells of two classes grows with its exposures at most: tanh(Ω/4), of shape (C, C).
 
-    >>> slopes(np.array([[0.75, 0.25], [0.25, 0.75]])).round(6)[0, 1]
-    0.5
+    >>> slopes(np.array([[0.75, 0.25], [0.25, 0.75]])).round(6)
+    array([[0. , 0.5],
+           [0.5, 0. ]])
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(laws)
@@ -169,21 +170,21 @@ def _shares(touches: Touches, laws: Floats, *, weighed: bool) -> Floats:
     last = next(high for _, high, _ in _rungs(total / _FINER_GROWTH, weighed=weighed) if high >= total)
     span = float(measure.min()), float(measure.max()), last
     ladder = _ladder(laws.tobytes(), laws.shape, unit.tobytes(), span, weighed=weighed)
-    limits, most = ladder.highs[:, None, None] * unit, _told(laws, touches.whole)
-    known = (limits <= touches.whole).all(axis=(1, 2)) | (limits >= touches.whole).all(axis=(1, 2))
-    capped = np.minimum(ladder.told, most)
+    limits, most = ladder.highs[:, None, None] * unit, _leak(laws, touches.whole)
+    exact = (limits <= touches.whole).all(axis=(1, 2)) | (limits >= touches.whole).all(axis=(1, 2))
+    capped = np.minimum(ladder.leak, most)
     rungs = np.searchsorted(ladder.highs, measure)
     while True:
         bounds = ladder.bounds(capped)
         above = np.maximum.accumulate(bounds[::-1])[::-1]
         worst = [bounds[rung:].argmax(axis=0).ravel() + rung for rung in np.unique(rungs)]
         unknown = np.unique(np.concatenate([rungs, *worst]))
-        unknown = unknown[~known[unknown]]
+        unknown = unknown[~exact[unknown]]
         if not len(unknown):
             break
         for rung in unknown:
-            capped[rung] = _told(laws, np.minimum(limits[rung], touches.whole))
-            known[rung] = True
+            capped[rung] = _leak(laws, np.minimum(limits[rung], touches.whole))
+            exact[rung] = True
     own = ladder.bounds(capped, rungs, measure)
     after = np.zeros_like(most) if ladder.highs[-1] >= total else most / ladder.highs[-1]
     beyond = np.concatenate([np.maximum(above, after), after[None]])[rungs + 1]
@@ -200,13 +201,13 @@ class _Ladder:
 
     highs: Floats
     least: Floats
-    told: Floats
+    leak: Floats
     first: Floats
 
     def bounds(self, capped: Floats, rungs: Any = slice(None), measure: Any = 0.0) -> Floats:
         """Return at most how large G(s)/s is on rungs, where s is no less than a measure."""
         least = np.maximum(self.least[rungs], measure)[:, None, None]
-        return np.minimum(self.told[rungs] / np.maximum(self.first[rungs], least), capped[rungs] / least)
+        return np.minimum(self.leak[rungs] / np.maximum(self.first[rungs], least), capped[rungs] / least)
 
 
 @lru_cache(maxsize=_MOST_LADDERS)
@@ -220,17 +221,17 @@ def _ladder(
     rows, one = np.frombuffer(laws).reshape(shape), np.frombuffer(unit).reshape(shape[1], shape[1])
     (smallest, largest, last), fastest = span, np.maximum(slopes(rows) * one.max(), SMALLEST)
     rungs, worst = list[tuple[float, float, Floats, Floats]](), np.zeros_like(fastest)
-    found_out = _told(rows, np.where(one > 0, _FOUND_OUT, 0.0))
+    saturated = _leak(rows, np.where(one > 0, _SATURATED, 0.0))
     for low, high, least in _rungs(smallest, weighed=weighed):
-        before = rungs[-1][2] if rungs else _told(rows, low * one)
-        told = _told(rows, high * one)
-        first = low + (told - np.minimum(before, np.minimum(fastest * low, told))) / fastest
-        rungs.append((high, least, told, first))
-        worst = np.maximum(worst, told / high) if largest <= high else worst
-        if high >= last or (largest <= high and (found_out <= worst * high).all()):
+        before = rungs[-1][2] if rungs else _leak(rows, low * one)
+        leak = _leak(rows, high * one)
+        first = low + (leak - np.minimum(before, np.minimum(fastest * low, leak))) / fastest
+        rungs.append((high, least, leak, first))
+        worst = np.maximum(worst, leak / high) if largest <= high else worst
+        if high >= last or (largest <= high and (saturated <= worst * high).all()):
             break
-    highs, least, told, first = zip(*rungs, strict=True)
-    return _Ladder(np.array(highs), np.array(least), np.array(told), np.array(first))
+    highs, least, leak, first = zip(*rungs, strict=True)
+    return _Ladder(np.array(highs), np.array(least), np.array(leak), np.array(first))
 
 
 def _rungs(start: float, *, weighed: bool) -> Iterator[tuple[float, float, float]]:
@@ -254,18 +255,18 @@ def _optimum(rates: Rates, left: Floats) -> Any:
     if touches.combinations > _MOST_SETS or entries > _MOST_ENTRIES:
         return math.inf
     sets = touches.sets()[1:]
-    told = np.array([_told(laws, touches.sum(one)) for one in sets])
+    leak = np.array([_leak(laws, touches.sum(one)) for one in sets])
     if sets.shape[1] == 1:  # nothing to choose
-        return left[:, :, None] * (told / sets[:, :, None]).max(axis=0) * (1 + 4 * UNIT)
+        return left[:, :, None] * (leak / sets[:, :, None]).max(axis=0) * (1 + 4 * UNIT)
     apart = np.nonzero(~np.eye(len(laws), dtype=np.bool_))
-    needed, unit = told[:, *apart].T, float(rates.alone.max())
+    needed, unit = leak[:, *apart].T, float(rates.alone.max())
     blocks: Any = kron(identity(len(left) * len(needed)), sets.astype(np.float64), "csr")
     limits = np.tile(rates.alone[:, *apart].T.ravel() / unit, len(left))  # what a release adds is enough to charge
     prices, least = np.repeat(left, len(needed), axis=0).ravel(), np.tile(needed.ravel() / unit, len(left))
     solved = _linprog(prices, -blocks, -least, bounds=np.column_stack([0 * limits, limits]), method="highs")
     if solved.x is None:
         return math.inf
-    found = np.zeros((len(left), *told.shape[1:]))
+    found = np.zeros((len(left), *leak.shape[1:]))
     chosen: Floats = np.maximum(solved.x, 0.0).reshape(len(left), len(needed), -1) * unit
     found[:, *apart] = _certified(chosen, sets, needed, left)
     return found
@@ -280,13 +281,13 @@ def _certified(rates: Floats, sets: Whole, needed: Floats, left: Floats) -> Floa
     return total * (1 + (2 * left.shape[1] + 4) * UNIT)
 
 
-def _told(laws: Floats, exposure: Floats) -> Floats:
+def _leak(laws: Floats, exposure: Floats) -> Floats:
     """Return g of an exposure, what one row tells of the class; of shape (C, C)."""
-    return _known(laws.tobytes(), laws.shape, exposure.tobytes())
+    return _cached_leak(laws.tobytes(), laws.shape, exposure.tobytes())
 
 
 @lru_cache(maxsize=_MOST_KNOWN)
-def _known(laws: bytes, shape: tuple[int, ...], exposure: bytes) -> Floats:
+def _cached_leak(laws: bytes, shape: tuple[int, ...], exposure: bytes) -> Floats:
     """Return the same; from one release to the next nearly all exposures are those of before."""
     limits = np.frombuffer(exposure).reshape(shape[1], shape[1])
     found = of_class(np.frombuffer(laws).reshape(shape), limits[None])[0]
