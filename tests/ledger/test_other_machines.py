@@ -58,8 +58,8 @@ def machine(monkeypatch):
     calibrate_each = planning.calibrate_each
 
     def use(digits):
-        def other(demands, promise, family):
-            return [_moved(one, digits) for one in calibrate_each(demands, promise, family)]
+        def other(demands, promise, family, *end):
+            return [_moved(one, digits) for one in calibrate_each(demands, promise, family, *end)]
 
         monkeypatch.setattr(planning, "calibrate_each", other)
 
