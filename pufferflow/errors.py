@@ -8,10 +8,13 @@ import re
 from typing import Final
 
 _HIDDEN: Final = re.compile(
-    "[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ud800-\\udfff\\ufeff"
+    "[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\xad\\u180e\\u200b\\u2028-\\u202e\\u2060-\\u206f\\ud800-\\udfff\\ufeff"
     "\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]"
 )
-"""Controls of terminals and of the direction of reading, and what nobody sees; the end of a line may be meant."""
+"""Controls of terminals, embeddings and overrides of the direction of reading, and what nobody sees.
+
+Ends of lines, marks of direction and joiners stay: languages need them.
+"""
 
 
 def visible(text: str, *, one_line: bool = False) -> str:

@@ -88,7 +88,7 @@ def _no_promise(given: object) -> Misuse:
             allowed="a promise, or a kind of promise together with an accuracy",
             instead=f"plan({EXAMPLES.get(given.__name__, 'pf.Pure(1.0)')}), or accuracy=pf.Within(5)",
         )
-    epsilon = given if isinstance(given, int | float) and 0 < given < float("inf") else 1.0
+    epsilon = given if isinstance(given, int | float) and 0 < given < 1e6 else 1.0
     return Misuse(
         f"The promise is {problem}.",
         allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi, or an epsilon",
