@@ -28,7 +28,9 @@ _MOST_TURNS = 5_000
 _HAIR = 1e-8
 """By how much more endless totals are, for those of finite runs are padded too, in another way."""
 FOR_EVER = "the schedule never ends and every release adds to the total, since all may be about the same rows"
-OWN_NOISE = "with this plan's noise: where it matters when sequences began, plans of later rows may have less and tell more"
+OWN_NOISE = (
+    "with this plan's noise: where it matters when sequences began, plans of later rows may have less and tell more"
+)
 _MOST_COUNTED = 1 << 40
 _FEW = 4096
 ANY_STEP = (

@@ -131,7 +131,7 @@ class Spent:
 
     def begun(self, cost: Cost) -> "Spent":
         """Return the same, counted as an account counts once a release with this cost was its first."""
-        if self.meter is not None or self._pure or self.costs:
+        if self.meter is not None or self._pure or cost.silent or self.costs:
             return self
         try:
             found = Spent([self.scenario], self.limit, self.total([cost]).meter, self.priors)
@@ -188,10 +188,12 @@ class Spent:
     def remaining(self, cost: Cost) -> int | float:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
         begun = self.begun(cost)
-        sure = most(lambda times: begun._surely_fits([cost] * times), _MOST_TIMES)
-        if math.isinf(sure) or not begun._fits([cost] * (int(sure) + 1)):
+        if begun is not self:
+            return begun.remaining(cost)
+        sure = most(lambda times: self._surely_fits([cost] * times), _MOST_TIMES)
+        if math.isinf(sure) or not self._fits([cost] * (int(sure) + 1)):
             return sure
-        return most(lambda times: begun._fits([cost] * times), _MOST_TIMES)
+        return most(lambda times: self._fits([cost] * times), _MOST_TIMES)
 
     @property
     def _allowed(self) -> float:

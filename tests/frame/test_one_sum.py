@@ -65,8 +65,8 @@ def test_all_names_of_one_sum():
 def test_what_differs_at_one_value_is_not_one_sum(domain):
     """Ones are counted apart from what is added up wherever a row may have another value; so are ones and twos."""
     batch = batch_of(domain, values=[0.5] if isinstance(domain, pf.Interval) else domain)
-    one = batch.private_count(X == domain[1] if isinstance(domain, list) else X >= 1)
-    two = one.private_count(X != domain[1], name="other") if domain == ["0", "1"] else one.private_sum("x")
+    one = batch.private_count(domain[1] == X if isinstance(domain, list) else X >= 1)
+    two = one.private_count(domain[1] != X, name="other") if domain == ["0", "1"] else one.private_sum("x")
     assert len(two.plan(pf.Pure(1.0)).certificate.sums) == 2
 
 

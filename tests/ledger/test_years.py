@@ -42,8 +42,8 @@ class Case:
             "presence": lambda: pf.Presence("house", "on", self.domain, rows=WINDOW),
             "derived": lambda: self.derived,
         }[secret]()
-        start = {"start": 0} if secret == "initial" else {}
-        return pf.Scenario(chosen, self.prior, order_by="hour", within="house", **start)
+        start = 0 if isinstance(chosen, pf.Initial) else None
+        return pf.Scenario(chosen, self.prior, order_by="hour", within="house", start=start)
 
 
 BOTH = "secret", "initial"
@@ -117,11 +117,14 @@ def check_year(name, secret, kind, days, folder):
                 ahead = account.forecast(day, every=WINDOW, until=WINDOW * days)
                 ever = account.forecast(day, every=WINDOW)
             foreseen = one_more(account, day) if at in MOMENTS else None
+            refused = None
             try:
                 account.reserve(day, f"day {at}")
-            except (pf.LimitReached, pf.Refused) as refusal:
-                assert refusal.allowed
-                assert refusal.instead
+            except (pf.LimitReached, pf.Refused) as error:
+                refused = error
+            if refused is not None:
+                assert refused.allowed
+                assert refused.instead
                 assert one_more(account, day).fits == account.remaining(day) == 0
                 assert len(account.history()) == made
                 break
@@ -142,7 +145,7 @@ def check_year(name, secret, kind, days, folder):
             assert name == "kernel" or (steps <= 2 * totals[1] * CLOSELY).all()  # a kernel's first row is no inner one
         else:
             assert "this plan's noise" in ahead.note
-        if secret == "initial" and name.startswith("chain") and kind != "approx, Gaussian":
+        if isinstance(scenario.secret, pf.Initial) and name.startswith("chain") and kind != "approx, Gaussian":
             assert made == days  # what is forgotten can be told for ever
 
 
@@ -158,6 +161,7 @@ def test_first_values_under_a_kernel_do_not_jump(tmp_path):
             assert account.spent().epsilon <= before + 0.5 * CLOSELY
 
 
+@pytest.mark.slow
 def test_a_forecast_ends_where_counting_does():
     """Hundreds of windows over one forgotten row with hardly any noise: the forecast knows when no more are added."""
     scenario, limit = CASES["chain"].scenario("initial"), pf.Pure(4.0)
@@ -168,8 +172,7 @@ def test_a_forecast_ends_where_counting_does():
     assert 100 < fits < 300
     costs = [later(cost, read_every(1, scenario), turn, scenario) for turn in range(int(fits) + 1)]
     assert spent.total(costs[:-1]).total <= limit.epsilon
-    with pytest.raises(pf.Refused, match="no rule"):
-        spent.total(costs)
+    assert spent.total(costs).total > limit.epsilon
 
 
 def test_other_noise_than_the_account_counts_is_told(tmp_path):
