@@ -4,11 +4,14 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-import pufferflow.guarded  # noqa: F401 - it has to see every fork of a process in which Polars may work
+from pufferflow import guarded as _guarded  # it has to see every fork of a process in which Polars may work
 
 if TYPE_CHECKING:
     from pufferflow.frame import Batch
     from pufferflow.scenario import Scenario
+
+
+del _guarded
 
 
 class Puffer:

@@ -36,9 +36,9 @@ class Ledger:
 
     `address` is a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address; what is not there is made.
     `wait` is how many seconds to wait for others that write. A ledger may be used from several threads, and by
-    processes that are forked off; where it can only be read it can be looked at. It is a log of events, each tied to all before it by a hash, and nothing in it is
-    ever changed. Keep its `head()` elsewhere: that a file was replaced by an older copy of itself cannot be seen from
-    inside.
+    processes that are forked off; where it can only be read it can be looked at. It is a log of events, each tied to
+    all before it by a hash, and nothing in it is ever changed. Keep its `head()` elsewhere: that a file was replaced by
+    an older copy of itself cannot be seen from inside.
 
     >>> import tempfile, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())

@@ -26,6 +26,13 @@ _inherited: list[object] = []
 """Connections of a parent process: closing them here would end or damage the parent's."""
 
 
+class _Outdated(LedgerFault):
+    """A connection has other files than those of the ledger's name."""
+
+    def __init__(self) -> None:
+        super().__init__("The ledger's files were replaced again and again.", instead="ledger.verify(head)")
+
+
 @final
 class Session:
     """One connection, the files that it has, and which tables it has seen."""
@@ -75,6 +82,8 @@ class Session:
 
     def _transact(self, work: Work[T], beginning: str) -> T:
         if self.watch is not None:
+            if not self.watch.same():
+                raise _Outdated
             self.watch.check_log()
         found = self.line.transact(work, beginning, self._check)
         if self.watch is not None:
@@ -82,11 +91,10 @@ class Session:
         return found
 
     def _check(self, line: Line) -> None:
-        """Check, inside of a transaction, that files and tables are those of a ledger; others may have changed them."""
+        """Check, inside of a transaction, that the tables are those of a ledger; others may have changed them."""
         if self.watch is None:
             check_objects(line)
             return
-        self.watch.check()
         schema = line.say("PRAGMA schema_version").fetchone()[0]
         if schema != self._schema:
             check_objects(line)
@@ -191,10 +199,12 @@ class Store:
         self._look()
         self._idle = False
         try:
-            if self._session is None:
-                connection = self._engine.connect()
-                self._session = Session(connection, self.file, self._way, self.wait, self.address)
-            found = work(self._session)
+            try:
+                found = work(self._opened())
+            except _Outdated:  # nothing has begun; what another connection finds has to follow from what is known
+                self._drop()
+                self._which, self._idle = self._present(), False
+                found = work(self._opened())
         except BaseException:
             self._drop()
             raise
@@ -203,11 +213,16 @@ class Store:
             self._drop()
         return found
 
+    def _opened(self) -> Session:
+        if self._session is None:
+            connection = self._engine.connect()
+            self._session = Session(connection, self.file, self._way, self.wait, self.address)
+        return self._session
+
     def _look(self) -> None:
         """See whether the file is still the one that is open; what was written to a file that is gone would be lost."""
-        which, session = self._present(), self._session
-        known = session is None or session.watch is None or session.watch.same()
-        if not self._idle or not known or which != self._which:
+        which = self._present()
+        if not self._idle or which != self._which:
             self._drop()
             which = self._present()
         self._which = which
