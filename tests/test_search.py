@@ -191,6 +191,7 @@ def test_work_decides_and_no_clock(monkeypatch):
     quick, much = Costly(1.0, 1e3), Costly(0.5, 1e12)
     little, trifle = Costly(0.96, 1e12, least=0.96), Costly(0.96, 1e5, least=0.96)
     assert found(quick, much) == (pytest.approx(0.5, rel=1e-5), [])
+    assert found(quick, Costly(0.9, 1e12, least=0.9)) == (pytest.approx(0.9, rel=1e-5), [])
     assert found(quick, little) == (pytest.approx(1.0, rel=1e-5), [little])
     assert found(little, quick) == (pytest.approx(1.0, rel=1e-5), [little])
     assert found(quick, trifle) == (pytest.approx(0.96, rel=1e-5), [])
