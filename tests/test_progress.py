@@ -170,3 +170,15 @@ def test_nothing_is_loaded_until_it_is_shown():
         "assert not {'rich', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.PIPE)
+
+
+def test_steps_are_shown_with_the_work(monkeypatch):
+    """What has begun stands beside the text, wherever in the work it is said; outside any work nothing happens."""
+    terminal = at(monkeypatch, Terminal())
+    progress.doing("nothing")
+    with working("planning"):
+        assert seen(terminal, "planning")
+        progress.doing("GWM()")
+        assert seen(terminal, "planning: GWM()")
+    assert restored(terminal)
+    assert "nothing" not in terminal.getvalue()

@@ -49,8 +49,8 @@ class DAGWM(Bound):
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
         """Return the work of all plans, of which transport problems for (ε, δ) are most."""
         cells = sizes.atoms * sizes.atoms
-        solved = isinstance(guarantee, Approx) and cells <= min(_MOST_TRIED_EACH, _MOST_TRIED / sizes.count)
-        return super().work(sizes, guarantee) + (sizes.count * cells * _SOLVED if solved else 0.0)
+        solved = isinstance(guarantee, Approx) and cells <= min(_MOST_TRIED_EACH, _MOST_TRIED / sizes.number)
+        return super().work(sizes, guarantee) + (sizes.number * cells * _SOLVED if solved else 0.0)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every pair; where a translation says it all it is the ball's."""

@@ -41,7 +41,7 @@ class Work(NamedTuple):
     """To list all pairs."""
     pair: float = 0.0
     """To list one of them."""
-    count: float = 1.0
+    number: float = 1.0
     """How many pairs there are."""
     atoms: float = 1.0
     """How many values a law has."""
@@ -86,7 +86,7 @@ class Laws(Sequence[Pair], abc.ABC):
         """How the pairs relate to the laws that the prior implies."""
         return Certainty.EXACT
 
-    @property
+    @cached_property
     def work(self) -> Work:
         """How much work questions are; nothing worth speaking of, where it is not known."""
         return Work()

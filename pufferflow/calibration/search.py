@@ -54,7 +54,10 @@ class Proof:
 class Aim(Protocol):
     """What is searched for: a scale or an ε; less is better."""
 
-    guarantee: Guarantee
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise, or one of its kind."""
+        ...
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
         """Return the least value that a bound proves; or what is enough, if it proves that."""
@@ -119,7 +122,7 @@ class Epsilons:
     kind: Kind
 
     @property
-    def guarantee(self) -> Guarantee:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def guarantee(self) -> Guarantee:
         """A promise of the kind."""
         return self.kind(1.0)
 

@@ -63,7 +63,7 @@ class Covered(OnePair):
         """Return the walks of one cell, as those of so many answers: noises of their own are on each of them."""
         return [replace(cast(Any, walk), answers=self._dimension) for walk in self._one.walks()]
 
-    @property
+    @cached_property
     def work(self) -> Work:
         """That of one cell, along its walks and where it is compared."""
         one = self._one.work

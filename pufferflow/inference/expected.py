@@ -29,7 +29,8 @@ def tail_loss(chain: Chain, values: Floats, kinds: Whole, row: int, pairs: Whole
 
     It serves to leave out bounds that cannot win, as `mean_difference` does.
     """
-    grown, back = np.exp(values - values.max(axis=1, keepdims=True)), chain.backward
+    with np.errstate(under="ignore"):
+        grown, back = np.exp(values - values.max(axis=1, keepdims=True)), chain.backward
     ahead = _grown(((chain.kernels[chain.order[i]], kinds[i + 1]) for i in range(row, len(chain.order))), grown)
     behind = _grown(((back.rows[back.order[i]][:, 0, :], kinds[i]) for i in range(row - 1, -1, -1)), grown)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -38,13 +39,17 @@ def tail_loss(chain: Chain, values: Floats, kinds: Whole, row: int, pairs: Whole
     return float(apart.max()) if np.isfinite(apart).all() else 0.0
 
 
+@np.errstate(under="ignore")
 def _grown(steps: Iterable[tuple[Floats, int]], grown: Floats) -> Floats:
     """Return E e^sum of the rows on one side for each state, but for a factor that they share."""
     product = np.eye(grown.shape[1])
     for kernel, kind in steps:
         product = product @ (kernel * grown[kind])
-        product /= product.max()
-        shares = product / product.sum(axis=1, keepdims=True)
+        known = product[product.any(axis=1)]  # not from states that underflow, or that no row has
+        if not len(known):
+            break
+        product, known = product / known.max(), known / known.max()
+        shares = known / known.sum(axis=1, keepdims=True)
         if np.ptp(shares, axis=0).max() < _NOTHING:
             break
     return np.asarray(product.sum(axis=1))

@@ -131,7 +131,7 @@ class StarLaws(Laws):
     def at(self, witness: Witness) -> Pair | None:
         """Return the laws of two values of the secret of a row of one kind."""
         kinds = np.flatnonzero(self._terms.first == (witness.row or 0))
-        if witness.secrets not in self._star.pairs or not len(kinds):
+        if witness.secrets is None or witness.secrets not in self._star.pairs or not len(kinds):
             return None
         own, sums = (int(kinds[0]) if self._star.alone else None), self._sums[int(kinds[0]) % len(self._sums)]
         a, b = witness.secrets

@@ -41,7 +41,7 @@ class Rounded(OnePair):
         """That of the linear answers' laws; reaches that grow say so themselves."""
         return self._laws.certainty
 
-    @property
+    @cached_property
     def work(self) -> Work:
         """That of the linear answers."""
         return self._laws.work

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import final
 
 from pufferflow.bounds import Laws, Pair, Reach
@@ -41,12 +42,12 @@ class Shorter(Laws):
         """Return the shortest movement of all rows that may change."""
         return self._shortest(lambda way: way.span(norm))
 
-    @property
+    @cached_property
     def work(self) -> Work:
         """That of all ways together, as far as they are asked the same."""
         each = [way.work for way in self._ways]
         added = [sum(sizes) for sizes in zip(*(one[1:4] for one in each), strict=True)]
-        return each[0]._replace(winf=added[0], near=added[1], pairs=added[2], count=1.0, atoms=1.0)
+        return each[0]._replace(winf=added[0], near=added[1], pairs=added[2], number=1.0, atoms=1.0)
 
     def walks(self) -> Sequence[Walk]:
         """Return the walks of the first way, if it has any."""

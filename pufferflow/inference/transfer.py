@@ -132,7 +132,7 @@ class ChainLaws(AlongLaws[Chain]):
     def _joint_work(self, walk: float, pairs: float) -> Work:
         """Return the work of laws that are listed: of vectors as many values as answers have together."""
         if self.dimension > 1 and many_atoms(self._chain, self._rows.apart):
-            return Work(walk, pairs=math.inf, pair=math.inf, count=pairs)
+            return Work(walk, pairs=math.inf, pair=math.inf, number=pairs)
         atoms = float(np.prod(1.0 + self._rows.apart))
         compared = atoms * atoms if self.dimension > 1 else atoms
         listing = 1e3 * self._chain.length * self._chain.states * atoms

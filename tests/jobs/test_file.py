@@ -172,3 +172,11 @@ def test_the_schema_knows_every_key():
     assert set(parts["JobFile"]["properties"]) == {field.name for field in msgspec.structs.fields(JobFile)}
     assert all(part["additionalProperties"] is False for part in parts.values())
     assert json.loads(json.dumps(found)) == found
+
+
+def test_a_job_names_a_bound():
+    """The proof may be chosen, by the names that `bound=` has; another name is answered with those."""
+    named = changed(('# bound = "auto"', 'bound = "messages" #'))
+    assert read_text(named, "job.toml").wanted["bound"] == "messages"
+    assert read_text(STARTER, "job.toml").wanted["bound"] == "auto"
+    assert "bound" in str(refused(changed(('# bound = "auto"', 'bound = "message" #'))))

@@ -61,7 +61,7 @@ class Exact(Bound):
         if isinstance(guarantee, Pure):
             return super().work(sizes, guarantee)
         first, each = (2e8, 4e7) if isinstance(guarantee, Approx) else (3e8, 3e6)
-        return sizes.pairs + sizes.count * (first + each * sizes.atoms)
+        return sizes.pairs + sizes.number * (first + each * sizes.atoms)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every pair; the ball's where no more is known than how far the answer moves."""
