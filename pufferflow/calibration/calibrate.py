@@ -130,7 +130,7 @@ def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise
     ways = [[way for way in own if way is not None] for own in each]
     if any(None in own for own in each):
         return None
-    return _calibration(ways[0], guarantee, noise)
+    return _calibration(ways[0], guarantee, noise, ())
 
 
 def _proven_for_all(least: Sequence[tuple[float, Way]], guarantee: Guarantee, family: Family) -> Noise:

@@ -143,7 +143,9 @@ def notes(plan: Planned) -> list[str]:
     found += floor_notes(plan)
     late = list(dict.fromkeys(repr(one.bound) for one in plan.calibration.untried if one.late))
     if late:
-        found.append(f"planning was given {plan.wanted.seconds:g} s: {', '.join(late)} might ask for less noise, untried")
+        found.append(
+            f"planning was given {plan.wanted.seconds:g} s: {', '.join(late)} might ask for less noise, untried"
+        )
     found += assumed(plan.questions)
     secret = plan.questions.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
