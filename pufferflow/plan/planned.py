@@ -31,6 +31,8 @@ from pufferflow.secrets import AnySecret, Initial, Presence
 
 _CLOSER = 1e-7
 _SLIGHTLY = 1e-12
+_INSIDE = 1e-10
+"""How much less than the widest noise is aimed at, so that no last digit decides whether it is too wide."""
 _MORE = 64 * UNIT
 SURELY = 1 + 56 * UNIT
 """By how much more the noise of every sum is than that of the weighted sums, with what dividing by weights rounds."""
@@ -177,7 +179,7 @@ def _within(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with whic
 ) -> Calibration:
     """Return the strongest promise that an accuracy allows."""
     scale, kind = widest(facts, weights, family, accuracy), wanted.kind
-    noise = family(scale)
+    noise = family(scale * (1 - _INSIDE))
     epsilon = max(loss(laws[0], noise, kind, wanted.bound, end), *(loss(one, noise, kind) for one in laws[1:]), 0.0)
     if math.isinf(epsilon):
         raise Refused(
