@@ -31,8 +31,8 @@ from pufferflow.secrets import AnySecret, Initial, Presence
 
 _CLOSER = 1e-7
 _SLIGHTLY = 1e-12
-_INSIDE = 1e-10
-"""How much less than the widest noise is aimed at, so that no last digit decides whether it is too wide."""
+_DIGITS = 16 * UNIT
+"""By how many last digits noise may be wider than aimed at: the widest is so much less, and no digit decides."""
 _MORE = 64 * UNIT
 SURELY = 1 + 56 * UNIT
 """By how much more the noise of every sum is than that of the weighted sums, with what dividing by weights rounds."""
@@ -179,7 +179,7 @@ def _within(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with whic
 ) -> Calibration:
     """Return the strongest promise that an accuracy allows."""
     scale, kind = widest(facts, weights, family, accuracy), wanted.kind
-    noise = family(scale * (1 - _INSIDE))
+    noise = family(scale)
     epsilon = max(loss(laws[0], noise, kind, wanted.bound, end), *(loss(one, noise, kind) for one in laws[1:]), 0.0)
     if math.isinf(epsilon):
         raise Refused(
@@ -188,7 +188,7 @@ def _within(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with whic
             instead=f"pf.Within({4 * accuracy.error:g})",
         )
     found = _least(laws, kind(epsilon), family, wanted, end)
-    while found.noise.scale > scale:  # a calibration ends a little above the least scale
+    while found.noise.scale > scale * (1 + _DIGITS):  # a calibration ends a little above the least scale
         epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
         found = _least(laws, kind(epsilon), family, wanted, end)
     return not_silent(found, laws, wanted.bound, min(least_scale(facts, weights, kind(epsilon)), scale))
@@ -212,7 +212,7 @@ def widest(facts: Facts, weights: Floats, family: Family, accuracy: Within) -> f
                 scales += [accuracy.error / float(half)] if half else []
     if not scales:
         raise Refused("No row moves an answer: there is nothing to hide.", allowed="answers that depend on values")
-    return min(scales) * (1 - 8 * UNIT)
+    return min(scales) * (1 - 8 * UNIT - _DIGITS)
 
 
 def _error(one: Planned) -> float:

@@ -68,7 +68,7 @@ sys.stderr.write(repr([name for name in sys.modules if name.startswith("pufferfl
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stderr.startswith("[]")
     loaded = set(re.findall(r"'(pufferflow\.\w+)'", found.stderr))
-    assert loaded <= {"pufferflow.namespace", "pufferflow.errors", "pufferflow.addresses"}
+    assert loaded <= {f"pufferflow.{name}" for name in ("namespace", "errors", "addresses", "guarded")}
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def test_groups_that_differ_are_covered():
 def test_exposures_are_what_one_row_tells():
     """ℓ(e, f) is the movement of one row over the scale of the noise, in both orders."""
     chosen = scenario(pf.MarkovChain(STAY))
-    batch = pf.protect(frame({"a": range(24)}), chosen).private_sum("on").private_count(pl.col("on") == 1, name="n")
+    batch = pf.protect(frame({"a": range(24)}), chosen).private_sum("on").private_count(pl.col("on") == 0, name="n")
     plan = batch.plan(pf.Pure(1.0))
     exposure = 1 / plan.noises["on_sum"].scale + 1 / plan.noises["n"].scale
     assert plan.cost.shape.exposure == pytest.approx(np.array([[0, exposure], [exposure, 0]]), rel=1e-9)

@@ -1,6 +1,7 @@
 """What a ledger owes in odd surroundings: forks, files taken away, signals, strange rows, copies."""
 
 import copy
+import dataclasses
 import math
 import os
 import pickle
@@ -218,7 +219,7 @@ def test_what_is_not_kept_is_nowhere(account, monkeypatch, failure):
 
     monkeypatch.setattr(reserving, "keep_payload", fail)
     if failure is pf.InternalError:
-        held = type(held)(held.log, held.account, held.number, "another")
+        held = dataclasses.replace(held, entry="another")
     with pytest.raises(failure) as found:
         held.commit(ledgers.drawn(made, account.reserve(made, "x").entry))
     waiting, frames = [found.value], []

@@ -97,7 +97,8 @@ def days_of(scenario, promise, days, **options):
             known.append(plan_of(scenario, promise, day, **options))
             cost = known[-1].cost
         certificate = msgspec.structs.replace(known[-1].certificate, cost=cost)
-        yield SimpleNamespace(cost=cost, certificate=certificate, questions=known[-1].questions)
+        name = f"day {day}"
+        yield SimpleNamespace(cost=cost, certificate=certificate, questions=known[-1].questions, name=name)
 
 
 def one_more(account, day):

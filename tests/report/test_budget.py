@@ -74,7 +74,7 @@ def test_a_schedule_is_seen_in_the_last_two_releases(ledger, kind):
         day(batch, place, promise).release(account)
     found = account.budget(ahead=2)
     assert found.every == "48 steps"
-    assert found.ahead == account.budget(day(batch, 0, promise), every=48, ahead=2).ahead
+    assert found.ahead == pytest.approx(account.budget(day(batch, 0, promise), every=48, ahead=2).ahead, rel=1e-12)
 
 
 def test_a_forecast_without_end_names_the_rule_of_its_totals(ledger):

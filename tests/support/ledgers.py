@@ -39,7 +39,9 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
         cost=Cost(shape),
         library="tests",
     )
-    return types.SimpleNamespace(cost=certificate.cost, certificate=certificate, name=certificate.digest)
+    made = types.SimpleNamespace(cost=certificate.cost, certificate=certificate, noises=(), public=None)
+    made.name, made.at = certificate.digest, lambda cost: made
+    return made
 
 
 def plan(epsilon=1.0, scenario=SCENARIO):
