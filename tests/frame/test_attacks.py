@@ -268,6 +268,7 @@ def test_coarse_steps_of_large_numbers_are_covered(seconds):
     assert loss.max() <= 1 + 1e-9
 
 
+@pytest.mark.slow
 def test_very_many_corners_under_presence():
     """More classes than are looked at one by one leave sums of both signs as far from nothing as they are."""
     scenario = pf.Scenario(pf.Presence("p", "x", pf.Interval(-10, 0), rows=1), pf.Independent())

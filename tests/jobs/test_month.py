@@ -196,6 +196,7 @@ def month(place, farm, monkeypatch, seed):
     return forecast, job.account().spent()
 
 
+@pytest.mark.slow
 def test_a_month(farm, tmp_path, monkeypatch):
     """After 30 bad nights there are 30 releases, each kept and charged once; what was spent is what was forecast."""
     forecast, spent = month(tmp_path, farm, monkeypatch, 1)

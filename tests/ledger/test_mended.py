@@ -137,6 +137,7 @@ def test_a_child_without_the_threads_of_polars(file, when):
     assert entries in ([], ["[]"])
 
 
+@pytest.mark.slow
 def test_a_child_of_a_process_that_only_imported(file):
     """Servers that load the library before they fork off workers may plan and release in these."""
     told, entries = forked_off("unused", file)

@@ -39,6 +39,7 @@ ASKED = {
 }
 LIMITS = {"any": pf.Approx(8.0, 1e-4), "ar1": pf.Renyi(4, 8.0)}
 ULPS = (-2, 1)
+EACH = [pytest.param(name, marks=pytest.mark.slow if name in {"any", "ar1"} else ()) for name in ASKED]
 
 
 def batch(name, rows=ROWS):
@@ -79,7 +80,7 @@ def account(tmp_path):
         yield lambda name: ledger.open(name, SCENARIOS[name], limit=LIMITS.get(name, pf.Pure(8.0)))
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", EACH)
 def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_for(name, account, machine):
     """Whether this machine's own noise is a little more or less; the charge stays, and covers what is drawn."""
     paid, own = account(name), plan(name)
@@ -104,7 +105,7 @@ def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_f
     assert {entry.state for entry in paid.history()} == {"committed"}
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("digits", [UNIT, -1e-6])
 def test_what_was_committed_is_given_back_whatever_the_digits(name, digits, account, machine):
     paid = account(name)
@@ -183,7 +184,7 @@ def older(made):
     return dataclasses.replace(made._ready, name=made.certificate.digest)
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", EACH)
 def test_names_of_older_versions_are_known_whatever_the_digits(name, account, machine):
     paid = account(name)
     machine(2 * UNIT)
