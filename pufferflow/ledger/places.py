@@ -21,6 +21,8 @@ _SHARED = {
 """File systems that other machines may write to meanwhile."""
 _OWN = {"fuse.fuse-overlayfs"}
 """Those that a program gives and no other machine sees; of the rest nobody can say."""
+_OF_SANDBOXES = {"9p", "virtiofs"}
+"""What containers with a kernel of their own have as their root, which nobody else writes to."""
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
@@ -80,17 +82,23 @@ def read_only(file: Path, address: str) -> LedgerFault:
 
 def file_system(file: Path | str) -> str:
     """Return the kind of file system that a file is on; an empty text where that is not told."""
-    place, kind, longest = os.path.realpath(file), "", -1
-    for point, found in _mounts():
+    return _mount_of(os.path.realpath(file))[1]
+
+
+def _mount_of(place: str) -> tuple[str, str]:
+    """Return where the innermost mount around a place is, and its kind."""
+    found = ("", "")
+    for point, kind in _mounts():
         inside = place == point or place.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= longest:
-            kind, longest = found, len(point)
-    return kind
+        if inside and len(point) >= len(found[0]):
+            found = point, kind
+    return found
 
 
 def _is_shared(place: str) -> bool:
-    kind = file_system(place)
-    return kind not in _OWN and kind.partition(".")[0] in _SHARED
+    point, kind = _mount_of(place)
+    own = kind in _OWN or (point == "/" and kind in _OF_SANDBOXES)
+    return not own and kind.partition(".")[0] in _SHARED
 
 
 def _mounts() -> list[tuple[str, str]]:

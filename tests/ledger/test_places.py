@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import ledgers
@@ -173,6 +174,14 @@ def test_file_systems_of_one_machine(filled, monkeypatch, tmp_path, kind):
     """Disks of this machine are used, under whatever names; what is mounted later lies above."""
     mounts(monkeypatch, tmp_path, (filled.parent, "nfs4"), (filled.parent, kind))
     with Ledger(filled) as ledger:
+        release(ledger.account("power"), ready())
+
+
+@pytest.mark.parametrize(("kind", "writes"), [("9p", True), ("virtiofs", True), ("nfs4", False)])
+def test_roots_of_sandboxes(filled, monkeypatch, tmp_path, kind, writes):
+    """The root of a container with a kernel of its own is nobody else's; that of a machine without disks may be."""
+    mounts(monkeypatch, tmp_path, ("/", kind))
+    with Ledger(filled) as ledger, nullcontext() if writes else pytest.raises(pf.LedgerFault, match="other machines"):
         release(ledger.account("power"), ready())
 
 

@@ -40,7 +40,7 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
         library="tests",
     )
     made = types.SimpleNamespace(cost=certificate.cost, certificate=certificate, noises=(), public=None)
-    made.name, made.at = certificate.digest, lambda cost: made
+    made.name, made.at = certificate.digest, lambda _: made
     return made
 
 
