@@ -113,7 +113,8 @@ class Questions:
         """The functions that are added up, each as it is first asked for."""
         found: dict[Hashable, Values | None] = {}
         for values in (values for query in self.queries for values in query.measures):
-            found.setdefault(values and values.graph, values)
+            graph = values and values.graph
+            found[graph] = found.get(graph) or values  # a column is named wherever one is
         return found
 
     @property

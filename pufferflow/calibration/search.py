@@ -22,6 +22,8 @@ LITTLE = 0.05
 """By how much less noise a bound has to promise for work beyond the budget."""
 TRIFLE = 2e8
 """So many elementary operations, a fraction of a second, are never too many."""
+TOO_LONG = 1e10
+"""So many operations, some ten seconds, are too many whatever they may win: who wants them names the bound."""
 _ONE_OF_MANY = 1 / 20
 """What one evaluation of a loss takes of the search for a scale."""
 _HALVINGS = 12
@@ -222,7 +224,7 @@ class _Piece:
             if least < best * (1 - LITTLE):
                 probing, much = self._probed(bound, best * (1 - LITTLE), budget)
                 least = least if much else best * (1 - LITTLE)
-            if least >= best * (1 - LITTLE):
+            if least >= best * (1 - LITTLE) or (work > TOO_LONG and budget < math.inf):
                 self.untried.append(Untried(bound, 1 - least / best))
                 return probing
         doing(repr(bound))

@@ -41,13 +41,14 @@ def report(
     """Write a page for people about a release or a ledger.
 
     One HTML file that needs nothing else, to be sent or printed. Of a ledger that does not verify it shows what can
-    still be read: exit code 6. With --ledger there is no page of a release that is not as the ledger keeps it.
+    still be read: exit code 6. With --ledger there is no page of a release that is not as the ledger keeps it, and
+    nothing on it that no ledger keeps: the figures of the plan, from evidence.json, are left out.
     """
     place, folder = read_page(output, force=force), Path(what)
     fault, sound = "", None
     if "://" not in what and folder.is_dir():
         sound = None if ledger is None else _is_kept(folder, ledger)
-        kind, page = "release", _release_page(folder)
+        kind, page = "release", _release_page(folder, compared=ledger is not None)
     else:
         _check_no_second(ledger)
         kind, (page, fault) = "ledger", _ledger_page(what)
@@ -97,7 +98,8 @@ def _ledger_page(address: str) -> tuple[str, str]:
     return ledger_page(facts), "" if facts.sound else facts.fault or "it does not verify."
 
 
-def _release_page(folder: Path) -> str:
+def _release_page(folder: Path, *, compared: bool) -> str:
+    """Return the page of a release; what a ledger does not keep is left out of one that was compared."""
     from pufferflow.jobs.paper import EVIDENCE
     from pufferflow.release import Release
     from pufferflow.release.files import CERTIFICATE
@@ -108,7 +110,7 @@ def _release_page(folder: Path) -> str:
             allowed="a folder of one release, such as a run writes, or a ledger",
             instead="one of the folders in it",
         )
-    return Release.read(folder).page(_evidence(folder / EVIDENCE))
+    return Release.read(folder).page(None if compared else _evidence(folder / EVIDENCE))
 
 
 def _evidence(file: Path) -> "Evidence | None":

@@ -10,6 +10,7 @@ from typing import final
 from pufferflow.composition.cost import Shape
 from pufferflow.composition.movements import FAMILIES, Movements
 from pufferflow.composition.rule import Asked, Rule, added
+from pufferflow.composition.single import beyond
 from pufferflow.noise import Gaussian
 from pufferflow.priors import AR1, Exchangeable, GaussianPrior
 from pufferflow.rounding import UNIT
@@ -92,6 +93,8 @@ def _unseen(asked: Asked) -> bool:
     Not so where correlations are the same for all rows, or fall off with the distance (M16), nor of first values: there
     is one row whose value is hidden, whichever rows are seen.
     """
+    if beyond(asked):
+        return True
     prior, first = asked.prior, isinstance(asked.scenario.secret, Initial)
     known = first or not isinstance(prior, GaussianPrior) or isinstance(prior.covariance, AR1 | Exchangeable)
     return asked.wider and not known

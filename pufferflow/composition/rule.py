@@ -33,6 +33,8 @@ class Asked:
     schedule: Schedule | None = None
     spare: float = 0.0
     """The probability of what need not be bounded, since it is counted apart."""
+    left_out: bool = False
+    """Whether a release that asked about no row was shown rows whose places nobody knows."""
 
     @property
     def wider(self) -> bool:

@@ -53,9 +53,9 @@ def meters_of(kind: Kind) -> list[str]:
 
 def least(asked: Asked, kind: Kind, meter: str, *, fixed: bool) -> Found:
     """Return the least total of a kind that a rule proves by one meter; ∞ if none does."""
-    totals = [Found(math.inf, "no rule")]
+    totals, counted = [Found(math.inf, "no rule")], _without_spare(asked, kind)
     for rule in RULES:
-        value = _told(partial(_METERS[meter], rule, asked, kind))
+        value = _told(partial(_METERS[meter], rule, asked, counted))
         totals.append(Found(value, rule.name))
         if fixed and not isinstance(kind(0.0), Pure):
             totals.append(Found(_told(partial(rule.fixed, asked, kind)), rule.name, adaptive=False))
@@ -66,8 +66,23 @@ def least(asked: Asked, kind: Kind, meter: str, *, fixed: bool) -> Found:
 
 def along(asked: Asked, kind: Kind, meter: str) -> Found:
     """Return the total of movements along one sequence, which takes no longer the more releases there were."""
-    value = _told(partial(_METERS[meter], _TRANSLATION, asked, kind))
+    value = _told(partial(_METERS[meter], _TRANSLATION, asked, _without_spare(asked, kind)))
     return min(Found(value, _TRANSLATION.name), _but_for_rare(asked, kind, meter), key=lambda found: found.value)
+
+
+def _spare(asked: Asked, kind: Kind) -> float:
+    """Return the part of δ for rows far away that cross a step of the grid; 0 where none is put by."""
+    fits = Movements.fit(asked.scenario, asked.prior)
+    return float(getattr(kind(0.0), "delta", 0.0)) * _SPARE if fits else 0.0
+
+
+def _without_spare(asked: Asked, kind: Kind) -> Kind:
+    """Return the kind of promise without that part of δ, for all rules: which one holds may hang on the answers."""
+    example, spare = kind(0.0), _spare(asked, kind)
+    if not spare or not isinstance(example, Approx | ApproxRenyi):
+        return kind
+    rest = math.nextafter(example.delta - spare, 0.0)
+    return Approx.of(rest) if isinstance(example, Approx) else ApproxRenyi.of(example.alpha, rest)
 
 
 def _but_for_rare(asked: Asked, kind: Kind, meter: str) -> Found:
@@ -75,17 +90,13 @@ def _but_for_rare(asked: Asked, kind: Kind, meter: str) -> Found:
 
     With orders both laws are cut down to transcripts without such a row, which may have different probabilities.
     """
-    example = kind(0.0)
-    delta = float(getattr(example, "delta", 0.0))
-    spare = delta * _SPARE
-    if not spare or not Movements.fit(asked.scenario, asked.prior):
+    example, spare, more = kind(0.0), _spare(asked, kind), 0.0
+    if not spare:
         return Found(math.inf, RARE)
-    rest, more = math.nextafter(delta - spare, 0.0), 0.0
-    reduced = Approx.of(rest)
     if isinstance(example, ApproxRenyi):
-        reduced = ApproxRenyi.of(example.alpha, rest)
         more = -example.alpha / (example.alpha - 1) * math.log1p(-spare) * (1 + 8 * UNIT)
-    value = _told(partial(_METERS[meter], _TRANSLATION, replace(asked, spare=spare), reduced))
+    counted = _without_spare(asked, kind)
+    value = _told(partial(_METERS[meter], _TRANSLATION, replace(asked, spare=spare), counted))
     return Found((value + more) * (1 + UNIT), RARE)
 
 

@@ -14,7 +14,7 @@ def beyond(asked: Asked) -> bool:
     these, which are a pair of the secret if all states are.
     """
     secret = asked.scenario.secret
-    return asked.wider and not asked.prior.alone and getattr(secret, "pairs", "all") != "all"
+    return (asked.wider or asked.left_out) and not asked.prior.alone and getattr(secret, "pairs", "all") != "all"
 
 
 @final

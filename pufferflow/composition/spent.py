@@ -215,12 +215,13 @@ class Spent:
     ) -> tuple[Found, Prior | None]:
         """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
         hull, found = _hull_of(costs), list[tuple[Found, Prior]]()
+        left_out = _left_out(costs)
         for prior, envelope in zip(self.priors, self._envelopes, strict=True):
             sets = [some for some in sets_of(self.scenario, prior, costs) if some]
             whole = [len(some) for some in sets] == [sum(not cost.silent for cost in costs)]
             movements = envelope.movements if whole else None  # they are those of all releases
             for some in sets:
-                asked = Asked(self.scenario, prior, some, hull, movements, more)
+                asked = Asked(self.scenario, prior, some, hull, movements, more, left_out=left_out)
                 found.append((least(asked, self.kind, meter, fixed=fixed), prior))
         return max(found, key=lambda one: one[0].value, default=(Found(0.0, NOTHING_ASKED), None))
 
@@ -229,8 +230,8 @@ class Spent:
         some = [cost for cost in costs if not cost.silent]
         if len(some) != 1:
             return None
-        (cost,), hull = some, _hull_of(costs)
-        if any(beyond(Asked(self.scenario, prior, some, hull)) for prior in self.priors):
+        (cost,), hull, left_out = some, _hull_of(costs), _left_out(costs)
+        if any(beyond(Asked(self.scenario, prior, some, hull, left_out=left_out)) for prior in self.priors):
             return None
         if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
             return None
@@ -284,6 +285,11 @@ class Spent:
     def _epsilon(self, shape: Shape) -> float:
         """Return the ε that a release promises; ∞ if its promise is of another kind than the totals."""
         return shape.promise.epsilon if self._pure and isinstance(shape.promise, Pure) else math.inf
+
+
+def _left_out(costs: Sequence[Cost]) -> bool:
+    """Say whether a release that asked about no row may have been shown rows that no other one saw."""
+    return any(cost.silent and cost.hull is None for cost in costs)
 
 
 def _hull_of(costs: Sequence[Cost]) -> tuple[int, int] | None:

@@ -74,7 +74,7 @@ def _touches(asked: Asked) -> Touches | None:
 
 def _every(asked: Asked) -> bool:
     """Say whether no row of the group is left out by all releases."""
-    return all(shape.rows is not None and shape.rows.others == 0 for shape in asked.shapes)
+    return not asked.left_out and all(shape.rows is not None and shape.rows.others == 0 for shape in asked.shapes)
 
 
 def _of_row(star: Star, rates: Rates, *, every: bool) -> Floats:

@@ -18,7 +18,7 @@ from pufferflow.ledger.files import check_elsewhere
 from pufferflow.ledger.ids import not_sent, read_flag, read_text
 from pufferflow.ledger.log import Log
 from pufferflow.ledger.opening import Opening, read_limit, supersede
-from pufferflow.ledger.published import Published, compared, knows, published_in
+from pufferflow.ledger.published import Published, compared, in_their_places, knows, published_in
 from pufferflow.ledger.store import Store
 from pufferflow.ledger.verified import Verified, read_kept_head, verified
 from pufferflow.reading import finite_number
@@ -132,7 +132,8 @@ class Ledger:
         """
         places = published_in(local_path(folder, "The folder"))
         chosen = None if account is None else Account(self._log, read_text(account, "account", _NAME)).name
-        return self._log.read(lambda books, line: tuple(compared(books, line, one, chosen) for one in places))
+        found = self._log.read(lambda books, line: [compared(books, line, one, chosen) for one in places])
+        return in_their_places(found)
 
     def head(self) -> str:
         """Return "number:hash" of the last entry: keep it elsewhere, for `verify`."""

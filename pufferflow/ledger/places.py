@@ -47,6 +47,13 @@ def way_of(file: Path, address: str) -> Way:
             instead="docker run --volume /srv/ledger:/ledger, the folder with the ledger in it",
         )
     shared = _is_shared(place)
+    if not _size(place) and _size(place + "-wal"):
+        raise LedgerFault(
+            f"The ledger's file is gone or empty, and its last entries are in the file ending with -wal ({address}): "
+            "a new ledger would take them away.",
+            allowed="a ledger with all its files; or a place where none was",
+            instead="bringing the file back; or another place for a new ledger",
+        )
     if not Path(place).exists():
         if shared:
             raise read_only(file, address)

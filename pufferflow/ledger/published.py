@@ -1,16 +1,18 @@
 """What was published beside what a ledger keeps: every release of a folder, its numbers and its certificate."""
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, visible
 from pufferflow.ledger.books import Books
 from pufferflow.ledger.events import Reserved, read_head
 from pufferflow.ledger.line import Line
 from pufferflow.ledger.stored import event_of, kept_release, read_release
 from pufferflow.ledger.tables import HASH
-from pufferflow.release.files import CERTIFICATE
+from pufferflow.release.files import CERTIFICATE, OURS
 from pufferflow.release.folder import differences, entry_of
 
 
@@ -39,8 +41,8 @@ def published_in(folder: Path) -> list[Path]:
     """Return the folders with a release, of one release or of a sink."""
     if (folder / CERTIFICATE).is_file():
         return [folder]
-    found = sorted(place.parent for place in folder.glob(f"*/{CERTIFICATE}"))
-    if not found:
+    found = sorted({place.parent for place in folder.glob("*/*") if place.name in OURS})
+    if not any((one / CERTIFICATE).is_file() for one in found):
         raise Misuse(
             f"The folder {str(folder)[-200:]!r} has no {CERTIFICATE}, nor has a folder in it.",
             allowed="a folder of one release, or a job's sink with a folder for each",
@@ -49,8 +51,27 @@ def published_in(folder: Path) -> list[Path]:
     return found
 
 
+def in_their_places(releases: Sequence[Published]) -> tuple[Published, ...]:
+    """Return the same; a release that is in two folders, or in one that is named after another release, differs."""
+    often = Counter(one.entry for one in releases if one.entry)
+    names = {one.folder.name for one in releases}
+    return tuple(
+        replace(one, differs=(*one.differs, *_displaced(one, names, often[one.entry] > 1))) for one in releases
+    )
+
+
+def _displaced(one: Published, names: set[str], twice: bool) -> Iterator[str]:  # noqa: FBT001
+    if twice:
+        yield "its entry is in more than one folder"
+    own = max((name for name in names if one.release_id.endswith(f"-{name}")), key=len, default=one.folder.name)
+    if own != one.folder.name:
+        yield f"it is the release {visible(one.release_id)!r}, and lies in the folder of another"
+
+
 def compared(books: Books, line: Line, folder: Path, account: str | None) -> Published:
     """Return what became of one release since it was kept."""
+    if not (folder / CERTIFICATE).is_file():
+        return Published(folder, "", differs=("it has no certificate",))
     entry = entry_of(folder)
     if not entry:
         return Published(folder, "", differs=("its certificate cannot be read, or names no entry of a ledger",))

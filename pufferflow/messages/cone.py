@@ -52,8 +52,9 @@ def spread(top: Floats, bottom: Floats, limits: Floats) -> Floats:
 def shortest(limits: Floats) -> Floats:
     """Return the limits that follow from all limits together: shortest paths; rounded up."""
     closed = limits.copy()
-    for via in range(len(closed)):
-        np.minimum(closed, (closed[:, via, None] + closed[None, via, :]) * (1 + UNIT), out=closed)
+    with np.errstate(over="ignore"):  # no path is longer than ∞
+        for via in range(len(closed)):
+            np.minimum(closed, (closed[:, via, None] + closed[None, via, :]) * (1 + UNIT), out=closed)
     return closed
 
 

@@ -33,8 +33,8 @@ PROMISES = [
     ),
 ]
 ORDERED = [pf.Exact(), pf.DAGWM(), pf.GWM(), pf.Group()]
-SLOW = {"cauchy", "cauchy k=3.5"}
-"""What has hardly a closed form takes many times as long, and no path of its own through the bounds."""
+SLOW = {"gaussian", "cauchy", "cauchy k=3.5"}
+"""What has hardly a closed form takes many times as long; all of them are tried with the slow tests."""
 every_family = pytest.mark.parametrize(
     "family",
     [pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, one in FAMILIES.items()],

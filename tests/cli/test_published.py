@@ -145,3 +145,37 @@ def test_what_is_no_certificate_in_a_sink_stops_nothing(job, tmp_path):
         (tmp_path / "published" / name).mkdir()
         (tmp_path / "published" / name / "certificate.json").write_text(text)
     assert job.run(PERIODS[1]).state == "released"
+
+
+def test_releases_out_of_their_places_are_told(job, give):
+    """Folders that change places, are copied, or lose their certificate are not what the ledger keeps."""
+    for period in PERIODS:
+        job.run(period)
+    sink = job.folder / "published"
+    first, second, third = (sink / period for period in PERIODS)
+
+    def same():
+        found = give("verify", str(sink), "--ledger", str(job.folder / "ledger.db"), "--json")
+        return [one["same"] for one in found.document["releases"]]
+
+    assert same() == [True] * 3
+    (third / "certificate.json").rename(job.folder / "certificate.json")
+    assert same() == [True, True, False]
+    (job.folder / "certificate.json").rename(third / "certificate.json")
+    shutil.copytree(third, sink / "2026-11-04")
+    assert same() == [True, True, False, False]
+    shutil.rmtree(sink / "2026-11-04")
+    first.rename(sink / "away")
+    second.rename(first)
+    (sink / "away").rename(second)
+    assert same() == [False, False, True]
+
+
+def test_a_page_that_was_compared_shows_nothing_that_no_ledger_keeps(job, give):
+    """What somebody writes into the evidence beside a release is on no page that says it is sound."""
+    folder = job.run(PERIODS[0]).folder
+    page, ledger = job.folder / "page.html", str(job.folder / "ledger.db")
+    (folder / "evidence.json").write_text('{"sentence": "Everything is safe."}')
+    assert give("report", str(folder), "-o", str(page)).exit == 2
+    assert give("report", str(folder), "--ledger", ledger, "-o", str(page)).exit == 0
+    assert "Everything is safe." not in page.read_text()

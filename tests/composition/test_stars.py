@@ -332,3 +332,19 @@ def test_nothing_is_said_without_noise_or_of_other_priors():
     good = cost(pf.Laplace(1.0), [0, 1], rows=(2, 0))
     assert RULE.pure(asked(free, good)) == RULE.pure(asked(scenario, cost(pf.Laplace(1.0), [0, 1]))) == math.inf
     assert RULE.pure(asked(scenario, good, cost(pf.Laplace(1.0), [0, 1, 2], rows=(2, 0)))) == math.inf
+
+
+def test_rows_that_only_a_silent_release_was_shown_count():
+    """A row of another day tells the class of those that were counted, though nobody asked about it; exactly .6405."""
+    prior = pf.LatentClass([0.3, 0.7], [[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
+    secret = pf.Secret("level", [0, 1, 2], pairs=[(0, 1)])
+    scenario = pf.Scenario(secret, prior, within="house", public=["day"])
+
+    def plan(days, asked):
+        frame = pl.DataFrame({"day": days, "level": [0] * len(days), "house": [1] * len(days)})
+        batch = pf.protect(frame, scenario).filter(pl.col("day") == asked)
+        return batch.private_count(pl.col("level") == 2).plan(pf.Pure(0.5))
+
+    one = plan([1, 1, 1], 1)
+    assert pf.compose([one], scenario).total == pytest.approx(0.5)
+    assert pf.compose([one, plan([1, 1, 1, 2, 2], 3)], scenario).total >= 0.640462

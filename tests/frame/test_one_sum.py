@@ -120,3 +120,15 @@ def test_a_property_of_every_row_is_the_number_of_rows():
     assert plan.noises["n"].scale == batch.private_count(name="n").plan(pf.Pure(1.0)).noises["n"].scale
     found = plan.release().frame.row(0)
     assert found[0] == found[1]
+
+
+def test_sums_of_ones_are_the_number_of_rows_in_any_order():
+    """Where rows are private, a property that every row has counts them; whichever is asked for first."""
+    frame, x = pl.DataFrame({"u": [0, 1, 2], "x": [0, 1, 1]}), pl.col("x")
+    batch = pf.protect(frame, pf.Scenario(pf.Presence("u", "x", [0, 1], rows=1), pf.Independent()))
+    for both in (
+        batch.private_count(x >= 0, name="all").private_count(name="n"),
+        batch.private_count(name="n").private_count(x >= 0, name="all"),
+    ):
+        found = both.plan(pf.Pure(1.0)).release().frame
+        assert found["all"][0] == found["n"][0]

@@ -276,3 +276,16 @@ def test_a_log_that_is_moved_to_the_database(filled):
         release(account, ready(0.1), "4")
         other.close()
         assert ledger.verify().entries == 9
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_log_without_its_ledger(left_open, emptied):
+    """A ledger that is away while its log is there is not made anew: SQLite would take its last entries away."""
+    away = left_open.rename(left_open.with_name("away.db"))
+    if emptied:
+        left_open.touch()
+    with pytest.raises(pf.LedgerFault, match="gone or empty"):
+        Ledger(left_open)
+    away.rename(left_open)
+    with Ledger(left_open) as ledger:
+        assert len(ledger.account("power").history()) > 0
