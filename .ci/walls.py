@@ -1,8 +1,8 @@
-"""The walls of the house: which room may import which, and what stays inside one room.
+"""The walls of the house: which room may import which, by which door it is entered, and what stays inside one room.
 
 Run as `python .ci/walls.py [ROOT]`; prints every breach and exits with 1 if there is one. Imports are read from the
-source, those inside functions and under TYPE_CHECKING too. The order of the rooms is the architecture; a new room is
-added to ROOMS at its floor.
+source, those inside functions and under TYPE_CHECKING too. The seven storeys are the architecture; a new room is added
+to STOREYS.
 """
 
 import ast
@@ -11,33 +11,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOMS = [
-    *(
-        "errors",
-        "habits",
-        "suggestions",
-        "guarded",
-        "rounding",
-        "addresses",
-        "reading",
-        "dtypes",
-        "roots",
-        "progress",
+STOREYS = {
+    "ground": (
+        *("errors", "arrays", "rounding", "roots", "arguments", "dtypes", "suggestions", "guarded", "progress"),
         "guarantees",
-        "law",
-        "transport",
-        "noise",
-        "messages",
-        "sums",
-        "bounds",
-        "calibration",
     ),
-    *("accuracy", "secrets", "priors", "expressions", "queries", "undeclared", "scenario"),
-    "inference",
-    *("wrong_priors", "keys", "questions", "patterns", "composition", "report", "release", "ledger", "plan", "frame"),
-    *("namespace", "learning", "confounding", "local", "audit", "jobs", "cli", "__main__"),
-]
-"""Ground floor first: a room imports only rooms that stand before it."""
+    "numbers": ("law", "transport", "noise", "chains", "bounds"),
+    "what is hidden, believed and asked": ("scenario", "expressions", "queries"),
+    "from belief to laws, from releases to totals": ("inference", "composition"),
+    "deciding, publishing, counting": ("report", "engine", "planning", "release", "ledger"),
+    "telling": ("explain", "plan", "frame", "namespace"),
+    "using": ("audit", "jobs", "cli", "__main__"),
+}
+"""Ground storey first: a room imports rooms of its own storey, without circles, and of those below."""
+FLOOR = {room: floor for floor, rooms in enumerate(STOREYS.values()) for room in rooms}
+
+ENTERED_BEHIND = ("scenario.priors", "scenario.fitting", "report.evidence")
+"""Parts of rooms with a door of their own; every other room is entered by what its `__init__` lists."""
 
 ONLY_IN = {
     "ot": {"transport"},
@@ -50,35 +40,21 @@ ONLY_IN = {
 }
 """Packages that live in one room."""
 
-NUMBERS_ONLY = {
-    *(
-        "errors",
-        "habits",
-        "suggestions",
-        "reading",
-        "rounding",
-        "roots",
-        "guarantees",
-        "transport",
-        "noise",
-        "messages",
-        "sums",
-        "bounds",
-        "calibration",
-    ),
-    *("composition", "ledger"),
-}
-"""Rooms that never see a dataframe."""
+NUMBERS_ONLY = {"errors", "arrays", "rounding", "roots", "guarantees", *STOREYS["numbers"]}
+"""Rooms that never see a dataframe, nor import a room that does."""
+NO_FRAMES = {"composition", "ledger"}
+"""Rooms that name no function of Polars, although rooms they import do."""
 
 COLLECTS = {
     *("collect", "collect_async", "collect_batches", "fetch"),
     *("sink_parquet", "sink_csv", "sink_ipc", "sink_ndjson"),
 }
 """The methods that make a lazy frame read its rows."""
-MAY_COLLECT = {"release"}
-PUBLIC_READERS = {"pufferflow.priors.reference"}
+MAY_COLLECT = {"engine"}
+PUBLIC_READERS = {"pufferflow.scenario.fitting.reference"}
 """Files that read tables which are declared to be public, and no others."""
-LONGEST_FILE = 400
+LONGEST_FILE, SHORTEST_FILE = 500, 50
+MAY_BE_SHORT = {"__init__", "__main__", "arrays", "namespace"}
 PRODUCT, CONNECTORS = "pufferflow", "pufferflow_connectors"
 
 
@@ -133,17 +109,23 @@ def breaches(root: Path) -> list[str]:
     names = {module.name for module in product}
     found = [line for module in product for line in _in_product(module, names)]
     found += [line for module in connectors for line in _in_connectors(module, names)]
-    found += _circles(product, names)
-    for module in product + connectors:
-        lines = len(module.path.read_text(encoding="utf-8").splitlines())
-        if lines > LONGEST_FILE:
-            found.append(f"{module.path}: {lines} lines; past {LONGEST_FILE} a file is asking to be two rooms")
-    return found
+    found += [f"circle: {trail}" for trail in _circles(_edges(product, names))]
+    found += [f"circle of rooms: {trail}" for trail in _circles(_room_edges(product, names))]
+    found += _frames_behind_numbers(product, names)
+    return found + [line for module in product + connectors for line in _lengths(module)]
+
+
+def _lengths(module: Module) -> Iterator[str]:
+    lines = len(module.path.read_text(encoding="utf-8").splitlines())
+    if lines > LONGEST_FILE:
+        yield f"{module.path}: {lines} lines; past {LONGEST_FILE} a file is asking to be two"
+    if lines < SHORTEST_FILE and module.path.stem not in MAY_BE_SHORT:
+        yield f"{module.path}: {lines} lines; below {SHORTEST_FILE} a file is asking to be part of another"
 
 
 def _in_product(module: Module, names: set[str]) -> Iterator[str]:
-    if module.room and module.room not in ROOMS:
-        yield f"{module.path}: the room '{module.room}' stands on no floor; add it to ROOMS in .ci/walls.py"
+    if module.room and module.room not in FLOOR:
+        yield f"{module.path}: the room '{module.room}' stands on no floor; add it to STOREYS in .ci/walls.py"
         return
     for name, line in module.imports():
         at, package = f"{module.path}:{line}", name.partition(".")[0]
@@ -151,22 +133,66 @@ def _in_product(module: Module, names: set[str]) -> Iterator[str]:
             yield f"{at}: {PRODUCT} never imports {CONNECTORS}"
         if package in ONLY_IN and module.room not in ONLY_IN[package]:
             yield f"{at}: {package} may be imported only in {', '.join(sorted(ONLY_IN[package]))}"
-        if package == "polars" and module.room in NUMBERS_ONLY:
+        if package == "polars" and module.room in NUMBERS_ONLY | NO_FRAMES:
             yield f"{at}: {module.room} knows numbers only, not polars"
         if package == PRODUCT and module.room:
-            yield from _upwards(at, module.room, _resolved(name, names))
+            yield from _entered(at, module.room, name, names)
     if module.room not in MAY_COLLECT and module.name not in PUBLIC_READERS:
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in COLLECTS:
                 yield f"{module.path}:{node.lineno}: .{node.func.attr}() only in {', '.join(sorted(MAY_COLLECT))}"
 
 
-def _upwards(at: str, room: str, target: str) -> Iterator[str]:
+def _entered(at: str, room: str, name: str, names: set[str]) -> Iterator[str]:
+    """Yield what is wrong with an import of `name` from inside of a room."""
+    target = _resolved(name, names)
     other = target.split(".")[1] if "." in target else ""
     if not other:
         yield f"{at}: {room} imports the door; import the room that has the name"
-    elif other in ROOMS and ROOMS.index(other) > ROOMS.index(room):
+    elif FLOOR.get(other, 0) > FLOOR[room]:
         yield f"{at}: {room} imports {other}, which stands above it"
+    elif other != room and not _by_a_door(name, target):
+        yield f"{at}: {room} imports {target}; a room is entered by what its __init__ lists"
+
+
+def _by_a_door(name: str, target: str) -> bool:
+    """Return whether a target is a room's `__init__`, a file that is a room, or has a door of its own."""
+    inner = ".".join(target.split(".")[2:])
+    full = ".".join(target.split(".")[1:])
+    return not inner or full in ENTERED_BEHIND or (name == target and name.rpartition(".")[0].count(".") == 1)
+
+
+def _edges(product: list[Module], names: set[str]) -> dict[str, set[str]]:
+    """Return which file imports which; a package's `__init__` hands names on and closes no circle by itself."""
+    return {
+        module.name: {_resolved(name, names) for name, _ in module.imports() if name.partition(".")[0] == PRODUCT}
+        - {module.name}
+        for module in product
+        if module.room
+    }
+
+
+def _room_edges(product: list[Module], names: set[str]) -> dict[str, set[str]]:
+    edges: dict[str, set[str]] = {}
+    for name, targets in _edges(product, names).items():
+        room = name.split(".")[1]
+        edges.setdefault(room, set()).update(other.split(".")[1] for other in targets if "." in other)
+        edges[room].discard(room)
+    return edges
+
+
+def _frames_behind_numbers(product: list[Module], names: set[str]) -> Iterator[str]:
+    """Yield the rooms of numbers that import, by however many steps, a file that imports Polars."""
+    edges = _edges(product, names)
+    frames = {module.name for module in product if any(name.split(".")[0] == "polars" for name, _ in module.imports())}
+    for module in product:
+        reached, waiting = {module.name}, [module.name]
+        while waiting and module.room in NUMBERS_ONLY:
+            new = edges.get(waiting.pop(), set()) - reached
+            reached |= new
+            waiting += new
+        if module.room in NUMBERS_ONLY and (behind := (reached & frames) - {module.name}):
+            yield f"{module.path}: {module.room} knows numbers only, and reaches polars by {min(behind)}"
 
 
 def _in_connectors(module: Module, names: set[str]) -> Iterator[str]:
@@ -182,20 +208,14 @@ def _resolved(name: str, names: set[str]) -> str:
     return name
 
 
-def _circles(product: list[Module], names: set[str]) -> list[str]:
-    """Return the circles among single files; a package's `__init__` hands names on and closes none by itself."""
-    edges = {
-        module.name: {_resolved(name, names) for name, _ in module.imports() if name.partition(".")[0] == PRODUCT}
-        - {module.name}
-        for module in product
-        if module.room
-    }
+def _circles(edges: dict[str, set[str]]) -> list[str]:
+    """Return the circles of a graph, each as the trail that closes it."""
     done: set[str] = set()
     found: list[str] = []
 
     def visit(name: str, trail: list[str]) -> None:
         if name in trail:
-            found.append(f"circle: {' -> '.join([*trail[trail.index(name) :], name])}")
+            found.append(" -> ".join([*trail[trail.index(name) :], name]))
         elif name not in done:
             for target in sorted(edges.get(name, ())):
                 visit(target, [*trail, name])

@@ -13,9 +13,9 @@ import polars as pl
 from measure import compare, report
 
 import pufferflow as pf
+from pufferflow.ledger.blobs import keep_payload, keep_shape
 from pufferflow.ledger.events import Committed, Placed, Reserved
 from pufferflow.ledger.log import Pen
-from pufferflow.ledger.shelves import keep_payload, keep_shape
 
 RELEASES = 10**5
 HOURS = 24

@@ -10,10 +10,9 @@ that functions attain, followed to where they rest.
 import numpy as np
 from measure import Row, compare, report
 
-from pufferflow.composition.temporal import temporal_leakage
-from pufferflow.messages import Chain, Exposures, Secrets, Window, continued, exposures_of, stationary
-from pufferflow.messages.cone import shortest
-from pufferflow.messages.flows import flows
+from pufferflow.chains import Chain, Exposures, Secrets, Window, continued, exposures_of, stationary
+from pufferflow.chains.lipschitz_ratio import flows, shortest
+from pufferflow.composition.chain import temporal_leakage
 
 STAY = np.array([[0.9, 0.1], [0.1, 0.9]])
 """Two states, the anchor of M20: .8724 for a step of .1."""

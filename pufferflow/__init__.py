@@ -13,11 +13,11 @@ del _namespace
 
 if TYPE_CHECKING:
     from pufferflow import audit as audit
-    from pufferflow.accuracy import Within as Within
     from pufferflow.bounds import DAGWM as DAGWM
     from pufferflow.bounds import GAWM as GAWM
     from pufferflow.bounds import GWM as GWM
     from pufferflow.bounds import Bound as Bound
+    from pufferflow.bounds import Calibration as Calibration
     from pufferflow.bounds import Exact as Exact
     from pufferflow.bounds import Group as Group
     from pufferflow.bounds import Kantorovich as Kantorovich
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pufferflow.bounds import Messages as Messages
     from pufferflow.bounds import Pair as Pair
     from pufferflow.bounds import Quilt as Quilt
-    from pufferflow.calibration import Calibration as Calibration
-    from pufferflow.calibration import calibrate as calibrate
-    from pufferflow.calibration import loss as loss
+    from pufferflow.bounds import calibrate as calibrate
+    from pufferflow.bounds import loss as loss
+    from pufferflow.bounds import robustness as robustness
     from pufferflow.composition import Composed as Composed
     from pufferflow.composition import Forecast as Forecast
     from pufferflow.composition import compose as compose
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pufferflow.guarantees import Pure as Pure
     from pufferflow.guarantees import Renyi as Renyi
     from pufferflow.guarantees import RenyiCurve as RenyiCurve
+    from pufferflow.guarantees import Within as Within
     from pufferflow.inference import laws as laws
     from pufferflow.jobs import Job as Job
     from pufferflow.jobs import Period as Period
@@ -63,32 +64,32 @@ if TYPE_CHECKING:
     from pufferflow.noise import Noisy as Noisy
     from pufferflow.noise import Staircase as Staircase
     from pufferflow.plan import Plan as Plan
-    from pufferflow.priors import AR1 as AR1
-    from pufferflow.priors import AnyCorrelation as AnyCorrelation
-    from pufferflow.priors import Diffusion as Diffusion
-    from pufferflow.priors import Empirical as Empirical
-    from pufferflow.priors import Exchangeable as Exchangeable
-    from pufferflow.priors import GaussianPrior as GaussianPrior
-    from pufferflow.priors import Independent as Independent
-    from pufferflow.priors import Kernel as Kernel
-    from pufferflow.priors import LatentClass as LatentClass
-    from pufferflow.priors import MarkovChain as MarkovChain
-    from pufferflow.priors import Prior as Prior
-    from pufferflow.priors import Reference as Reference
-    from pufferflow.priors import Simulator as Simulator
-    from pufferflow.priors import Table as Table
-    from pufferflow.priors import WeaklyDependent as WeaklyDependent
+    from pufferflow.planning import Certificate as Certificate
     from pufferflow.queries import Statistic as Statistic
-    from pufferflow.release import Certificate as Certificate
     from pufferflow.release import Release as Release
+    from pufferflow.scenario import Bins as Bins
+    from pufferflow.scenario import Closer as Closer
+    from pufferflow.scenario import Derived as Derived
+    from pufferflow.scenario import Initial as Initial
+    from pufferflow.scenario import Interval as Interval
+    from pufferflow.scenario import Presence as Presence
     from pufferflow.scenario import Scenario as Scenario
-    from pufferflow.secrets import Bins as Bins
-    from pufferflow.secrets import Closer as Closer
-    from pufferflow.secrets import Derived as Derived
-    from pufferflow.secrets import Initial as Initial
-    from pufferflow.secrets import Interval as Interval
-    from pufferflow.secrets import Presence as Presence
-    from pufferflow.secrets import Secret as Secret
+    from pufferflow.scenario import Secret as Secret
+    from pufferflow.scenario.fitting import Reference as Reference
+    from pufferflow.scenario.priors import AR1 as AR1
+    from pufferflow.scenario.priors import AnyCorrelation as AnyCorrelation
+    from pufferflow.scenario.priors import Diffusion as Diffusion
+    from pufferflow.scenario.priors import Empirical as Empirical
+    from pufferflow.scenario.priors import Exchangeable as Exchangeable
+    from pufferflow.scenario.priors import GaussianPrior as GaussianPrior
+    from pufferflow.scenario.priors import Independent as Independent
+    from pufferflow.scenario.priors import Kernel as Kernel
+    from pufferflow.scenario.priors import LatentClass as LatentClass
+    from pufferflow.scenario.priors import MarkovChain as MarkovChain
+    from pufferflow.scenario.priors import Prior as Prior
+    from pufferflow.scenario.priors import Simulator as Simulator
+    from pufferflow.scenario.priors import Table as Table
+    from pufferflow.scenario.priors import WeaklyDependent as WeaklyDependent
     from pufferflow.transport import AffineCoupling as AffineCoupling
     from pufferflow.transport import Certainty as Certainty
     from pufferflow.transport import Coupling as Coupling
@@ -96,35 +97,35 @@ if TYPE_CHECKING:
     from pufferflow.transport import near as near
     from pufferflow.transport import wasserstein as wasserstein
     from pufferflow.transport import winf as winf
-    from pufferflow.wrong_priors import robustness as robustness
 
 _ROOMS = {
     "errors": (
         *("PufferflowError", "Misuse", "Refused", "LimitReached", "SourceFailed", "LedgerFault", "SinkFailed"),
         "InternalError",
     ),
-    "guarantees": ("Guarantee", "Pure", "Approx", "Renyi", "RenyiCurve", "ApproxRenyi"),
+    "guarantees": ("Guarantee", "Pure", "Approx", "Renyi", "RenyiCurve", "ApproxRenyi", "Within"),
     "law": ("Law", "GaussianLaw"),
     "transport": ("winf", "wasserstein", "near", "Distance", "Certainty", "Coupling", "AffineCoupling"),
     "noise": ("Noise", "Laplace", "Gaussian", "GeneralizedCauchy", "Staircase", "Noisy"),
-    "bounds": ("Bound", "GWM", "GAWM", "DAGWM", "Exact", "Group", "Kantorovich", "Messages", "Quilt", "Pair", "Laws"),
-    "secrets": ("Secret", "Initial", "Presence", "Derived", "Interval", "Bins", "Closer"),
-    "priors": (
-        *("Prior", "Independent", "MarkovChain", "GaussianPrior", "Exchangeable", "AR1", "Kernel", "LatentClass"),
-        *("Table", "Empirical", "Reference", "Diffusion", "WeaklyDependent", "Simulator", "AnyCorrelation"),
+    "bounds": (
+        *("Bound", "GWM", "GAWM", "DAGWM", "Exact", "Group", "Kantorovich", "Messages", "Quilt", "Pair", "Laws"),
+        *("calibrate", "loss", "Calibration", "robustness"),
     ),
+    "scenario": ("Scenario", "Secret", "Initial", "Presence", "Derived", "Interval", "Bins", "Closer"),
+    "scenario.priors": (
+        *("Prior", "Independent", "MarkovChain", "GaussianPrior", "Exchangeable", "AR1", "Kernel", "LatentClass"),
+        *("Table", "Empirical", "Diffusion", "WeaklyDependent", "Simulator", "AnyCorrelation"),
+    ),
+    "scenario.fitting": ("Reference",),
     "queries": ("Statistic",),
-    "scenario": ("Scenario",),
     "inference": ("laws",),
-    "wrong_priors": ("robustness",),
-    "accuracy": ("Within",),
     "composition": ("compose", "Composed", "Forecast", "temporal_leakage"),
     "ledger": ("Ledger", "Account"),
     "plan": ("Plan",),
-    "release": ("Release", "Certificate"),
+    "planning": ("Certificate",),
+    "release": ("Release",),
     "frame": ("protect", "Batch"),
     "jobs": ("Job", "Period", "Ran"),
-    "calibration": ("calibrate", "loss", "Calibration"),
 }
 _WHOLE_ROOMS = ("audit",)
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

@@ -1,6 +1,7 @@
 """Types of columns: what may be told of them, and types made of others."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -55,3 +56,20 @@ def exactly(values: pl.Series) -> list[Any]:
 
 def _has_nanoseconds(leaf: pl.DataType) -> bool:
     return isinstance(leaf, pl.Time) or (isinstance(leaf, pl.Datetime | pl.Duration) and leaf.time_unit == "ns")
+
+
+def moment_source(moment: datetime, *, is_date: bool) -> str:
+    """Return a date or time as it is typed in Python.
+
+    >>> moment_source(datetime(2026, 1, 1, 6, 30), is_date=False)
+    'datetime(2026, 1, 1, 6, 30)'
+    """
+    if is_date:
+        return f"date({moment.year}, {moment.month}, {moment.day})"
+    clock = [moment.hour, moment.minute, moment.second, moment.microsecond]
+    while clock and not clock[-1]:
+        clock.pop()
+    if len(clock) == 1:
+        clock.append(0)
+    zone = "" if moment.tzinfo is None else f', tzinfo=ZoneInfo("{moment.tzinfo}")'
+    return f"datetime({', '.join(map(str, [moment.year, moment.month, moment.day, *clock]))}{zone})"

@@ -7,21 +7,20 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.accuracy import Within
+from pufferflow.arguments import finite_number, shown
+from pufferflow.bounds import Bounds
+from pufferflow.engine import check_column
 from pufferflow.errors import Misuse, visible
 from pufferflow.expressions import Values, classes, indicators, read_values
-from pufferflow.guarantees import Guarantee, Kind
+from pufferflow.guarantees import Guarantee, Kind, Within
 from pufferflow.guarded import guarded
-from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Family
-from pufferflow.plan import Bounds, Plan, Wanted, plan_of, read_promise, read_seconds
-from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Sum, Variance
-from pufferflow.questions import Questions
-from pufferflow.reading import finite_number, shown
-from pufferflow.release import Account, Release, check_column
-from pufferflow.scenario import Scenario
-from pufferflow.secrets import Domain, Interval
-from pufferflow.suggestions import Suggesting, explained, misfit
+from pufferflow.plan import Plan, plan_of
+from pufferflow.planning import Wanted, read_promise, read_seconds
+from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Questions, Sum, Variance
+from pufferflow.release import Account, Release
+from pufferflow.scenario import Domain, Interval, Scenario
+from pufferflow.suggestions import EXAMPLES, Suggesting, explained, misfit
 
 Asked = str | pl.Expr
 
@@ -266,7 +265,7 @@ class Batch(Suggesting):
 
     def __repr__(self) -> str:
         """Show what is asked so far."""
-        from pufferflow.plan.words import asked_in_words
+        from pufferflow.explain import asked_in_words
 
         asked = asked_in_words(self.questions) if self.questions.queries else "nothing asked yet"
         return visible(f"<Batch {asked}; {self.questions.scenario!r}>", one_line=True)
@@ -348,8 +347,8 @@ def _read_name(name: object, default: str) -> str:
 
 def _example() -> Batch:  # pyright: ignore[reportUnusedFunction] - the examples that the tests run use it
     """Return the batch of the examples above."""
-    from pufferflow.priors import Independent
-    from pufferflow.secrets import Secret
+    from pufferflow.scenario import Secret
+    from pufferflow.scenario.priors import Independent
 
     scenario = Scenario(Secret("level", domain=[0, 1, 2, 3]), Independent(), public=["day"])
     return protect(pl.DataFrame({"day": [1, 1, 2], "level": [0, 3, 2]}), scenario)

@@ -2,21 +2,24 @@
 
 Each bounds a divergence between the laws of the output under the two secrets of any pair, in both orders. Conversions
 are M29 and the tight two-point bounds behind it; every converted number is rounded up.
+
+A promise about errors: how far noise may take an answer.
 """
 
 import abc
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast, final
 
 import msgspec
 from msgspec.structs import force_setattr
 
+from pufferflow.arguments import finite_number, finite_number_at_least_zero, order_above_one, probability_below_one
 from pufferflow.errors import Misuse, Refused
-from pufferflow.reading import finite_number_at_least_zero, order_above_one, probability_below_one
 from pufferflow.rounding import SMALLEST, UNIT
-from pufferflow.suggestions import made
+from pufferflow.suggestions import explained, made
 
 DEFAULT_ORDERS: tuple[float, ...] = (
     *(1.0 + n / 64 for n in range(1, 64)),
@@ -398,3 +401,29 @@ def _renyi_to_approx(alpha: float, epsilon: float, delta: float) -> float:
     reciprocal = 1 / (alpha - 1)
     shrinking = math.log(alpha - 1), -math.log(alpha)
     return _rounded_up((epsilon, *shrinking, -math.log(delta) * reciprocal, -math.log(alpha) * reciprocal))
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Within:
+    """Each answer, by itself, is within `error` of what it would be without noise, with probability `confidence`.
+
+    >>> Within(5, confidence=0.95)
+    Within(error=5.0, confidence=0.95)
+    """
+
+    error: float
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Read both numbers."""
+        error = finite_number(self.error, "error", allowed="a finite number > 0", instead="pf.Within(5)")
+        allowed, instead = "a number between 0 and 1", "pf.Within(5, confidence=0.95)"
+        confidence = finite_number(self.confidence, "confidence", allowed=allowed, instead=instead)
+        if error <= 0:
+            raise Misuse(f"error is {error:g}.", allowed="a finite number > 0", instead="pf.Within(5)")
+        if not 0 < confidence < 1:
+            raise Misuse(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
+        object.__setattr__(self, "error", error)
+        object.__setattr__(self, "confidence", confidence)

@@ -8,9 +8,8 @@ from typing import Any, cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from pufferflow.arrays import Array
 
 UNIT = 2.0**-52
 """One unit in the last place of 1.0; a correctly rounded operation errs by at most half of it, relatively."""

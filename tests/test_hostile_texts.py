@@ -10,8 +10,8 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.errors import visible
-from pufferflow.jobs.reading import read_file
-from pufferflow.release import Certificate
+from pufferflow.jobs.file import read_file
+from pufferflow.planning import Certificate
 from pufferflow.report.evidence import Evidence
 
 HOSTILE = "a\x1b[2J\x07\r\x9b31m\u202e\u2066\u200b\ufeff\nledger  1:abc"

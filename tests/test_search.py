@@ -9,11 +9,11 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.bounds import Bound, Exact, Kantorovich, Laws, Messages
+from pufferflow.bounds import proofs as search
 from pufferflow.bounds.messages import PurePart
-from pufferflow.calibration import search
+from pufferflow.chains import farthest, listed
 from pufferflow.inference import window
 from pufferflow.queries import Pattern
-from pufferflow.sums import farthest, listed
 
 START = datetime(2026, 1, 1)  # noqa: DTZ001 - the meter's own clock
 STAY = [[0.9, 0.1], [0.2, 0.8]]
@@ -233,7 +233,7 @@ def test_seconds_leave_the_quickest_proof():
 
 def test_pairs_of_a_long_domain_are_listed_once(monkeypatch):
     """A thousand values and many groups: pairs are no work of every group."""
-    from pufferflow.secrets import secret as room
+    from pufferflow.scenario import secret as room
 
     calls = []
     real = room.value_pairs

@@ -10,11 +10,13 @@ ROOT = Path(__file__).parents[1]
 
 SOUND = {
     "pufferflow/__init__.py": "from pufferflow.law import Law as Law\n",
-    "pufferflow/errors.py": "",
-    "pufferflow/law.py": "import polars\nfrom pufferflow.errors import Misuse\n",
+    "pufferflow/errors.py": "x = 1\n" * 50,
+    "pufferflow/law.py": "from pufferflow.errors import Misuse\n" + "x = 1\n" * 50,
     "pufferflow/transport/__init__.py": "from pufferflow.transport.line import winf\n",
-    "pufferflow/transport/line.py": "import ot\nfrom pufferflow.law import Law\n",
-    "pufferflow/release.py": "def read(frame):\n    return frame.collect()\n",
+    "pufferflow/transport/line.py": "import ot\nfrom pufferflow.law import Law\n" + "x = 1\n" * 50,
+    "pufferflow/engine/__init__.py": "from pufferflow.engine.read import read\n",
+    "pufferflow/engine/read.py": "def read(frame):\n    return frame.collect()\n" + "x = 1\n" * 50,
+    "pufferflow/frame.py": "import polars\nfrom pufferflow.engine import read\n" + "x = 1\n" * 50,
     "connectors/pufferflow_connectors/__init__.py": "import pufferflow as pf\nfrom pufferflow import Law\n",
 }
 
@@ -51,7 +53,24 @@ BREACHES = {
         "matplotlib may be imported only in report",
     ),
     "Polars among the numbers": ({"pufferflow/transport/line.py": "import polars as pl\n"}, "numbers only"),
-    "rows read outside the release": ({"pufferflow/law.py": "frame.lazy().collect()\n"}, ".collect() only in release"),
+    "Polars behind the numbers": (
+        {"pufferflow/dtypes.py": "import polars\n", "pufferflow/law.py": "from pufferflow.dtypes import with_texts\n"},
+        "law knows numbers only, and reaches polars by pufferflow.dtypes",
+    ),
+    "rows read outside the engine": ({"pufferflow/frame.py": "frame.lazy().collect()\n"}, ".collect() only in engine"),
+    "a room entered behind its door": (
+        {"pufferflow/frame.py": "from pufferflow.engine.read import read\n"},
+        "frame imports pufferflow.engine.read; a room is entered by what its __init__ lists",
+    ),
+    "rooms in a circle": (
+        {
+            "pufferflow/plan.py": "from pufferflow.frame import protect\n",
+            "pufferflow/frame.py": "from pufferflow.explain import words\n",
+            "pufferflow/explain/__init__.py": "from pufferflow.explain.words import words\n",
+            "pufferflow/explain/words.py": "from pufferflow.plan import Plan\n",
+        },
+        "circle of rooms: ",
+    ),
     "a connector imported by the product": (
         {"pufferflow/law.py": "import pufferflow_connectors\n"},
         "never imports pufferflow_connectors",
@@ -65,7 +84,8 @@ BREACHES = {
         "public door only",
     ),
     "a room on no floor": ({"pufferflow/utils.py": ""}, "the room 'utils' stands on no floor"),
-    "a file that is too long": ({"pufferflow/law.py": "x = 1\n" * 401}, "asking to be two rooms"),
+    "a file that is too long": ({"pufferflow/law.py": "x = 1\n" * 501}, "asking to be two"),
+    "a file that is too short": ({"pufferflow/law.py": "x = 1\n" * 49}, "asking to be part of another"),
 }
 
 

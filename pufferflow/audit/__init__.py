@@ -10,5 +10,6 @@ bound above the promise shows that something is wrong, whatever it is; one below
 (False, True)
 """
 
-from pufferflow.audit.attack import Attack as Attack
-from pufferflow.audit.attack import attack as attack
+from pufferflow.audit.attack import Attack, attack
+
+__all__ = ["Attack", "attack"]

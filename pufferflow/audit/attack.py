@@ -1,23 +1,231 @@
-"""`pf.audit.attack`: how much of a secret noisy answers can be shown to tell."""
+"""`pf.audit.attack`: how much of a secret noisy answers can be shown to tell.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+An attack on one pair or several: some draws to choose a pair and a test, all others to count with it.
+
+Choosing a test: which secret is called first, by which score answers are ordered, and where it is cut.
+
+All is chosen on draws that are not counted afterwards. What counts as best is the bound that would come out if the
+draws to be counted fell a little worse than those looked at: of many events with few draws, some look good by chance.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast, final
 
-from pufferflow.audit.choosing import Stakes
-from pufferflow.audit.losses import epsilon_of, targets_of
-from pufferflow.audit.measuring import measured
-from pufferflow.audit.pairs import duels_of_pairs
-from pufferflow.audit.plans import duels_of_plan
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.arguments import finite_number
+from pufferflow.arrays import Floats
+from pufferflow.audit.events import at_least, at_most, epsilon_of, of_events, of_nested, targets_of
+from pufferflow.audit.scores import RATIO, Scores
+from pufferflow.audit.targets import duels_of_pairs, duels_of_plan
 from pufferflow.audit.worlds import Duel, Generator, read_rng
-from pufferflow.bounds import Pair
-from pufferflow.calibration import Calibration
-from pufferflow.calibration.asked import read_kind
+from pufferflow.bounds import Calibration, Pair, read_kind
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.guarantees import Approx, Guarantee, Kind, Pure
 from pufferflow.noise import Noise
 from pufferflow.plan import Plan
-from pufferflow.reading import finite_number
+from pufferflow.progress import working
+
+_MOST_CUTS = 256
+_FEW_CUTS = 32
+_MOST_LEVELS = 12
+_WORTH = 1e-3
+_REFINED = 3
+_DOUBT = 1e-2
+_PLAINER = 1.02
+"""By how much another score has to look better than the ratio: chance makes it look so by less."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Test:
+    """The events {sign·score ≥ threshold}, the widest first, with which `first` is told from the other secret."""
+
+    first: int
+    score: int
+    sign: int
+    cuts: Floats
+    expected: float
+    """How large a part of the promise, or which ε, the bound is likely to be."""
+
+    def counts(self, scores: Floats) -> npt.NDArray[np.int64]:
+        """Return how many answers each event holds."""
+        own = np.sort(self.sign * scores[self.score])
+        return len(own) - np.searchsorted(own, self.cuts, side="left")
+
+
+@final
+@dataclass(frozen=True)
+class Stakes:
+    """What is to be shown: a promise of one of these, with which error, by how many draws."""
+
+    targets: tuple[Guarantee, ...]
+    error: float
+    draws: int
+    claimed: bool
+    """Whether the ε are claims, and not 0 for want of one."""
+
+    def size(self, target: Guarantee, loss: float) -> float:
+        """Return a loss as a part of what was promised."""
+        promised = epsilon_of(target)
+        return loss / promised if self.claimed and promised > 0 else loss
+
+
+def chosen(scores: tuple[Floats, Floats], stakes: Stakes) -> Test:
+    """Return the test that promises most, for the scores of answers of both worlds."""
+    found: list[_Single] = []
+    for first in (0, 1):
+        towards = 1 if first == 0 else -1
+        for score in range(len(scores[0])):
+            signs = (towards, -towards) if score != RATIO else (towards,)
+            found += [_single(first, score, sign, scores, stakes) for sign in signs]
+    best = sorted(found, key=lambda one: one.appeal, reverse=True)[:_REFINED]
+    refined = [_refined(one, stakes) for one in best]
+    return max(refined, key=lambda one: one.appeal).test
+
+
+@dataclass(frozen=True, eq=False)
+class _Single:
+    """A test, first with one event: where it might be cut, and how many answers might be beyond."""
+
+    test: Test
+    target: Guarantee
+    cuts: Floats
+    counts: Floats
+    best: int
+    loss: float
+
+    @property
+    def appeal(self) -> float:
+        return self.test.expected * (_PLAINER if self.test.score == RATIO else 1.0)
+
+
+def _single(first: int, score: int, sign: int, scores: tuple[Floats, Floats], stakes: Stakes) -> _Single:
+    """Return the best single event of a score, for the part of the promise that it says most about."""
+    own, other = (np.sort(sign * scores[side][score]) for side in (first, 1 - first))
+    cuts, counts = _cuts(own, other, stakes.draws)
+    p, q = _bounds(counts, stakes, events=1)
+    losses = [of_events(target, p, q) for target in stakes.targets]
+    place = max(range(len(losses)), key=lambda k: stakes.size(stakes.targets[k], float(losses[k].max())))
+    target, best = stakes.targets[place], int(losses[place].argmax())
+    loss = float(losses[place][best])
+    test = Test(first, score, sign, cuts[[best]], stakes.size(target, loss))
+    return _Single(test, target, cuts, counts, best, loss)
+
+
+def _refined(one: _Single, stakes: Stakes) -> _Single:
+    """Return a test with more and more cuts, as long as another one is worth its share of the error."""
+    if isinstance(one.target, Pure | Approx):
+        return one
+    some = sorted({one.best, *range(0, len(one.cuts), max(len(one.cuts) // _FEW_CUTS, 1))})
+    cuts, loss = [one.best], one.loss
+    while len(cuts) < _MOST_LEVELS:
+        p, q = _bounds(one.counts, stakes, events=len(cuts) + 1)
+        tried = [sorted([*cuts, another]) for another in some if another not in cuts]
+        losses = [of_nested(one.target, p[those], q[those]) for those in tried]
+        if not losses or max(losses) <= loss * (1 + _WORTH):
+            break
+        loss = max(losses)
+        cuts = tried[losses.index(loss)]
+    expected = stakes.size(one.target, loss)
+    return replace(one, test=replace(one.test, cuts=one.cuts[cuts], expected=expected), loss=loss)
+
+
+def _bounds(counts: Floats, stakes: Stakes, events: int) -> tuple[Floats, Floats]:
+    share = stakes.error / (2 * events)
+    return at_least(counts[0], stakes.draws, share), at_most(counts[1], stakes.draws, share)
+
+
+def _cuts(own: Floats, other: Floats, draws: int) -> tuple[Floats, Floats]:
+    """Return thresholds that fall on answers, densest in both tails, and how many of `draws` might be beyond them."""
+    both = np.sort(np.concatenate([own, other]))
+    tail = np.geomspace(1, len(both) / 2, _MOST_CUTS // 4).astype(np.intp)
+    ranks = np.concatenate([np.linspace(0, len(both) - 1, _MOST_CUTS // 2).astype(np.intp), tail, len(both) - tail])
+    cuts = np.unique(both[np.minimum(ranks, len(both) - 1)])
+    beyond = [len(one) - np.searchsorted(one, cuts, side="left") for one in (own, other)]
+    likely = at_least(beyond[0], len(own), _DOUBT), at_most(beyond[1], len(other), _DOUBT)
+    return cuts, np.array(likely) * draws
+
+
+_AT_ONCE = 1 << 18
+_LEAST_PILOT = 500
+
+
+@final
+@dataclass(frozen=True)
+class Found:
+    """A lower bound of the loss of a target, and how it came about."""
+
+    lower: float
+    target: Guarantee
+    event: str
+    pair: str
+
+
+def measured(duels: Sequence[Duel], stakes: Stakes, looked_at: int, rng: Generator | None) -> Found:
+    """Return a lower bound that is wrong with a probability of at most `stakes.error`.
+
+    Everything that depends on draws is chosen on the `looked_at` first ones. Of the others only the counts of the
+    events are used: each of the 2m probabilities of m events has its share of the error.
+    """
+    with working("attacking", total=_chunks(stakes.draws, duels[0])) as work:
+        duel = _worst(duels, stakes, looked_at, rng)
+        scores, test = _chosen(duel, stakes, looked_at, rng)
+        counts = np.zeros((2, len(test.cuts)), dtype=np.int64)
+        for size in _sizes(stakes.draws, duel):
+            for side in (0, 1):
+                counts[side] += test.counts(scores(duel.draw(side, size, rng)))
+            work.advance()
+    return _found(duel, scores, test, counts, stakes)
+
+
+def _found(duel: Duel, scores: Scores, test: Test, counts: npt.NDArray[np.int64], stakes: Stakes) -> Found:
+    share = stakes.error / (2 * len(test.cuts))
+    p = at_least(counts[test.first], stakes.draws, share)
+    q = at_most(counts[1 - test.first], stakes.draws, share)
+    losses = [of_nested(target, p, q) for target in stakes.targets]  # the bounds hold for all of them at once
+    place = max(range(len(losses)), key=lambda k: stakes.size(stakes.targets[k], losses[k]))
+    event = scores.words(test.score, test.sign, test.cuts, test.first)
+    note = f"; {duel.note}" if duel.note else ""
+    return Found(losses[place], stakes.targets[place], f"{event}{note}", duel.words(test.first))
+
+
+def _chosen(duel: Duel, stakes: Stakes, draws: int, rng: Generator | None) -> tuple[Scores, Test]:
+    """Return a test; scores are learnt on half of the draws, and compared on the rest."""
+    first, second = (_drawn(duel, side, draws, rng) for side in (0, 1))
+    half = draws // 2
+    scores = Scores.of(duel, first[:half], second[:half])
+    return scores, chosen((scores(first[half:]), scores(second[half:])), stakes)
+
+
+def _worst(duels: Sequence[Duel], stakes: Stakes, draws: int, rng: Generator | None) -> Duel:
+    """Return the pair that looks worst at a first glance."""
+    if len(duels) == 1:
+        return duels[0]
+    glance = max(min(draws // len(duels), draws), _LEAST_PILOT)
+    tests = [_chosen(duel, stakes, glance, rng)[1] for duel in duels]
+    return duels[max(range(len(duels)), key=lambda k: tests[k].expected)]
+
+
+def _drawn(duel: Duel, side: int, draws: int, rng: Generator | None) -> npt.NDArray[np.float64]:
+    return np.concatenate([duel.draw(side, size, rng) for size in _sizes(draws, duel)])
+
+
+def _sizes(draws: int, duel: Duel) -> list[int]:
+    """Return how many to draw at a time, so that what is in memory stays small."""
+    step = _step(duel)
+    return [min(step, draws - at) for at in range(0, draws, step)]
+
+
+def _chunks(draws: int, duel: Duel) -> int:
+    return -(-draws // _step(duel))
+
+
+def _step(duel: Duel) -> int:
+    return max(_AT_ONCE // len(duel.mechanism.noises), 1)
+
 
 _LEAST_TRIALS = 100
 _MOST_LOOKED_AT = 500_000

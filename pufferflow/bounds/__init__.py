@@ -1,32 +1,29 @@
-"""Bounds on the loss of a noisy answer, from the laws of the answer under each secret (M3–M7, M19, M20)."""
-
-from collections.abc import Mapping
-from typing import Final, Literal
+"""Bounds on the loss of a noisy answer, and the least noise that keeps a promise under them (M3–M7, M19, M20)."""
 
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
+from pufferflow.bounds.calibrate import (
+    BOUNDS,
+    BoundName,
+    Bounds,
+    Calibration,
+    calibrate,
+    calibrate_each,
+    loss,
+    proof_of,
+    read_family,
+    read_kind,
+)
 from pufferflow.bounds.dagwm import DAGWM
-from pufferflow.bounds.exact import Exact
-from pufferflow.bounds.gawm import GAWM
-from pufferflow.bounds.group import Group
-from pufferflow.bounds.gwm import GWM
+from pufferflow.bounds.dependent_rows import ChainWalk, Walk
+from pufferflow.bounds.exact.exact import Exact
 from pufferflow.bounds.kantorovich import Kantorovich
-from pufferflow.bounds.laws import Laws, Listed, Reach, Work, read_laws
+from pufferflow.bounds.law_pairs import Pair, Place, Witness, finite_laws
+from pufferflow.bounds.laws import Laws, Listed, Reach, Together, Work, read_laws
 from pufferflow.bounds.messages import Messages
-from pufferflow.bounds.pairs import Pair, Place, Witness
+from pufferflow.bounds.movement import GAWM, GWM, Group
+from pufferflow.bounds.proofs import Scales, Way
 from pufferflow.bounds.quilt import Quilt
-from pufferflow.bounds.walk import ChainWalk, Walk
-
-BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
-BOUNDS: Final[Mapping[str, Bound]] = {
-    "messages": Messages(),
-    "gwm": GWM(),
-    "dagwm": DAGWM(),
-    "kantorovich": Kantorovich(),
-    "quilt": Quilt(),
-    "exact": Exact(),
-    "group": Group(),
-}
-"""Bounds that need no number, by the names that they have in `bound=`."""
+from pufferflow.bounds.robustness import robustness, stretched
 
 __all__ = [
     "BOUNDS",
@@ -36,6 +33,8 @@ __all__ = [
     "BallPart",
     "Bound",
     "BoundName",
+    "Bounds",
+    "Calibration",
     "ChainWalk",
     "Exact",
     "Group",
@@ -48,9 +47,21 @@ __all__ = [
     "Place",
     "Quilt",
     "Reach",
+    "Scales",
+    "Together",
     "Walk",
+    "Way",
     "Witness",
     "Work",
     "Worst",
+    "calibrate",
+    "calibrate_each",
+    "finite_laws",
+    "loss",
+    "proof_of",
+    "read_family",
+    "read_kind",
     "read_laws",
+    "robustness",
+    "stretched",
 ]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import Work
-from pufferflow.bounds.pairs import Pair, Witness
 from pufferflow.errors import Refused
 from pufferflow.guarantees import DEFAULT_ORDERS, Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.noise import Family, Noise

@@ -7,19 +7,18 @@ from typing import final
 
 import numpy as np
 
+from pufferflow.arrays import Floats
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
-from pufferflow.bounds.gwm import GWM
+from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import Work, as_laws, only_if_small
-from pufferflow.bounds.pairs import Pair, finite_laws
+from pufferflow.bounds.movement import GWM
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, Guarantee
 from pufferflow.law import GaussianLaw
-from pufferflow.noise import Family, Floats, Noise
+from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
-from pufferflow.transport import Certainty, footing, line
-from pufferflow.transport.gathering import MOST_PAIRS
-from pufferflow.transport.plan import all_differences
+from pufferflow.transport import MOST_PAIRS, Certainty, all_differences, line, masses
 
 _MOST_TRIED = 2_000_000
 """How many pairs of atoms, of all laws together, are worth a transport problem where the quantile coupling is good."""
@@ -100,7 +99,7 @@ class TransportPart(Part):
         def hockey(differences: Floats) -> Floats:
             if self.pair.dimension == 1:
                 return noise.delta(differences, epsilon)
-            lengths = footing.norms(np.moveaxis(differences, -1, 0), 2)
+            lengths = masses.norms(np.moveaxis(differences, -1, 0), 2)
             return noise.delta(lengths * (1 + 8 * UNIT), epsilon)
 
         def loss(pair: Pair) -> float:

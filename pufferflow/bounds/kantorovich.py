@@ -8,18 +8,17 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arrays import Floats
 from pufferflow.bounds.bound import Bound, Part, Worst
 from pufferflow.bounds.dagwm import ball_of
+from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import only_if_small
-from pufferflow.bounds.pairs import Pair, finite_laws
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
-from pufferflow.noise import Family, Floats, Noise
+from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
-from pufferflow.transport import Certainty, line
-from pufferflow.transport.plan import Plan, of_coupling
-from pufferflow.transport.space import winf
+from pufferflow.transport import Certainty, Plan, line, of_coupling, winf
 
 
 @final

@@ -9,13 +9,12 @@ from typing import ClassVar, NamedTuple, cast, final
 
 import numpy as np
 
-from pufferflow.bounds.pairs import Pair, Witness, read_pairs
-from pufferflow.bounds.walk import Walk
+from pufferflow.bounds.dependent_rows import Walk
+from pufferflow.bounds.law_pairs import Pair, Witness, read_pairs
 from pufferflow.errors import Refused
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.rounding import UNIT, upwards
-from pufferflow.transport import Certainty, footing, near, winf
-from pufferflow.transport.line import longest
+from pufferflow.transport import Certainty, longest, masses, near, winf
 
 _ROWS = 1 << 20
 
@@ -220,7 +219,7 @@ def _span(pair: Pair, norm: float) -> Reach:
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         same = mu == nu and not mu.covariance.any() if isinstance(mu, GaussianLaw) else False
         return Reach(0.0 if same else math.inf, Certainty.EXACT, pair)
-    left, right = footing.values(mu, nu)
+    left, right = masses.values(mu, nu)
     if mu.dimension == 1:
         return Reach(longest(left[[0, -1]], right[[-1, 0]]), Certainty.EXACT, pair)
     return Reach(_span_of_vectors(mu, nu, norm), Certainty.UPPER_BOUND, pair)
@@ -232,7 +231,7 @@ def _span_of_vectors(mu: Law, nu: Law, norm: float) -> float:
     widest = 0.0
     for start in range(0, len(left), rows):
         steps = np.abs(left[start : start + rows, None, :] - right[None, :, :])
-        widest = max(widest, float(footing.norms(np.moveaxis(steps, -1, 0), norm).max()))
+        widest = max(widest, float(masses.norms(np.moveaxis(steps, -1, 0), norm).max()))
     size = float(max(np.abs(left).max(), np.abs(right).max()))
     rounded = size * UNIT * mu.dimension if object in (mu.values.dtype, nu.values.dtype) else 0.0
     return upwards(widest, 8 * mu.dimension * UNIT) + rounded

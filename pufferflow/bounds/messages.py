@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 
 from pufferflow.bounds.bound import Bound, Part, Worst, impossible
+from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import Work, as_laws
-from pufferflow.bounds.pairs import Pair, Witness
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT

@@ -8,14 +8,13 @@ from typing import final
 import numpy as np
 
 from pufferflow.bounds.bound import Bound, Part
+from pufferflow.bounds.dependent_rows import ChainWalk
+from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import Work, as_laws
 from pufferflow.bounds.messages import Found, PurePart
-from pufferflow.bounds.pairs import Pair
-from pufferflow.bounds.walk import ChainWalk
+from pufferflow.chains import Chain, Quilts, approximate_quilts, exact_quilts
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
-from pufferflow.messages import Chain
-from pufferflow.messages.quilt import Quilts, approximate_quilts, exact_quilts
 from pufferflow.noise import Noise
 from pufferflow.suggestions import explained
 

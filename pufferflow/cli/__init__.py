@@ -16,7 +16,7 @@ def main() -> None:
 
         app()
     except KeyboardInterrupt:  # so early that nothing was begun, or so late that nothing is left to be told
-        from pufferflow.cli.streams import write
+        from pufferflow.cli.output import write
 
         json = "--json" in sys.argv
         write(sys.stdout if json else sys.stderr, _STOPPED_JSON if json else _STOPPED, end="")

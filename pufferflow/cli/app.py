@@ -5,18 +5,14 @@ from typing import Annotated, Final
 
 import typer
 
-from pufferflow.cli.audit import audit
-from pufferflow.cli.codes import table
-from pufferflow.cli.command import command
-from pufferflow.cli.job import check, init, schema
-from pufferflow.cli.ledger import export, show, verify
-from pufferflow.cli.plan import plan
-from pufferflow.cli.report import report
-from pufferflow.cli.root import Root
-from pufferflow.cli.run import run
-from pufferflow.cli.schedule import schedule
-from pufferflow.cli.streams import write
-from pufferflow.cli.verify import verify as compare
+from pufferflow.cli.commands.job import check, init, schema
+from pufferflow.cli.commands.ledger import compare, export, show, verify
+from pufferflow.cli.commands.plan import plan
+from pufferflow.cli.commands.report import audit, report
+from pufferflow.cli.commands.run import run, schedule
+from pufferflow.cli.errors import table
+from pufferflow.cli.output import write
+from pufferflow.cli.run import Root, command
 
 app: Final = typer.Typer(
     name="pufferflow",

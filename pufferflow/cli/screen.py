@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO, final
 
-from pufferflow.cli.codes import BUG, STOPPED
-from pufferflow.cli.fault import Fault
-from pufferflow.cli.plain import document, lines_of, safe
-from pufferflow.cli.streams import is_terminal, write
+from pufferflow.cli.errors import BUG, STOPPED, Fault
+from pufferflow.cli.output import document, is_terminal, lines_of, safe, write
 
 
 @final
@@ -58,7 +56,7 @@ class Screen:
         if self.json:
             return
         if is_terminal(self.out):
-            from pufferflow.cli.drawn import draw_table
+            from pufferflow.cli.terminal import draw_table
 
             draw_table(self.out, columns, rows)
         else:
@@ -69,7 +67,7 @@ class Screen:
         if self.json:
             return
         if is_terminal(self.out):
-            from pufferflow.cli.drawn import draw_facts
+            from pufferflow.cli.terminal import draw_facts
 
             draw_facts(self.out, pairs)
         else:
@@ -96,7 +94,7 @@ class Screen:
 def told(stream: TextIO | None, text: str, style: str = "") -> None:
     """Write a text: on a terminal broken between words, elsewhere as it is."""
     if is_terminal(stream):
-        from pufferflow.cli.drawn import draw_text
+        from pufferflow.cli.terminal import draw_text
 
         draw_text(stream, text, style)
     else:

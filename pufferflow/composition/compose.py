@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
+from pufferflow.composition.account_costs import Composed, Spent, single_kind
 from pufferflow.composition.cost import Cost
-from pufferflow.composition.spent import Composed, Spent, single_kind
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, Guarantee, Kind, Pure
 from pufferflow.scenario import Scenario

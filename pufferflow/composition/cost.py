@@ -8,16 +8,15 @@ from typing import Any, final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from pufferflow.arrays import Floats
 from pufferflow.composition.regions import Region
 from pufferflow.errors import InternalError
 from pufferflow.guarantees import Approx, ApproxRenyi, Pure, Renyi, RenyiCurve
 from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
-from pufferflow.priors import Prior
 from pufferflow.rounding import UNIT
+from pufferflow.scenario.priors import Prior
 
-Floats = npt.NDArray[np.float64]
 Table = tuple[tuple[float, ...], ...]
 _encoder = msgspec.json.Encoder(order="sorted")
 Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi

@@ -1,27 +1,257 @@
-"""What a schedule will have cost: after some releases, or if it never ends (M20: a fixed point, or infinity)."""
+"""What a schedule will have cost: after some releases, or if it never ends (M20: a fixed point, or infinity).
+
+Which schedule the releases of an account keep: those of one kind, and how far each asks after the one before.
+
+Two releases are of one kind if the same is asked, whatever the noise, the promise and the rows: days of 23 and 25
+hours, months, files that grow and plans of another machine differ in these. Of one kind every release lies somewhere,
+by its steps and by what its filters say of times and numbers. The commonest distance of neighbours is the schedule's;
+so it is seen although a period is missing, or an old one was released again.
+
+A schedule: one release again and again, each time some steps later.
+"""
 
 import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from datetime import timedelta
+from fractions import Fraction
+from itertools import islice, pairwise
+from typing import Any, NamedTuple, final
 
+import msgspec
 import numpy as np
 
+from pufferflow.arguments import shown
+from pufferflow.chains import Exposures, continued
+from pufferflow.composition.account_costs import Spent, most
+from pufferflow.composition.additive import Coupling, Granularity, columns_of
+from pufferflow.composition.autoregression import Movements, Schedule
+from pufferflow.composition.chain import MOST, Messages
 from pufferflow.composition.cost import Cost
-from pufferflow.composition.coupling import Coupling
-from pufferflow.composition.granularity import Granularity
-from pufferflow.composition.messages import MOST, Messages
-from pufferflow.composition.movements import Movements, Schedule
-from pufferflow.composition.parts import columns_of
-from pufferflow.composition.recurring import question
+from pufferflow.composition.regions import Region
 from pufferflow.composition.rule import Asked, from_pure
 from pufferflow.composition.rules import RARE
-from pufferflow.composition.schedule import Every, later, read_every, turns_until_steady
-from pufferflow.composition.spent import Spent, most
 from pufferflow.composition.timeline import Timeline, exposed, window_of
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee
-from pufferflow.messages import Exposures, continued
-from pufferflow.priors import Prior
+from pufferflow.scenario import Scenario, read_step
+from pufferflow.scenario.priors import Prior
+
+TIMES = ("date", "moment", "local")
+
+
+@final
+class Every(NamedTuple):
+    """How far one release is from the next: in steps of the sequence, and in nanoseconds if steps are durations.
+
+    `columns` says by how much filters on some columns move from one release to the next, where past releases show it.
+    """
+
+    steps: int
+    ticks: int | None
+    columns: tuple[tuple[str, int], ...] = ()
+
+
+def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
+    """Return a distance of whole steps, given as such or as a duration; one that was read already is as it was.
+
+    >>> import pufferflow as pf
+    >>> hours = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), order_by="hour", step="1h")
+    >>> read_every("1d", hours)
+    Every(steps=24, ticks=86400000000000, columns=())
+    """
+    if isinstance(given, Every):
+        return given
+    allowed = "a whole number of steps above 0" + (", or a duration of whole steps" if scenario.timed else "")
+    instead = f'{name}="1d"' if scenario.timed else f"{name}=24"
+    steps: Any = given
+    if isinstance(given, str | timedelta):
+        if not scenario.timed:
+            raise Misuse(f"{name} is a duration, and steps are numbers.", allowed=allowed, instead=instead)
+        steps = Fraction(read_step(given)[0], scenario.step)
+        steps = int(steps) if steps.denominator == 1 else None
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=instead)
+    return Every(steps, steps * scenario.step if scenario.timed else None)
+
+
+def later(cost: Cost, every: Every, times: int, scenario: Scenario) -> Cost:
+    """Return the cost of the release that comes so many turns later; rows are added, none goes away."""
+    by = every.steps * times
+    hull = None if cost.hull is None else (cost.hull[0], cost.hull[1] + by)
+    apart = _moved(cost.apart, every, times, scenario)
+    return msgspec.structs.replace(cost, shift=cost.shift + by, hull=hull, apart=apart)
+
+
+def step_of(column: str, region: Region, every: Every, scenario: Scenario) -> int:
+    """Return how far a filter moves from one release to the next: one by time does, of others each asks the same."""
+    known = dict(every.columns)
+    if column in known:
+        return known[column]
+    if region.kind in TIMES and every.ticks is not None:
+        return every.ticks
+    if region.kind == "number" and column == scenario.order_by and not scenario.timed:
+        return every.steps * scenario.step
+    return 0
+
+
+def turns_until_steady(
+    cost: Cost, columns: Sequence[str], every: Every, scenario: Scenario, others: Sequence[Cost]
+) -> float:
+    """Return after how many releases of a schedule no later one meets more of it, or of the others; ∞ if never.
+
+    So it is where a filter leaves a bounded part of a column and moves along it: a release meets the few around it, and
+    from where all other releases begin or end on, every one meets as many.
+    """
+    passed, around = 0, math.inf
+    for column, region in cost.apart.items():
+        by, own = step_of(column, region, every, scenario), _ends(region, region.kind)
+        if column not in columns or not by or not own:
+            continue
+        ends = [end for one in others for end in _ends(one.apart.get(column), region.kind)]
+        passed = max([passed, *((end - own[0]) // by for end in ends)])
+        around = min(around, (own[1] - own[0]) // by if len(own) == 2 else math.inf)
+    return passed + around + 3
+
+
+def _ends(region: Region | None, kind: str) -> list[Any]:
+    """Return the ends of a region that are known: both, one or none."""
+    if region is None or region.kind != kind:
+        return []
+    known = [label for label in region.labels if label is not None] if region.labels is not None else []
+    if region.labels is not None:
+        return [min(known), max(known)] if known else []
+    return [end for end in (region.low, region.high) if end is not None]
+
+
+def _moved(apart: Mapping[str, Region], every: Every, times: int, scenario: Scenario) -> dict[str, Region]:
+    """Return which rows are asked about then: those of later times, where a filter names times; else the same ones."""
+    moves = {column: step_of(column, region, every, scenario) * times for column, region in apart.items()}
+    return {column: _by(region, moves[column]) if moves[column] else region for column, region in apart.items()}
+
+
+def _by(region: Region, by: int) -> Region:
+    labels = None if region.labels is None else tuple(_plus(label, by) for label in region.labels)
+    return msgspec.structs.replace(region, labels=labels, low=_plus(region.low, by), high=_plus(region.high, by))
+
+
+def _plus(value: Any, by: int) -> Any:
+    return None if value is None else value + by
+
+
+_MOST_LOOKED_AT = 1_000
+_STEPS = "\0steps"
+Place = tuple[int, ...]
+Kind = Callable[[Cost], Hashable]
+
+
+@final
+class Recurring(NamedTuple):
+    """One release again and again: the one that lies farthest, and how much later the next is.
+
+    `every` is None where all ask about the same rows, as far as filters tell. `distances` are all that were seen, as
+    far as they are in one unit, the shortest and the longest; `others` is how many releases are of other kinds.
+    """
+
+    last: Cost
+    every: Every | None
+    distances: tuple[Every, Every] | None = None
+    others: int = 0
+
+
+def question(cost: Cost) -> Hashable:
+    """Return what is asked, whatever the noise, the promise and the rows that there are."""
+    shape = cost.shape
+    return shape.setting, shape.column, shape.values, shape.slopes
+
+
+def recurring(spent: Spent, cost: Cost | None = None) -> Recurring | None:
+    """Return the schedule that the releases keep which are of a cost's kind, or of the newest one's; None if none is.
+
+    Filters of one kind are equal but for times; if no two releases are of one kind then, but for numbers as well, or
+    for texts by which no belief keeps rows apart.
+    """
+    newest = list(islice(reversed(spent.costs), _MOST_LOOKED_AT))[::-1]
+    if cost is None and not newest:
+        return None
+    model = newest[-1] if cost is None else cost
+    for kind in (_but_for(spent, ()), _but_for(spent, ("number",)), _but_for(spent, ("number", "text", "bool"))):
+        alike = [one for one in newest if kind(one) == kind(model)]
+        if len(alike) > 1 and (found := _schedule(spent, alike)) is not None:
+            return found._replace(others=len(newest) - len(alike))
+    return None
+
+
+def alike(spent: Spent, cost: Cost | None = None) -> int:
+    """Return how many releases ask what a cost asks, or what the newest does, wherever their rows are."""
+    costs = spent.costs
+    if not costs:
+        return 0
+    wanted = question(costs[-1] if cost is None else cost)
+    return sum(question(one) == wanted for one in costs)
+
+
+def _but_for(spent: Spent, kinds: Sequence[str]) -> Kind:
+    """Return what tells releases of different kinds apart, if filters by times and by some kinds of values may move."""
+    scenario = spent.scenario
+    needed = {name for prior in spent.priors for name in columns_of(scenario, prior)}
+
+    def fixed(column: str, region: Region) -> bool:
+        if region.kind in TIMES or (region.kind == "number" and column == scenario.order_by):
+            return False
+        if region.kind == "number":
+            return "number" not in kinds
+        return region.kind not in kinds or column in needed
+
+    def kind(cost: Cost) -> Hashable:
+        filters = sorted(cost.apart.items())
+        return question(cost), tuple((name, region if fixed(name, region) else region.kind) for name, region in filters)
+
+    return kind
+
+
+def _schedule(spent: Spent, alike: Sequence[Cost]) -> Recurring | None:
+    """Return what some releases of one kind keep to; None if they lie in no order."""
+    placed = [_anchors(cost) for cost in alike]
+    names = sorted({name for one in placed for name in one})
+    if any(set(one) != set(names) for one in placed):
+        return None
+    moving = [name for name in names if len({one[name] for one in placed}) > 1]
+    if not moving:
+        return Recurring(alike[-1], None)
+    by_place = {tuple(one[name] for name in moving): cost for one, cost in zip(placed, alike, strict=True)}
+    places = sorted(by_place)
+    steps = [tuple(b - a for a, b in zip(*both, strict=True)) for both in pairwise(places)]
+    if any(min(step) < 0 for step in steps):
+        return None
+    often = Counter(steps)
+    chosen = min(often, key=lambda step: (-often[step], step))
+    last = by_place[places[-1]]
+    every = [_every(spent, last, dict(zip(moving, step, strict=True))) for step in (chosen, min(steps), max(steps))]
+    return Recurring(last, every[0], (every[1], every[2]) if len(often) > 1 else None)
+
+
+def _anchors(cost: Cost) -> dict[str, int]:
+    """Return where a release lies: at which step, and where its filters by times and numbers begin."""
+    found = {name: _anchor(region) for name, region in cost.apart.items()}
+    return {_STEPS: cost.shift, **{name: place for name, place in found.items() if place is not None}}
+
+
+def _anchor(region: Region) -> int | None:
+    known: list[Any] = [region.low, region.high, *(region.labels or ())]
+    return next((value for value in known if isinstance(value, int) and not isinstance(value, bool)), None)
+
+
+def _every(spent: Spent, cost: Cost, moved: dict[str, int]) -> Every:
+    """Return how far a release is from the next, by how far its steps and its filters have moved."""
+    scenario, steps = spent.scenario, moved.pop(_STEPS, 0)
+    times = [by for name, by in moved.items() if cost.apart[name].kind in TIMES]
+    if not steps:
+        steps = (max(times, default=0) if scenario.timed else moved.get(scenario.order_by or "", 0)) // scenario.step
+    ticks = steps * scenario.step if scenario.timed and steps else max(times, default=None)
+    return Every(steps, ticks, tuple(sorted(moved.items())))
+
 
 _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000

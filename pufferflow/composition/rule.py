@@ -9,12 +9,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, final
 
+from pufferflow.composition.autoregression import Movements, Schedule
 from pufferflow.composition.cost import Cost, Shape, digest_of
-from pufferflow.composition.movements import Movements, Schedule
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
-from pufferflow.priors import Prior
 from pufferflow.rounding import float_above
 from pufferflow.scenario import Scenario
+from pufferflow.scenario.priors import Prior
 
 
 @final

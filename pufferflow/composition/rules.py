@@ -6,15 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, final
 
-from pufferflow.composition.conditional import Conditional
-from pufferflow.composition.coupling import Coupling, Translation
-from pufferflow.composition.granularity import Granularity
-from pufferflow.composition.joint import Joint
-from pufferflow.composition.messages import Messages
-from pufferflow.composition.movements import Movements
+from pufferflow.composition.additive import Coupling, Granularity, Single, Translation
+from pufferflow.composition.autoregression import Movements
+from pufferflow.composition.chain import Messages
 from pufferflow.composition.rule import Asked, Rule, from_pure
-from pufferflow.composition.single import Single
-from pufferflow.composition.stars import Stars
+from pufferflow.composition.star import Stars
+from pufferflow.composition.table import Conditional, Joint
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, ApproxRenyi, Kind, Pure, Renyi
 from pufferflow.noise import Gaussian

@@ -7,15 +7,13 @@ from typing import final
 
 import numpy as np
 
+from pufferflow.arrays import Flags, Indices
+from pufferflow.chains import Chain, Chains, Exposures, Secrets, Window, exposures_of
 from pufferflow.composition.cost import Cost, Shape
 from pufferflow.errors import InternalError
-from pufferflow.inference.along import value_places
-from pufferflow.messages import Chain, Chains, Exposures, Secrets, Window, exposures_of
-from pufferflow.messages.stretches import Flags, Whole
-from pufferflow.priors import MarkovChain
-from pufferflow.priors.chains_between import ChainsBetween
-from pufferflow.scenario import Scenario
-from pufferflow.secrets import AnySecret, Initial, Secret
+from pufferflow.inference import value_places
+from pufferflow.scenario import AnySecret, Initial, Scenario, Secret
+from pufferflow.scenario.priors import ChainsBetween, MarkovChain
 
 ChainPrior = MarkovChain | ChainsBetween
 
@@ -107,7 +105,7 @@ def exposed(costs: Sequence[Cost], hull: tuple[int, int] | None = None) -> tuple
         if which[place] == len(windows):
             spans = dict.fromkeys((low, high) for low, high, _ in runs_of(cost.shape))
             windows.append(Window(cost.shape.exposure, tuple(spans)))
-    starts: Whole = np.fromiter((cost.shift for cost in costs), dtype=np.int64, count=len(costs))
+    starts: Indices = np.fromiter((cost.shift for cost in costs), dtype=np.int64, count=len(costs))
     return exposures_of(windows, which, starts, hull)
 
 

@@ -1,13 +1,13 @@
 """What may be asked of one sensitive column, and what of public ones: Polars expressions, read and checked."""
 
-from pufferflow.expressions.column import named, unsorted
-from pufferflow.expressions.comparisons import fitting, like, moment_source
+from pufferflow.expressions.comparisons import Kept, fitting, kept, like, values_kept
+from pufferflow.expressions.finite import Tabled
 from pufferflow.expressions.indicators import classes, indicators
-from pufferflow.expressions.lined import Lined
-from pufferflow.expressions.literals import Kept, kept, values_kept
+from pufferflow.expressions.interval import Lined
 from pufferflow.expressions.public import identity, public_words, read_public
 from pufferflow.expressions.reader import read_values
-from pufferflow.expressions.tabled import Tabled
+from pufferflow.expressions.refusals import short
+from pufferflow.expressions.tree import named, read_tree, unsorted
 from pufferflow.expressions.values import Values
 
 __all__ = [
@@ -21,11 +21,12 @@ __all__ = [
     "indicators",
     "kept",
     "like",
-    "moment_source",
     "named",
     "public_words",
     "read_public",
+    "read_tree",
     "read_values",
+    "short",
     "unsorted",
     "values_kept",
 ]

@@ -9,21 +9,11 @@ from fractions import Fraction
 from typing import Final
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions.allowed import options
-from pufferflow.expressions.pieces import (
-    Line,
-    NotLinearError,
-    Pieces,
-    choose,
-    compare,
-    minus,
-    plus,
-    times,
-    together,
-)
+from pufferflow.expressions.functions import options
+from pufferflow.expressions.pieces import Line, NotLinearError, Pieces, choose, compare, minus, plus, times, together
 from pufferflow.expressions.tree import Node
 from pufferflow.expressions.words import words
-from pufferflow.secrets import Interval
+from pufferflow.scenario import Interval
 
 _COMPARISONS: Final[dict[str, Callable[[Fraction], bool]]] = {
     "==": lambda sign: sign == 0,

@@ -8,14 +8,14 @@ from typing import Any, Final, cast
 import numpy as np
 import polars as pl
 
+from pufferflow.arguments import finite_number
 from pufferflow.errors import Misuse
-from pufferflow.expressions.lined import Lined
-from pufferflow.expressions.names import short
+from pufferflow.expressions.finite import Tabled
+from pufferflow.expressions.interval import Lined
 from pufferflow.expressions.pieces import Line, Pieces, compare, times, together
-from pufferflow.expressions.tabled import Tabled
+from pufferflow.expressions.refusals import short
 from pufferflow.expressions.values import Values
-from pufferflow.reading import finite_number
-from pufferflow.secrets import Domain, Interval
+from pufferflow.scenario import Domain, Interval
 
 _ALLOWED: Final = "growing numbers"
 Numbers = Sequence[float] | np.ndarray[Any, np.dtype[Any]] | pl.Series

@@ -5,15 +5,14 @@ from typing import Final, cast
 
 import polars as pl
 
+from pufferflow.arguments import shown
 from pufferflow.dtypes import exactly
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions.allowed import PUBLIC, check
+from pufferflow.expressions.functions import PUBLIC, check, check_total
 from pufferflow.expressions.kinds import NUMBERS, Types, dated, kinds_of
-from pufferflow.expressions.names import short
-from pufferflow.expressions.total import check_total
+from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.words import words
-from pufferflow.reading import shown
 
 _ORDERED: Final = frozenset({*NUMBERS, "time", "span"})
 

@@ -5,19 +5,17 @@ from typing import cast
 
 import polars as pl
 
+from pufferflow.arguments import shown
 from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.expressions.agreement import agrees
-from pufferflow.expressions.allowed import VALUES, check
 from pufferflow.expressions.curves import curve
-from pufferflow.expressions.evaluated import table
-from pufferflow.expressions.lined import Lined
-from pufferflow.expressions.names import short
-from pufferflow.expressions.tabled import Tabled
+from pufferflow.expressions.finite import Tabled, table
+from pufferflow.expressions.functions import VALUES, check
+from pufferflow.expressions.interval import Lined, agrees
+from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.values import Values
 from pufferflow.expressions.words import words
-from pufferflow.reading import shown
-from pufferflow.secrets import Domain, Interval
+from pufferflow.scenario import Domain, Interval
 
 _OF_NULLS = frozenset({"fill_null", "coalesce", "is_null", "is_not_null", "is_nan", "is_not_nan"})
 Refusal = Callable[[str, Sequence[str]], PufferflowError]
@@ -30,7 +28,7 @@ def read_values(given: str | pl.Expr, domains: Mapping[str, Domain], refusal: Re
     The expression is never run on rows of data: on a finite domain it is evaluated at the points, on an interval its
     closed form is worked out. What mixes rows or touches other columns is refused by name.
 
-    >>> from pufferflow.secrets.domain import read_domain
+    >>> from pufferflow.scenario.domain import read_domain
     >>> level = {"level": read_domain([0, 1, 2, 3])}
     >>> read_values(pl.col("level").clip(0, 2) * 2, level).steps
     (0, 1, 2, 2)

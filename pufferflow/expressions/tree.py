@@ -2,6 +2,8 @@
 
 `meta.is_row_separable()` would not do: it accepts `x - x.mean()`. What Polars writes is a closed set of nodes instead:
 those below stay, all others are refused by name, and so is whatever a later Polars writes differently.
+
+One column, by its very name.
 """
 
 import json
@@ -13,9 +15,10 @@ from typing import Any, Final, Literal, cast, final
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from pufferflow.errors import Refused
-from pufferflow.expressions.names import function_name, refusal
+from pufferflow.expressions.refusals import function_name, refusal
 
 Kind = Literal["column", "literal", "operator", "function", "choice", "cast", "name"]
 LISTS: Final = "Series of lists"
@@ -279,3 +282,22 @@ _READERS: Final[dict[str, Callable[[Any], Node | None]]] = {
     "RenameAlias": _rename,
     "Ternary": _choice,
 }
+
+
+def named(column: str) -> pl.Expr:
+    """Return the column of this very name, even if it looks like a pattern, as '^x.*$' does."""
+    return cs.by_name(column).as_expr()
+
+
+def unsorted(column: str) -> pl.Expr:
+    """Return the column of this very name as if nobody had said that it is sorted; no value is copied.
+
+    Frames and files can say so, and the engine takes their word: it compares by binary search, sorts not at all, and
+    takes runs for groups. Where that word is false, one row decides how others are read, and no bound speaks of such
+    sums. A struct keeps the values of its fields and not what was said of them.
+
+    >>> frame = pl.DataFrame({"x": pl.Series([2, 1]).set_sorted()})
+    >>> frame.select(unsorted("x")).to_series().flags["SORTED_ASC"]
+    False
+    """
+    return pl.struct(named(column).alias("it")).struct.field("it").alias(column)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from pufferflow.secrets import Domain
+from pufferflow.scenario import Domain
 
 TABLE_LIMIT: Final = 40
 """Steps of a table are at most 2^40 …"""

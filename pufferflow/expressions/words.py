@@ -4,7 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
-from pufferflow.expressions.names import short
+from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node
 
 LONGEST: Final = 60

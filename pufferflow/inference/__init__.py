@@ -1,14 +1,32 @@
 """The laws of an answer that secrets and priors imply; one method per file, each of which registers its priors."""
 
-from pufferflow.inference import classes as classes
+from pufferflow.inference import chain as chain
+from pufferflow.inference import enumeration as enumeration
 from pufferflow.inference import mixture as mixture
 from pufferflow.inference import samples as samples
 from pufferflow.inference import shift as shift
-from pufferflow.inference import table as table
-from pufferflow.inference import transfer as transfer
-from pufferflow.inference.implied import asked, implied
-from pufferflow.inference.laws import laws
+from pufferflow.inference.cells import PRESENCE
+from pufferflow.inference.chain_rows import Rows, value_places
+from pufferflow.inference.laws import asked, implied, laws
+from pufferflow.inference.movement import Shorter
 from pufferflow.inference.pattern import of_pattern, window
-from pufferflow.inference.shorter import Shorter
+from pufferflow.inference.row_question import rounded_up
+from pufferflow.inference.shift import farthest, lengths_along
+from pufferflow.inference.star import Star, StarWalk
 
-__all__ = ["Shorter", "asked", "implied", "laws", "of_pattern", "window"]
+__all__ = [
+    "PRESENCE",
+    "Rows",
+    "Shorter",
+    "Star",
+    "StarWalk",
+    "asked",
+    "farthest",
+    "implied",
+    "laws",
+    "lengths_along",
+    "of_pattern",
+    "rounded_up",
+    "value_places",
+    "window",
+]

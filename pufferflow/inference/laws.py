@@ -1,10 +1,52 @@
-"""The laws that a scenario implies for a statistic, for the curious and for calibration."""
+"""The laws that a scenario implies for a statistic, for the curious and for calibration.
 
-from pufferflow.bounds.laws import Together
-from pufferflow.errors import Misuse
-from pufferflow.inference.implied import implied
+From a prior, a statistic and a secret to the laws of the answer under every two values of the secret.
+"""
+
+from functools import singledispatch
+
+from pufferflow.bounds import Laws, Together
+from pufferflow.errors import InternalError, Misuse
 from pufferflow.queries import Statistic
-from pufferflow.scenario import Scenario
+from pufferflow.scenario import AnySecret, Derived, Domain, Scenario
+from pufferflow.scenario.priors import Prior
+
+
+@singledispatch
+def implied(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws:
+    """Return the laws of a statistic of one correlated group, under every two values of the secret that are paired.
+
+    Each method file registers itself for the priors it covers.
+    """
+    del statistic, secret
+    raise InternalError(
+        f"No method derives laws from the prior {type(prior).__name__}.", instead="reporting it to the maintainers"
+    )
+
+
+def asked(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
+    """Return the column that a statistic asks about and its domain, as prior or secret declare it.
+
+    A statistic that names none asks about the one that a derived secret names, or the only one beside the secret.
+    """
+    known = dict(prior.columns)
+    if secret.reads is not None and (not known or secret.reads[0] in known):
+        known[secret.reads[0]] = secret.reads[1]
+    if statistic.column is None:
+        if isinstance(secret, Derived) and secret.reads is not None and secret.reads[0] in known:
+            return secret.reads
+        hidden = secret.name if isinstance(secret, Derived) else secret.reads and secret.reads[0]
+        others = {name: domain for name, domain in known.items() if name != hidden} or known
+        if len(others) == 1:
+            return next(iter(others.items()))
+    if statistic.column not in known:
+        named = "no column" if statistic.column is None else f"the column {statistic.column!r}"
+        raise Misuse(
+            f"The statistic asks about {named}, and secret and prior speak of {sorted(known)}.",
+            allowed="a statistic of a column that has a declared domain",
+            instead="naming the column, or a secret with a column and its domain",
+        )
+    return statistic.column, known[statistic.column]
 
 
 def laws(scenario: Scenario, query: Statistic) -> Together:

@@ -12,24 +12,20 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.bounds import Laws, Pair, Place, Reach, Walk, Witness
-from pufferflow.bounds.laws import Work
+from pufferflow.arguments import decimal_reading, probability_below_one
+from pufferflow.arrays import Array, Floats
+from pufferflow.bounds import Laws, Pair, Place, Reach, Walk, Witness, Work
 from pufferflow.errors import InternalError, Refused
-from pufferflow.inference.convolution import AnySum, Terms, added, mixed
-from pufferflow.inference.dense import Dense, rounding
-from pufferflow.inference.implied import asked, implied
-from pufferflow.inference.joint import few_atoms
+from pufferflow.inference.chain_sums import few_atoms
+from pufferflow.inference.convolution import AnySum, Dense, Terms, added, mixed, rounding
+from pufferflow.inference.laws import asked, implied
 from pufferflow.inference.movement import group_movement
 from pufferflow.inference.star import Given, Star, StarWalk
 from pufferflow.law import Law
-from pufferflow.messages.chain import Floats
-from pufferflow.priors.latent_class import LatentClass
-from pufferflow.priors.probabilities import Array
 from pufferflow.queries import Kinds, Statistic
-from pufferflow.reading import decimal_reading, probability_below_one
 from pufferflow.rounding import float_above
-from pufferflow.secrets import AnySecret, Derived, Domain, Secret
-from pufferflow.secrets.domain import Label
+from pufferflow.scenario import AnySecret, Derived, Domain, Label, Secret
+from pufferflow.scenario.priors import LatentClass
 from pufferflow.transport import Certainty, near, winf
 
 _SLIGHT = 1e-9

@@ -1,19 +1,232 @@
-"""How far an answer moves if every row of a group may change: group privacy (M7)."""
+"""Laws of which only a movement is known: how far the answer goes from one value of the secret to the other.
 
+Laws of which a movement is known: one pair of points that lie as far apart stands for all pairs.
+
+Two bounds on how far the same answers move: the shorter one counts.
+
+How far an answer moves if every row of a group may change: group privacy (M7).
+"""
+
+import abc
 import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
+from typing import Any, final
 
 import numpy as np
 
-from pufferflow.messages.chain import Flags, Floats
-from pufferflow.messages.stretches import Whole
+from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.bounds import Laws, Pair, Reach, Walk, Work
+from pufferflow.law import Law
 from pufferflow.rounding import UNIT, float_above, upwards
-from pufferflow.transport import footing
+from pufferflow.transport import Certainty, masses
+
+
+class OnePair(Laws, abc.ABC):
+    """Laws with a single pair, which no bound can learn more from than how far the answers move."""
+
+    movement_only = True
+
+    @cached_property
+    def pair(self) -> Pair:
+        """The pair."""
+        return self._farthest_pair()
+
+    @abc.abstractmethod
+    def _farthest_pair(self) -> Pair:
+        """Work the pair out."""
+
+    def __len__(self) -> int:
+        """Return 1: one pair stands for all."""
+        return 1
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        """Return the pair."""
+        return [self.pair][place]
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Give the pair."""
+        yield self.pair
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Movement:
+    """How far the answers move: each of them by at most `steps`, all together in a norm by `length(norm)`."""
+
+    steps: Floats
+    length: Callable[[float], float]
+    certainty: Certainty
+    secrets: tuple[Any, Any]
+    row: int | None = None
+
+    @classmethod
+    def of_one(
+        cls, length: float, certainty: Certainty, secrets: tuple[Any, Any], row: int | None = None
+    ) -> "Movement":
+        """Return the movement of a single answer, whose length is the same in every norm."""
+        return cls(np.array([length]), lambda _: length, certainty, secrets, row)
+
+
+@final
+class Moved(OnePair):
+    """One pair of points that lie as far apart as the answers move; in R^d coordinate by coordinate the farthest."""
+
+    def __init__(self, prior: Any, movement: Movement, group: Callable[[float], float] | None = None) -> None:
+        self._prior, self._movement = prior, movement
+        self._group = group or movement.length
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+        return len(self._movement.steps)
+
+    @property
+    def certainty(self) -> Certainty:
+        """Whether the movement is attained."""
+        return self._movement.certainty
+
+    def winf(self, norm: float) -> Reach:
+        """Return the length of the movement."""
+        return Reach(self._movement.length(norm), self._movement.certainty, self.pair)
+
+    def least_winf(self, norm: float) -> Reach:
+        """Return the length if it is attained."""
+        length = self._movement.length(norm) if self.certainty == Certainty.EXACT else 0.0
+        return Reach(length, self.certainty, self.pair)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the length: what moves less, and how often, is not known."""
+        del delta
+        reach = self.winf(norm)
+        return Reach(reach.length, Certainty.UPPER_BOUND, reach.witness)
+
+    def span(self, norm: float) -> Reach:
+        """Return the movement of all rows that may change (M7)."""
+        certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
+        return Reach(self._group(norm), certainty, self.pair)
+
+    def _farthest_pair(self) -> Pair:
+        steps = self._movement.steps
+        start, end = Law.point(np.zeros(len(steps))), Law.point(steps)
+        return Pair(start, end, self._prior, self._movement.secrets, self._movement.row)
+
+
+@final
+class Displaced(Laws):
+    """Pairs of constant answers: what one row adds under two values, where all else is independent of it (M2)."""
+
+    constant = True
+
+    def __init__(self, pairs: list[Pair], lengths: Callable[[float], Floats]) -> None:
+        self.pairs, self._lengths = pairs, lengths
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+        return self.pairs[0].dimension
+
+    def winf(self, norm: float) -> Reach:
+        """Return the longest displacement."""
+        lengths = self._lengths(norm)
+        place = int(lengths.argmax())
+        return Reach(float(lengths[place]), Certainty.EXACT, self.pairs[place])
+
+    def least_winf(self, norm: float) -> Reach:
+        """Return the longest displacement."""
+        return self.winf(norm)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the longest displacement: two constants differ with certainty, and delta is below 1."""
+        del delta
+        return self.winf(norm)
+
+    def span(self, norm: float) -> Reach:
+        """Return the longest displacement."""
+        return self.winf(norm)
+
+    def __len__(self) -> int:
+        """Return how many pairs there are."""
+        return len(self.pairs)
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        """Return one pair."""
+        return self.pairs[place]
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Give all pairs."""
+        return iter(self.pairs)
+
+
+@final
+class Shorter(Laws):
+    """Laws of which several movements are known, none of them below the true one."""
+
+    movement_only = True
+
+    def __init__(self, ways: Sequence[Laws]) -> None:
+        self._ways = ways
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+        return self._ways[0].dimension
+
+    @property
+    def certainty(self) -> Certainty:
+        """An upper bound: ways stand in for the answers' own laws."""
+        return Certainty.UPPER_BOUND
+
+    def winf(self, norm: float) -> Reach:
+        """Return the shortest movement."""
+        return self._shortest(lambda way: way.winf(norm))
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the shortest movement of all but delta."""
+        return self._shortest(lambda way: way.near(delta, norm))
+
+    def span(self, norm: float) -> Reach:
+        """Return the shortest movement of all rows that may change."""
+        return self._shortest(lambda way: way.span(norm))
+
+    @cached_property
+    def work(self) -> Work:
+        """That of all ways together, as far as they are asked the same."""
+        each = [way.work for way in self._ways]
+        added = [sum(sizes) for sizes in zip(*(one[1:4] for one in each), strict=True)]
+        return each[0]._replace(winf=added[0], near=added[1], pairs=added[2], number=1.0, atoms=1.0)
+
+    def walks(self) -> Sequence[Walk]:
+        """Return the walks of the first way, if it has any."""
+        return self._ways[0].walks()
+
+    def __len__(self) -> int:
+        """Return how many pairs the shortest way has."""
+        return len(self._best)
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        """Return one pair."""
+        return self._best[place]
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Give the pairs of the shortest way."""
+        return iter(self._best)
+
+    @property
+    def _best(self) -> Laws:
+        return min(self._ways, key=lambda way: way.winf(1).length)
+
+    def _shortest(self, ask: Callable[[Laws], Reach]) -> Reach:
+        shortest = min((ask(way) for way in self._ways), key=lambda reach: reach.length)
+        return replace(shortest, certainty=Certainty.UPPER_BOUND)
+
 
 _MANY = 4096
 
 
-def group_movement(weights: Floats, counts: Whole, tables: Floats, norm: float) -> float:
+def group_movement(weights: Floats, counts: Indices, tables: Floats, norm: float) -> float:
     """Return a bound on ‖Σ_r w_r∘(φ(x_r) − φ(x'_r))‖ over all values of all rows, rounded up; exact for one answer.
 
     `weights` has a column for each kind of row, `counts` says how many rows are of it, `tables` is φ at the points.
@@ -26,10 +239,10 @@ def group_movement(weights: Floats, counts: Whole, tables: Floats, norm: float) 
     parts = [_together(weights, counts, tables, norm, labels == label) for label in range(int(labels.max()) + 1)]
     if len(parts) == 1:
         return parts[0]
-    return upwards(float(footing.norms(np.array(parts), norm)), (len(parts) + 8) * UNIT)
+    return upwards(float(masses.norms(np.array(parts), norm)), (len(parts) + 8) * UNIT)
 
 
-def _sharing(touched: Flags) -> Whole:
+def _sharing(touched: Flags) -> Indices:
     """Return a label for each answer, the same for those that a row touches together, directly or by way of others."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
@@ -41,18 +254,18 @@ def _sharing(touched: Flags) -> Whole:
     return np.unique(labels[:answers], return_inverse=True)[1]
 
 
-def _together(weights: Floats, counts: Whole, tables: Floats, norm: float, some: Flags) -> float:
+def _together(weights: Floats, counts: Indices, tables: Floats, norm: float, some: Flags) -> float:
     """Return the bound for some answers that share rows."""
     kinds = np.asarray(weights[some].any(axis=0))
     weights, counts, tables = weights[some][:, kinds], counts[kinds], tables[some]
     each = np.array([_total(row, counts, table) for row, table in zip(weights, tables, strict=True)])
     moves = (tables[:, :, None] - tables[:, None, :]).reshape(len(tables), -1)
-    rows = [float(footing.norms(np.abs(column[:, None] * moves), norm).max()) for column in weights.T]
-    least = min(float(footing.norms(each, norm)), float(np.dot(rows, counts)))
+    rows = [float(masses.norms(np.abs(column[:, None] * moves), norm).max()) for column in weights.T]
+    least = min(float(masses.norms(each, norm)), float(np.dot(rows, counts)))
     return upwards(least, (weights.size + len(tables) + 8) * UNIT)
 
 
-def _total(weights: Floats, counts: Whole, table: Floats) -> float:
+def _total(weights: Floats, counts: Indices, table: Floats) -> float:
     """Return Σ_r |w_r| · (max φ − min φ), rounded up once."""
     if len(weights) > _MANY:
         rough = math.fsum((np.abs(weights) * counts).tolist()) * float(table.max() - table.min())

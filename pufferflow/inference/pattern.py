@@ -7,19 +7,16 @@ from typing import final
 
 import numpy as np
 
+from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import Laws
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.inference.cells import Cells, moves_of
-from pufferflow.inference.covered import Covered
-from pufferflow.inference.implied import implied
-from pufferflow.inference.question import Floats
-from pufferflow.inference.rounded import Rounded
+from pufferflow.inference.covered import Covered, Rounded
+from pufferflow.inference.laws import implied
 from pufferflow.inference.shift import scattered
-from pufferflow.priors import AnyCorrelation, LatentClass, MarkovChain, Prior, Table
-from pufferflow.priors.chains_between import ChainsBetween
-from pufferflow.queries import Statistic
-from pufferflow.queries.pattern import Pattern, Whole
-from pufferflow.secrets import AnySecret, Initial, Presence, Secret
+from pufferflow.queries import Pattern, Statistic
+from pufferflow.scenario import AnySecret, Initial, Presence, Secret
+from pufferflow.scenario.priors import AnyCorrelation, ChainsBetween, LatentClass, MarkovChain, Prior, Table
 
 _MOST_WEIGHTS = 2_000_000
 _MOST_COMPARED = 300_000
@@ -184,7 +181,7 @@ class Asked:
         )
 
     @cached_property
-    def _entries(self) -> tuple[Whole, Whole]:
+    def _entries(self) -> tuple[Array, Array]:
         """The cell of each row and how many rows it stands for; rows without an order are gathered by their cells."""
         cells, counts = self.pattern.cells, self.pattern.counts
         if self.pattern.positions is not None:

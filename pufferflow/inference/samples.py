@@ -8,17 +8,16 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
+from pufferflow.arguments import decimal_reading, probability_below_one
 from pufferflow.bounds import Laws, Pair, Place, Reach
 from pufferflow.errors import InternalError, Refused
-from pufferflow.inference.free import row_by_row
-from pufferflow.inference.implied import implied
+from pufferflow.inference.group import row_by_row
+from pufferflow.inference.laws import implied
 from pufferflow.law import Law
-from pufferflow.priors.simulator import Simulator
 from pufferflow.queries import Kinds, Statistic
-from pufferflow.reading import decimal_reading, probability_below_one
 from pufferflow.rounding import UNIT, float_below
-from pufferflow.secrets import AnySecret, Derived, Secret
-from pufferflow.secrets.domain import Label
+from pufferflow.scenario import AnySecret, Derived, Label, Secret
+from pufferflow.scenario.priors import Simulator
 from pufferflow.transport import Certainty, near
 
 

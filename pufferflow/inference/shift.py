@@ -10,23 +10,26 @@ from fractions import Fraction
 
 import numpy as np
 
+from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws
-from pufferflow.inference.alone import Alone
-from pufferflow.inference.free import free, row_by_row, tables_of
-from pufferflow.inference.implied import implied
-from pufferflow.inference.moved import Moved, Movement
-from pufferflow.inference.presence import departure
-from pufferflow.inference.question import Floats, Question, products, rounded_up, row_norms
+from pufferflow.inference.cells import departure
+from pufferflow.inference.group import Alone, free, row_by_row, tables_of
+from pufferflow.inference.laws import implied
+from pufferflow.inference.movement import Moved, Movement
+from pufferflow.inference.row_question import Question, products, rounded_up, row_norms
 from pufferflow.inference.translation import Translation, by_shares, plus
-from pufferflow.priors.any_correlation import AnyCorrelation
-from pufferflow.priors.diffusion import Diffusion
-from pufferflow.priors.gaussian import GaussianPrior
-from pufferflow.priors.independent import Independent
-from pufferflow.priors.prior import Prior, wrong_secret
-from pufferflow.priors.weakly_dependent import WeaklyDependent
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT, float_above, lifted, quotient_above
-from pufferflow.secrets import AnySecret, Initial, Presence, Secret
+from pufferflow.scenario import AnySecret, Initial, Presence, Secret
+from pufferflow.scenario.priors import (
+    AnyCorrelation,
+    Diffusion,
+    GaussianPrior,
+    Independent,
+    Prior,
+    WeaklyDependent,
+    wrong_secret,
+)
 from pufferflow.transport import Certainty
 
 

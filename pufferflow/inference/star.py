@@ -8,17 +8,15 @@ from typing import Any, final
 
 import numpy as np
 
+from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.bounds import Place, Walk
+from pufferflow.chains import between, of_all, of_class, of_others
 from pufferflow.errors import Refused
-from pufferflow.inference.along import alike, shifts_of
-from pufferflow.messages.chain import Floats
-from pufferflow.messages.star import between, of_all, of_class, of_others
-from pufferflow.messages.stretches import Whole
+from pufferflow.inference.chain_rows import alike, shifts_of
 from pufferflow.noise import Noise
-from pufferflow.priors.probabilities import Array
 from pufferflow.queries import Kinds
 from pufferflow.rounding import UNIT
-from pufferflow.secrets.domain import Label
+from pufferflow.scenario import Label
 
 _MOST_KINDS = 64
 _FINE = 16
@@ -79,7 +77,7 @@ class Star:
         return [pair for a, b in self.pairs for pair in ((a, b), (b, a))]
 
     @cached_property
-    def points(self) -> Whole | None:
+    def points(self) -> Indices | None:
         """The row's points for both secrets of every pair, of shape (pairs, 2); None if a secret leaves them open."""
         points = [(self.given[a].point, self.given[b].point) for a, b in self.both_orders]
         known = [(a, b) for a, b in points if a is not None and b is not None]
@@ -119,8 +117,8 @@ class StarWalk(Walk):
 
     star: Star
     shifts: Floats
-    counts: Whole
-    first: Whole
+    counts: Indices
+    first: Indices
     answers: int
 
     @classmethod

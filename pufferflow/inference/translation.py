@@ -6,12 +6,12 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.inference.crossing import Jumps
-from pufferflow.inference.moved import Movement
-from pufferflow.inference.question import Floats, Question, Whole, norms_above, products
-from pufferflow.priors.covariance import Covariance
+from pufferflow.arrays import Floats, Indices
+from pufferflow.inference.movement import Movement
+from pufferflow.inference.row_question import Jumps, Question, norms_above, products
 from pufferflow.rounding import UNIT, lifted
-from pufferflow.secrets import Interval
+from pufferflow.scenario import Interval
+from pufferflow.scenario.priors import Covariance
 from pufferflow.transport import Certainty
 
 _NOT_CERTAIN = 1 - 1e-9
@@ -47,7 +47,7 @@ class Translation:
         )
 
     @cached_property
-    def rows(self) -> Whole:
+    def rows(self) -> Indices:
         """The row that is at each place, −1 if it is not asked about; in classes of values with places between rows."""
         positions = self.question.positions
         found = np.minimum(np.searchsorted(positions, self.places), len(positions) - 1)

@@ -1,9 +1,23 @@
 """Scheduled batches: a file says what is released for every period, and whoever runs it, it is released once."""
 
-from pufferflow.jobs.job import Job
+from pufferflow.jobs import starter
+from pufferflow.jobs.file import check_addresses, schema
+from pufferflow.jobs.job import Job, Ran
+from pufferflow.jobs.page import EVIDENCE
 from pufferflow.jobs.period import Period
-from pufferflow.jobs.ran import Ran
-from pufferflow.jobs.reading import schema
-from pufferflow.jobs.scheduling import next_time, schedule
+from pufferflow.jobs.schedule import next_time, schedule
+from pufferflow.jobs.sources import TRACEBACK, tracebacks
 
-__all__ = ["Job", "Period", "Ran", "next_time", "schedule", "schema"]
+__all__ = [
+    "EVIDENCE",
+    "TRACEBACK",
+    "Job",
+    "Period",
+    "Ran",
+    "check_addresses",
+    "next_time",
+    "schedule",
+    "schema",
+    "starter",
+    "tracebacks",
+]

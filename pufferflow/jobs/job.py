@@ -2,6 +2,8 @@
 
 The ledger is the only state. A period's release has an id of its own; whoever runs it first commits it, and everybody
 else, later or at the same time, gets that release and draws nothing.
+
+What became of one scheduled batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,20 +19,50 @@ import polars as pl
 
 from pufferflow.errors import LedgerFault, Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.frame import Batch
-from pufferflow.jobs import due
-from pufferflow.jobs.file import JobFile
-from pufferflow.jobs.functions import called, functions_of
-from pufferflow.jobs.guards import changed, check_known, check_not_lost, check_not_older, has_release
-from pufferflow.jobs.paper import keep_page
-from pufferflow.jobs.payer import Payer
+from pufferflow.jobs import missed
+from pufferflow.jobs.file import JobFile, check_addresses, read_file, with_variables
+from pufferflow.jobs.job_account import Payer, changed, check_known, check_not_lost, check_not_older, has_release
+from pufferflow.jobs.page import keep_page
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
-from pufferflow.jobs.ran import Ran
-from pufferflow.jobs.reading import check_addresses, read_file, with_variables
-from pufferflow.jobs.sources import frame_of
+from pufferflow.jobs.sources import called, frame_of, functions_of
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
-from pufferflow.release.folder import check, send
+from pufferflow.release import Release, check, send
 from pufferflow.report.evidence import Evidence
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ran:
+    """A batch that is released and where it goes.
+
+    `drawn` says whether noise was drawn now; otherwise the release was kept before, and is the same. `sent` says
+    whether it was written now; otherwise the folder had it. `notes` tell what did not go smoothly.
+
+    >>> import tempfile, pufferflow as pf
+    >>> from pufferflow.jobs import starter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = starter.write(folder)
+    ...     ran = pf.Job.read(f"{folder}/job.toml").run("2026-11-20")
+    ...     print(ran.state, ran.id, ran.folder.name, ran.release.frame.height)
+    released meters-daily-2026-11-20 2026-11-20 4
+    """
+
+    job: str
+    period: str
+    id: str
+    release: Release
+    folder: Path
+    drawn: bool
+    sent: bool
+    attempts: int = 1
+    notes: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """What happened, in a word: "released", "sent again" or "kept"."""
+        return "released" if self.drawn else "sent again" if self.sent else "kept"
+
 
 AGAIN = SourceFailed, LedgerFault, SinkFailed
 """What may go well if it is tried again."""
@@ -113,7 +145,7 @@ class Job:
         far, that is the last period.
         """
         schedule, last = self.file.schedule, self.period(None, now)
-        known = due.Known.of(self.account(), f"{self.name}-", schedule.period, self._has)
+        known = missed.Known.of(self.account(), f"{self.name}-", schedule.period, self._has)
         if since is None:
             return known.after_the_last(last, schedule.catch_up)
         return known.since(self.period(since, now), last)

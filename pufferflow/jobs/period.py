@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final, Literal, Self, final, get_args
 from zoneinfo import ZoneInfo
 
+from pufferflow.arguments import shown
 from pufferflow.errors import Misuse
-from pufferflow.reading import shown
 
 Every = Literal["hour", "day", "week", "month"]
 _FORMS: Final = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}

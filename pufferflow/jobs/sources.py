@@ -1,20 +1,138 @@
-"""Private rows for a period, as a lazy frame: from files, or from a function of the job."""
+"""Private rows for a period, as a lazy frame: from files, or from a function of the job.
+
+The functions that a job file names: found, and called so that nothing of the rows gets into an error.
+
+What a function raises can quote rows. So its class and line are told and its words are not, unless the environment has
+PUFFERFLOW_TRACEBACK, which a person sets who may see the rows.
+"""
 
 import glob
-from collections.abc import Callable
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType, TracebackType
 from typing import Any
 
 import polars as pl
 
-from pufferflow.addresses import scheme_of
-from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.arguments import scheme_of
+from pufferflow.errors import Misuse, PufferflowError, SourceFailed
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
-from pufferflow.jobs.file import Source, check_source
-from pufferflow.jobs.functions import called
+from pufferflow.jobs.file import Source, check_source, with_variables
 from pufferflow.jobs.period import Period
-from pufferflow.jobs.reading import with_variables
+
+TRACEBACK = "PUFFERFLOW_TRACEBACK"
+_SHOW = f"{TRACEBACK}=1, which shows what it said; that may quote rows"
+
+
+def tracebacks() -> bool:
+    """Say whether somebody asked for words and tracebacks, which may quote rows."""
+    return os.environ.get(TRACEBACK, "").lower() not in {"", "0", "false", "no"}
+
+
+def functions_of(calls: Sequence[str], folder: Path) -> list[Callable[..., Any]]:
+    """Return the functions of "file.py:name", relative to a folder, or of "package.module:name".
+
+    Each file is loaded once, so that its functions share what they keep.
+    """
+    modules = dict[str, ModuleType]()
+    return [_function_of(call, folder, modules) for call in calls]
+
+
+def _function_of(call: str, folder: Path, modules: dict[str, ModuleType]) -> Callable[..., Any]:
+    place, _, name = call.rpartition(":")
+    if place not in modules:
+        modules[place] = _from_file(folder / place) if place.endswith(".py") else _from_path(place, folder)
+    module = modules[place]
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise Misuse(
+            f"{place!r} has no function {name!r}.",
+            allowed=", ".join(_functions(module)) or "a function of the module",
+            instead="the name after the colon",
+        )
+    return found
+
+
+def called(function: Callable[..., Any], arguments: tuple[Any, ...], failed: type[PufferflowError]) -> Any:
+    """Return what a function gives; what it raises becomes an error of a kind of ours, without its words."""
+    try:
+        return function(*arguments)
+    except (PufferflowError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic of the engine is no Exception
+        told, cause = _told(error), error if tracebacks() else None
+    name = getattr(function, "__name__", "function")
+    raise failed(f"The job's {name}() failed: {told}.", allowed="a function that returns", instead=_SHOW) from cause
+
+
+def _told(error: BaseException) -> str:
+    """Say of which class an error is, and in which line of which file it came up last."""
+    place, not_own = "", (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<")
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(not_own) and "site-packages" not in file:
+            place = f" in {Path(file).name}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{type(error).__name__}{place}"
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise Misuse(
+            f"There is no file {str(path)[-200:]!r}.",
+            allowed="a Python file, relative to the job file",
+            instead='build = "job.py:build"',
+        )
+    folder = str(path.parent.resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # as for a script: files beside it can be imported
+    name = f"pufferflow_job_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Misuse(f"{path.name!r} cannot be imported.", allowed="a Python file", instead='build = "job.py:build"')
+    module, loader = importlib.util.module_from_spec(spec), spec.loader
+    sys.modules[name] = module
+    return _imported(lambda: (loader.exec_module(module), module)[1], path.name)
+
+
+def _from_path(name: str, folder: Path) -> ModuleType:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return _imported(lambda: importlib.import_module(name), name)
+
+
+def _imported(load: Callable[[], ModuleType], name: str) -> ModuleType:
+    try:
+        return load()
+    except (PufferflowError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a module may do anything when it is imported
+        told, cause = _told_of_import(error), error if tracebacks() else None
+    raise Misuse(f"{name!r} cannot be imported: {told}.", allowed="a module that loads", instead=_SHOW) from cause
+
+
+def _told_of_import(error: BaseException) -> str:
+    """Say why a module does not load, in words of Python's own only: a module may read rows while it loads."""
+    match error:
+        case ModuleNotFoundError(name=str(name)) if name.replace(".", "").isidentifier():
+            return f"there is no module {name[:60]!r}"
+        case SyntaxError(filename=str(file), lineno=int(line), msg=message) if Path(file).is_file():
+            return f"{message} in {Path(file).name}, line {line}"
+        case _:
+            return _told(error)
+
+
+def _functions(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")][:20]
+
 
 _TYPES: dict[str, pl.DataType] = {
     "integer": pl.Int64(),

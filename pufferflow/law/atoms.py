@@ -12,12 +12,11 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from pufferflow.arrays import Array
 from pufferflow.errors import Misuse
 from pufferflow.rounding import SMALLEST, UNIT
 
-Array = npt.NDArray[Any]
 L = TypeVar("L")
 LARGEST_FLOAT_INTEGER = 2**53
 LARGEST_MACHINE_TOTAL = 2**62

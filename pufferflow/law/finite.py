@@ -12,9 +12,9 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arrays import Array
 from pufferflow.errors import Misuse, Refused
 from pufferflow.law import atoms
-from pufferflow.law.atoms import Array
 
 MOST_PRODUCT_ATOMS = 60_000_000
 _MOST_LATTICE_STEPS = 4 * 10**10

@@ -6,10 +6,10 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse
 from pufferflow.law.atoms import of_kind
 
-Array = npt.NDArray[np.float64]
 _PSD_SLACK = 1e-12
 
 
@@ -24,8 +24,8 @@ class GaussianLaw:
     GaussianLaw(0.0, 4.0)
     """
 
-    mean: Array
-    covariance: Array
+    mean: Floats
+    covariance: Floats
 
     def __init__(self, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
         centre = np.atleast_1d(_numbers(mean, "mean", "a finite number, or d of them"))
@@ -55,13 +55,13 @@ class GaussianLaw:
             )
         self._set(centre, spread)
 
-    def _set(self, mean: Array, covariance: Array) -> None:
+    def _set(self, mean: Floats, covariance: Floats) -> None:
         mean.flags.writeable = covariance.flags.writeable = False
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "covariance", covariance)
 
     @classmethod
-    def _made(cls, mean: Array, covariance: Array) -> "GaussianLaw":
+    def _made(cls, mean: Floats, covariance: Floats) -> "GaussianLaw":
         """Make a law whose covariance is one by construction; rounding may have left it a little indefinite."""
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
             raise Misuse("The result does not fit floats.", allowed="moments below 1e308", instead="smaller units")
@@ -142,7 +142,7 @@ class GaussianLaw:
         return f"GaussianLaw({self.mean.tolist()}, {self.covariance.tolist()})"
 
 
-def _numbers(given: Any, name: str, allowed: str) -> Array:
+def _numbers(given: Any, name: str, allowed: str) -> Floats:
     instead = "GaussianLaw(mean=0.0, covariance=1.0)"
     try:
         raw = np.asarray(given)

@@ -6,23 +6,21 @@ from contextlib import suppress
 from secrets import token_hex
 from typing import NoReturn, Protocol, TypeVar, final
 
-from pufferflow.composition import Cost, Forecast, Spent, forecast
-from pufferflow.composition.if_wrong import differential_privacy, group_privacy
+from pufferflow.composition import Cost, Forecast, Spent, differential_privacy, forecast, group_privacy
 from pufferflow.errors import LedgerFault, Misuse, visible
 from pufferflow.guarantees import Guarantee
-from pufferflow.ledger.books import Books
 from pufferflow.ledger.budget import Ahead, Told, Total, ahead_of, budget_of, over_time, read_ahead, told_of
-from pufferflow.ledger.entry import Entry, entries_of
-from pufferflow.ledger.ids import not_sent, read_text
-from pufferflow.ledger.line import Line
+from pufferflow.ledger.connect import Line
+from pufferflow.ledger.events import not_sent, read_text
 from pufferflow.ledger.log import Log
-from pufferflow.ledger.reserving import Held, Wish, check_fingerprint
-from pufferflow.ledger.stored import found_release, release_of
-from pufferflow.questions import Questions
+from pufferflow.ledger.reserve import Held, Wish, check_fingerprint
+from pufferflow.ledger.state import Books, Entry, entries_of
+from pufferflow.ledger.verify import found_release, release_of
+from pufferflow.planning import Ready
+from pufferflow.queries import Questions
 from pufferflow.release import Release
-from pufferflow.release.ready import Ready
+from pufferflow.report import SPENT, at_most
 from pufferflow.report.evidence import Budget
-from pufferflow.report.numbers import SPENT, at_most
 from pufferflow.scenario import Scenario
 
 T = TypeVar("T")

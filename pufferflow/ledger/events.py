@@ -2,18 +2,20 @@
 
 Everything else that a ledger knows is derived from these. An event's hash is sha256(hash before ‖ canonical text), in
 hexadecimal digits, and the text includes the event's number; so none can be changed, left out or moved unseen.
+
+Names that people give: accounts, data sets and releases.
 """
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar, final
 
 import msgspec
 
-from pufferflow.composition import Cost, Region, Shape
-from pufferflow.composition.cost import canonical
-from pufferflow.errors import InternalError
+from pufferflow.composition import Cost, Region, Shape, canonical
+from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Pure, Renyi, RenyiCurve
 
 Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
@@ -195,3 +197,36 @@ def encoded(event: Event) -> bytes:
             f"An event of kind {type(event).__name__} does not read back as it was written.", instead="reporting it"
         )
     return body
+
+
+_LONGEST = 200
+
+
+def read_text(given: object, what: str, example: str) -> str:
+    """Return a text of 1 to 200 printable characters without outer blanks, so that what looks alike is one (NFC)."""
+    allowed = f"a text of 1 to {_LONGEST} printable characters, with no blank at its ends"
+    if not isinstance(given, str):
+        raise Misuse(f"{what} is of type {type(given).__name__}.", allowed=allowed, instead=example)
+    if not 1 <= len(given) <= _LONGEST:
+        raise Misuse(f"{what} has {len(given)} characters.", allowed=allowed, instead=example)
+    if not given.isprintable():
+        raise Misuse(f"{what} has characters that cannot be printed.", allowed=allowed, instead=example)
+    if given != given.strip():
+        raise Misuse(f"{what} has blanks at its ends.", allowed=allowed, instead=example)
+    return unicodedata.normalize("NFC", given)
+
+
+def read_flag(given: object, what: str) -> bool:
+    """Return True or False; a text that says no would count as yes."""
+    if not isinstance(given, bool):
+        raise Misuse(f"{what} is of type {type(given).__name__}.", allowed="True or False", instead=f"{what}=True")
+    return given
+
+
+def not_sent(what: str, instead: str) -> Misuse:
+    """Return the error of what is pickled or copied and holds connections."""
+    return Misuse(
+        f"{what} cannot be pickled or copied.",
+        allowed="a ledger opened in each process, or before it is forked off",
+        instead=instead,
+    )

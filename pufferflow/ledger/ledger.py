@@ -1,30 +1,200 @@
-"""A ledger: accounts of what was spent, in a database that only grows."""
+"""A ledger: accounts of what was spent, in a database that only grows.
 
+Opening accounts, and superseding the scenario of one.
+
+Whether two scenarios are the same, and if not, in what they differ.
+
+A whole ledger as plain values for a page: whether it is sound, and every account.
+"""
+
+import json
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self, final
+from typing import Any, NoReturn, Protocol, Self, cast, final
 
-from pufferflow.addresses import local_path
-from pufferflow.errors import Misuse
+from pufferflow.arguments import finite_number, local_path
+from pufferflow.composition import Spent
+from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.account import Account
 from pufferflow.ledger.address import read_address
-from pufferflow.ledger.agreement import read_scenario
-from pufferflow.ledger.copied import copied
-from pufferflow.ledger.exported import export
-from pufferflow.ledger.facts import facts_of
-from pufferflow.ledger.files import check_elsewhere
-from pufferflow.ledger.ids import not_sent, read_flag, read_text
-from pufferflow.ledger.log import Log
-from pufferflow.ledger.opening import Opening, read_limit, supersede
-from pufferflow.ledger.published import Published, compared, in_their_places, knows, published_in
-from pufferflow.ledger.store import Store
-from pufferflow.ledger.verified import Verified, read_kept_head, verified
-from pufferflow.reading import finite_number
-from pufferflow.release.release import put_text
+from pufferflow.ledger.connect import Line
+from pufferflow.ledger.database import Store
+from pufferflow.ledger.events import Opened, Superseded, not_sent, read_flag, read_text
+from pufferflow.ledger.log import Log, Pen
+from pufferflow.ledger.sqlite_files import check_elsewhere
+from pufferflow.ledger.state import Books, Kept
+from pufferflow.ledger.verify import (
+    Published,
+    Verified,
+    compared,
+    copied,
+    export,
+    in_their_places,
+    knows,
+    published_in,
+    read_kept_head,
+    verified,
+)
+from pufferflow.release import put_text
+from pufferflow.report.evidence import Budget, LedgerFacts
 from pufferflow.scenario import Scenario
 from pufferflow.suggestions import explained
+
+_NAMES = {"priors": "prior"}
+
+
+def read_scenario(given: object) -> Scenario:
+    """Return a scenario, or say what was given."""
+    if not isinstance(given, Scenario):
+        raise Misuse(
+            f"The scenario is of type {type(given).__name__}.",
+            allowed="a pf.Scenario",
+            instead='pf.Scenario(secret=pf.Secret("level", domain=[0, 1, 2]), prior=pf.Independent())',
+        )
+    return given
+
+
+def differences(first: Scenario, second: Scenario) -> list[str]:
+    """Return the names of the parts in which two scenarios differ.
+
+    >>> import pufferflow as pf
+    >>> secret = pf.Secret("level", domain=[0, 1])
+    >>> differences(pf.Scenario(secret, pf.Independent()), pf.Scenario(secret, pf.AnyCorrelation(), public="day"))
+    ['prior', 'public']
+    """
+    ours, theirs = _parts(first), _parts(second)
+    return [_NAMES.get(name, name) for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+
+
+def _parts(scenario: Scenario) -> dict[str, Any]:
+    return json.loads(scenario.to_json())
+
+
+def read_limit(given: object, scenario: Scenario) -> Guarantee:
+    """Return a limit of a kind that totals can be told in."""
+    if not isinstance(given, Guarantee):
+        raise Misuse(f"The limit is of type {type(given).__name__}.", allowed="a promise", instead="limit=pf.Pure(3.0)")
+    Spent([scenario], given)  # refuses promises that have no single epsilon
+    return given
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """An account as somebody asks for it; a data set that is not named is the one it has, or its name."""
+
+    name: str
+    scenario: Scenario
+    limit: Guarantee
+    dataset: str | None
+    separate: bool
+
+    def exists(self, books: Books, line: Line) -> bool:
+        """Say whether the account is there; it must be as it is asked for."""
+        del line
+        kept = books.accounts.get(self.name)
+        if kept is not None:
+            self._check(kept)
+        return kept is not None
+
+    def open(self, pen: Pen) -> None:
+        """Open the account, unless it is there."""
+        if self.exists(pen.books, pen.line):
+            return
+        self.scenario.check_sound()
+        dataset = self.name if self.dataset is None else self.dataset
+        others = [kept.name for kept in pen.books.accounts.values() if kept.dataset == dataset]
+        if others and not self.separate:
+            raise Misuse(
+                f"The data set {dataset!r} has the account {others[0]!r}; two would forget what the other spends.",
+                allowed="one account for a data set",
+                instead=f"ledger.account({others[0]!r}); or separate=True, if the two are about different people",
+            )
+        pen.append(
+            Opened(
+                *(pen.next, self.name, pen.now, dataset, self.separate),
+                limit=cast(Any, self.limit),  # every kind of promise is one of the union
+                scenario=self.scenario.to_json(),
+                fingerprint=self.scenario.fingerprint,
+            )
+        )
+
+    def _check(self, kept: Kept) -> None:
+        wrong = [f"limit ({kept.limit!r})"] if kept.limit != self.limit else []
+        if self.dataset not in {None, kept.dataset}:
+            wrong.append(f"dataset ({kept.dataset!r})")
+        if self.scenario.fingerprint != kept.fingerprint:
+            wrong += differences(kept.scenarios[-1], self.scenario)
+        if wrong:
+            raise Misuse(
+                f"The account {self.name!r} exists and has another {', '.join(wrong)}.",
+                allowed="the scenario, limit and data set that it was opened with",
+                instead=f"ledger.account({self.name!r}); or ledger.supersede, for another prior",
+            )
+
+
+def supersede(pen: Pen, name: str, scenario: Scenario) -> None:
+    """Let an account go on with another scenario, if what was spent can be told under all priors together."""
+    kept = pen.books.account(name)
+    if kept.fingerprint == scenario.fingerprint:
+        return
+    wrong = [part for part in differences(kept.scenarios[-1], scenario) if part != "prior"]
+    if wrong:
+        raise Misuse(
+            f"The new scenario has another {', '.join(wrong)}.",
+            allowed="the same scenario with another prior",
+            instead="another account, for another data set",
+        )
+    scenario.check_sound()
+    kept.superseded(pen.line, pen.books.shapes, scenario).total()
+    pen.append(Superseded(pen.next, name, pen.now, scenario.to_json(), scenario.fingerprint))
+
+
+class SoundLedger(Protocol):
+    """A ledger, as far as a page asks."""
+
+    def verify(self) -> Verified:
+        """Return that everything fits, or raise what does not."""
+        ...
+
+    def head(self) -> str:
+        """Return the name of the last entry."""
+        ...
+
+    def accounts(self) -> tuple[str, ...]:
+        """Return the names of the accounts."""
+        ...
+
+    def account(self, name: str) -> Account:
+        """Return an account."""
+        ...
+
+
+def facts_of(ledger: SoundLedger, address: str) -> LedgerFacts:
+    """Return what a ledger tells; of one that is not sound, what can still be read of it."""
+    try:
+        found = ledger.verify()
+    except LedgerFault as fault:
+        return _of_damaged(ledger, address, fault.problem)
+    accounts = tuple(ledger.account(name).budget() for name in ledger.accounts())
+    return LedgerFacts(address, found.head, found.entries, sound=True, accounts=accounts)
+
+
+def _of_damaged(ledger: SoundLedger, address: str, fault: str) -> LedgerFacts:
+    budgets = list[Budget]()
+    head, names = "", tuple[str, ...]()
+    try:
+        head, names = ledger.head(), ledger.accounts()
+        for name in names:
+            budgets.append(ledger.account(name).budget())
+    except LedgerFault as another:
+        fault = fault if another.problem == fault else f"{fault} {another.problem}"
+    number = head.partition(":")[0]
+    return LedgerFacts(address, head, int(number or 0), sound=False, accounts=tuple(budgets), fault=fault)
+
 
 _NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
 

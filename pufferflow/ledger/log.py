@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from typing import TypeVar, final
 
 from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.ledger.books import Books
+from pufferflow.ledger.connect import ADD_EVENT, Line
+from pufferflow.ledger.database import Store
 from pufferflow.ledger.events import Event, Head, encoded
-from pufferflow.ledger.line import Line
-from pufferflow.ledger.store import Store
-from pufferflow.ledger.tables import ADD_EVENT
+from pufferflow.ledger.state import Books
 
 T = TypeVar("T")
 

@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
 from pufferflow.errors import LedgerFault
-from pufferflow.ledger.line import Line, text_of
-from pufferflow.ledger.tables import metadata, migrations
+from pufferflow.ledger.connect import Line, metadata, migrations, text_of
 
 
 def _tables(connection: sa.Connection) -> None:

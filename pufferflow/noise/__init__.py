@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from pufferflow.noise.cauchy import GeneralizedCauchy
-from pufferflow.noise.drawing import Noisy
+from pufferflow.noise.drawing import STEPS_PER_SCALE, Noisy, grid_of
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
-from pufferflow.noise.noise import Family, Floats, Noise
+from pufferflow.noise.noise import Family, Noise
 from pufferflow.noise.staircase import Staircase
 
 NoiseName = Literal["laplace", "gaussian"]
@@ -16,8 +16,8 @@ NOISES: Final[Mapping[str, Family]] = {"laplace": Laplace, "gaussian": Gaussian}
 
 __all__ = [
     "NOISES",
+    "STEPS_PER_SCALE",
     "Family",
-    "Floats",
     "Gaussian",
     "GeneralizedCauchy",
     "Laplace",
@@ -25,4 +25,5 @@ __all__ = [
     "NoiseName",
     "Noisy",
     "Staircase",
+    "grid_of",
 ]

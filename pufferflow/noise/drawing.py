@@ -26,9 +26,9 @@ from typing import Any, Protocol, cast, final
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
 
-Floats = npt.NDArray[np.float64]
 Bits = Callable[[int], bytes]
 STEPS_PER_SCALE = 1024
 """How many steps of the grid make a scale, at least."""

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from scipy import special
 
-from pufferflow.noise.noise import Floats, Noise, read_radius, read_scale
+from pufferflow.arrays import Floats
+from pufferflow.noise.noise import Noise, read_radius, read_scale
 from pufferflow.rounding import UNIT, lifted
 from pufferflow.suggestions import explained
 

@@ -15,19 +15,14 @@ from typing import Any, ClassVar, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arguments import finite_number, finite_number_above, finite_number_at_least_zero, order_above_one
+from pufferflow.arrays import Array, Floats
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import drawing
 from pufferflow.noise.drawing import Noisy
-from pufferflow.reading import (
-    finite_number,
-    finite_number_above,
-    finite_number_at_least_zero,
-    order_above_one,
-)
-from pufferflow.rounding import SMALLEST, Array, float_below, quotient_above
+from pufferflow.rounding import SMALLEST, float_below, quotient_above
 
-Floats = npt.NDArray[np.float64]
 Many = npt.NDArray[Any] | Sequence[Any]
 _WHOLE = 2.0**53
 Family = Callable[[float], "Noise"]

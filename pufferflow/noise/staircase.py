@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
+from pufferflow.arguments import finite_number
+from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee, Pure
-from pufferflow.noise.noise import Family, Floats, Noise, one_dimensional, read_above, read_radius, read_scale
-from pufferflow.reading import finite_number
+from pufferflow.noise.noise import Family, Noise, one_dimensional, read_above, read_radius, read_scale
 from pufferflow.rounding import UNIT, lifted
 from pufferflow.suggestions import explained
 

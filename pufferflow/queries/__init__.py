@@ -1,16 +1,10 @@
-"""What is asked: queries come down to sums of one function per cell, and those to additive statistics."""
+"""What is asked of a frame: aggregates come down to sums of one function per cell, and those to additive statistics."""
 
-from pufferflow.queries.count import Count
-from pufferflow.queries.histogram import Histogram
-from pufferflow.queries.kinds import Kinds
-from pufferflow.queries.mean import Mean, MeanOfUnknown
-from pufferflow.queries.measure import Measure
-from pufferflow.queries.pattern import Pattern
-from pufferflow.queries.quantile import Quantile
-from pufferflow.queries.query import Query
-from pufferflow.queries.statistic import Statistic
-from pufferflow.queries.total import Sum
-from pufferflow.queries.variance import Variance
+from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
+from pufferflow.queries.keys import plain, unsigned_zero
+from pufferflow.queries.query import Measure, Query
+from pufferflow.queries.request import Questions
+from pufferflow.queries.statistic import Kinds, Pattern, Statistic
 
 __all__ = [
     "Count",
@@ -22,7 +16,10 @@ __all__ = [
     "Pattern",
     "Quantile",
     "Query",
+    "Questions",
     "Statistic",
     "Sum",
     "Variance",
+    "plain",
+    "unsigned_zero",
 ]

@@ -1,15 +1,18 @@
-"""What every query owes: the sums it reads of each cell, and how noisy sums become its answer."""
+"""What every query owes: the sums it reads of each cell, and how noisy sums become its answer.
+
+What a batch reads of every cell: a sum of one function of a sensitive column over the cell's rows.
+"""
 
 import abc
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
-import numpy.typing as npt
 
+from pufferflow.arrays import Floats
 from pufferflow.expressions import Values
+from pufferflow.scenario import Label
 
-Floats = npt.NDArray[np.float64]
 _EXACT = 2.0**53
 Size = Floats | None
 """How many rows each cell has, where everybody may know; None where that is private (`pf.Presence`)."""
@@ -99,3 +102,12 @@ def quotient(low: Floats, high: Floats, least: Floats, most: Floats) -> tuple[Fl
 def at_least_one(size: Floats) -> Floats:
     """Return sizes to divide by: an empty cell counts as one row, so that its answer is noise and no gap."""
     return np.maximum(size, 1.0)
+
+
+@final
+@dataclass(frozen=True)
+class Measure:
+    """Σ φ(x) over the rows of a cell, in whole steps of `values.unit`; null, NaN and unknown labels are `missing`."""
+
+    values: Values
+    missing: Label

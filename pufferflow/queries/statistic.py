@@ -1,18 +1,21 @@
-"""An additive statistic of one correlated group: what every query comes down to."""
+"""An additive statistic of one correlated group: what every query comes down to.
+
+What everybody may know of one correlated group: where its rows stand, and in which cell each is asked about.
+
+Rows that weigh alike: whatever is worked out for one of them holds for all.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, cast, final
+from typing import Any, NamedTuple, Self, cast, final
 
 import numpy as np
-import numpy.typing as npt
 
+from pufferflow.arguments import finite_number, shown
+from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.errors import Misuse
-from pufferflow.reading import finite_number, shown
-from pufferflow.secrets import Domain, read_name
+from pufferflow.scenario import Domain, read_name
 
-Floats = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
 _MOST_ROWS = 2_000_000
 _MOST_WEIGHTS = 5_000_000
 _WEIGHTS = "one finite weight for each row, or rows of them: one for each answer"
@@ -112,7 +115,7 @@ class Statistic:
     def on(self, domain: Domain) -> Floats:
         """Return φ at the points of a domain, of shape (answers, points).
 
-        >>> from pufferflow.secrets import Interval
+        >>> from pufferflow.scenario import Interval
         >>> Statistic.total(2).on(Interval(0, 5))
         array([[0., 5.]])
         """
@@ -211,3 +214,74 @@ def _start(given: object, positions: Floats) -> float:
     if start > positions[0]:
         raise Misuse(f"start is {start:g}, and the first row is at {positions[0]:g}.", allowed=allowed, instead=instead)
     return start
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """The rows of groups that look alike to the public; they have the same laws, so one of them stands for all.
+
+    A cell is what has an answer of its own: a group of a `group_by`. `cells` numbers those of the rows from 0 in the
+    order in which they come up, and has −1 where a row is not asked about. `counts` says how many rows an entry stands
+    for, which is 1 where rows have an order. `positions` is None where they have none. A pattern that `covers` is that
+    of no group: every group it stands for has no more rows than it, asked about or not, in whatever cells.
+
+    >>> Pattern(np.array([0, 0, -1]), np.array([1, 1, 1]), np.array([0.0, 1.0, 2.0])).asked
+    2
+    """
+
+    cells: Array
+    counts: Array
+    positions: Floats | None = None
+    start: float = 0.0
+    groups: int = 1
+    covers: bool = False
+
+    @property
+    def asked(self) -> int:
+        """How many rows are asked about."""
+        return int(self.counts[self.cells >= 0].sum())
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
+
+    @property
+    def answers(self) -> int:
+        """How many cells are touched."""
+        return int(self.cells.max(initial=-1)) + 1
+
+
+class Kinds(NamedTuple):
+    """The distinct columns of weights, the first row of each, which of them each column is, and their rows."""
+
+    columns: Floats
+    first: Array
+    of_row: Array
+    counts: Array
+
+    @classmethod
+    def of(cls, weights: Floats, counts: Array | None = None) -> "Kinds":
+        """Return the kinds of the columns of an array of shape (answers, columns); each may stand for several rows.
+
+        >>> Kinds.of(np.array([[1.0, 2.0, 1.0]])).of_row
+        array([0, 1, 0])
+        >>> Kinds.of(np.array([[1.0, 2.0, 1.0]]), np.array([5, 1, 3])).counts
+        array([8, 1])
+        """
+        if len(weights) == 1:  # sorting numbers is much quicker than sorting columns
+            values, *places = np.unique(weights[0], return_index=True, return_inverse=True, return_counts=True)
+            found = cls(values[None], *places)
+        else:
+            columns, first, of_row, alike = np.unique(
+                weights, axis=1, return_index=True, return_inverse=True, return_counts=True
+            )
+            found = cls(columns, first, of_row.reshape(-1), alike)
+        return found if counts is None else found.standing_for(counts)
+
+    def standing_for(self, counts: Array) -> "Kinds":
+        """Return the same where column c stands for counts[c] rows; sums of whole numbers, never of floats."""
+        rows = np.zeros(len(self.counts), dtype=np.int64)
+        np.add.at(rows, self.of_row, counts)
+        return self._replace(first=(np.cumsum(counts) - counts)[self.first], counts=rows)

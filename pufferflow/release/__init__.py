@@ -1,7 +1,24 @@
-"""Releasing: the only room that reads private rows."""
+"""Releasing: noise on exact sums, whole folders, and what goes out with the numbers."""
 
-from pufferflow.release.certificate import Certificate
-from pufferflow.release.cleaning import check_column
-from pufferflow.release.release import Account, Release, Reservation, put_text, written
+from pufferflow.release.draw import grid_below, of_no_rows
+from pufferflow.release.files import CERTIFICATE, OURS, check
+from pufferflow.release.folder import add, differences, entry_of, send
+from pufferflow.release.release import Account, Release, Reservation, put_text, released, written
 
-__all__ = ["Account", "Certificate", "Release", "Reservation", "check_column", "put_text", "written"]
+__all__ = [
+    "CERTIFICATE",
+    "OURS",
+    "Account",
+    "Release",
+    "Reservation",
+    "add",
+    "check",
+    "differences",
+    "entry_of",
+    "grid_below",
+    "of_no_rows",
+    "put_text",
+    "released",
+    "send",
+    "written",
+]

@@ -12,15 +12,17 @@ import msgspec
 import polars as pl
 
 from pufferflow.errors import Misuse, PufferflowError, SinkFailed, SourceFailed
-from pufferflow.release import durable
-from pufferflow.release.certificate import Certificate
+from pufferflow.planning import Certificate
 from pufferflow.release.files import (
     CERTIFICATE,
     FORMATS,
     OURS,
     SCHEMA,
+    alone,
     bodies,
     check,
+    make,
+    put,
     replace,
     table,
     true_place,
@@ -54,7 +56,7 @@ def add(folder: Path, name: str, body: bytes) -> None:
             instead='"report.html"',
         )
     try:
-        durable.put(true_place(folder) / name, body)
+        put(true_place(folder) / name, body)
     except OSError as error:
         failed = error
     else:
@@ -113,9 +115,9 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 def _sent(release: Release, place: Path, format: str, files: dict[str, bytes]) -> bool:  # noqa: A002 - as above
-    if not place.exists() and durable.make(place, files):
+    if not place.exists() and make(place, files):
         return True
-    with durable.alone(place):
+    with alone(place):
         if _has(release, place, format, files):
             return False
         replace(place, files)

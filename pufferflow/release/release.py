@@ -15,23 +15,18 @@ from typing import Protocol, final
 import msgspec
 import polars as pl
 
-from pufferflow.addresses import local_path
+from pufferflow.arguments import local_path, shown
 from pufferflow.composition import Cost
+from pufferflow.engine import Tally, at_most, collect, tally
 from pufferflow.errors import InternalError, Misuse, visible
 from pufferflow.guarded import check_threads, guarded, outcome_of
-from pufferflow.reading import shown
+from pufferflow.planning import Certificate, Ready, changed_source
 from pufferflow.release import files
-from pufferflow.release.certificate import Certificate
-from pufferflow.release.clipped import Clipped, clipped, parted, together
-from pufferflow.release.collecting import collect
-from pufferflow.release.drawn import drawn
-from pufferflow.release.durable import put
-from pufferflow.release.public_facts import changed_source
-from pufferflow.release.reading import Tally, at_most, tally
-from pufferflow.release.ready import Ready
+from pufferflow.release.draw import Clipped, clipped, drawn, parted, together
+from pufferflow.release.files import put
 from pufferflow.report.evidence import Evidence
 from pufferflow.rounding import agree_in_words
-from pufferflow.secrets import Presence
+from pufferflow.scenario import Presence
 from pufferflow.suggestions import Suggesting
 
 

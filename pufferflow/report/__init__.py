@@ -6,24 +6,26 @@ Plans and accounts fill these values whether or not a page is wanted; so pages l
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pufferflow.report.blocks import plan_block as plan_block
-    from pufferflow.report.blocks import release_block as release_block
-    from pufferflow.report.ledgers import ledger_page as ledger_page
-    from pufferflow.report.plans import plan_page as plan_page
-    from pufferflow.report.releases import release_page as release_page
+from pufferflow.report.numbers import SPENT as SPENT
+from pufferflow.report.numbers import at_most as at_most
+from pufferflow.report.numbers import counted as counted
+from pufferflow.report.numbers import downwards as downwards
+from pufferflow.report.numbers import plain as plain
+from pufferflow.report.numbers import promise_in_words as promise_in_words
+from pufferflow.report.numbers import upwards as upwards
 
-_FILE_OF = {
-    "plan_block": "blocks",
-    "release_block": "blocks",
-    "ledger_page": "ledgers",
-    "plan_page": "plans",
-    "release_page": "releases",
-}
+if TYPE_CHECKING:
+    from pufferflow.report.pages import ledger_page as ledger_page
+    from pufferflow.report.pages import plan_block as plan_block
+    from pufferflow.report.pages import plan_page as plan_page
+    from pufferflow.report.pages import release_block as release_block
+    from pufferflow.report.pages import release_page as release_page
+
+_PAGES = ("ledger_page", "plan_block", "plan_page", "release_block", "release_page")
 
 
 def __getattr__(name: str) -> object:
-    """Load a page when it is first asked for (PEP 562)."""
-    if name not in _FILE_OF:
+    """Load the pages when the first one is asked for (PEP 562)."""
+    if name not in _PAGES:
         raise AttributeError(f"module 'pufferflow.report' has no attribute {name!r}")
-    return getattr(import_module(f"pufferflow.report.{_FILE_OF[name]}"), name)
+    return getattr(import_module("pufferflow.report.pages"), name)

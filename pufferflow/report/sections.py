@@ -1,18 +1,86 @@
-"""Parts of pages that tell of a plan: the sentence to sign, the worst pair, other bounds, what could break."""
+"""Parts of pages that tell of a plan: the sentence to sign, the worst pair, other bounds, what could break.
+
+Parts of pages that tell of accounts: what is spent, what will be, and every charge.
+
+The names of bounds and other words of a page, explained in one plain sentence each, and where to read more.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
-from pufferflow.report.evidence import ORDINARY, BoundRow, Evidence
-from pufferflow.report.figures.bounds import Compared, bound_name, bounds_figure, compared
-from pufferflow.report.figures.laws import laws_figure
-from pufferflow.report.figures.memory import memory_figure, memory_told, row_of
-from pufferflow.report.figures.models import models_figure, models_of
-from pufferflow.report.glossary import anchor_of, glossary
-from pufferflow.report.markup import Column, Section, facts, link, listed, listed_markup, paragraph, table, text
-from pufferflow.report.numbers import UNKNOWN, plain, upwards
-from pufferflow.report.worst import curves_of
+from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY, BoundRow, Budget, Charge, Evidence
+from pufferflow.report.figures.bars import Compared, bound_name, bounds_figure, compared, models_figure, models_of
+from pufferflow.report.figures.curves import budget_figure, memory_figure, memory_told, releases_of, row_of
+from pufferflow.report.figures.laws import curves_of, laws_figure
+from pufferflow.report.html import Column, Section, facts, link, listed, listed_markup, paragraph, table, text
+from pufferflow.report.numbers import UNKNOWN, plain, total, upwards
+
+_BOUNDS: Final = {
+    "Messages": (
+        "Follows what the noisy answers can tell of one row from row to row along the chain; each step lets through "
+        "only what rows do not forget (M20)."
+    ),
+    "Quilt": (
+        "Hides a stretch of rows around the secret with noise, and adds what the rows beyond its ends still tell of "
+        "it: the published method for chains, which mostly needs more noise than Messages (M19)."
+    ),
+    "Kantorovich": (
+        "Moves the answer's law under one secret to that under the other, and counts for each answer where its "
+        "probability comes from, not only the farthest way (pure promises)."
+    ),
+    "GWM": (
+        "The general Wasserstein mechanism: hides the farthest way that any part of the answer's law has to move if "
+        "the secret changes (M3)."
+    ),
+    "GAWM": "Like GWM, but for a share delta of the probability, which may move farther (M4).",
+    "DAGWM": "Like GWM, but each movement counts by how likely it is, so that rare long ones cost little (M5).",
+    "Exact": "Works the loss of the two noisy laws out itself: no noise of this kind can be smaller for them (M6).",
+    "Group": (
+        "Hides that all rows which belong together change at once, whatever they have to do with each other: the most "
+        "noise, and nothing to believe (M7)."
+    ),
+}
+_MODELS: Final = {
+    GROUP_PRIVACY: _BOUNDS["Group"],
+    ORDINARY: (
+        "Hides one row as if no other row told anything of it: what most libraries promise, and less than it seems "
+        "where rows hang together."
+    ),
+}
+_CLASS: Final = re.compile(r"(\w+)\(")
+_MORE: Final = (
+    "Bounds are explained in docs/noise.md and docs/scenarios.md of pufferflow; numbers such as M20 are statements in "
+    "docs/statements.md."
+)
+
+
+def anchor_of(bound: str) -> str:
+    """Return the id of a bound's explanation on the page, given as it is called or as it is written; "" if none.
+
+    >>> anchor_of("Quilt(approximate=True)"), anchor_of("group privacy"), anchor_of("unheard-of")
+    ('word-quilt', 'word-group-privacy', '')
+    """
+    found = _CLASS.match(bound)
+    name = found[1] if found else bound
+    return f"word-{re.sub(r'[^a-z]+', '-', name.lower()).strip('-')}" if name in _BOUNDS | _MODELS else ""
+
+
+def glossary(bounds: Iterable[str]) -> Section | None:
+    """Return the explanations of the bounds that a page names; None if it names none that is known."""
+    anchors = set(map(anchor_of, bounds))
+    known = {name: words for name, words in (_BOUNDS | _MODELS).items() if anchor_of(name) in anchors}
+    if not known:
+        return None
+    rows = "".join(
+        f'<div><dt id="{anchor_of(name)}">{text(name[:1].upper() + name[1:])}</dt><dd>{text(words)}</dd></div>'
+        for name, words in known.items()
+    )
+    return Section(
+        "glossary", "What these names mean", f'<dl class="record words">{rows}</dl>{paragraph(_MORE, "quiet")}'
+    )
+
 
 _LABEL = re.compile(r"([A-Z][A-Za-z ]{2,18}): (.*)", re.DOTALL)
 CARRIED_BY = "Carried by"
@@ -216,3 +284,101 @@ def _bounds_table(rows: Sequence[BoundRow]) -> str:
     ]
     marked = next((place for place, row in enumerate(given) if row.chosen), None)
     return table("Noise that each bound asks for, output by output", columns, marked=marked)
+
+
+MOST_CHARGES = 200
+_NO_RULE = "no rule"
+NOBODY = "Nobody is counting: no account of a ledger was named, so what several releases tell together is not limited."
+
+
+def budget(found: Budget | None) -> Section:
+    """Give the account of a plan or release."""
+    title = "Budget over time"
+    if found is None:
+        return Section("budget", title, paragraph(NOBODY, "quiet"))
+    return Section("budget", title, account(found))
+
+
+def account(found: Budget, name: str = "") -> str:
+    """Return the figure and the charges of an account; `name` makes ids that occur once on the page."""
+    drawn = budget_figure(found, name) if found.charges or found.ahead else ""
+    return paragraphs(found) + drawn + _notes(found) + charges(found)
+
+
+def paragraphs(found: Budget) -> str:
+    """Say why so much is spent, and give what the releases keep together if a belief is wrong."""
+    why = paragraph(found.why) if found.why else ""
+    if not found.what_if:
+        return why
+    wrong = [one.wrong for one in found.what_if]
+    return why + table(
+        "What is left if a belief is wrong",
+        [
+            Column("if", [words.removeprefix("if ") for words in wrong]),
+            Column("what is left", [one.left for one in found.what_if]),
+        ],
+    )
+
+
+def spent(found: Budget | None) -> str:
+    """Return in words what is spent of the limit."""
+    if found is None:
+        return "nobody is counting"
+    return f"{total(found.spent)} of {total(found.limit_epsilon)}"
+
+
+def room_left(found: Budget) -> str:
+    """Return how many more releases fit: any number if the limit is never reached, unknown if nobody can tell."""
+    if found.fits is not None:
+        return f"{found.fits:,}"
+    never = found.endless is not None and found.endless <= found.limit_epsilon
+    return "any number" if never else "unknown"
+
+
+def charges(found: Budget) -> str:
+    """Return the table of charges, the latest ones if there are very many."""
+    if not found.charges:
+        return paragraph("Nothing has been charged yet.", "quiet")
+    kept = found.charges[-MOST_CHARGES:]
+    count = releases_of(found)
+    more = f", the latest {len(kept)} of those that are shown of {count:,}" if count > len(kept) else ""
+    columns = [
+        Column("no.", [f"{charge.number:,}" for charge in kept], number=True),
+        Column("release", [charge.release for charge in kept]),
+        Column("at", [moment(charge.at) for charge in kept]),
+        Column("state", [charge.state for charge in kept]),
+        Column("promise", [charge.promise for charge in kept]),
+        Column("total after it", [_total(charge) for charge in kept], number=True),
+    ]
+    rules = list(dict.fromkeys(charge.rule for charge in kept))
+    if len(rules) > 1:
+        columns.append(Column("by the rule", [charge.rule for charge in kept]))
+    added = f", added up by {rules[0]}" if len(rules) == 1 and rules[0] else ""
+    return table(f"Charges on the account {found.account}{more}{added}", columns)
+
+
+def _total(charge: Charge) -> str:
+    return f"≤ {total(charge.total)}" if charge.at_most else total(charge.total)
+
+
+def moment(at: str) -> str:
+    """Return a moment without its parts of a second.
+
+    >>> moment("2026-11-20T03:00:01.123456+00:00"), moment("")
+    ('2026-11-20 03:00:01 +00:00', '—')
+    """
+    day, _, rest = at.partition("T")
+    if not rest:
+        return at or UNKNOWN
+    clock, zone = rest[:8], rest[8:].lstrip(".0123456789")
+    return f"{day} {clock} {zone}".rstrip()
+
+
+def _notes(found: Budget) -> str:
+    told = found.ahead and found.rule and not found.rule.startswith(_NO_RULE)
+    rule = paragraph(f"The forecast adds up by {found.rule}.", "quiet") if told else ""
+    return rule + (paragraph(_sentence(found.note), "quiet") if found.note else "")
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:].rstrip('.')}."

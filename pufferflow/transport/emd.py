@@ -3,23 +3,28 @@
 Any coupling gives an upper bound, so the answer is the cost of a coupling; POT's dual potentials say how far from the
 optimum it can be. POT compares costs with an absolute tolerance and so loses its way among the huge costs of a high p
 (at p=40 it came out at three times W_∞): where the gap is wide, costs are cut off at twice W_∞ and solved again.
+
+Cheapest plans of many small transport problems with one matrix of costs, by POT's network simplex.
+
+Nothing is promised of them: whoever uses a plan proves what it is worth.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import ot  # pyright: ignore[reportMissingTypeStubs]
+import ot
 
+from pufferflow.arrays import Floats
 from pufferflow.errors import InternalError
 from pufferflow.law import Law
 from pufferflow.rounding import SMALLEST, UNIT, upwards
-from pufferflow.transport import footing, space
-from pufferflow.transport.distance import Certainty, Coupling, Distance
+from pufferflow.transport import masses, space
+from pufferflow.transport.coupling import Certainty, Coupling, Distance, Plan, of_coupling
 from pufferflow.transport.line import upper_power
 from pufferflow.transport.matching import Matching
-from pufferflow.transport.plan import Plan, of_coupling
 from pufferflow.transport.space import Costs
 
 _MOST_ITERATIONS = 50_000_000
@@ -41,7 +46,7 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
         found = min(found, clipped, bottleneck.coupling, key=lambda c: _price(c, matrix, p))
         value, least = _price(found, matrix, p), max(least, at_least)
     gap = 1 - least / value if value else 0.0
-    exact = footing.rational(mu, nu) is not None
+    exact = masses.rational(mu, nu) is not None
     return Distance(
         value,
         Certainty.EXACT if exact and value == 0 else Certainty.UPPER_BOUND,
@@ -106,3 +111,27 @@ def _price(coupling: Coupling, matrix: Costs, p: float) -> float:
     moment = upwards(math.fsum(coupling.masses * upper_power(steps / longest, p)), 8 * UNIT)
     moment += len(steps) * SMALLEST
     return upwards(min(moment, 1.0) ** (1 / p) * longest, 16 * coupling.left.dimension * UNIT)
+
+
+_MOST_PIVOTS = 1_000_000
+
+
+def small_plans(a: Floats, b: Floats, costs: Floats) -> tuple[Floats, Floats]:
+    """Return cheapest plans from a to b, and functions that prove them so; what both have in common stays."""
+    import ot  # pyright: ignore[reportMissingTypeStubs]  # takes a second to load
+
+    solve = cast(Callable[..., tuple[Floats, float, Floats, Floats, int]], cast(Any, ot).lp.emd_wrap.emd_c)
+    plans, heights = np.zeros((*a.shape, a.shape[1])), np.zeros(a.shape)
+    common = np.minimum(a, b)
+    for row, (more, less) in enumerate(zip(a - common, b - common, strict=True)):
+        sources, targets = np.flatnonzero(more), np.flatnonzero(less)
+        if not len(sources) or not len(targets):
+            continue
+        between = np.ascontiguousarray(costs[np.ix_(sources, targets)])
+        supply, demand = more[sources], less[targets]
+        plan, _, _, potential, _ = solve(supply, demand * (supply.sum() / demand.sum()), between, _MOST_PIVOTS, 1)
+        plans[row, sources[:, None], targets] = plan
+        heights[row] = (costs[:, targets] - potential).min(axis=1)
+    states = np.arange(len(costs))
+    plans[:, states, states] += common
+    return plans, heights

@@ -15,8 +15,8 @@ from scipy import special
 from pufferflow.errors import Refused
 from pufferflow.law import GaussianLaw
 from pufferflow.rounding import SMALLEST, UNIT, upwards
-from pufferflow.transport import footing
-from pufferflow.transport.distance import AffineCoupling, Certainty, Distance
+from pufferflow.transport import masses
+from pufferflow.transport.coupling import AffineCoupling, Certainty, Distance
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
@@ -142,12 +142,12 @@ def _nearness(step: Vector, covariance: Matrix, reach: float, norm: float, sign:
 
 def length(step: Vector, norm: float) -> float:
     """Return the norm of one vector."""
-    return float(footing.norms(step, norm)) if len(step) else 0.0
+    return float(masses.norms(step, norm)) if len(step) else 0.0
 
 
 def _translation(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool) -> Distance[AffineCoupling]:
-    step = np.abs(footing.difference(mu.mean, nu.mean))
-    value = footing.length_above([Fraction(x) for x in step.tolist()], norm)
+    step = np.abs(masses.difference(mu.mean, nu.mean))
+    value = masses.length_above([Fraction(x) for x in step.tolist()], norm)
     return Distance(
         value,
         _certainty(exact=value < math.inf),

@@ -11,19 +11,16 @@ same.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arrays import Array, Flags
 from pufferflow.law import Law
 from pufferflow.rounding import SMALLEST, UNIT, float_above, upwards
-from pufferflow.transport import footing
-from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
-from pufferflow.transport.plan import Plan, signed_above
+from pufferflow.transport import masses
+from pufferflow.transport.coupling import WITHIN_ROUNDING, Certainty, Coupling, Distance, Plan, signed_above
 
-Array = npt.NDArray[Any]
-Flags = npt.NDArray[np.bool_]
 _NORMAL = int(np.array(2.0**-1021).view(np.int64))
 _HALF = int(np.array(0.5).view(np.int64))
 
@@ -69,7 +66,7 @@ def walk(mu: Law, nu: Law) -> Walk:
 def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_∞ on R: the longest step of the quantile coupling (M3)."""
     path = walk(mu, nu)
-    left, right = footing.values(mu, nu)
+    left, right = masses.values(mu, nu)
     farthest = longest(left[path.rows], right[path.columns])
     certain = not path.tangled and longest(left[path.corners[0]], right[path.corners[1]]) <= farthest
     return Distance(
@@ -84,7 +81,7 @@ def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance[Coupling]:
 def plan(mu: Law, nu: Law) -> Plan:
     """Return the quantile coupling as a plan whose price is rounded up."""
     path = walk(mu, nu)
-    left, right = footing.values(mu, nu)
+    left, right = masses.values(mu, nu)
     weights, tails = _masses(mu, nu, path)
     return Plan(
         mu,
@@ -101,7 +98,7 @@ def plan(mu: Law, nu: Law) -> Plan:
 def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_p on R: the p-th moment of the quantile coupling, rounded up."""
     found = plan(mu, nu)
-    left, right = footing.values(mu, nu)
+    left, right = masses.values(mu, nu)
     farthest = longest(left[found.rows], right[found.columns])
     steps = np.abs(found.differences)
     value = farthest
@@ -112,7 +109,7 @@ def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distan
     return Distance(
         value,
         Certainty.EXACT if trivial and value < np.inf else Certainty.UPPER_BOUND,
-        rounding=0.0 if footing.rational(mu, nu) else (len(mu) + len(nu)) * UNIT,
+        rounding=0.0 if masses.rational(mu, nu) else (len(mu) + len(nu)) * UNIT,
         note=WITHIN_ROUNDING
         if not found.settled
         else ""
@@ -154,7 +151,7 @@ def upper_power(fractions: Array, p: float) -> Array:
 
 def _levels(mu: Law, nu: Law) -> tuple[Array, Array, int]:
     """Return the levels between consecutive atoms of both laws, strictly increasing, and the width of a tie."""
-    whole = footing.rational(mu, nu)
+    whole = masses.rational(mu, nu)
     if whole is not None:
         return np.cumsum(whole[0])[:-1], np.cumsum(whole[1])[:-1], 0
     return _float_levels(mu.probabilities), _float_levels(nu.probabilities), len(mu) + len(nu)
@@ -195,7 +192,7 @@ def _masses(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
     Masses are differences of levels in the nearer tail. An atom that is met only once gives all it has there, so light
     atoms keep their mass to the last digit. Rational levels are subtracted as the whole numbers they are.
     """
-    whole = footing.rational(mu, nu)
+    whole = masses.rational(mu, nu)
     if whole is not None:
         return _whole_masses(*whole, path), np.zeros(len(path.rows) - 1)
     below, above = _step_tails(mu, nu, path)
@@ -212,7 +209,7 @@ def _whole_masses(left: Array, right: Array, total: int, path: Walk) -> npt.NDAr
     """Return the masses of the steps between levels that are whole numbers."""
     ends = np.minimum(np.cumsum(left)[path.rows], np.cumsum(right)[path.columns])
     steps = np.diff(ends, prepend=0)
-    return footing.ratios(steps, total)
+    return masses.ratios(steps, total)
 
 
 def _step_tails(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:

@@ -17,16 +17,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arrays import Array, Flags
 from pufferflow.law import Law
 from pufferflow.rounding import float_above
 from pufferflow.transport import line
-from pufferflow.transport.distance import WITHIN_ROUNDING, Certainty, Coupling, Distance
-from pufferflow.transport.footing import Allowance, allowance, floats_above, values
+from pufferflow.transport.coupling import WITHIN_ROUNDING, Certainty, Coupling, Distance
+from pufferflow.transport.masses import Allowance, allowance, floats_above, values
 from pufferflow.transport.matching import Matching
-from pufferflow.transport.search import Search
+from pufferflow.transport.space import Search
 
-Array = npt.NDArray[Any]
-Flags = npt.NDArray[np.bool_]
 Ranges = tuple[Array, Array]
 _CELLS = 2**14
 _LARGE = 4 * _CELLS

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.law import Law
-from pufferflow.transport import footing
-from pufferflow.transport.distance import Coupling
+from pufferflow.transport import masses
+from pufferflow.transport.coupling import Coupling
 
 _MANTISSA = 53
 _UNFELT = 2.0**40
@@ -23,7 +23,7 @@ class Matching:
     """
 
     def __init__(self, mu: Law, nu: Law) -> None:
-        left, right, self.unit = footing.whole(mu, nu)
+        left, right, self.unit = masses.whole(mu, nu)
         self.mu, self.nu = mu, nu
         self.left: list[int] = [int(x) for x in left.tolist()]
         self.right: list[int] = [int(x) for x in right.tolist()]
@@ -71,7 +71,7 @@ class Matching:
         """Return what has been matched."""
         pairs = np.array(list(self._matched), dtype=np.intp).reshape(-1, 2)
         amounts = np.array(list(self._matched.values()), dtype=object)
-        return Coupling(self.mu, self.nu, pairs[:, 0], pairs[:, 1], footing.ratios(amounts, self.unit))
+        return Coupling(self.mu, self.nu, pairs[:, 0], pairs[:, 1], masses.ratios(amounts, self.unit))
 
 
 def _partner(costs: Costs, weights: Costs, sliver: float) -> int:

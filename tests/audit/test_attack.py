@@ -9,8 +9,8 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.audit import Attack, attack
-from pufferflow.audit.measuring import _sizes
-from pufferflow.audit.pairs import duels_of_pairs
+from pufferflow.audit.attack import _sizes
+from pufferflow.audit.targets import duels_of_pairs
 
 POINTS = [(pf.Law.point(0), pf.Law.point(1))]
 SPREAD = [(pf.Law([0, 1], [0.7, 0.3]), pf.Law([1, 2], [0.4, 0.6]))]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.audit.losses import of_events, of_nested, targets_of
+from pufferflow.audit.events import of_events, of_nested, targets_of
 
 RNG = np.random.default_rng(4)
 ORDERS = [1.2, 2.0, 4.0, 30.0]

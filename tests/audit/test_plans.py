@@ -9,7 +9,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.audit import attack
-from pufferflow.audit.paths import Path, _stretch
+from pufferflow.audit.worlds import Path, _stretch
 from pufferflow.plan import Plan
 
 STAY = [[0.9, 0.1], [0.2, 0.8]]

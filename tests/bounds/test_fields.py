@@ -7,7 +7,8 @@ import pytest
 from laws import float_law_of, random_law
 
 import pufferflow as pf
-from pufferflow.bounds.exact import cells, quadrature
+from pufferflow.bounds.exact import quadrature
+from pufferflow.bounds.exact import quadrature as cells
 from pufferflow.bounds.exact.cauchy import CauchyField
 from pufferflow.bounds.exact.field import Atoms
 from pufferflow.bounds.exact.gaussian import GaussianField

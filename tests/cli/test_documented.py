@@ -8,7 +8,7 @@ import typer
 from documented import PAGE, README, SECTIONS, TABLE, commands
 
 from pufferflow.cli.app import app
-from pufferflow.cli.codes import MEANINGS
+from pufferflow.cli.errors import MEANINGS
 
 ROOT = typer.main.get_command(app)
 

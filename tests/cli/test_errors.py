@@ -6,9 +6,8 @@ import sys
 import pytest
 
 import pufferflow as pf
-from pufferflow.cli.codes import EXITS, MEANINGS, exit_code
-from pufferflow.cli.fault import fault_of
-from pufferflow.cli.root import ended
+from pufferflow.cli.errors import EXITS, MEANINGS, exit_code, fault_of
+from pufferflow.cli.run import ended
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import PufferflowError
 

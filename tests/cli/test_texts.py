@@ -14,11 +14,10 @@ from rich.cells import cell_len
 from rich.text import Text
 
 import pufferflow as pf
-from pufferflow.cli.drawn import rendered
-from pufferflow.cli.fault import Fault
-from pufferflow.cli.plain import document, lines_of, safe, shown
+from pufferflow.cli.errors import Fault
+from pufferflow.cli.output import document, lines_of, safe, shown, write
 from pufferflow.cli.screen import Screen
-from pufferflow.cli.streams import write
+from pufferflow.cli.terminal import rendered
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = ["[bold]x[/bold]", ":smile:", "[/]", "\x1b[2J", "a\u202eb", "µ-Ω-電", "x" * 300, "a\nb", "\ud800"]

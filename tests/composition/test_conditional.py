@@ -9,8 +9,7 @@ import pytest
 from answers import asked, close_above, cost, largest_ratio
 
 import pufferflow as pf
-from pufferflow.composition.conditional import Conditional
-from pufferflow.composition.joint import Joint
+from pufferflow.composition.table import Conditional, Joint
 
 RULE = Conditional()
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.composition import Spent, forecast, messages
+from pufferflow.composition import Spent, forecast
+from pufferflow.composition import chain as messages
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
 HOURS = 24

@@ -8,7 +8,7 @@ import pytest
 from answers import asked, close_above, cost, largest_ratio
 
 import pufferflow as pf
-from pufferflow.composition.granularity import Granularity
+from pufferflow.composition.additive import Granularity
 
 RULE = Granularity()
 LEVELS = [0, 1, 2, 3]

@@ -11,7 +11,7 @@ from answers import close_above
 
 import pufferflow as pf
 from pufferflow.composition import Spent
-from pufferflow.composition.if_wrong import differential_privacy, group_privacy
+from pufferflow.composition.account_costs import differential_privacy, group_privacy
 
 LIMIT = pf.Pure(1e6)
 ROWS, LEVELS = 6, [0, 1, 2]

@@ -9,8 +9,8 @@ import pytest
 from answers import asked, close_above, cost, largest_ratio
 
 import pufferflow as pf
-from pufferflow.composition import joint
-from pufferflow.composition.joint import Joint
+from pufferflow.composition import table as joint
+from pufferflow.composition.table import Joint
 
 RULE = Joint()
 

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 import pufferflow as pf
 from pufferflow.composition import Cost, Drawn, Rows, Shape, Spent, forecast
-from pufferflow.composition.movements import Movements, Schedule, distance
+from pufferflow.composition.autoregression import Movements, Schedule, distance
 from pufferflow.inference import implied
 from pufferflow.inference.shift import scattered
 
@@ -267,12 +267,12 @@ def test_a_release_that_was_only_asked_about_changes_nothing():
 
 def test_places_that_were_left_count_with_the_most_that_there_was(monkeypatch):
     """Very long accounts keep the newest steps; who goes back to old ones pays for the worst of all."""
-    monkeypatch.setattr("pufferflow.composition.movements._MOST_PARTS", 2)
+    monkeypatch.setattr("pufferflow.composition.autoregression._MOST_PARTS", 2)
     scenario, plan = plan_of(0.5, pf.Pure(0.1))
     movements, exact = (Movements(scenario, scenario.priors[0]) for _ in range(2))
     for day in (0, 1, 400, 800, 1200, 0):
         movements.add(on_day(plan.cost, day))
         found = movements.length(1)
         exact.add(on_day(plan.cost, day))
-    monkeypatch.setattr("pufferflow.composition.movements._MOST_PARTS", 99)
+    monkeypatch.setattr("pufferflow.composition.autoregression._MOST_PARTS", 99)
     assert exact.length(1) <= found <= 2 * exact.length(1)

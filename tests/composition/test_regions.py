@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from pufferflow.composition import meeting, regions
+from pufferflow.composition import regions
+from pufferflow.composition import regions as meeting
 from pufferflow.composition.regions import Region, overlapping
 from pufferflow.errors import Misuse
 

@@ -9,10 +9,10 @@ import pytest
 from answers import asked, close_above, cost, largest_ratio
 
 import pufferflow as pf
-from pufferflow.composition import stars
-from pufferflow.composition.stars import Stars
-from pufferflow.messages import touches
-from pufferflow.messages.star import of_class
+from pufferflow.chains import star as touches
+from pufferflow.chains.star import of_class
+from pufferflow.composition import star as stars
+from pufferflow.composition.star import Stars
 
 RULE = Stars()
 

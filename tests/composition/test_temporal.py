@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from pufferflow.composition.temporal import temporal_leakage
+from pufferflow.chains import stationary
+from pufferflow.composition.chain import temporal_leakage
 from pufferflow.errors import Misuse, Refused
-from pufferflow.messages import stationary
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
 LINE = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]

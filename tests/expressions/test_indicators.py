@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pufferflow.errors import Misuse
 from pufferflow.expressions import Lined, Tabled, classes, indicators
-from pufferflow.secrets import Bins, Interval
-from pufferflow.secrets.domain import read_domain
+from pufferflow.scenario import Bins, Interval
+from pufferflow.scenario.domain import read_domain
 
 
 def labels(*asked, **also):

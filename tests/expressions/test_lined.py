@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pufferflow.errors import PufferflowError, Refused
 from pufferflow.expressions import Lined, read_values
-from pufferflow.secrets import Interval
+from pufferflow.scenario import Interval
 
 x = pl.col("x")
 HAIR = 1 + Fraction(1, 2**16)

@@ -11,8 +11,8 @@ import pytest
 
 from pufferflow.errors import Misuse, PufferflowError, Refused
 from pufferflow.expressions import read_public, read_values
-from pufferflow.secrets import Bins, Interval
-from pufferflow.secrets.domain import read_domain
+from pufferflow.scenario import Bins, Interval
+from pufferflow.scenario.domain import read_domain
 
 x = pl.col("x")
 LEVELS = {"x": read_domain([0, 1, 2, 3])}
@@ -285,7 +285,8 @@ def test_a_function_of_too_many_pieces_is_refused():
 
 def test_what_escapes_the_list_is_found_out_on_the_domain(monkeypatch):
     """Even if a function that mixes rows stood on the list, the domain would tell."""
-    from pufferflow.expressions import allowed, reader
+    from pufferflow.expressions import functions as allowed
+    from pufferflow.expressions import reader
 
     mixing = {"reverse": x.reverse(), "shift_and_fill": x.shift(1, fill_value=7), "cum_sum": x.cum_sum()}
     for name, expression in mixing.items():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pufferflow.errors import PufferflowError
 from pufferflow.expressions import Tabled, read_values
-from pufferflow.secrets.domain import read_domain
+from pufferflow.scenario.domain import read_domain
 
 x = pl.col("x")
 numbers = st.integers(-4, 9) | st.sampled_from([0.5, -1.25, 0.1, 3.7])

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
+from pufferflow.engine.one_pass import tally
+from pufferflow.engine.snapshot import collect
 from pufferflow.guarantees import kind_of
-from pufferflow.release.collecting import collect
-from pufferflow.release.reading import tally
 
 TURNS = [[0.0, 1.0], [1.0, 0.0]]
 """A row tells all of the next: two neighbours add up to 1, and an even number of rows always to the same sum."""
@@ -185,7 +185,7 @@ def test_the_check_finds_noise_without_a_floor(belief, monkeypatch):
     """The check leaves no room: a tenth less noise fails it, and so does what the prior alone would need."""
     asked, promise = CANCELLING[belief]
     assert loss_of_one_row(plan_of(belief, asked, promise), belief, asked) > 0.89
-    monkeypatch.setattr("pufferflow.plan.planned.row_laws", lambda *_: None)
+    monkeypatch.setattr("pufferflow.planning.decide.row_laws", lambda *_: None)
     assert loss_of_one_row(plan_of(belief, asked, promise), belief, asked) > 1.1
 
 

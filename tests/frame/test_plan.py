@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.plan.words import promise_in_words
-from pufferflow.report.numbers import at_most
+from pufferflow.report.numbers import at_most, promise_in_words
 
 STAY = [[0.9, 0.1], [0.2, 0.8]]
 HOURS = 48

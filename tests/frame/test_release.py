@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.release import collecting
+from pufferflow.engine import snapshot as collecting
 
 LEVELS = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["key"])
 KWH = pf.Scenario(pf.Secret("kwh", domain=pf.Interval(0, 10)), pf.Independent(), public=["key"])
@@ -311,7 +311,9 @@ def test_the_engine_runs_once(monkeypatch):
     runs = []
     collect = collecting.collect
     monkeypatch.setattr("pufferflow.release.release.collect", lambda frame: (runs.append(1), collect(frame))[1])
-    monkeypatch.setattr("pufferflow.release.public_facts.collect", lambda frame, _: (runs.append(2), collect(frame))[1])
+    monkeypatch.setattr(
+        "pufferflow.planning.public_facts.collect", lambda frame, _: (runs.append(2), collect(frame))[1]
+    )
     plan = pf.protect(levels([1, 2]), LEVELS).group_by("key").private_sum("level").plan(pf.Pure(1.0))
     assert runs == []
     plan.release()
@@ -324,7 +326,7 @@ def test_sums_do_not_depend_on_the_order_of_rows():
     values = np.concatenate([rng.uniform(0, 1e-9, 1000), rng.uniform(0, 10, 1000)])
     frame = pl.DataFrame({"key": 1, "kwh": values})
     plan = pf.protect(frame, KWH).private_sum("kwh").plan(pf.Pure(1.0))
-    from pufferflow.release.ready import Ready
+    from pufferflow.planning.outputs import Ready
     from pufferflow.release.release import _read
 
     found = set()

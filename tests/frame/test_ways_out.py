@@ -16,7 +16,7 @@ import pyarrow.dataset
 import pytest
 
 import pufferflow as pf
-from pufferflow import habits
+from pufferflow import suggestions
 
 BERLIN = "Europe/Berlin"
 HOURS = [datetime.fromisoformat(f"2026-01-01T0{hour}:00") for hour in range(4)]
@@ -635,7 +635,7 @@ def ways(*kinds):
     """Return the ways out of some tables, each once, with a name that leads there."""
     found = {}
     for kind in kinds:
-        for name, way in habits._ATTRIBUTES[kind].items():
+        for name, way in suggestions._ATTRIBUTES[kind].items():
             found.setdefault(way, (kind, name))
     return [(kind, name, way) for way, (kind, name) in found.items()]
 
@@ -668,7 +668,7 @@ def _failure(value, name):
     return caught.value
 
 
-@pytest.mark.parametrize("example", habits.EXAMPLES.values())
+@pytest.mark.parametrize("example", suggestions.EXAMPLES.values())
 def test_every_example_can_be_typed(example, tmp_path, monkeypatch):
     """The calls that are shown where arguments are missing run."""
     monkeypatch.chdir(tmp_path)
@@ -680,9 +680,9 @@ def test_every_example_can_be_typed(example, tmp_path, monkeypatch):
 def test_no_way_out_repeats_what_is_there():
     """No table speaks of a name that exists: it would never be shown."""
     for kind, value in {"Batch": pf.Batch, "Plan": pf.Plan, "Release": pf.Release}.items():
-        assert not [name for name in habits._ATTRIBUTES[kind] if hasattr(value, name)]
+        assert not [name for name in suggestions._ATTRIBUTES[kind] if hasattr(value, name)]
         fields = set(getattr(value, "__dataclass_fields__", ()))
-        assert not fields & set(habits._ATTRIBUTES[kind])
+        assert not fields & set(suggestions._ATTRIBUTES[kind])
 
 
 def test_messages_hold_no_value_of_the_rows():

@@ -12,14 +12,14 @@ from scipy import stats
 
 import pufferflow as pf
 from pufferflow.bounds import Messages
+from pufferflow.chains.star import of_all, of_others
 from pufferflow.inference import implied, star
-from pufferflow.inference.dense import Dense
+from pufferflow.inference.convolution import Dense
 from pufferflow.inference.mixture import StarLaws
-from pufferflow.messages.star import of_all, of_others
-from pufferflow.priors.latent_class import LatentClass
+from pufferflow.law.lattice import BITS
 from pufferflow.queries import Statistic
-from pufferflow.secrets import Derived, Secret
-from pufferflow.sums.extended import BITS
+from pufferflow.scenario import Derived, Secret
+from pufferflow.scenario.priors.latent_class import LatentClass
 
 HALF = Fraction(1, 2)
 

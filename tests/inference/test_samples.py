@@ -9,9 +9,9 @@ import pufferflow as pf
 from pufferflow.bounds import Messages
 from pufferflow.inference import implied
 from pufferflow.inference.samples import SampledLaws, slack
-from pufferflow.priors.simulator import Simulator
 from pufferflow.queries import Statistic
-from pufferflow.secrets import Derived, Secret
+from pufferflow.scenario import Derived, Secret
+from pufferflow.scenario.priors.simulator import Simulator
 
 BIG = Statistic([1.0, 1.0])
 

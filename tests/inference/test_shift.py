@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.inference.implied import implied
-from pufferflow.inference.shift import Moved
-from pufferflow.priors import AnyCorrelation, Independent
-from pufferflow.priors.covariance import AR1, Exchangeable, Kernel, Matrix
-from pufferflow.priors.gaussian import GaussianPrior
+from pufferflow.inference.laws import implied
+from pufferflow.inference.movement import Moved
+from pufferflow.scenario.priors import AR1, AnyCorrelation, Exchangeable, Independent, Kernel, Matrix
+from pufferflow.scenario.priors.gaussian import GaussianPrior
 
 NORMS = (1, 2, np.inf)
 INTERVAL = pf.Interval(0, 10)

@@ -15,14 +15,13 @@ from scipy import stats
 
 import pufferflow as pf
 from pufferflow.bounds import Messages
-from pufferflow.inference import implied
-from pufferflow.inference import table as enumeration
+from pufferflow.inference import enumeration, implied
 from pufferflow.inference.mixture import StarLaws
-from pufferflow.priors.empirical import Empirical
-from pufferflow.priors.reference import Reference
-from pufferflow.priors.table import Table
 from pufferflow.queries import Statistic
-from pufferflow.secrets import Derived, Secret
+from pufferflow.scenario import Derived, Secret
+from pufferflow.scenario.fitting.reference import Reference
+from pufferflow.scenario.priors.empirical import Empirical
+from pufferflow.scenario.priors.table import Table
 
 THIRD = Fraction(1, 3)
 VALUES = [0, 1, 3]

@@ -10,7 +10,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.jobs import job as room
-from pufferflow.jobs.paper import EVIDENCE, PAGE
+from pufferflow.jobs.page import EVIDENCE, PAGE
 
 DAY, NEXT = "2026-10-20", "2026-10-21"
 

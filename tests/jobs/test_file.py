@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs.file import JobFile
-from pufferflow.jobs.reading import read_file, read_text, schema, with_variables
+from pufferflow.jobs.file import JobFile, read_file, read_text, schema, with_variables
 
 STARTER = (files("pufferflow.jobs.starter") / "job.toml").read_text()
 

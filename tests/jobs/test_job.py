@@ -9,8 +9,8 @@ import pytest
 import pufferflow as pf
 from pufferflow.jobs import job as room
 from pufferflow.jobs import starter
-from pufferflow.jobs.paper import EVIDENCE, PAGE
-from pufferflow.jobs.payer import Payer
+from pufferflow.jobs.job_account import Payer
+from pufferflow.jobs.page import EVIDENCE, PAGE
 from pufferflow.release import release as releasing
 
 DAY = "2026-10-20"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import pufferflow as pf
-from pufferflow.cli.codes import EXITS
+from pufferflow.cli.errors import EXITS
 from pufferflow.jobs import starter
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.jobs.file import Source
-from pufferflow.jobs.functions import called, functions_of, tracebacks
-from pufferflow.jobs.sources import frame_of
+from pufferflow.jobs.sources import called, frame_of, functions_of, tracebacks
 
 DAY = pf.Period.read("2026-11-20")
 HIDDEN = "4711-top-secret"

@@ -18,7 +18,9 @@ from pathlib import Path
 import ledgers
 
 import pufferflow as pf
-from pufferflow.ledger import Ledger, reserving, stored
+from pufferflow.ledger import Ledger
+from pufferflow.ledger import reserve as reserving
+from pufferflow.ledger import verify as stored
 from pufferflow.release import release as releasing
 
 EPSILON = 1e-3

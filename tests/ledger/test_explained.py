@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import pufferflow as pf
 from pufferflow import report
 from pufferflow.cli.app import app
-from pufferflow.ledger.facts import facts_of
+from pufferflow.ledger.ledger import facts_of
 from pufferflow.report.numbers import SPENT, at_most
 
 LEVEL = pf.Secret("level", domain=[0, 1])
@@ -120,7 +120,7 @@ def test_every_belief_has_its_reason(ledger, name):
 
 def test_a_row_is_forgotten_when_it_is():
     """After so many steps, and not after one less, the laws given any two states differ by at most 1 %."""
-    from pufferflow.priors.forgetting import forgotten_after
+    from pufferflow.scenario.priors.memory import forgotten_after
 
     steps = forgotten_after(pf.MarkovChain(STAY))
     assert (0.8**steps <= 0.01, 0.8 ** (steps - 1) <= 0.01) == (True, False)

@@ -21,7 +21,9 @@ import sqlalchemy as sa
 from ledgers import SCENARIO, answer, ready, release
 
 import pufferflow as pf
-from pufferflow.ledger import Ledger, kept, log, store
+from pufferflow.ledger import Ledger, log
+from pufferflow.ledger import database as store
+from pufferflow.ledger import state as kept
 from pufferflow.ledger.address import read_address, shown_address
 
 

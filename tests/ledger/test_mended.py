@@ -19,7 +19,8 @@ from ledgers import SCENARIO, answer, plan, ready, release
 
 import pufferflow as pf
 from pufferflow.composition import Spent
-from pufferflow.ledger import Ledger, reserving
+from pufferflow.ledger import Ledger
+from pufferflow.ledger import reserve as reserving
 
 
 @pytest.fixture

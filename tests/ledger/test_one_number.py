@@ -15,7 +15,7 @@ from pufferflow import report
 from pufferflow.cli.app import app
 from pufferflow.composition import Spent
 from pufferflow.ledger import budget as budgets
-from pufferflow.ledger.facts import facts_of
+from pufferflow.ledger.ledger import facts_of
 from pufferflow.report.numbers import SPENT, at_most, total
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-import pufferflow.plan.planned as planning
+import pufferflow.planning.decide as planning
 from pufferflow.rounding import UNIT
 
 LEVEL, POWER = pf.Secret("level", domain=[0, 1, 2, 3]), pf.Secret("power", domain=pf.Interval(0, 10))

@@ -12,7 +12,10 @@ import pytest
 from ledgers import SCENARIO, ready, release
 
 import pufferflow as pf
-from pufferflow.ledger import Ledger, files, places, reserving
+from pufferflow.ledger import Ledger
+from pufferflow.ledger import address as places
+from pufferflow.ledger import reserve as reserving
+from pufferflow.ledger import sqlite_files as files
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.composition.recurring import recurring
+from pufferflow.composition.forecast import recurring
 from pufferflow.ledger.budget import in_words
 
 ON = pf.Secret("on", domain=[0, 1])

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.ledger.reserving import Wish
+from pufferflow.ledger.reserve import Wish
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
 TIED = {

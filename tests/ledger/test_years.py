@@ -11,7 +11,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.composition import Spent, forecast
-from pufferflow.composition.schedule import later, read_every
+from pufferflow.composition.forecast import later, read_every
 
 CLOSELY = 1 + 1e-9
 WINDOW = 4

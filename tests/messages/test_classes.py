@@ -6,12 +6,11 @@ import math
 import numpy as np
 import pytest
 
+from pufferflow.chains import Chain, Chains, Exposures, Secrets, endless, leak, stationary
+from pufferflow.chains.bounded_steps import among, between, corners, future, past, resting
+from pufferflow.chains.lipschitz_ratio import members, spread
+from pufferflow.chains.recursion import run
 from pufferflow.errors import Misuse
-from pufferflow.messages import Chain, Chains, Exposures, Secrets, endless, leak, stationary
-from pufferflow.messages.along import run
-from pufferflow.messages.cone import spread
-from pufferflow.messages.extremes import corners, future, past
-from pufferflow.messages.marginals import among, between, members, resting
 
 HAIR = 1 + 1e-11
 """Single chains widen their limits by 2⁻⁴⁰; classes do not."""

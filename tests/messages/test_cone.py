@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from pufferflow.messages.cone import shortest, spread
+from pufferflow.chains.lipschitz_ratio import shortest, spread
 
 
 def by_linear_program(top, bottom, limits):

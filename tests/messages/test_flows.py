@@ -6,10 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from pufferflow.messages import Chain, Exposures, Secrets, endless, leak, stationary
-from pufferflow.messages.cone import shortest, spread
-from pufferflow.messages.flows import farthest, flows
-from pufferflow.messages.steps import Steps
+from pufferflow.chains import Chain, Exposures, Secrets, endless, leak, stationary
+from pufferflow.chains.lipschitz_ratio import farthest, flows, shortest, spread
+from pufferflow.chains.steps import Steps
 
 
 def kernel_of(rng, size, concentration=1.0, stay=0.0):

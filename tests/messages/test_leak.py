@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from pufferflow.messages import Chain, Exposures, Secrets, endless, leak, stationary
-from pufferflow.messages.chain import Steps
+from pufferflow.chains import Chain, Exposures, Secrets, endless, leak, stationary
+from pufferflow.chains.steps import Steps
 
 
 def every_pair(size):

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
+from pufferflow.chains import Chain, Secrets, stationary
+from pufferflow.chains.quilts import approximate_quilts, exact_quilts
 from pufferflow.errors import Refused
-from pufferflow.messages import Chain, Secrets, stationary
-from pufferflow.messages.quilt import approximate_quilts, exact_quilts
 
 BOTH = [exact_quilts, approximate_quilts]
 

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from pufferflow.messages import Chain, Chains, Exposures, Secrets, Window, continued, endless, exposures_of, leak
-from pufferflow.messages import stationary as stationary_law
-from pufferflow.messages.along import run
+from pufferflow.chains import Chain, Chains, Exposures, Secrets, Window, continued, endless, exposures_of, leak
+from pufferflow.chains import stationary as stationary_law
+from pufferflow.chains.recursion import run
 
 APART = 1 - np.eye(2)
 STAY = np.array([[[0.9, 0.1], [0.1, 0.9]]])

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pufferflow.chains import Window, exposures_of
 from pufferflow.errors import Misuse, Refused
-from pufferflow.messages import Window, exposures_of
 
 DAY = Window(0.1 * (1 - np.eye(2)), ((0, 24),))
 

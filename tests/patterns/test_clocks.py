@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
+from pufferflow.engine.pattern_columns import places_of
 from pufferflow.errors import Misuse
-from pufferflow.patterns.places import places_of
-from pufferflow.priors.counting import read_sequences
+from pufferflow.scenario.fitting.sequences import read_sequences
 
 CHAIN = pf.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
 LATE = [0.0, 1e-9, 4e-7, 1.4e-6, 1.6e-6, 2e-6, 5e-6, 1e-5, 1e-4, 9e-4, 0.3, 0.5]

@@ -12,9 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
+from pufferflow.engine import Order, found
+from pufferflow.engine import equal_runs as alike
+from pufferflow.engine import equal_runs as codes
+from pufferflow.engine import patterns as groups
+from pufferflow.engine import patterns as ordered
 from pufferflow.errors import Misuse
-from pufferflow.patterns import Order, alike, codes, found, groups, ordered
-from pufferflow.priors.counting import read_sequences
+from pufferflow.scenario.fitting.sequences import read_sequences
 
 
 def patterns(frame, within, by=(), asked=None, period=1, **options):

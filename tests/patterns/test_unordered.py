@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.patterns import Order, found, unordered
+from pufferflow.engine import Order, found
+from pufferflow.engine import patterns as unordered
 
 NO_ORDER = Order(ordered=False)
 KEYS = {

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pufferflow as pf
+from pufferflow.engine import Order, found
 from pufferflow.expressions import unsorted
-from pufferflow.patterns import Order, found
 
 VALUES = {
     "whole": (pl.Int64, [2, 1, None, 3]),

@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pufferflow.priors.counting import read_sequences
-from pufferflow.priors.diagnosis import diagnose
-from pufferflow.priors.fitting import fit_chain
-from pufferflow.priors.reference import Reference
-from pufferflow.secrets import Bins
+from pufferflow.scenario import Bins
+from pufferflow.scenario.fitting.diagnosis import diagnose
+from pufferflow.scenario.fitting.fit import fit_chain
+from pufferflow.scenario.fitting.reference import Reference
+from pufferflow.scenario.fitting.sequences import read_sequences
 
 CHAINS = {
     "a chain that stays": 0.9 * np.eye(3) + 0.1 / 3,

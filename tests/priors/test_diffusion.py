@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.inference.implied import implied
-from pufferflow.inference.shift import Moved
-from pufferflow.priors.diffusion import Diffusion
+from pufferflow.inference.laws import implied
+from pufferflow.inference.movement import Moved
+from pufferflow.scenario.priors.simple import Diffusion
 
 REFERENCE = {0.1: 1.7214159528501156, 0.5: 0.9447331054820294, 1.0: 0.44626032029685964}
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.priors.empirical import Empirical
-from pufferflow.priors.reference import Reference, read_reference
-from pufferflow.secrets import Derived, Presence, Secret
+from pufferflow.scenario import Derived, Presence, Secret
+from pufferflow.scenario.fitting.reference import Reference, read_reference
+from pufferflow.scenario.priors.empirical import Empirical
 
 PUPILS = {"paid": ["no", "no", "yes", None, "yes"], "grade": [8.0, 9.0, 9.0, 7.0, float("nan")]}
 ASKED = {"secret": "paid", "released": "grade"}

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from scipy.stats import beta
 
+from pufferflow.chains import stationary
 from pufferflow.errors import Misuse
-from pufferflow.messages import stationary
-from pufferflow.priors.counting import count_steps, read_sequences
-from pufferflow.priors.fitting import fit_chain
-from pufferflow.priors.reference import Reference, digest_of
-from pufferflow.secrets import Bins, Interval
+from pufferflow.scenario import Bins, Interval
+from pufferflow.scenario.fitting.fit import fit_chain
+from pufferflow.scenario.fitting.reference import Reference, digest_of
+from pufferflow.scenario.fitting.sequences import count_steps, read_sequences
 
 
 def reference(**columns):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.priors.forgetting import forgotten_after, longest_memory, measure_of_memory, memory_after
+from pufferflow.scenario.priors.memory import forgotten_after, longest_memory, measure_of_memory, memory_after
 
 
 def enumerated(kernels, starts, steps):

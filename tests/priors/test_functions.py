@@ -10,7 +10,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.composition import digest_of
-from pufferflow.priors import functions
+from pufferflow.scenario.priors import simulator as functions
 
 SECRET = pf.Secret("x", domain=pf.Interval(0, 10))
 CAUSE = pf.Derived("cause", values=[0, 1], column="x", domain=pf.Interval(0, 10))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.priors.covariance import AR1, Exchangeable, Kernel, Matrix, kernel
-from pufferflow.priors.gaussian import GaussianPrior
+from pufferflow.scenario.priors import AR1, Exchangeable, Kernel, Matrix, kernel
+from pufferflow.scenario.priors.gaussian import GaussianPrior
 
 SMOOTH = Kernel(lambda lag: np.exp(-((lag / 3.0) ** 2)))
 WAVES = Kernel(lambda lag: np.cos(lag / 2.0) * np.exp(-lag / 6.0))

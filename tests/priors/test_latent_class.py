@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.priors.latent_class import LatentClass
-from pufferflow.secrets import Bins, Derived, Initial, Interval, Presence, Secret
+from pufferflow.scenario import Bins, Derived, Initial, Interval, Presence, Secret
+from pufferflow.scenario.priors.latent_class import LatentClass
 
 HALF = Fraction(1, 2)
 

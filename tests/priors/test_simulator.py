@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.priors.simulator import Simulator
 from pufferflow.queries import Statistic
-from pufferflow.secrets import Derived, Initial, Interval, Presence, Secret
+from pufferflow.scenario import Derived, Initial, Interval, Presence, Secret
+from pufferflow.scenario.priors.simulator import Simulator
 
 
 def heights(value, row, statistic, draws, rng):

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.priors.table import Table
-from pufferflow.secrets import Derived, Initial, Interval, Presence, Secret
+from pufferflow.scenario import Derived, Initial, Interval, Presence, Secret
+from pufferflow.scenario.priors.table import Table
 
 FRAME = {"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]}
 labels = st.one_of(

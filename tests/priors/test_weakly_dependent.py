@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.inference.implied import implied
-from pufferflow.priors.weakly_dependent import WeaklyDependent
+from pufferflow.inference.laws import implied
+from pufferflow.scenario.priors.simple import WeaklyDependent
 
 LOW = {0: Fraction(3, 10), 1: Fraction(3, 10), 2: Fraction(4, 10)}
 HIGH = {1: Fraction(2, 10), 2: Fraction(8, 10)}

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pufferflow.engine.one_pass import at_most
 from pufferflow.errors import Misuse
-from pufferflow.release.reading import at_most
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.none() | st.integers(0, 3)), max_size=20)
 

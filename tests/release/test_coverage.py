@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
+from pufferflow.planning.outputs import running_widths
 from pufferflow.queries import Quantile
-from pufferflow.release.bars import running_widths
 
 WORLDS = 1200
 LEAST = 0.95 - 4 * math.sqrt(0.05 * 0.95 / WORLDS)

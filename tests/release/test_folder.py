@@ -22,7 +22,8 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.release import durable, files, folder
+from pufferflow.release import files, folder
+from pufferflow.release import files as durable
 
 FORMATS = folder.FORMATS
 ENTRY = "meters/7"

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
+from pufferflow.engine import columns
+from pufferflow.engine.one_pass import at_most, tally
 from pufferflow.expressions import indicators, read_values
-from pufferflow.queries.measure import Measure
-from pufferflow.release import columns
-from pufferflow.release.reading import at_most, tally
-from pufferflow.secrets.domain import Bins, Interval, read_domain
+from pufferflow.queries.query import Measure
+from pufferflow.scenario.domain import Bins, Interval, read_domain
 
 ONE_HIGH = [0] * 50 + [3] + [0] * 50
 LEVELS = read_domain([0, 1, 2, 3])

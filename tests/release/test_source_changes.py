@@ -6,9 +6,9 @@ import pytest
 from polars.io.plugins import register_io_source
 
 import pufferflow as pf
+from pufferflow.engine import snapshot
 from pufferflow.errors import PufferflowError
 from pufferflow.release import release as releasing
-from pufferflow.release import snapshot
 
 ON = pf.Secret("on", domain=[0, 1])
 LEVEL = pf.Secret("level", domain=pf.Interval(0, 1))

@@ -101,7 +101,7 @@ class Stopping:
 
     def __call__(self, frame, event, _):
         file = Path(frame.f_code.co_filename)
-        if PACKAGE not in str(file) or (file.parent.name == "ledger" and file.name != "reserving.py"):
+        if PACKAGE not in str(file) or (file.parent.name == "ledger" and file.name != "reserve.py"):
             return None  # a ledger's own transactions are stopped in tests of their own
         place = frame.f_code.co_filename, frame.f_lineno
         if event == "line" and self.read:

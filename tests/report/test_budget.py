@@ -11,8 +11,8 @@ import pytest
 import pufferflow as pf
 from pufferflow.ledger import budget
 from pufferflow.ledger.budget import MOST_CHARGES, charges, over_time
-from pufferflow.ledger.entry import Entry
-from pufferflow.report import spending
+from pufferflow.ledger.state import Entry
+from pufferflow.report import sections as spending
 
 CHAIN = pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])
 ON = pf.Secret("on", domain=[0, 1])

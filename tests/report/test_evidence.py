@@ -119,7 +119,7 @@ def plan_of(chosen, query, promise=None, **options):
 
 
 def pair_of(plan):
-    from pufferflow.plan.worst_pair import worst_pair
+    from pufferflow.explain.worst_pair import worst_pair
 
     found, note = worst_pair(plan._planned)
     assert found is not None, note

@@ -20,7 +20,7 @@ import pufferflow as pf
 from pufferflow import report
 from pufferflow.report.evidence import Evidence
 from pufferflow.report.figures import canvas
-from pufferflow.report.glossary import anchor_of
+from pufferflow.report.sections import anchor_of
 
 ALL = pages.all_pages()
 VOID = {"meta", "link", "br", "img", "use"}

@@ -13,18 +13,13 @@ import pytest
 from pufferflow import report
 from pufferflow.noise import Laplace
 from pufferflow.report.evidence import ORDINARY, Atoms, BoundRow, Cell, WorstPair
-from pufferflow.report.figures.bounds import bound_name, compared
-from pufferflow.report.figures.budget import budget_told
+from pufferflow.report.figures.bars import bound_name, compared, models_figure, models_of, shares_figure
+from pufferflow.report.figures.curves import budget_told, memory_figure, memory_told
 from pufferflow.report.figures.estimates import estimates_figure
-from pufferflow.report.figures.laws import laws_figure
-from pufferflow.report.figures.memory import memory_figure, memory_told
-from pufferflow.report.figures.models import models_figure, models_of
-from pufferflow.report.figures.shares import shares_figure
+from pufferflow.report.figures.laws import atoms_of, curves_of, laws_figure
 from pufferflow.report.numbers import fold, total
-from pufferflow.report.outputs import outputs_of, panels_of, table_of
-from pufferflow.report.signal import Share, planned_shares, published_shares
-from pufferflow.report.spending import room_left
-from pufferflow.report.worst import atoms_of, curves_of
+from pufferflow.report.outputs import Share, outputs_of, panels_of, planned_shares, published_shares, table_of
+from pufferflow.report.sections import room_left
 
 PANELS = {
     "days": (2, True, 7),

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.secrets import restored_secret
+from pufferflow.scenario import restored_secret
 
 PUBLIC = pf.Reference("two meters", {"hour": range(6), "on": [0, 1, 0, 0, 1, 1]})
 MAKERS = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.secrets import restored_secret
+from pufferflow.scenario import restored_secret
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pufferflow.messages import Chain
-from pufferflow.sums import Sums
+from pufferflow.chains import Chain, Sums
 
 
 def law_given(chain, row, state):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pufferflow.messages import Chain, stationary
-from pufferflow.sums import Sums, farthest, nearest, pair_of
+from pufferflow.chains import Chain, Sums, farthest, nearest, pair_of, stationary
 from pufferflow.transport import near, winf
 
 PAIRS = np.array([[0, 1], [1, 0]])

@@ -6,13 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pufferflow.chains import Chain, Sums, farthest, nearest, pair_of, three_terms
 from pufferflow.errors import Refused
-from pufferflow.messages import Chain
-from pufferflow.sums import Sums, farthest, nearest, pair_of, three_terms
-from pufferflow.sums.extended import KEPT, SPAN, convolved, mixed, normalised, settled, tight
-from pufferflow.sums.levels import Gap, gap, levels, yardstick
+from pufferflow.law.lattice import KEPT, SPAN, Gap, convolved, gap, levels, mixed, normalised, settled, tight, yardstick
 
-module = importlib.import_module("pufferflow.sums.farthest")
+module = importlib.import_module("pufferflow.chains.farthest")
 ANTI = [[Fraction(1, 50), Fraction(49, 50)], [Fraction(49, 50), Fraction(1, 50)]]
 UNEVEN = [[Fraction(1, 50), Fraction(49, 50)], [Fraction(3, 5), Fraction(2, 5)]]
 

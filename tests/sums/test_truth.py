@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.messages import Chain
+from pufferflow.chains import Chain, Sums, farthest, listed, nearest, pair_of, three_terms
 from pufferflow.rounding import float_above
-from pufferflow.sums import Sums, farthest, listed, nearest, pair_of, three_terms
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.messages import Chain, stationary
-from pufferflow.sums import Sums, listed, nearest
-from pufferflow.sums.lattice import lattice
-from pufferflow.sums.nearness import Pairs
-from pufferflow.sums.statistic import asked
-from pufferflow.sums.views import View
-from pufferflow.sums.windows import Windows, alike
+from pufferflow.chains import Chain, Sums, listed, nearest, stationary
+from pufferflow.chains.nearest import View, Windows, alike
+from pufferflow.chains.nearness import Pairs
+from pufferflow.chains.sums import asked, lattice
 from pufferflow.transport import near
 
-module = importlib.import_module("pufferflow.sums.nearest")
+module = importlib.import_module("pufferflow.chains.nearest")
 PAIRS = np.array([[0, 1]])
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 import pufferflow as pf
 from pufferflow.composition import Cost, Drawn, Shape, digest_of
-from pufferflow.release.certificate import Asked, Certificate
+from pufferflow.planning.certificate import Asked, Certificate
 
 SECRET = pf.Secret("level", domain=[0, 1, 2, 3])
 SCENARIO = pf.Scenario(SECRET, pf.AnyCorrelation())

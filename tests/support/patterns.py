@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 import pufferflow as pf
-from pufferflow.queries.pattern import Pattern
+from pufferflow.queries.statistic import Pattern
 from tests.support.chains import given
 
 

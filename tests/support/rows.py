@@ -11,8 +11,8 @@ import polars as pl
 from hypothesis import strategies as st
 
 from pufferflow.expressions import Lined, Tabled
-from pufferflow.queries.measure import Measure
-from pufferflow.secrets.domain import Bins, Interval, read_domain
+from pufferflow.queries.query import Measure
+from pufferflow.scenario.domain import Bins, Interval, read_domain
 
 WHOLE = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Int128]
 FLOATS = [pl.Float32, pl.Float64]

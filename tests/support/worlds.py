@@ -44,7 +44,7 @@ def _next(rng, kernel, states):
 
 def released(questions, scale=1.0, **promise):
     """Return the answers of a batch with its noise multiplied by `scale`, as an array of shape (cells, outputs)."""
-    from pufferflow.release.ready import Ready
+    from pufferflow.planning.outputs import Ready
     from pufferflow.release.release import _new
 
     plan = questions.plan(**promise)

@@ -110,7 +110,7 @@ def test_ties_are_noted_for_wasserstein():
 
 def test_gathering_survives_tiny_and_single_atoms(monkeypatch):
     """Gathered laws are bounds at any scale, one of them a single point included."""
-    from pufferflow.transport import gathering
+    from pufferflow.transport import distances as gathering
 
     monkeypatch.setattr(gathering, "MOST_PAIRS", 50)
     monkeypatch.setattr(gathering, "_MOST_ATOMS", 20)

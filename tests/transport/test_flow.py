@@ -6,7 +6,7 @@ import brute
 import numpy as np
 import pytest
 
-from pufferflow.transport.flow import Pairs, greatest_flow
+from pufferflow.transport.space import Pairs, greatest_flow
 
 
 @pytest.mark.parametrize("bits", [3, 20, 31, 64, 200, 1100])

@@ -5,9 +5,10 @@ from typing import final
 
 import numpy as np
 
+from pufferflow.arrays import Floats
 from pufferflow.bounds.exact.field import Atoms, LineField, Mixture, UniformField, in_rows, log_sum
 from pufferflow.errors import Refused
-from pufferflow.noise import Floats, GeneralizedCauchy, Noise
+from pufferflow.noise import GeneralizedCauchy, Noise
 from pufferflow.rounding import UNIT
 
 _FAR = 1e13

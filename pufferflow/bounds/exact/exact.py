@@ -9,11 +9,11 @@ import numpy as np
 
 from pufferflow.bounds.bound import Bound, Part, Worst
 from pufferflow.bounds.dagwm import TransportPart, ball_of
-from pufferflow.bounds.exact import cauchy, cells, gaussian, gaussian_laws, laplace, quadrature, still
+from pufferflow.bounds.exact import cauchy, gaussian, laplace, piecewise_constant, quadrature
 from pufferflow.bounds.exact.field import Atoms, Field, LineField
-from pufferflow.bounds.gwm import GWM
+from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import Work, as_laws
-from pufferflow.bounds.pairs import Pair
+from pufferflow.bounds.movement import GWM
 from pufferflow.errors import InternalError, Refused
 from pufferflow.guarantees import Approx, Guarantee, Pure
 from pufferflow.law import GaussianLaw
@@ -102,17 +102,17 @@ class FinitePart(Part):
             return _both(field, _supremum)
 
         if noise.scale == 0:
-            return self._largest(still.pure_without_noise)
+            return self._largest(piecewise_constant.pure_without_noise)
         if isinstance(noise, Staircase):
-            return self._largest(lambda pair: still.with_staircase(pair, noise).pure())
+            return self._largest(lambda pair: piecewise_constant.with_staircase(pair, noise).pure())
         return self._on_field(noise, on_field, lambda: self.ceiling.pure(noise))
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         """Return the Rényi divergence of the noisy laws."""
         if noise.scale == 0:
-            return self._largest(lambda pair: still.without_noise(pair).renyi(alpha))
+            return self._largest(lambda pair: piecewise_constant.without_noise(pair).renyi(alpha))
         if isinstance(noise, Staircase):
-            return self._largest(lambda pair: still.with_staircase(pair, noise).renyi(alpha))
+            return self._largest(lambda pair: piecewise_constant.with_staircase(pair, noise).renyi(alpha))
         return self._on_field(
             noise,
             lambda field: _both(field, lambda one: quadrature.divergence(one, alpha)),
@@ -125,7 +125,7 @@ class FinitePart(Part):
         def of_order(field: Field) -> float:
             if isinstance(field, laplace.LaplaceField):
                 return laplace.hockey_stick(field, epsilon) if max(laplace.pure(field)) > epsilon else 0.0
-            return cells.hockey_stick(cast(LineField, field), epsilon, *cast(LineField, field).horizon())
+            return quadrature.hockey_stick(cast(LineField, field), epsilon, *cast(LineField, field).horizon())
 
         def on_field(field: Field) -> tuple[float, float]:
             if field.dimension > 1:
@@ -137,9 +137,9 @@ class FinitePart(Part):
             return _both(field, of_order)
 
         if noise.scale == 0:
-            return self._largest(lambda pair: still.without_noise(pair).delta(epsilon))
+            return self._largest(lambda pair: piecewise_constant.without_noise(pair).delta(epsilon))
         if isinstance(noise, Staircase):
-            return self._largest(lambda pair: still.with_staircase(pair, noise).delta(epsilon))
+            return self._largest(lambda pair: piecewise_constant.with_staircase(pair, noise).delta(epsilon))
         return self._on_field(noise, on_field, lambda: self.ceiling.delta(noise, epsilon))
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
@@ -183,7 +183,7 @@ class FinitePart(Part):
 
 def _supremum(field: Field) -> float:
     line = cast(LineField, field)
-    return cells.supremum(line, *line.horizon())
+    return quadrature.supremum(line, *line.horizon())
 
 
 def _both(field: Field, loss: Callable[[Field], float]) -> tuple[float, float]:
@@ -215,13 +215,13 @@ class GaussianPart(Part):
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         """Return D_α of two Gaussians in the worse order."""
-        return self._largest(lambda mu, nu: gaussian_laws.renyi(mu, nu, noise, alpha))
+        return self._largest(lambda mu, nu: gaussian.renyi(mu, nu, noise, alpha))
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return the hockey stick in closed form; by Rényi orders where vectors have different covariances."""
         if self.certainty != Certainty.EXACT:
             return super().delta(noise, epsilon)
-        return self._largest(lambda mu, nu: gaussian_laws.hockey_stick(mu, nu, noise, epsilon))
+        return self._largest(lambda mu, nu: gaussian.hockey_stick(mu, nu, noise, epsilon))
 
     def _largest(self, loss: Callable[[GaussianLaw, GaussianLaw], float]) -> Worst:
         return max(

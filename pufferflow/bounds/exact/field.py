@@ -13,18 +13,16 @@ from collections.abc import Callable
 from typing import Self, final
 
 import numpy as np
-import numpy.typing as npt
 
-from pufferflow.bounds.pairs import Pair, finite_laws
-from pufferflow.law import Law
-from pufferflow.law.atoms import exactly
-from pufferflow.noise import Floats, Noise
+from pufferflow.arrays import Floats
+from pufferflow.bounds.law_pairs import Pair, finite_laws
+from pufferflow.law import Law, exactly
+from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
 
 CELLS = 1 << 21
 _TAILS = 4e-13
 """How far a tail probability may be off, relatively."""
-Flags = npt.NDArray[np.bool_]
 
 
 @final

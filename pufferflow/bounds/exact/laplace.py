@@ -7,9 +7,10 @@ from typing import Self, cast, final
 
 import numpy as np
 
+from pufferflow.arrays import Floats
 from pufferflow.bounds.exact.field import Atoms, Mixture, UniformField
 from pufferflow.errors import Refused
-from pufferflow.noise import Floats, Noise
+from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
 
 _MOST_VERTICES = 2_000_000

@@ -4,9 +4,9 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from pufferflow.addresses import local_path
+from pufferflow.arguments import local_path
 from pufferflow.errors import Misuse
-from pufferflow.jobs.reading import schema
+from pufferflow.jobs.file import schema
 from pufferflow.release import written
 
 FILES = {"job.toml": "job.toml", "job.py": "job.py.txt"}

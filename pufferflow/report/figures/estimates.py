@@ -6,8 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from pufferflow.report.figures.canvas import FIRST, INK, LETTER, WIDTH, Sheet, Words, figure
-from pufferflow.report.figures.scales import Floats, axis_name, bounded, number_axis, room
+from pufferflow.arrays import Floats
+from pufferflow.report.figures.canvas import (
+    FIRST,
+    INK,
+    LETTER,
+    WIDTH,
+    Sheet,
+    Words,
+    axis_name,
+    bounded,
+    figure,
+    number_axis,
+    room,
+)
 from pufferflow.report.numbers import counted, days, plain, span
 from pufferflow.report.outputs import MOST_PANELS, Panel, shown, when
 

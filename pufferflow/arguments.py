@@ -1,0 +1,174 @@
+"""Reading single numbers that people give: what they mean, and whether they may be used.
+
+Addresses that people give where a file or a folder is meant: which are paths, and which lead to somewhere else.
+"""
+
+import math
+import numbers
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from decimal import Decimal
+from fractions import Fraction
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Final, cast
+from urllib.parse import unquote, urlsplit
+
+from pufferflow.errors import Misuse
+from pufferflow.rounding import float_above
+
+_LONGEST, _LONGEST_INT = 40, 8192
+_refusals: Final[ContextVar[list[str] | None]] = ContextVar("refusals of a stored belief", default=None)
+
+
+def shown(value: object) -> str:
+    """Return what was given, for an error: short texts and numbers as they are, of all else only the type.
+
+    >>> shown("level"), shown([1, 2])
+    ("'level'", 'of type list')
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > _LONGEST_INT:
+        return f"a number of {value.bit_length()} bits"  # Python would refuse to write it down
+    if isinstance(value, str | int | float):
+        text = repr(value)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return f"of type {type(value).__name__}"
+
+
+@contextmanager
+def stored_belief() -> Generator[list[str]]:
+    """Let beliefs be restored that are refused now; what was wrong with them is in the list.
+
+    A ledger of an older version may count on them, and has to be read for ever.
+    """
+    refusals = list[str]()
+    token = _refusals.set(refusals)
+    try:
+        yield refusals
+    finally:
+        _refusals.reset(token)
+
+
+def refuse_belief(refusal: Misuse) -> None:
+    """Refuse a belief that hides nothing, or remember why it is refused if it was stored."""
+    refusals = _refusals.get()
+    if refusals is None:
+        raise refusal
+    refusals.append(refusal.problem)
+
+
+def reads_stored_belief() -> bool:
+    """Say whether a belief is restored that was accepted once."""
+    return _refusals.get() is not None
+
+
+def belief_refused(why: str) -> Misuse:
+    """Return the error for plans under a belief that an older version accepted."""
+    return Misuse(
+        f"The scenario's belief is refused by now: {why}",
+        allowed="its account can be read, verified and exported; new plans need another belief",
+        instead="ledger.supersede(name, scenario) with a sound prior, and plans of that scenario",
+    )
+
+
+def finite_number(value: object, name: str, *, allowed: str, instead: str) -> float:
+    """Return `value` as a finite float, or say what was given; booleans and texts are no numbers here."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
+        raise Misuse(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    except ValueError:  # a signalling NaN
+        number = math.nan
+    if not math.isfinite(number):
+        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+    return number
+
+
+def probability_below_one(value: object, name: str) -> float:
+    """Return a δ: a number in [0, 1)."""
+    allowed, instead = "a number with 0 <= delta < 1", f"{name}=1e-6"
+    number = finite_number_above(value, name, allowed=allowed, instead=instead)
+    if not 0 <= number < 1 or cast(float, value) < 0:  # what rounds to 0 from below is still below
+        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+    return number
+
+
+def finite_number_above(value: object, name: str, *, allowed: str, instead: str) -> float:
+    """Return `value` as a finite float that is not below it: 1/3 becomes the float above a third."""
+    number = finite_number(value, name, allowed=allowed, instead=instead)
+    return float_above(Fraction(value)) if isinstance(value, Fraction | Decimal | int) else number
+
+
+def order_above_one(value: object) -> float:
+    """Return a Rényi order: a finite number above 1."""
+    allowed, instead = "a finite order above 1", "alpha=2, or pf.Pure(epsilon) for the infinite order"
+    alpha = finite_number(value, "alpha", allowed=allowed, instead=instead)
+    if alpha <= 1:
+        raise Misuse(f"alpha is {alpha}.", allowed=allowed, instead=instead)
+    return alpha
+
+
+def finite_number_at_least_zero(value: object, name: str) -> float:
+    """Return a number ≥ 0 as a float that is not below it."""
+    allowed, instead = "a finite number >= 0", f"{name}=1.0"
+    number = finite_number_above(value, name, allowed=allowed, instead=instead)
+    if number < 0 or cast(float, value) < 0:
+        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+    return number + 0.0  # −0.0 is 0.0
+
+
+def decimal_reading(number: float | Fraction | Decimal) -> Fraction:
+    """Return the rational number a person means by a float: the shortest decimal that reads as it.
+
+    >>> decimal_reading(0.3)
+    Fraction(3, 10)
+    """
+    return Fraction(number) if isinstance(number, Fraction | Decimal) else Fraction(repr(float(number)))
+
+
+_SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+):/")
+"""Of two letters or more, since C:/ is a drive; with one slash or more, since a `Path` keeps only one."""
+
+
+def scheme_of(address: str) -> str | None:
+    """Return the scheme of an address, None of a path.
+
+    >>> scheme_of("s3://bucket/published"), scheme_of("C:/published"), scheme_of("published/2026")
+    ('s3', None, None)
+    """
+    found = _SCHEME.match(address)
+    return None if found is None else found[1]
+
+
+def local_path(given: object, what: str) -> Path:
+    """Return a path of this machine; refuse an address with a scheme, for which a folder of that name would be made.
+
+    Only the scheme is told: the rest may hold a password.
+    """
+    kind = type(given).__name__
+    text: object = fspath(cast(str, given)) if isinstance(given, str | PathLike) else None
+    if not isinstance(text, str):
+        raise Misuse(f"{what} is of type {kind}.", allowed="a path", instead='"published"')
+    scheme = scheme_of(text)
+    if scheme is None:
+        return Path(text)
+    raise Misuse(
+        f"{what} is an address with '{scheme}:', where nothing can be written.",
+        allowed="a path of this machine, such as a folder that is mounted or that another program sends on",
+        instead=_path_of(text) if scheme.lower() == "file" else '"published", and sending the folder on afterwards',
+    )
+
+
+def _path_of(address: str) -> str:
+    """Return the path that an address of a file means.
+
+    >>> _path_of("file:///data/a%20folder")
+    '"/data/a folder"'
+    """
+    parts = urlsplit(address.strip())
+    host = "" if parts.netloc == "localhost" else parts.netloc
+    return f'"{host}{unquote(parts.path)[:200]}"'

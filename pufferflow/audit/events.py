@@ -1,0 +1,140 @@
+"""From probabilities of events to a loss: what a promise costs at least if P(S) is so large and Q(S) so small.
+
+S is one event, or several that lie within each other. A promise speaks of all events, and whatever is worked out of an
+answer keeps it (data processing), so every S gives a lower bound. All of them rise with P(S) and fall with Q(S): bounds
+of the probabilities give bounds of the loss.
+
+From counts to probabilities: the bounds of Clopper and Pearson, which hold for every true probability.
+
+The count K of an event in n independent draws is binomial. `at_least` is above the true probability with a chance of at
+most `error`, `at_most` below it likewise: each is the probability at which a count at least (at most) as large as K has
+the chance `error`.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from pufferflow.arrays import Floats
+from pufferflow.errors import InternalError
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+
+_ROUNDING = 1e-11
+
+
+def targets_of(promise: Guarantee) -> list[Guarantee]:
+    """Return the promises with one ε that a promise consists of."""
+    if isinstance(promise, RenyiCurve):
+        return [Renyi(alpha, epsilon) for alpha, epsilon in zip(promise.alphas, promise.epsilons, strict=True)]
+    return [promise]
+
+
+def epsilon_of(target: Guarantee) -> float:
+    """Return the ε of a promise that has one."""
+    return float(getattr(target, "epsilon", math.inf))
+
+
+def of_events(target: Guarantee, p: Floats, q: Floats) -> Floats:
+    """Return for each event what it shows, rounded down; 0 where it shows nothing.
+
+    Pure: ln(P/Q). Approx: ln((P − δ)/Q). Rényi: the divergence of the two laws of whether S happens.
+
+    >>> of_events(Pure(1.0), np.array([0.5]), np.array([0.25])).round(6)
+    array([0.693147])
+    """
+    if isinstance(target, Pure | Approx):
+        above = np.maximum(p - getattr(target, "delta", 0.0), 0.0)
+        with np.errstate(divide="ignore"):
+            return _down(np.log(above) - np.log(q))
+    alpha, p, q = _renyi(target, p, q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = alpha * np.log(p) + (1 - alpha) * np.log(q)
+        outside = alpha * np.log1p(-p) + (1 - alpha) * np.log1p(-q)
+        found = np.logaddexp(inside, outside) / (alpha - 1)
+    return np.where(p > q, _down(found), 0.0)
+
+
+def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
+    """Return what events that lie within each other show together; probabilities fall from the first to the last.
+
+    For Rényi promises they cut the answers into levels. D_α = sup_g α/(α−1)·log E_P e^{(α−1)g} − log E_Q e^{αg}, and
+    for a g that rises with the levels the first mean only grows with P(S), the second with Q(S). So the bounds may
+    stand for the laws themselves, if their ratio rises with the levels, which pooling neighbours sees to.
+
+    >>> round(of_nested(Renyi(2, 1.0), np.array([0.8, 0.4]), np.array([0.6, 0.1])), 4)
+    0.7031
+    """
+    if isinstance(target, Pure | Approx):
+        return float(of_events(target, p, q).max())
+    alpha, p, q = _renyi(target, p, q)
+    cells = _pooled(-np.diff(p, prepend=1.0, append=0.0), -np.diff(q, prepend=1.0, append=0.0))
+    with np.errstate(divide="ignore"):
+        left, right = np.log(cells)
+    some = np.isfinite(left)
+    found = np.logaddexp.reduce(alpha * left[some] + (1 - alpha) * right[some]) / (alpha - 1)
+    return float(_down(np.asarray(found)))
+
+
+def _renyi(target: Guarantee, p: Floats, q: Floats) -> tuple[float, Floats, Floats]:
+    """Return the order and probabilities; of what is left when a share δ of each law is left out, where it may be.
+
+    What is left has P'(S) ≥ (P(S) − δ)/(1 − δ) and Q'(S) ≤ Q(S)/(1 − δ).
+    """
+    if isinstance(target, Renyi):
+        return target.alpha, p, q
+    if not isinstance(target, ApproxRenyi):
+        raise InternalError(f"No loss of events for {type(target).__name__}.", instead="reporting it")
+    rest = 1 - target.delta
+    return target.alpha, np.maximum((p - target.delta) / rest, 0.0), np.minimum(q / rest, 1.0)
+
+
+def _pooled(p: Floats, q: Floats) -> Floats:
+    """Return the masses of neighbouring cells put together until p/q rises from each to the next."""
+    kept: list[tuple[float, float]] = []
+    for mass, other in zip(p.tolist(), q.tolist(), strict=True):
+        cell = mass, max(other, 0.0)
+        while kept and _falls(kept[-1], cell):
+            before = kept.pop()
+            cell = before[0] + cell[0], before[1] + cell[1]
+        kept.append(cell)
+    return np.array(kept).T
+
+
+def _falls(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Say whether p/q does not rise between two cells; nothing under either law goes with its neighbour."""
+    return before[0] * after[1] >= after[0] * before[1]
+
+
+def _down(values: Floats) -> Floats:
+    """Return a bound a little lower than it was computed, and at least 0, which always holds."""
+    return np.maximum(values - _ROUNDING * (1 + np.abs(np.where(np.isfinite(values), values, 0.0))), 0.0)
+
+
+_COUNT_ROUNDING = 1e-9
+
+
+def at_least(counts: Any, draws: int, error: float) -> Floats:
+    """Return lower bounds of probabilities, rounded down.
+
+    >>> at_least([0, 5, 10], 10, 0.05).round(4)
+    array([0.    , 0.2224, 0.7411])
+    """
+    found = np.asarray(counts, dtype=np.float64)
+    some = np.maximum(found, 1e-9)
+    inside = special.betaincinv(some, draws - some + 1, error)
+    return np.where(found > 0, inside * (1 - _COUNT_ROUNDING), 0.0)  # the quantile is right to some digits only
+
+
+def at_most(counts: Any, draws: int, error: float) -> Floats:
+    """Return upper bounds of probabilities, rounded up.
+
+    >>> at_most([0, 5, 10], 10, 0.05).round(4)
+    array([0.2589, 0.7776, 1.    ])
+    """
+    found = np.asarray(counts, dtype=np.float64)
+    rest = np.maximum(draws - found, 1e-9)
+    inside = special.betainccinv(found + 1, rest, error)
+    return np.where(found < draws, np.minimum(inside * (1 + _COUNT_ROUNDING), 1.0), 1.0)

@@ -1,0 +1,221 @@
+"""Pairs of laws and one noise for all coordinates: what `pf.calibrate` calibrates, drawn.
+
+From a plan to two worlds: the pair that its noise was made for, in whole steps, with the noise of a release.
+
+Where the witness is a pair of laws, the whole vector of sums is attacked. Where it is a place along a chain, several
+answers are drawn row by row (`paths`), and one answer from its laws. If neither can be done, two points as far apart as
+one row, or a group, moves the answers stand for the secrets.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pufferflow.audit.worlds import Duel, Mechanism, paths, world_of
+from pufferflow.bounds import Group, Laws, Pair, read_laws
+from pufferflow.errors import Misuse, PufferflowError
+from pufferflow.explain import Origin, at_place, origin_of
+from pufferflow.law import GaussianLaw, Law
+from pufferflow.noise import STEPS_PER_SCALE, Noise, grid_of
+from pufferflow.plan import Plan
+from pufferflow.planning import Planned
+from pufferflow.release import grid_below
+from pufferflow.rounding import UNIT
+from pufferflow.transport import winf
+
+MOST_PAIRS = 64
+
+
+def duels_of_pairs(noise: Noise, laws: object) -> list[Duel]:
+    """Return the pairs to tell apart: of many only those that lie farthest apart."""
+    noise.check_drawable()
+    pieces = read_laws(laws)
+    found = [(pair, piece.movement_only) for piece in pieces for pair in _pairs(piece, noise)]
+    if len(found) > MOST_PAIRS:
+        found = sorted(found, key=lambda one: -_distance_of(one[0]))[:MOST_PAIRS]
+    many = len(found) > 1
+    duels = [
+        _duel(noise, pair, place if many else None, stands_in=stands_in)
+        for place, (pair, stands_in) in enumerate(found)
+    ]
+    if len({len(duel.mechanism.noises) for duel in duels}) > 1:
+        raise Misuse(
+            "The laws have several dimensions.", allowed="laws of one dimension", instead="one attack for each"
+        )
+    return duels
+
+
+def _pairs(piece: Laws, noise: Noise) -> list[Pair]:
+    """Return all pairs; where one stands for a movement, no farther apart than that is."""
+    if not piece.movement_only:
+        return list(piece)
+    return [at_most(pair, piece.winf(noise.norm).length, noise.norm) for pair in piece]
+
+
+def at_most(pair: Pair, length: float, norm: float) -> Pair:
+    """Return two points as far apart as a movement is long: on vectors, a pair goes as far in each coordinate.
+
+    What stands in must not move farther than the answers do, so its length is rounded down.
+    """
+    start, end = (np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law))
+    whole = float(np.linalg.norm(end - start, norm))
+    share = 1.0 if whole <= length else length / whole * (1 - 8 * len(start) * UNIT)
+    moved = share * (end - start)
+    origin, moved = (np.zeros(1)[0], moved[0]) if pair.dimension == 1 else (np.zeros(len(start)), moved)
+    return Pair(Law.point(origin), Law.point(moved), pair.prior, pair.secrets, pair.row)
+
+
+def in_words(length: float, scale: float) -> str:
+    """Say that two points stand for laws."""
+    apart = f"{length / scale:.6g} times the noise's scale" if scale > 0 else f"{length:.6g}"
+    return f"two points {apart} apart stand for the secrets, since no more is known than how far answers move"
+
+
+def names_of(secrets: tuple[object, object] | None, place: int | None = None) -> tuple[str, str]:
+    """Return the secrets in words."""
+    if secrets is not None:
+        return repr(secrets[0]), repr(secrets[1])
+    of_pair = "" if place is None else f" of pair {place + 1}"
+    return f"the first law{of_pair}", f"the second law{of_pair}"
+
+
+def believing(prior: object) -> str:
+    """Say what is believed."""
+    describe = getattr(prior, "describe", None)
+    return f", believing that {describe()}" if callable(describe) else ""
+
+
+def _duel(noise: Noise, pair: Pair, place: int | None, *, stands_in: bool) -> Duel:
+    mechanism = Mechanism.of(noise, pair.dimension)
+    note = _note(pair, noise) if stands_in else ""
+    worlds = world_of(pair.mu), world_of(pair.nu)
+    return Duel(worlds, mechanism, names_of(pair.secrets, place), believing(pair.prior), note)
+
+
+def _note(pair: Pair, noise: Noise) -> str:
+    start, end = (np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law))
+    return in_words(float(np.linalg.norm(end - start, noise.norm)), noise.scale)
+
+
+def _distance_of(pair: Pair) -> float:
+    """Return how far apart two laws lie; of vectors and Gaussian laws, their means."""
+    mu, nu = pair
+    if isinstance(mu, Law) and isinstance(nu, Law) and mu.dimension == 1:
+        return float(winf(mu, nu))
+    return float(np.linalg.norm(_mean(mu) - _mean(nu)))
+
+
+def _mean(law: Law | GaussianLaw) -> np.ndarray:
+    if isinstance(law, GaussianLaw):
+        return law.mean
+    return law.probabilities @ law.values.reshape(len(law), -1).astype(np.float64)
+
+
+_SLACK = 1e-6
+_FINEST = Fraction(1, 2**22)
+_ONE_ROW = "two points stand for the secrets, as far apart as one row alone moves the answers"
+
+
+def duels_of_plan(plan: Plan) -> list[Duel]:
+    """Return the worlds of the pair that cost most; nothing if no row moves an answer."""
+    planned: Planned = plan._planned  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - laws are no part of a plan's door
+    if not (planned.weights > 0).any():
+        return []
+    witness, origin = planned.calibration.witness, origin_of(planned)
+    if isinstance(witness, Pair):
+        return [_of_pair(planned, origin, witness)]
+    by_movement = planned.calibration.by_movement
+    if isinstance(planned.calibration.bound, Group) or (origin.laws.movement_only and by_movement):
+        return [_of_movement(planned, witness.secrets, witness.prior)]
+    return _at_place(planned, origin)
+
+
+def _of_pair(plan: Planned, origin: Origin, pair: Pair) -> Duel:
+    """Return the vector of all sums under both secrets."""
+    norm, note = plan.calibration.noise.norm, ""
+    if origin.laws.movement_only:
+        length = plan.calibration.sensitivity if plan.calibration.by_movement else origin.laws.winf(norm).length
+        pair, note = _stretched(pair, length, norm), in_words(length, plan.calibration.noise.scale)
+    kept = [k for k in range(pair.dimension) if plan.weights[k % len(plan.weights)] > 0]
+    measures = [k % len(plan.weights) for k in kept]
+    laws = [_in_steps(law, kept, plan, measures) for law in pair]
+    mechanism = mechanism_of([plan.noises[measure] for measure in measures])
+    worlds = world_of(laws[0]), world_of(laws[1])
+    return Duel(worlds, mechanism, names_of(pair.secrets), believing(pair.prior), note)
+
+
+def _stretched(pair: Pair, length: float, norm: float) -> Pair:
+    """Return two points `length` apart; a pair of linear answers is nearer where rows are rounded to steps."""
+    start, end = (np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law))
+    moved, whole = end - start, float(np.linalg.norm(end - start, norm))
+    if whole > 0:
+        moved = moved * (2 * length / whole)
+    one = Pair(Law.point(np.zeros(len(moved))), Law.point(moved), pair.prior, pair.secrets, pair.row)
+    return at_most(one, length, norm)
+
+
+def _in_steps(law: Law | GaussianLaw, kept: Sequence[int], plan: Planned, measures: Sequence[int]) -> Law | GaussianLaw:
+    """Return the law of the sums themselves, in whole steps of each."""
+    weights = plan.weights[list(measures)]
+    if isinstance(law, GaussianLaw):
+        own = law.covariance[np.ix_(kept, kept)] / np.outer(weights, weights)
+        return GaussianLaw(law.mean[list(kept)] / weights, own)
+    rows = law.values.reshape(len(law), -1)[:, list(kept)]
+    columns = [_steps(column, plan, measure) for column, measure in zip(rows.T, measures, strict=True)]
+    values: Any = np.array(columns, dtype=object).T
+    return Law(values[:, 0] if len(kept) == 1 else values, law.weights)
+
+
+def _steps(column: Any, plan: Planned, measure: int) -> list[Fraction]:
+    """Return sums in whole steps; what is no whole number, a movement, is rounded down to the grid."""
+    weight, grid = Fraction(float(plan.weights[measure])), _grid(plan.noises[measure])
+    found = [Fraction(value) / weight for value in column.tolist()]
+    return [Fraction(round(one)) if abs(one - round(one)) < _SLACK else one // grid * grid for one in found]
+
+
+def _of_movement(plan: Planned, secrets: tuple[Any, Any] | None, prior: Any) -> Duel:
+    length = plan.calibration.sensitivity
+    return _apart(plan, length, secrets, prior, in_words(length, plan.calibration.noise.scale))
+
+
+def _apart(plan: Planned, length: float, secrets: tuple[Any, Any] | None, prior: Any, note: str) -> Duel:
+    """Return two points so far apart, in the sum that has the largest weight."""
+    measure = int(plan.weights.argmax())
+    (end,) = _steps(np.array([length]), plan, measure)
+    grid = _grid(plan.noises[measure])
+    while float(end) * float(plan.weights[measure]) > length:
+        end -= grid
+    worlds = world_of(Law.point(0)), world_of(Law.point(end))
+    return Duel(worlds, mechanism_of([plan.noises[measure]]), names_of(secrets), believing(prior), note)
+
+
+def _at_place(plan: Planned, origin: Origin) -> list[Duel]:
+    """Return what a place along a chain or a tree stands for: paths, the laws of one answer, or one row alone."""
+    witness = plan.calibration.witness
+    names, prior = names_of(witness.secrets), believing(witness.prior)
+    drawn = paths(plan, origin)
+    if drawn:
+        return [
+            Duel(one.worlds, mechanism_of([plan.noises[k] for k in one.measures]), names, prior, one.note)
+            for one in drawn
+        ]
+    try:
+        seen = at_place(plan, origin, witness)
+    except PufferflowError:
+        length = plan.calibration.sensitivity
+        return [_apart(plan, length, witness.secrets, witness.prior, _ONE_ROW)]
+    worlds = world_of(seen.mu), world_of(seen.nu)
+    return [Duel(worlds, mechanism_of([plan.noises[seen.measure]]), names, prior, seen.note)]
+
+
+def mechanism_of(noises: Sequence[Noise]) -> Mechanism:
+    """Return the noise of sums in whole steps, on the grids of a release."""
+    return Mechanism(tuple(noises), tuple(_grid(noise) if noise.scale else None for noise in noises))
+
+
+def _grid(noise: Noise) -> Fraction:
+    """Return the grid of a release, or one of 2⁻²² scales, if that is coarser: finer ones are drawn digit by digit."""
+    coarse = grid_of(noise.scale) * STEPS_PER_SCALE * _FINEST if noise.scale else Fraction(0)
+    return max(grid_below(noise), coarse)

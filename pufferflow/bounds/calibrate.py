@@ -1,0 +1,334 @@
+"""The least noise that keeps a promise, and the least promise that a noise keeps.
+
+Reading what is asked for: the family of noises, the bounds, the kind of promise.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, cast, final
+
+from pufferflow.arguments import shown
+from pufferflow.bounds.bound import Bound
+from pufferflow.bounds.dagwm import DAGWM
+from pufferflow.bounds.exact.exact import Exact
+from pufferflow.bounds.kantorovich import Kantorovich
+from pufferflow.bounds.law_pairs import Pair, Witness
+from pufferflow.bounds.laws import Laws, read_laws
+from pufferflow.bounds.messages import Messages
+from pufferflow.bounds.movement import GAWM, GWM, Group
+from pufferflow.bounds.proofs import (
+    EPSILON_TOLERANCE,
+    Epsilons,
+    Scales,
+    Untried,
+    Way,
+    accepted,
+    least_certain,
+    proven,
+    search,
+)
+from pufferflow.bounds.quilt import Quilt
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, RenyiCurve
+from pufferflow.noise import NOISES, Family, Laplace, Noise
+from pufferflow.suggestions import EXAMPLES, nearest
+from pufferflow.transport import Certainty
+
+BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
+BOUNDS: Final[Mapping[str, Bound]] = {
+    "messages": Messages(),
+    "gwm": GWM(),
+    "dagwm": DAGWM(),
+    "kantorovich": Kantorovich(),
+    "quilt": Quilt(),
+    "exact": Exact(),
+    "group": Group(),
+}
+"""Bounds that need no number, by the names that they have in `bound=`."""
+
+
+def read_family(noise: Any, guarantee: Guarantee) -> Family:
+    """Return the family of noises asked for, if it can keep such a promise."""
+    if isinstance(noise, str):
+        noise = _named_family(noise)
+    if isinstance(noise, type) and issubclass(noise, Noise):
+        return noise.family(guarantee)
+    if callable(cast(object, noise)) and not isinstance(cast(object, _made(noise)), Noise):
+        raise Misuse(
+            "noise makes no noise of a scale.",
+            allowed="a family of noises, whose scale is to be found",
+            instead="noise=pf.Laplace, or pf.GeneralizedCauchy.of(k=4)",
+        )
+    if isinstance(noise, Noise) or not callable(cast(object, noise)):
+        kind = type(cast(object, noise)).__name__
+        raise Misuse(
+            f"noise is {noise!r}." if isinstance(noise, Noise) else f"noise is of type {kind}.",
+            allowed="a family of noises, whose scale is to be found",
+            instead=f"noise=pf.{kind if isinstance(noise, Noise) else 'Laplace'}, without a scale",
+        )
+    return cast(Family, noise)
+
+
+def _named_family(name: str) -> Family:
+    if name.casefold() in NOISES:
+        return NOISES[name.casefold()]
+    near = nearest(name, NOISES)
+    raise Misuse(
+        f"noise is {shown(name)}.",
+        allowed=f"{', '.join(map(repr, ('auto', *NOISES)))}, or a family such as pf.GeneralizedCauchy.of(k=4)",
+        instead=f'noise="{near[0] if near else "laplace"}"',
+    )
+
+
+def _made(noise: Any) -> Any:
+    """Return what a family gives for a scale of 1; None if it gives nothing."""
+    try:
+        return noise(1.0)
+    except (TypeError, ValueError):
+        return None
+
+
+def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
+    """Return the bounds to try."""
+    if isinstance(bound, Bound):
+        return [bound]
+    if isinstance(bound, str) and bound == "auto":
+        return _every_robust(guarantee, noise)
+    if isinstance(bound, str) and bound.casefold() in BOUNDS:
+        return [BOUNDS[bound.casefold()]]
+    if isinstance(bound, list | tuple) and bound:
+        return [one for part in cast(list[Any], bound) for one in read_bounds(part, guarantee, noise)]
+    raise _no_bound(cast(object, bound))
+
+
+def _no_bound(given: object) -> Misuse:
+    """Return the error for what is no bound: a name that is near one, or a class that was not called."""
+    said, near = shown(given), nearest(given, (*BOUNDS, "gawm"))
+    instead = 'bound=[pf.DAGWM(), pf.Exact()], or bound="auto"'
+    if near:
+        instead = "bound=pf.GAWM(1e-3), with its delta" if near == ["gawm"] else f'bound="{near[0]}"'
+    if isinstance(given, type):
+        said = f"the class {given.__name__}, which is no bound yet"
+        instead = f"bound={EXAMPLES.get(given.__name__, f'pf.{given.__name__}()')}"
+    return Misuse(
+        f"bound is {said}.",
+        allowed=f"{', '.join(map(repr, ('auto', *BOUNDS)))}, a bound such as pf.GWM(), or a list of bounds",
+        instead=instead,
+    )
+
+
+def _every_robust(guarantee: Guarantee, noise: Noise) -> list[Bound]:
+    """Return the bounds worth trying for a promise that a slightly wrong prior does not break, the quick ones first.
+
+    Group privacy is always among them, so that there is an answer wherever there can be one.
+    """
+    if isinstance(guarantee, Pure):
+        return [Messages(), GWM(), Kantorovich(), Group()]
+    if isinstance(guarantee, Approx | ApproxRenyi) and guarantee.delta > 0:
+        return [Messages(), DAGWM(), GAWM(_left_out(guarantee, noise)), GWM(), Group()]
+    return [Messages(), DAGWM(), GWM(), Group()]
+
+
+def _left_out(guarantee: Approx | ApproxRenyi, noise: Noise) -> float:
+    """Return the share that GAWM may leave out: all of δ, or half where the noise itself needs some of it."""
+    needs = isinstance(guarantee, Approx) and math.isinf(noise.pure(1.0))
+    return guarantee.delta / 2 if needs else guarantee.delta
+
+
+def read_kind(kind: Any) -> Guarantee:
+    """Return the promise of a kind whose ε is 0."""
+    allowed, instead = "a promise without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
+    if isinstance(kind, Guarantee):
+        raise Misuse(f"kind is {kind!r}, a promise with its epsilon.", allowed=allowed, instead=instead)
+    if kind is RenyiCurve or not callable(kind):
+        name = "RenyiCurve" if kind is RenyiCurve else f"of type {type(kind).__name__}"
+        raise Misuse(f"kind is {name}.", allowed=allowed, instead=instead)
+    try:
+        example = kind(0.0)
+    except TypeError as error:
+        raise Misuse(
+            f"kind is {getattr(kind, '__name__', 'a function')}, which needs more than an epsilon.",
+            allowed=allowed,
+            instead=instead,
+        ) from error
+    if not isinstance(example, Guarantee):
+        raise Misuse("kind makes no promise.", allowed=allowed, instead=instead)
+    return example
+
+
+_NO_NOISE = "no noise is needed: without any the promise holds already"
+Pairs = Laws | Iterable[Laws | Pair | tuple[object, object]]
+Bounds = Bound | Sequence[Bound] | str
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A noise that keeps a promise, and why.
+
+    `loss` is the ε that `bound` proves for it (of a curve: at the order that binds), `sensitivity` the movement the
+    noise was measured against, `witness` the pair, in the order, that costs most, and `certainty` whether sensitivity
+    and loss are what the bound is about, or upper bounds of it.
+
+    >>> import pufferflow as pf
+    >>> pf.calibrate([(pf.Law.point(0), pf.Law.point(3))], pf.Pure(1.5), noise=pf.Laplace)
+    Calibration(noise=Laplace(scale=2.0), loss=1.5, sensitivity=3.0, bound=GWM(norm=None), certainty='exact')
+    """
+
+    noise: Noise
+    guarantee: Guarantee
+    loss: float
+    sensitivity: float
+    witness: Witness
+    certainty: Certainty
+    bound: Bound
+    note: str = field(default="")
+    by_movement: bool = field(default=True, repr=False)
+    """Whether `sensitivity` is a movement from law to law for all pairs, as `pf.robustness` likes to know."""
+    own_delta: float = field(default=0.0, repr=False)
+    """The probability that a bound leaves out of this movement."""
+    untried: tuple[Untried, ...] = field(default=(), repr=False)
+    """Bounds that were not tried: their work was not worth what they could win, or time was up."""
+
+    def __repr__(self) -> str:
+        """Show what was found, without the laws."""
+        note = f", note={self.note!r}" if self.note else ""
+        return (
+            f"Calibration(noise={self.noise!r}, loss={self.loss!r}, sensitivity={self.sensitivity!r}, "
+            f"bound={self.bound!r}, certainty={self.certainty.value!r}{note})"
+        )
+
+
+def calibrate(
+    pairs: Pairs,
+    guarantee: Guarantee,
+    noise: Family = Laplace,
+    bound: Bounds = "auto",
+) -> Calibration:
+    """Return the least noise of a family with which an answer keeps a promise, whatever the pair and its order.
+
+    `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`, or what `pf.laws` implies
+    for a scenario; each is taken in both orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`,
+    `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound` is one bound, several (the least scale wins), or "auto":
+    every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`, and those (`untried`) that take
+    much work and are known to win less than 5 % of the scale. The scale is never below the least that the bound allows,
+    and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
+
+    >>> import pufferflow as pf
+    >>> mu, nu = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
+    >>> c = pf.calibrate([(mu, nu)], pf.Pure(1.0), noise=pf.Laplace, bound=pf.GWM())
+    >>> c.noise, c.loss, c.sensitivity
+    (Laplace(scale=49.0), 1.0, 49.0)
+    >>> round(pf.calibrate([(mu, nu)], pf.Renyi(4, 1.0), noise=pf.GeneralizedCauchy, bound=pf.DAGWM()).noise.scale, 3)
+    9.735
+    """
+    (found,) = calibrate_each([(pairs, bound)], guarantee, noise)
+    return found
+
+
+def calibrate_each(
+    demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family, end: float | None = None
+) -> list[Calibration]:
+    """Return the least noise with which several answers keep one promise, each by bounds of its own: why for each.
+
+    The calibrations share their noise, which is proven for all of them, whether or not its losses fall as it grows.
+    After `end`, on a monotonic clock, no bound is begun where there is a proof already.
+
+    >>> import pufferflow as pf
+    >>> near, far = ([(pf.Law.point(0), pf.Law.point(length))] for length in (1, 3))
+    >>> both = calibrate_each([(near, pf.GWM()), (far, pf.Group())], pf.Pure(1.5), pf.Laplace)
+    >>> [(found.noise.scale, found.loss) for found in both]
+    [(2.0, 0.5), (2.0, 1.5)]
+    """
+    if not isinstance(guarantee, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise Misuse(
+            f"The promise is of type {type(guarantee).__name__}.",
+            allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi",
+            instead="pf.Pure(1.0)",
+        )
+    pieces = [read_laws(pairs) for pairs, _ in demands]
+    family = read_family(noise, guarantee)
+    bounds = [read_bounds(bound, guarantee, family(1.0)) for _, bound in demands]
+    aim = Scales(guarantee, family)
+    least = [
+        search(own, tried, aim, thrifty=bound == "auto", end=end)
+        for own, tried, (_, bound) in zip(pieces, bounds, demands, strict=True)
+    ]
+    noisy = _proven_for_all([(one.value, one.way) for proofs, _ in least for one in proofs], guarantee, family)
+    return [_calibration([one.way for one in proofs], guarantee, noisy, untried) for proofs, untried in least]
+
+
+def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise: Noise) -> Calibration | None:
+    """Return why a noise keeps a promise for several answers, told of the first of them; None if nothing proves it.
+
+    >>> import pufferflow as pf
+    >>> laws = read_laws([(pf.Law.point(0), pf.Law.point(3))])[0]
+    >>> [proof_of([(laws, pf.GWM())], pf.Pure(1.5), pf.Laplace(scale)) is None for scale in (1.9999999, 2.0, 2.1)]
+    [True, False, False]
+    """
+    each = [
+        [accepted(laws, read_bounds(bound, guarantee, noise), guarantee, noise) for laws in read_laws(pairs)]
+        for pairs, bound in demands
+    ]
+    ways = [[way for way in own if way is not None] for own in each]
+    if any(None in own for own in each):
+        return None
+    return _calibration(ways[0], guarantee, noise, ())
+
+
+def _proven_for_all(least: Sequence[tuple[float, Way]], guarantee: Guarantee, family: Family) -> Noise:
+    """Return the least noise with which all parts of all ways keep the promise."""
+    scale = max(one for one, _ in least)
+    while True:  # a loss that is not quite monotone in the scale may ask for a little more
+        noisy = family(scale)
+        excess, way = max(((way.worst(noisy, guarantee)[0], way) for _, way in least), key=lambda pair: pair[0])
+        if excess <= 0:
+            return noisy
+        scale = max(way.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+
+
+def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untried: Sequence[Untried]) -> Calibration:
+    """Return what some ways prove of a noise that is enough for them."""
+    worst = [way.worst(noisy, guarantee) for way in ways]
+    place = max(range(len(ways)), key=lambda i: worst[i][0])
+    cost, witness = proven(worst[place][1], noisy, guarantee)
+    return Calibration(
+        noise=noisy,
+        guarantee=guarantee,
+        loss=cost,
+        sensitivity=max(way.sensitivity for way in ways),
+        witness=witness,
+        certainty=least_certain([way.certainty for way in ways]),
+        bound=ways[place].bound,
+        note=_NO_NOISE if noisy.scale == 0 else "",
+        by_movement=all(way.bound.by_movement for way in ways),
+        own_delta=max(way.own_delta for way in ways),
+        untried=tuple({repr(one.bound): one for one in untried}.values()),
+    )
+
+
+def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto", end: float | None = None) -> float:
+    """Return the least ε for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
+
+    `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)` or
+    `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic
+    clock, no further bound is begun.
+
+    >>> import pufferflow as pf
+    >>> mu, nu = pf.Law([1, 2], [0.375, 0.625]), pf.Law([0, 1], [0.625, 0.375])
+    >>> pf.loss([(mu, nu)], pf.Laplace(1.0), pf.Pure, bound=pf.GWM())
+    2.0
+    >>> round(pf.loss([(mu, nu)], pf.Laplace(1.0), pf.Pure, bound=pf.Exact()), 6)
+    1.232095
+    >>> round(pf.loss([(mu, nu)], pf.Laplace(1.0), pf.Renyi.of(alpha=4), bound=pf.DAGWM()), 6)
+    1.397795
+    """
+    pieces = read_laws(pairs)
+    if not isinstance(noise, Noise):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise Misuse(
+            "The noise is no noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
+        )
+    bounds = read_bounds(bound, read_kind(kind), noise)
+    proofs, _ = search(pieces, bounds, Epsilons(noise, kind), thrifty=bound == "auto", end=end)
+    return max(one.value for one in proofs)

@@ -1,0 +1,75 @@
+"""A walk: rows that hang together along a chain or a tree, and how far each of them moves the answers (M20)."""
+
+import abc
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.arrays import Floats, Indices
+from pufferflow.bounds.law_pairs import Place
+from pufferflow.chains import Chain, Chains, Exposures, Secrets, leak
+from pufferflow.noise import Noise
+from pufferflow.rounding import UNIT
+
+
+class Walk(abc.ABC):
+    """Rows that depend on each other along edges: what noisy sums of them tell of one row, for any noise."""
+
+    answers: int
+    """How many answers there are."""
+    shifts: Floats
+    """How far a row of each kind moves the answers it touches between two states: shape (kinds, answers, k, k)."""
+
+    @abc.abstractmethod
+    def loss(self, noise: Noise) -> tuple[float, Place]:
+        """Return the pure loss of the noisy answers, never below the true one, and the row and states that have it."""
+
+    @property
+    def reach(self) -> float:
+        """How far one row alone moves the answers: the largest sum of its movements of each."""
+        return float(self.shifts.sum(axis=1).max(initial=0.0))
+
+    def exposures(self, noise: Noise) -> Floats | None:
+        """Return ℓ for each kind of row, rounded up: losses add over answers with noises of their own.
+
+        None if some are infinite: there is no noise, or it has no pure loss.
+        """
+        losses = np.asarray(noise.pure(self.shifts)).sum(axis=1)
+        return losses * (1 + self.shifts.shape[1] * UNIT) if np.isfinite(losses).all() else None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ChainWalk(Walk):
+    """The rows of a Markov chain: row t moves the answers it touches by `shifts[kinds[t], :, e, f]` from e to f."""
+
+    answers: int
+    chain: Chain | Chains
+    shifts: Floats
+    kinds: Indices
+    secrets: Secrets
+    prior: Any
+    labels: tuple[Any, ...]
+
+    def loss(self, noise: Noise) -> tuple[float, Place]:
+        """Return the largest of B_t + ℓ_t + F_t (M20)."""
+        if not self._hidden:
+            return 0.0, self.place(0, self.secrets.pairs[0].tolist())
+        losses = self.exposures(noise)
+        if losses is None:
+            return math.inf, self.place(0, self.secrets.pairs[0].tolist())
+        found = leak(self.chain, Exposures(losses, self.kinds), self.secrets)
+        return found.value, self.place(found.row, found.states)
+
+    @cached_property
+    def _hidden(self) -> bool:
+        return bool(self.secrets.possible(self.chain).any())
+
+    def place(self, row: int, states: Sequence[int]) -> Place:
+        """Return a row and two of its states, by their names."""
+        first, second = (self.labels[state] for state in states)
+        return Place(self.answers, self.prior, (first, second), row)

@@ -1,0 +1,187 @@
+"""The general Wasserstein mechanism: hide the farthest movement, W_∞ (M3).
+
+The general approximate Wasserstein mechanism: hide all movement but a share δ (M4).
+
+Group privacy: hide every movement between two possible answers (M7).
+
+Bounds that see one number of a pair of laws: how far the answer can move (M3, M4, M7).
+"""
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+from pufferflow.arguments import probability_below_one
+from pufferflow.bounds.bound import BallPart, Bound
+from pufferflow.bounds.law_pairs import Pair
+from pufferflow.bounds.laws import Reach, Work, as_laws
+from pufferflow.errors import Misuse, Refused
+from pufferflow.guarantees import Guarantee
+from pufferflow.noise import Family, Noise
+from pufferflow.rounding import UNIT
+from pufferflow.suggestions import explained
+
+
+def ball(reach: Reach, unbounded: Refused) -> BallPart:
+    """Return the ball of a reach; refuse an infinite one."""
+    if reach.length == math.inf:
+        raise unbounded
+    return BallPart(reach.length, reach.certainty, reach.witness)
+
+
+def norm_for(noise: Noise, asked: float | None, dimension: int) -> float:
+    """Return the norm to measure movements in: the noise's own, which is the one asked for if any was."""
+    if asked is None or dimension == 1:
+        return noise.norm
+    if asked != noise.norm:
+        name = type(noise).__name__
+        raise Refused(
+            f"{name} noise for movements measured in the norm {asked:g}.",
+            allowed=f"norm={noise.norm:g} for {name} noise: the only one its loss follows",
+            instead="noise=pf.Gaussian for the norm 2, noise=pf.Laplace for the norm 1, or leaving norm out",
+        )
+    return asked
+
+
+def read_norm(norm: object) -> float | None:
+    """Return the norm asked for, None for the noise's own."""
+    if norm is None:
+        return None
+    if isinstance(norm, bool) or not isinstance(norm, numbers.Real) or norm not in (1, 2):
+        raise Misuse(f"norm is {norm!r}.", allowed="1 or 2, or None for the noise's own", instead="leaving norm out")
+    return float(norm)
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class GWM(Bound):
+    """RPP Theorem 3.3 (M3): the loss is that of the noise over a ball of radius max W_∞(mu, nu).
+
+    `norm` is the norm of movements in R^d; left out, it is the noise's own (1 for Laplace, 2 for the others).
+
+    >>> import pufferflow as pf
+    >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
+    >>> pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=GWM()).noise
+    Laplace(scale=49.0)
+    """
+
+    norm: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", read_norm(self.norm))
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return the work of W_∞."""
+        del guarantee
+        return sizes.winf
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
+        """Return the ball of the pair farthest apart."""
+        laws = as_laws(pairs)
+        return [ball(laws.winf(norm_for(noise, self.norm, laws.dimension)), _unbounded())]
+
+    def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
+        """Return the scale that hides the least movement there can be."""
+        laws = as_laws(pairs)
+        movement = laws.least_winf(family(1.0).norm)
+        if movement.length == 0:
+            return 0.0
+        return ball(movement, _unbounded()).least_scale(family, guarantee)
+
+
+def _unbounded() -> Refused:
+    return Refused(
+        "W_∞ of a pair is infinite: no bounded movement takes one law to the other.",
+        allowed="laws that a bounded movement connects",
+        instead="bound=pf.GAWM(delta) for a promise with a delta, or bound=pf.Exact() for Gaussian laws and noise",
+    )
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class GAWM(Bound):
+    """RPP Theorem 4.3, tightened (M4): all pairs are (z, delta)-near, and the loss is that of a ball of radius z.
+
+    It needs a promise with room for `delta`: `pf.ApproxRenyi`, or `pf.Approx`, where what the noise's own hockey stick
+    takes of the rest is counted too. The paper adds α/(α−1)·log(1/(1−delta)) to the loss; that term is not needed, and
+    `as_printed=True` adds it for comparison.
+
+    >>> import pufferflow as pf
+    >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
+    >>> pf.calibrate([pair], pf.Approx(1.0, 0.003), noise=pf.Laplace, bound=GAWM(delta=0.003)).noise
+    Laplace(scale=1.0)
+    """
+
+    delta: float
+    norm: float | None = None
+    as_printed: bool = False
+
+    def __post_init__(self) -> None:
+        probability_below_one(self.delta, "delta")
+        object.__setattr__(self, "norm", read_norm(self.norm))
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return the work of nearness."""
+        del guarantee
+        return sizes.near
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
+        """Return the ball of the pair that is least near."""
+        laws = as_laws(pairs)
+        own = probability_below_one(self.delta, "delta")
+        unbounded = Refused(
+            f"All but a share {own:g} of a pair is still infinitely far apart.",
+            allowed="a share beyond which movement is bounded",
+            instead="a larger delta",
+        )
+        extra = -math.log1p(-own) * (1 + 4 * UNIT) if self.as_printed else 0.0
+        reach = laws.near(self.delta, norm_for(noise, self.norm, laws.dimension))
+        return [replace(ball(reach, unbounded), own_delta=own, extra=extra)]
+
+    def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
+        """Return the scale that hides the movement of the pairs that are quickly looked at."""
+        reach = as_laws(pairs).least_near(self.delta, family(1.0).norm)
+        if reach.length in (0.0, math.inf):
+            return 0.0
+        own = probability_below_one(self.delta, "delta")
+        part = BallPart(reach.length, reach.certainty, reach.witness, own)
+        return part.least_scale(family, guarantee)
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Group(Bound):
+    """The fallback that is always valid (M7): the loss is that of a ball as wide as the answers can lie apart.
+
+    It uses no more of the laws than which answers they allow; it holds for every prior with these supports.
+
+    >>> import pufferflow as pf
+    >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 9], [0.9, 0.1])
+    >>> pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=Group()).noise
+    Laplace(scale=9.0)
+    """
+
+    norm: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", read_norm(self.norm))
+
+    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+        """Return 0: it is there at once."""
+        del sizes, guarantee
+        return 0.0
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
+        """Return the ball of the pair with the farthest answers."""
+        laws = as_laws(pairs)
+        unbounded = Refused(
+            "The answers of a pair are not bounded, so no movement is the farthest.",
+            allowed="laws with finitely many atoms",
+            instead="bound=pf.GWM(), or clipping the answers",
+        )
+        return [ball(laws.span(norm_for(noise, self.norm, laws.dimension)), unbounded)]

@@ -1,0 +1,372 @@
+"""Which bounds are tried on which laws: the quickest first, then those that may win enough for the work they take.
+
+Of several laws the one that asks for most decides, so only that one is looked at again. Work is predicted from sizes,
+never timed: what is tried is the same on every machine and under any load. Only a deadline looks at a clock.
+
+Ways to prove a promise: what one bound makes of some laws, and the least scale and ε that it proves.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol, cast, final
+
+from pufferflow.bounds.bound import Bound, Part
+from pufferflow.bounds.kantorovich import Kantorovich
+from pufferflow.bounds.law_pairs import Witness
+from pufferflow.bounds.laws import Laws, Listed
+from pufferflow.bounds.movement import Group
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Approx, Guarantee, Kind, Pure
+from pufferflow.noise import Family, Laplace, Noise
+from pufferflow.progress import doing
+from pufferflow.roots import smallest
+from pufferflow.transport import Certainty
+
+EPSILON_TOLERANCE = 1e-9
+LOWER = 1e-6
+"""How much smaller a scale has to be for a later bound to be preferred: the first ones are exact more often."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Way:
+    """What one bound makes of some laws: parts, all of which have to keep the promise."""
+
+    bound: Bound
+    laws: Laws
+    parts: Sequence[Part]
+
+    @property
+    def sensitivity(self) -> float:
+        """The largest movement of a part."""
+        return max(part.sensitivity for part in self.parts)
+
+    @property
+    def own_delta(self) -> float:
+        """The largest share that a part leaves out."""
+        return max(part.own_delta for part in self.parts)
+
+    @property
+    def certainty(self) -> Certainty:
+        """Whether all that was used is exact."""
+        return least_certain([self.laws.certainty, *(part.certainty for part in self.parts)])
+
+    def worst(self, noise: Noise, guarantee: Guarantee) -> tuple[float, Part]:
+        """Return the largest log ratio of loss to promise, and the part that has it."""
+        excesses = [part.excess(noise, guarantee) for part in self.parts]
+        place = max(range(len(excesses)), key=excesses.__getitem__)
+        return excesses[place], self.parts[place]
+
+    def least_scale(self, family: Family, guarantee: Guarantee) -> float:
+        """Calibrate to the part that moves farthest, then as often as another part still costs too much."""
+        scale = max(self.parts, key=lambda part: part.sensitivity).least_scale(family, guarantee)
+        while True:
+            excess, part = self.worst(family(scale), guarantee)
+            if excess <= 0:
+                return scale
+            scale = max(part.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+
+
+def proven(part: Part, noise: Noise, guarantee: Guarantee) -> tuple[float, Witness]:
+    """Return the ε that a part proves of a promise that is kept, and its witness."""
+    rows = part.losses(noise, guarantee)
+    cost, _, witness = max(rows, key=lambda row: row[0] / row[1] if row[1] else math.inf)
+    if isinstance(guarantee, Approx):
+        cost = least_epsilon_of(part, noise, Approx.of(guarantee.delta), at_most=guarantee.epsilon)
+    return cost, witness
+
+
+def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> Way | None:
+    """Return a way that proves a promise of these laws with this noise, the quickest first; None if none does."""
+    for bound in sorted(bounds, key=lambda bound: bound.work(laws.work, guarantee)):
+        with suppress(Refused):
+            way = Way(bound, laws, bound.parts(laws, noise))
+            if way.worst(noise, guarantee)[0] <= 0:
+                return way
+    return None
+
+
+def least_certain(found: Sequence[Certainty]) -> Certainty:
+    """Return the weakest of several certainties."""
+    order = (Certainty.ESTIMATE, Certainty.UPPER_BOUND, Certainty.EXACT)
+    return min(found, key=order.index)
+
+
+def most_telling(refusals: Sequence[tuple[Bound, Refused]]) -> Refused:
+    """Return the refusal to show where every bound refused: the last, since quick bounds with few uses come first.
+
+    Group privacy comes after all of them; what it lacks is of use only where nothing else was tried.
+    """
+    others = [refusal for bound, refusal in refusals if not isinstance(bound, Group)]
+    return (others or [refusal for _, refusal in refusals])[-1]
+
+
+def least_epsilon_of(part: Part, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
+    """Return the least ε with which a part keeps the promise."""
+    example = kind(0.0)
+    if not isinstance(example, Approx):
+        ((value, _, _),) = part.losses(noise, example)
+        return value
+    delta = example.delta
+    if part.delta(noise, 0.0).value <= delta:
+        return 0.0
+    high = at_most
+    if high is None:
+        high = part.pure(noise).value
+        if high == math.inf:
+            high = 1.0
+            while part.delta(noise, high).value > delta:
+                high *= 4
+                if high > 1e15:
+                    return math.inf
+    if part.delta(noise, high).value > delta:
+        return high  # by rounding alone: it is the pure loss, or was checked
+    return smallest(lambda epsilon: _excess(part.delta(noise, epsilon).value, delta), high, EPSILON_TOLERANCE)
+
+
+def _excess(value: float, allowed: float) -> float:
+    if value <= allowed:
+        return -math.inf if value == 0 or allowed == 0 else math.log(value) - math.log(allowed)
+    return math.inf if allowed == 0 else max(math.log(value) - math.log(allowed), 5e-324)
+
+
+LITTLE = 0.05
+"""By how much less noise a bound has to promise for work beyond the budget."""
+TRIFLE = 2e8
+"""So many elementary operations, a fraction of a second, are never too many."""
+TOO_LONG = 1e10
+"""So many operations, some ten seconds, are too many whatever they may win: who wants them names the bound."""
+_ONE_OF_MANY = 1 / 20
+"""What one evaluation of a loss takes of the search for a scale."""
+_HALVINGS = 12
+FAINT = 1e-200
+"""Scales below this are next to nothing, and their inverses beyond what is worth looking at."""
+
+
+@final
+@dataclass(frozen=True)
+class Untried:
+    """A bound that was not tried, and by which share it would ask for less at best; `late` if time was up."""
+
+    bound: Bound
+    share: float
+    late: bool = False
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What a bound proves of some laws: the least scale or ε, how, and of which pair."""
+
+    value: float
+    way: Way
+    witness: Witness
+    rough: bool = False
+    """Whether the bound may prove less."""
+
+
+class Aim(Protocol):
+    """What is searched for: a scale or an ε; less is better."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise, or one of its kind."""
+        ...
+
+    def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
+        """Return the least value that a bound proves; or what is enough, if it proves that."""
+        ...
+
+    def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
+        """Say whether a bound proves a value."""
+        ...
+
+    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
+        """Return a value that the bound cannot go below, as far as that is quickly known."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class Scales:
+    """The least scale of a family with which a promise is kept."""
+
+    guarantee: Guarantee
+    family: Family
+
+    def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
+        """Return the least scale, or one that is enough."""
+        way = Way(bound, laws, bound.parts(laws, self.family(1.0)))
+        for part in way.parts:
+            part.check(self.guarantee)
+        rough = enough is not None and way.worst(self.family(enough), self.guarantee)[0] <= 0
+        scale = cast(float, enough) if rough else way.least_scale(self.family, self.guarantee)
+        _, part = way.worst(self.family(scale), self.guarantee)
+        return Proof(scale, way, part.losses(self.family(scale), self.guarantee)[0][2], rough)
+
+    def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
+        """Say whether a scale is enough."""
+        way = Way(bound, laws, bound.parts(laws, self.family(1.0)))
+        return way.worst(self.family(value), self.guarantee)[0] <= 0
+
+    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
+        """Return what the bound itself knows, or what no bound can go below."""
+        return max(bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness))
+
+    def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
+        """Return a scale with which the exact loss breaks a pure promise, as close to the best as is easily told."""
+        if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < FAINT:
+            return 0.0
+        low, high = 0.0, best * (1 - LOWER)
+        if laws.least_loss(1 / high, witness) > self.guarantee.epsilon:
+            return best
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            broken = laws.least_loss(1 / middle, witness) > self.guarantee.epsilon
+            low, high = (middle, high) if broken else (low, middle)
+        return low
+
+
+@final
+@dataclass(frozen=True)
+class Epsilons:
+    """The least ε that a noise keeps."""
+
+    noise: Noise
+    kind: Kind
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """A promise of the kind."""
+        return self.kind(1.0)
+
+    def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
+        """Return the least ε, or one that is proven."""
+        way = Way(bound, laws, bound.parts(laws, self.noise))
+        for part in way.parts:
+            part.check(self.kind(0.0))
+        if enough is not None and math.isfinite(enough):
+            excess, part = way.worst(self.noise, self.kind(enough))
+            if excess <= 0:
+                return Proof(enough, way, part.losses(self.noise, self.kind(enough))[0][2], rough=True)
+        found = [least_epsilon_of(part, self.noise, self.kind) for part in way.parts]
+        worst = max(range(len(found)), key=found.__getitem__)
+        return Proof(found[worst], way, way.parts[worst].losses(self.noise, self.guarantee)[0][2])
+
+    def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
+        """Say whether the noise keeps an ε."""
+        way = Way(bound, laws, bound.parts(laws, self.noise))
+        return way.worst(self.noise, self.kind(value))[0] <= 0
+
+    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
+        """Return what no bound can go below."""
+        del bound, best
+        if not isinstance(self.guarantee, Pure) or not isinstance(self.noise, Laplace) or self.noise.scale < FAINT:
+            return 0.0
+        return laws.least_loss(1 / self.noise.scale, witness)
+
+
+def search(
+    pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, *, thrifty: bool, end: float | None = None
+) -> tuple[list[Proof], list[Untried]]:
+    """Return a proof for each of the laws, of which the largest is the least that the bounds can do, or near it.
+
+    `thrifty` leaves out what can win little for more work than the quickest proofs took. After `end`, on a monotonic
+    clock, no bound is begun but for laws that have no proof yet.
+    """
+    tried, enough = list[_Piece](), None
+    for laws in sorted(pieces, key=lambda one: -sum(one.work[1:4])):  # those that cost most are most often the largest
+        tried.append(_Piece(laws, bounds, aim, enough))
+        enough = max(piece.best.value for piece in tried)
+    budget = sum(piece.work for piece in tried) + TRIFLE if thrifty else math.inf
+    while (worst := max(tried, key=lambda piece: (piece.best.value, not piece.best.rough))).open:
+        if worst.best.rough:
+            worst.settle()
+        elif end is None or time.monotonic() < end:
+            budget -= worst.consider(budget)
+        else:
+            worst.untried += [Untried(bound, 1.0, late=True) for bound in worst.left if not isinstance(bound, Group)]
+            worst.left.clear()
+    return [piece.best for piece in tried], [one for piece in tried for one in piece.untried]
+
+
+@final
+@dataclass
+class _Piece:
+    """Some laws, the best proof so far, and the bounds that are left."""
+
+    laws: Laws
+    bounds: Sequence[Bound]
+    aim: Aim
+    enough: float | None = None
+    """A value that other laws ask for: if these ask for no more, it does not matter how much less."""
+    untried: list[Untried] = field(default_factory=list[Untried])
+
+    def __post_init__(self) -> None:
+        """Order the bounds by their work, equal ones and trifles as they are given, and prove something."""
+        self.left = sorted(self.bounds, key=lambda bound: (isinstance(bound, Group), self._rank(bound)))
+        self.best, self.work = self._first()
+
+    @property
+    def open(self) -> bool:
+        """Whether less may be proven."""
+        return bool(self.left) or self.best.rough
+
+    def settle(self) -> None:
+        """Find the least that the first bound proves."""
+        doing(repr(self.best.way.bound))
+        self.best = self.aim.proof(self.best.way.bound, self.laws)
+
+    def consider(self, budget: float) -> float:
+        """Try the next bound if it may win enough for its work; return the work it took."""
+        bound, best = self.left.pop(0), self.best.value
+        if self.laws.constant and isinstance(bound, Kantorovich | Group):
+            return 0.0  # nothing is left to gain over the movement
+        try:
+            return self._weighed(bound, best, budget)
+        except Refused:
+            return 0.0
+
+    def _weighed(self, bound: Bound, best: float, budget: float) -> float:
+        least = self.aim.least(bound, self.laws, best, self.best.witness)
+        if least >= best:
+            return 0.0
+        work, probing = bound.work(self.laws.work, self.aim.guarantee), 0.0
+        if work > budget:
+            if least < best * (1 - LITTLE):
+                probing, much = self._probed(bound, best * (1 - LITTLE), budget)
+                least = least if much else best * (1 - LITTLE)
+            if least >= best * (1 - LITTLE) or (work > TOO_LONG and budget < math.inf):
+                self.untried.append(Untried(bound, 1 - least / best))
+                return probing
+        doing(repr(bound))
+        proof = self.aim.proof(bound, self.laws)
+        if proof.value < best * (1 - LOWER):
+            self.best = proof
+        return probing + (work if work <= budget else 0.0)
+
+    def _probed(self, bound: Bound, value: float, budget: float) -> tuple[float, bool]:
+        """Return the work of looking at the pair that costs most so far, and whether the bound may win much there."""
+        sizes = self.laws.work.of_one
+        work = sizes.pairs + bound.work(sizes, self.aim.guarantee) * _ONE_OF_MANY
+        pair = self.laws.at(self.best.witness) if work <= budget else None
+        return (0.0, True) if pair is None else (work, self.aim.proves(bound, Listed([pair]), value))
+
+    def _rank(self, bound: Bound) -> float:
+        work = bound.work(self.laws.work, self.aim.guarantee)
+        return work if work > TRIFLE else 0.0
+
+    def _first(self) -> tuple[Proof, float]:
+        """Return the first proof that a bound gives, and the work it took."""
+        refusals: list[tuple[Bound, Refused]] = []
+        while self.left:
+            bound = self.left.pop(0)
+            doing(repr(bound))
+            try:
+                return self.aim.proof(bound, self.laws, self.enough), bound.work(self.laws.work, self.aim.guarantee)
+            except Refused as refusal:
+                refusals.append((bound, refusal))
+        raise most_telling(sorted(refusals, key=lambda one: self.bounds.index(one[0])))

@@ -1,0 +1,45 @@
+"""What outputs and sums along a Markov chain, or a class of them, tell of one row (M18–M20): numbers only."""
+
+from pufferflow.chains.bands import Chains
+from pufferflow.chains.chain import Chain, stationary
+from pufferflow.chains.exposures import Window, exposures_of
+from pufferflow.chains.farthest import farthest, listed, most_points, pair_of, three_terms
+from pufferflow.chains.leak import Exposures, Secrets, continued, endless, leak
+from pufferflow.chains.nearest import nearest
+from pufferflow.chains.periods import LONG, repeated
+from pufferflow.chains.quilts import Quilts, approximate_quilts, exact_quilts
+from pufferflow.chains.star import Rates, Touches, between, of_all, of_class, of_others
+from pufferflow.chains.sums import Farthest, Sums, lattice
+
+__all__ = [
+    "LONG",
+    "Chain",
+    "Chains",
+    "Exposures",
+    "Farthest",
+    "Quilts",
+    "Rates",
+    "Secrets",
+    "Sums",
+    "Touches",
+    "Window",
+    "approximate_quilts",
+    "between",
+    "continued",
+    "endless",
+    "exact_quilts",
+    "exposures_of",
+    "farthest",
+    "lattice",
+    "leak",
+    "listed",
+    "most_points",
+    "nearest",
+    "of_all",
+    "of_class",
+    "of_others",
+    "pair_of",
+    "repeated",
+    "stationary",
+    "three_terms",
+]

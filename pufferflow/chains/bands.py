@@ -1,0 +1,206 @@
+"""Classes of Markov chains: kernels only known to lie between bounds, and the steps of messages that serve all (M20).
+
+A member may choose another kernel within the bounds at every step. About the future, its rows stand by themselves.
+About the past, the rows are reversed: w/Σw with w_u = m(u)·P(u,x), m any law that the earlier row may have; the
+kernel's own bounds say nothing of them. So the laws of rows are followed from the first row on, always from outside.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.chains.bounded_steps import Between, Extremes, Marginals, among, between, future, past, resting
+from pufferflow.chains.lipschitz_ratio import MOST_STATES, Tangent
+from pufferflow.chains.periods import LONGEST_PERIOD, Stretch, possible, repeat, repeated, stretches
+from pufferflow.chains.steps import SAME
+from pufferflow.errors import Misuse
+
+_MOST_STATES = 10
+_CLOSE = 1e-11
+_LOOSE = 1e-6
+_PATIENCE = 1000
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """All chains on k states whose kernel from row t to row t + 1 is between `low[order[t]]` and `high[order[t]]`.
+
+    `initial` holds the laws that row 0 may have, or the extreme ones of them, of shape (j, k); np.eye(k) allows any.
+    With None it is any law that one turn of all kernels, from the first to the last, may leave as it is.
+
+    >>> low, high = np.array([[[0.8, 0.1], [0.1, 0.8]]]), np.array([[[0.9, 0.2], [0.2, 0.9]]])
+    >>> Chains(low, high, np.zeros(9, dtype=np.intp)).length
+    10
+    """
+
+    low: Floats
+    high: Floats
+    order: Indices
+    initial: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.states > _MOST_STATES:
+            raise Misuse(
+                f"Bounds on the kernels of chains with {self.states} states.",
+                allowed=f"at most {_MOST_STATES} states",
+                instead="fewer states, or a list of single chains",
+            )
+        low, high = self.low.sum(axis=-1).max(), self.high.sum(axis=-1).min()
+        if not ((self.low >= 0) & (self.low <= self.high)).all() or low > 1 + SAME or high < 1 - SAME:
+            raise Misuse(
+                "No kernel lies between the bounds.",
+                allowed="0 <= low <= high, and every row of low sums to at most 1, of high to at least 1",
+            )
+
+    @property
+    def states(self) -> int:
+        """How many states there are."""
+        return self.low.shape[-1]
+
+    @property
+    def length(self) -> int:
+        """How many rows there are."""
+        return len(self.order) + 1
+
+    def repeated(self, steps: int) -> "Chains":
+        """Return the chains whose steps are these over and over."""
+        return Chains(self.low, self.high, repeated(self.order, steps), self.initial)
+
+    def settling(self) -> int | None:
+        """Return after how many rows the laws of its rows repeat, or count as repeating, if its steps do.
+
+        None for a turn that is too long to be found in a sequence.
+        """
+        turn = len(self.order)
+        if turn > LONGEST_PERIOD:
+            return None
+        stretch = Stretch(0, turn, turn)
+        laws, rest = self._first, self.rest(stretch)
+        for at in range(0, _PATIENCE, turn):
+            if rest.around(laws).near(laws, _CLOSE):
+                return at
+            laws = laws.along(self.turn(stretch))
+        return -(-_PATIENCE // turn) * turn
+
+    @cached_property
+    def forward(self) -> "Bounds":
+        """The steps of messages about the future, the last row first."""
+        return Bounds([future(step) for step in self.kernels], self.order[::-1], tight=self.states <= MOST_STATES)
+
+    @cached_property
+    def backward(self) -> "Bounds":
+        """The steps of messages about the past."""
+        kept, laws = _Kept(self), self._first
+        for stretch in stretches(self.order):
+            laws = kept.follow(laws, stretch)
+        return Bounds(kept.pool, kept.order, tight=kept.tight)
+
+    @cached_property
+    def mask_of(self) -> Indices:
+        """Which of `masks` says what states a row can have under one member at least, for each row."""
+        return self._possible[1]
+
+    @cached_property
+    def masks(self) -> Flags:
+        """Sets of states, of shape (M, k)."""
+        return self._possible[0]
+
+    @cached_property
+    def kernels(self) -> list[Between]:
+        """The kernels, by what they give to sets."""
+        return [between(low, high) for low, high in zip(self.low, self.high, strict=True)]
+
+    @cached_property
+    def _first(self) -> Marginals:
+        return resting(self.kernels) if self.initial is None else among(self.initial)
+
+    @cached_property
+    def _possible(self) -> tuple[Flags, Indices]:
+        links = np.array([step.high > 0 for step in self.kernels])
+        return possible(links, self.order, self._first.most[1 << np.arange(self.states)] > 0)
+
+    def turn(self, stretch: Stretch) -> list[Between]:
+        """Return the kernels of one period."""
+        return [self.kernels[int(which)] for which in self.order[stretch.start : stretch.start + stretch.period]]
+
+    def rest(self, stretch: Stretch) -> Marginals:
+        """Return laws that no period of a stretch leads out of."""
+        met = np.unique(self.mask_of[stretch.start : stretch.end + 1])
+        return resting(self.turn(stretch), np.asarray(self.masks[met].any(axis=0)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Steps of messages among the extremes of rows; `tight` if their limits count one by one, not by the largest."""
+
+    pool: list[Extremes]
+    order: Indices
+    tight: bool
+
+    def send(self, which: int, limits: Floats) -> Floats:
+        """Return g_P(D) for every kernel that the step may have, or more."""
+        return self.pool[which].send(limits)
+
+    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:  # noqa: ARG002 - as in Way
+        """Return None: sets of rows are weighed quickly."""
+        return None
+
+
+class _Kept:
+    """Reversed steps met so far; a row whose laws are known already reuses one."""
+
+    def __init__(self, chains: Chains) -> None:
+        self.chains = chains
+        self.order = np.empty(len(chains.order), dtype=np.intp)
+        self.pool: list[Extremes] = []
+        self.tight = chains.states <= MOST_STATES
+        self.last: dict[tuple[int, int], tuple[Marginals, int]] = {}
+
+    def follow(self, laws: Marginals, stretch: Stretch) -> Marginals:
+        """Write the steps of a stretch and return the laws after it.
+
+        Once the laws are near to those that a period does not lead out of, these stand for all that follow.
+        """
+        rest = self.chains.rest(stretch) if stretch.period else None
+        for at in range(stretch.start, stretch.end):
+            if rest is not None and (at - stretch.start) % stretch.period == 0:
+                held = rest.around(laws)
+                if self._settled(held, laws, stretch, at):
+                    self.tight = self.tight and held.near(laws, _LOOSE)
+                    return self._repeat(held, stretch, at)
+            self.order[at] = self.place(at, laws)
+            laws = laws.after(self.chains.kernels[int(self.chains.order[at])])
+        return laws
+
+    def _settled(self, held: Marginals, laws: Marginals, stretch: Stretch, at: int) -> bool:
+        """Say whether laws are near to those that hold them, or it took too long, while the states repeat."""
+        if not (at - stretch.start >= _PATIENCE or held.near(laws, _CLOSE)):
+            return False
+        masks = self.chains.mask_of[at : stretch.end + 1]
+        return np.array_equal(masks[stretch.period :], masks[: -stretch.period])
+
+    def _repeat(self, laws: Marginals, stretch: Stretch, at: int) -> Marginals:
+        """Write one period, over and over, and return the laws at the end of the stretch."""
+        left = stretch.end - at
+        phases, places = [laws], list[int]()
+        for row in range(at, min(at + stretch.period, stretch.end)):
+            places.append(self.place(row, phases[-1]))
+            phases.append(phases[-1].after(self.chains.kernels[int(self.chains.order[row])]))
+        repeat(self.order[at : stretch.end], np.array(places, dtype=np.intp))
+        return phases[left % stretch.period]
+
+    def place(self, at: int, laws: Marginals) -> int:
+        """Return the place of the reversal of the step from a row with these laws."""
+        kernel, mask = int(self.chains.order[at]), int(self.chains.mask_of[at])
+        known = self.last.get((kernel, mask))
+        if known is not None and laws.within(known[0], SAME) and known[0].near(laws, SAME):
+            return known[1]
+        sources, targets = self.chains.masks[self.chains.mask_of[at : at + 2]]
+        self.pool.append(past(laws, self.chains.kernels[kernel], sources, targets))
+        self.last[kernel, mask] = laws, len(self.pool) - 1
+        return len(self.pool) - 1

@@ -1,0 +1,366 @@
+"""W_∞ of a sum along a Markov chain: over all rows and pairs, exactly (M18).
+
+The law of the sum given X_t = a is past ∗ future, moved by the value of a. Most pairs only have to pass a test: that
+they are not farther apart than the farthest so far, or by the three-term bound cannot be.
+
+The three-term bound W_∞(past) + |v(a) − v(b)| + W_∞(future): past and future are independent given a row (M18).
+
+The laws of a sum given two states of a row, as laws of their own, for chains that are short enough (M18).
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.chains.sums import Asked, Farthest, Lattice, Sides, Sums, asked, lattice
+from pufferflow.errors import Misuse, Refused
+from pufferflow.law import (
+    BITS,
+    SPAN,
+    Gap,
+    Law,
+    Levels,
+    Masses,
+    Yardstick,
+    convolved,
+    gap,
+    holds,
+    levels,
+    normalised,
+    settled,
+    tight,
+    within,
+    yardstick,
+)
+
+Pair = tuple[int, int]
+FINE = 4000
+"""How many points per row a lattice has that values are brought to."""
+_MOST_THREE_TERM_WORK = 1.2e11
+_MOST_POINTS = 2_000_000
+_PASSES = 15
+_SAMPLE = 200
+_UNKNOWN = Gap(0, 0, 1)
+
+
+def three_terms(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
+    """Return the largest three-term bound over rows and pairs: never below W_∞ of the sum, and cheaper.
+
+    Refused if that would take more than about a minute.
+
+    >>> from pufferflow.chains import Chain
+    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> chain = Chain(stay, np.zeros(99, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> counts = Sums(chain, np.array([[0.0, 1.0]]), np.zeros(100, dtype=np.intp))
+    >>> three_terms(counts, np.array([[0, 1]])).length
+    12.0
+    """
+    found = affordable(sums, asked(sums, pairs, rows))
+    if found is None:
+        raise Refused(
+            f"The laws of a sum of {sums.length} rows have too many points, or too small masses, to follow row by row.",
+            allowed="about 20,000 rows of two states, fewer of more",
+            instead="nearest with a delta, or messages (M20)",
+        )
+    return found
+
+
+def affordable(sums: Sums, secrets: Asked) -> Farthest | None:
+    """Return the largest three-term bound, on the exact lattice if there is one; None if that takes too long."""
+    rows, states = sums.length, sums.chain.states
+    passes = rows * states * (states + _PASSES)
+    most = min(int(_MOST_THREE_TERM_WORK / passes), _MOST_POINTS)
+    where = lattice(sums, most)
+    if where.error:
+        where = lattice(sums, min(most, FINE * rows))
+    if where.size > most or passes * where.size * _planes(sums, where) > _MOST_THREE_TERM_WORK:
+        return None
+    return bounded(sums, secrets, where)
+
+
+def _planes(sums: Sums, where: Lattice) -> float:
+    """Return on how many planes laws lie on average, judged by the last rows alone."""
+    rows = min(_SAMPLE, sums.length)
+    law = settled(next(islice(Sides(sums, where).futures_back(), rows - 1, None)).planes)
+    bits = BITS * (len(law.planes) - 1) - float(np.log2(law.least))
+    return 1 + 2 / 3 * bits / rows * sums.length / BITS
+
+
+def bounded(sums: Sums, secrets: Asked, where: Lattice) -> Farthest:
+    """Return the largest three-term bound on a lattice: all pasts on the way forth, all futures on the way back."""
+    by = yardstick(sums.length, sums.chain.states, where.size)
+    futures: list[dict[Pair, Gap]] = []
+    side = Side(by)
+    for row, law in zip(range(sums.length - 1, -1, -1), Sides(sums, where).futures_back(), strict=True):
+        futures.append(side.gaps(conditional(law.planes), secrets.pairs) if secrets.rows[row] else {})
+    best, found = -1, secrets.nothing
+    for initial in sums.chain.initial:
+        side = Side(by)
+        for row, law in enumerate(Sides(sums, where).pasts(initial)):
+            if secrets.rows[row]:
+                past = side.gaps(conditional(law.planes), secrets.possible(possible(law)))
+                values = where.points[sums.kinds[row]].tolist()
+                for pair, total in added(past, futures[-1 - row], values).items():
+                    if total.length > best:
+                        best = total.length
+                        found = Farthest(where.length(best), row, pair, exact=False, rounding=by.rounding)
+    return found
+
+
+def added(past: dict[Pair, Gap], future: dict[Pair, Gap], values: list[int]) -> dict[Pair, Gap]:
+    """Return the three-term bounds of the pairs of one row, given its values."""
+    return {(a, b): _sum(one, future[a, b], Gap(*(abs(values[a] - values[b]),) * 3)) for (a, b), one in past.items()}
+
+
+def _sum(*gaps: Gap) -> Gap:
+    return Gap(sum(one.least for one in gaps), sum(one.length for one in gaps), sum(one.most for one in gaps))
+
+
+@final
+class Side:
+    """How far apart the laws on one side of a row are, row after row: each row's answer is the next one's guess."""
+
+    def __init__(self, by: Yardstick) -> None:
+        self._by = by
+        self._guesses: dict[Pair, Gap] = {}
+
+    def gaps(self, laws: list[Floats], pairs: Iterable[Pair]) -> dict[Pair, Gap]:
+        """Return W_∞ for the pairs of one row, given one law per state."""
+        needed = list(pairs)
+        ladders: dict[int, Levels] = {a: levels(laws[a], 0, self._by) for a in {a for pair in needed for a in pair}}
+        found = {(a, b): gap(ladders[a], ladders[b], self._by, self._guesses.get((a, b), _UNKNOWN)) for a, b in needed}
+        self._guesses.update(found)
+        return found
+
+
+def possible(law: Masses) -> Flags:
+    """Return for each state whether it has any mass."""
+    return np.asarray(law.planes.any(axis=(0, 2)))
+
+
+def conditional(planes: Floats) -> list[Floats]:
+    """Return the law given each state, from joint or conditional ones; a state without mass has an empty one."""
+    return [normalised(law) if law.any() else law for law in planes.transpose(1, 0, 2)]
+
+
+_MOST_WORK = 1e11
+_SNAPPED = 4
+_PATIENCE = 64
+_NONE = Gap(-1, -1, -1)
+
+
+def farthest(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
+    """Return the largest W_∞ between the laws of the sum given two states of a row, over rows and pairs of states.
+
+    `pairs` has shape (S, 2), `rows` flags the rows whose state is secret (all if None). A state that a row cannot have
+    is no secret there; of several initial laws the worst counts. Where values have no common step the result is an
+    upper bound. A chain too long for about a minute of work gets the three-term bound, one beyond that is Refused.
+
+    >>> import numpy as np
+    >>> from pufferflow.chains import Chain
+    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> chain = Chain(stay, np.zeros(99, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> counts = Sums(chain, np.array([[0.0, 1.0]]), np.zeros(100, dtype=np.intp))
+    >>> farthest(counts, np.array([[0, 1]])).length
+    10.0
+    """
+    most, secrets = most_points(sums), asked(sums, pairs, rows)
+    where = lattice(sums, most)
+    if where.size > most:
+        return three_terms(sums, pairs, rows)
+    if where.error:
+        snapped = _searched(sums, secrets, lattice(sums, min(most // _SNAPPED, FINE * sums.length)))
+        bound = affordable(sums, secrets)
+        return bound if bound is not None and bound.length < snapped.length else snapped
+    return _searched(sums, secrets, where)
+
+
+def most_points(sums: Sums) -> int:
+    """Return how many points laws may have that are convolved for every row and state."""
+    return math.isqrt(int(6 * _MOST_WORK) // (sums.length * sums.chain.states))
+
+
+def _searched(sums: Sums, secrets: Asked, where: Lattice) -> Farthest:
+    """Look at all rows, from the first one on: their pasts are short, so the first distances come cheap."""
+    by = yardstick(sums.length, sums.chain.states, where.size)
+    best, sides = _Best(by), Sides(sums, where)
+    pasts = [sides.pasts(initial) for initial in sums.chain.initial]
+    looks = [_Look(best, secrets, by) for _ in pasts]
+    for row, (future, *before) in enumerate(zip(sides.futures(), *pasts, strict=True)):
+        if secrets.rows[row]:
+            after = conditional(future.planes)
+            values = where.points[sums.kinds[row]].tolist()
+            for look, past in zip(looks, before, strict=True):
+                look.at(row, past, after, values)
+    if best.states is None:
+        return secrets.nothing
+    exact = best.gap.least == best.gap.most and not where.error
+    return Farthest(where.length(best.gap.length), best.row, best.states, exact=exact, rounding=by.rounding)
+
+
+@final
+@dataclass
+class _Best:
+    """The farthest so far."""
+
+    by: Yardstick
+    gap: Gap = _NONE
+    row: int = 0
+    states: Pair | None = None
+
+    def covers(self, bound: Gap) -> bool:
+        """Return whether a distance with this bound is no news; note what it leaves open."""
+        if bound.length > self.gap.length or (bound.most > self.gap.length == self.gap.most):
+            return False
+        self._note(_NONE.least, bound.most)
+        return True
+
+    def holds(self, mu: Levels, nu: Levels) -> bool:
+        """Return whether two laws are surely no farther apart, or are so up to ties that are known to matter."""
+        if within(mu, nu, self.gap.length, -self.by.ties):
+            return True
+        ties = self.gap.most > self.gap.length and within(mu, nu, self.gap.most, -self.by.ties)
+        return ties and holds(mu, nu, self.gap.length, self.by)
+
+    def look(self, mu: Levels, nu: Levels, row: int, states: Pair) -> None:
+        """Measure two laws that are farther apart, or whose ties matter."""
+        found = gap(mu, nu, self.by, _NONE)
+        if found.length > self.gap.length:
+            self.gap, self.row, self.states = Gap(self.gap.least, found.length, self.gap.most), row, states
+        self._note(found.least, found.most)
+
+    def _note(self, least: int, most: int) -> None:
+        self.gap = Gap(max(self.gap.least, least), self.gap.length, max(self.gap.most, most))
+
+
+@final
+class _Look:
+    """Looks at row after row for one initial law."""
+
+    def __init__(self, best: _Best, secrets: Asked, by: Yardstick) -> None:
+        self._best, self._secrets, self._by = best, secrets, by
+        self._past, self._future = Side(by), Side(by)
+        self._idle, self._wait = 0, 0
+
+    def at(self, row: int, past: Masses, after: list[Floats], values: list[int]) -> None:
+        """Look at one row: its past, what comes after each of its states, and the values of those."""
+        before = conditional(past.planes)
+        pairs = self._open(before, after, self._secrets.possible(possible(past)), values)
+        laws: dict[int, Levels] = {}
+        for a, b in pairs:
+            for state in (a, b):
+                if state not in laws:
+                    laws[state] = levels(convolved(tight(before[state]), tight(after[state])), values[state], self._by)
+            if not self._best.holds(laws[a], laws[b]):
+                self._best.look(laws[a], laws[b], row, (a, b))
+
+    def _open(self, before: list[Floats], after: list[Floats], pairs: list[Pair], values: list[int]) -> list[Pair]:
+        """Return the pairs that the three-term bound leaves open; where it helps little it is tried less often."""
+        if self._wait:
+            self._wait -= 1
+            return pairs
+        bounds = added(self._past.gaps(before, pairs), self._future.gaps(after, pairs), values)
+        left = [pair for pair in pairs if not self._best.covers(bounds[pair])]
+        self._idle = min(2 * self._idle + 1, _PATIENCE) if 2 * len(left) > len(pairs) else 0
+        self._wait = self._idle
+        return left
+
+
+_MOST_LISTED_POINTS = 100_000
+_LEAST_MASS = 1e-290
+
+
+def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, Law]:
+    """Return the laws of the sum given either of two states of a row, under one of the initial laws.
+
+    Their masses are floats; Refused if one would be below 1e−290, or if the values have no common step.
+
+    >>> from pufferflow.chains import Chain
+    >>> stay = np.array([[[0.75, 0.25], [0.25, 0.75]]])
+    >>> chain = Chain(stay, np.zeros(1, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> pair_of(Sums(chain, np.array([[0.0, 1.0]]), np.zeros(2, dtype=np.intp)), 0, (0, 1))
+    (Law([0, 1], [0.75, 0.25]), Law([1, 2], [0.25, 0.75]))
+    """
+    if not 0 <= row < sums.length or not 0 <= initial < len(sums.chain.initial):
+        raise Misuse(
+            f"There is no row {row} under an initial law {initial}.",
+            allowed=f"{sums.length} rows and {len(sums.chain.initial)} initial laws, counted from 0",
+            instead="row=0, initial=0",
+        )
+    asked(sums, np.array(states), None)
+    places = _Places(sums)
+    past = next(islice(places.sides.pasts(sums.chain.initial[initial]), row, None))
+    if not possible(past)[list(states)].all():
+        raise Refused(
+            f"Row {row} cannot have both states {states}.",
+            allowed="states that have a probability above 0 there",
+            instead="listed, which passes over the others",
+        )
+    future = next(islice(places.sides.futures_back(), sums.length - 1 - row, None))
+    before, after = conditional(past.planes), conditional(future.planes)
+    mu, nu = (places.law(row, state, before[state], after[state]) for state in states)
+    return mu, nu
+
+
+def listed(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Iterator[tuple[int, Pair, Law, Law]]:
+    """Yield every row, pair of states and the two laws, one order of each pair, for all initial laws in turn."""
+    secrets, places = asked(sums, pairs, rows), _Places(sums)
+    for initial in sums.chain.initial:
+        sides = zip(places.sides.pasts(initial), places.sides.futures(), strict=True)
+        for row, (past, future) in enumerate(sides):
+            found = secrets.possible(possible(past)) if secrets.rows[row] else []
+            before, after = conditional(past.planes), conditional(future.planes)
+            laws = {
+                state: places.law(row, state, before[state], after[state])
+                for state in {a for pair in found for a in pair}
+            }
+            for a, b in found:
+                yield row, (a, b), laws[a], laws[b]
+
+
+@final
+class _Places:
+    """The numbers that the points of the whole sum stand for."""
+
+    def __init__(self, sums: Sums) -> None:
+        self._sums, self._lattice = sums, lattice(sums, _MOST_LISTED_POINTS)
+        if self._lattice.error:
+            raise Refused(
+                f"The values of {sums.length} rows have no common step, or their sum too many points.",
+                allowed=f"whole multiples of one step, {_MOST_LISTED_POINTS} points of the sum",
+                instead="rounding the values to a grid first, or farthest and nearest",
+            )
+        self.sides = Sides(sums, self._lattice)
+        self._numbers = _numbers(sums, self._lattice)
+
+    def law(self, row: int, state: int, before: Floats, after: Floats) -> Law:
+        """Return the law of the sum given a state of a row, from what comes before and after it."""
+        planes = convolved(tight(before), tight(after))
+        masses = sum((plane / SPAN**depth for depth, plane in enumerate(planes[:2])), np.zeros(planes.shape[1]))
+        at = np.flatnonzero(planes.any(axis=0))
+        if float(masses[at].min()) < _LEAST_MASS:
+            raise Refused(
+                "Some mass of the sum is below 1e-290, where floats lose it.",
+                allowed="chains short enough for floats to hold every mass",
+                instead="farthest, which keeps masses of any size, or nearest with a delta",
+            )
+        start = int(self._lattice.points[self._sums.kinds[row], state])
+        return Law(self._numbers[at + start], masses[at] / masses.sum())
+
+
+def _numbers(sums: Sums, where: Lattice) -> Any:
+    """Return the numbers of all points: floats where those hold them exactly, Fractions otherwise."""
+    counts = np.bincount(sums.kinds, minlength=len(where.lows)).tolist()
+    lowest = sum((low * count for low, count in zip(where.lows, counts, strict=True)), Fraction(0))
+    numbers = [lowest + where.step * point for point in range(where.size)]
+    if all(float(number) == number for number in numbers):
+        return np.array([float(number) for number in numbers])
+    exact = np.empty(len(numbers), dtype=object)
+    exact[:] = numbers
+    return exact

@@ -1,0 +1,216 @@
+"""What outputs along a chain tell of the state of one of its rows (M20).
+
+Messages along rows that never end: first those of a head, then a turn of others over and over (M20).
+
+Messages about the future have no last row to begin at. They begin where a turn does not raise them any more, and go
+back through the head from there, so they are never below those of any finite sequence. Messages about the past begin at
+row 0; once the laws of rows repeat, so do the steps, and what stands for all that follow is checked in the same way.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.chains.bands import Chains
+from pufferflow.chains.chain import Chain
+from pufferflow.chains.periods import LONG, repeated
+from pufferflow.chains.recursion import Part, Run, run, settle
+from pufferflow.rounding import UNIT
+
+_TURNS = 16
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Row t has exposures `head[t]` of `first`, then `turn[t % len(turn)]` of `later`; `one` turn of kernels."""
+
+    one: Chain | Chains
+    first: Floats
+    head: Indices
+    later: Floats
+    turn: Indices
+
+    @cached_property
+    def losses(self) -> Floats:
+        """All exposures."""
+        return np.concatenate([self.first, self.later])
+
+    @cached_property
+    def period(self) -> int:
+        """After how many rows both kernels and exposures repeat."""
+        return math.lcm(len(self.one.order), len(self.turn))
+
+    def along(self, rows: int) -> Chain | Chains:
+        """Return the chain along so many rows."""
+        return self.one.repeated(rows - 1)
+
+    def kinds(self, rows: int) -> Indices:
+        """Return which of `losses` each of so many rows has."""
+        found = len(self.first) + repeated(self.turn, rows)
+        found[: len(self.head)] = self.head[:rows]
+        return found
+
+    def resting(self) -> Run | None:
+        """Return messages about the future far from the head, rows in falling order from a multiple of the period."""
+        far = len(self.first) + repeated(self.turn, self.period + 1)[:0:-1]
+        return settle(self._futurewards(self.period), self.losses, far)
+
+    def future(self, resting: Run, rows: int) -> Run:
+        """Return the messages about the future of so many rows."""
+        length = len(self.head)
+        phases = resting.index[-np.arange(length, rows) % self.period]
+        kinds = self.kinds(length + 1)[:0:-1]
+        head = run(self._futurewards(length), self.losses, kinds, resting.pool[phases[0]])
+        return head.backwards().then(Run(resting.pool, phases, resting.tight))
+
+    def past(self, settled: int, resting: Run) -> Run | None:
+        """Return the messages about the past of rows 0, 1, …, if laws repeat from a row on; the last turn goes on.
+
+        They rest near to where those about the future do.
+        """
+        turn = self.period
+        many = -(-max(2 * LONG, _TURNS * turn) // turn) * turn
+        steps = self.along(settled + many + 1).backward
+        last = steps.order[-turn:]
+        # a class counts its laws as repeating when its steps do
+        begin = settled if np.array_equal(steps.order[settled : settled + turn], last) else settled + many - turn
+        kinds = self.kinds(begin + turn)
+        first = run(Part(steps, steps.order[:begin]), self.losses, kinds)
+        rest = settle(
+            Part(steps, last), self.losses, kinds[begin:], first.last, resting.pool[resting.index[-begin % turn]]
+        )
+        return None if rest is None else first.then(rest)
+
+    def _futurewards(self, row: int) -> Part:
+        """Return the steps of messages about the future from a row to row 0."""
+        return Part(self.one.forward, repeated(self.one.order, row)[::-1])
+
+
+_QUIET = np.errstate(over="ignore", invalid="ignore")
+"""Losses beyond all floats become infinite, which is what they are as far as anybody can tell."""
+
+
+@final
+@dataclass(frozen=True)
+class Leak:
+    """The largest log-likelihood ratio of two states of a row, that row and the states; `tight` as in `Run`."""
+
+    value: float
+    row: int
+    states: tuple[int, int]
+    tight: bool
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Secrets:
+    """Which two states of a row must look alike: pairs of shape (S, 2), both orders, and the rows; all if None."""
+
+    pairs: Indices
+    rows: Flags | None = None
+
+    def possible(self, chain: Chain | Chains) -> Flags:
+        """Return for each pair whether some secret row can have both its states."""
+        rows = chain.mask_of if self.rows is None else chain.mask_of[self.rows]
+        return np.asarray(chain.masks[np.unique(rows)][:, self.pairs].all(axis=2).any(axis=0))
+
+    def largest(self, losses: Floats, possible: Flags) -> tuple[float, int, int]:
+        """Return the largest loss among matrices of shape (U, k, k), with the places of the matrix and of the pair.
+
+        A state that a row cannot have is no secret there.
+        """
+        values = losses[:, self.pairs[:, 0], self.pairs[:, 1]]
+        values = np.where(possible[:, self.pairs].all(axis=2), values, 0.0)
+        place, pair = np.unravel_index(int(values.argmax()), values.shape)
+        return float(values[place, pair]), int(place), int(pair)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Exposures:
+    """What outputs tell at most of each row's state, were the other rows known: row t has `losses[kinds[t]]` (ℓ_t)."""
+
+    losses: Floats
+    kinds: Indices
+
+
+@_QUIET
+def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
+    """Return max B_t(a,b) + ℓ_t(a,b) + F_t(a,b) over the rows t and pairs (a, b) of the secrets, rounded up.
+
+    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> chain = Chain(stay, np.zeros(8, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> steps = Exposures(0.5 * (1 - np.eye(2))[None], np.zeros(9, dtype=np.intp))
+    >>> found = leak(chain, steps, Secrets(np.array([[0, 1], [1, 0]])))
+    >>> round(found.value, 6), found.row
+    (2.635461, 4)
+    """
+    future = run(chain.forward, exposures.losses, exposures.kinds[::-1])
+    past = run(chain.backward, exposures.losses, exposures.kinds)
+    return _largest(chain, past, future.backwards(), exposures, secrets)
+
+
+def endless(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
+    """Return the same for a sequence that never ends; ∞ if its losses do not come to rest.
+
+    `chain` gives one turn of the kernels and the laws of row 0; `exposures` one turn of the exposures.
+
+    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> chain = Chain(stay, np.zeros(1, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> steps = Exposures(0.1 * (1 - np.eye(2))[None], np.zeros(1, dtype=np.intp))
+    >>> round(endless(chain, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
+    0.8724
+    """
+    return continued(chain, Exposures(exposures.losses, exposures.kinds[:0]), exposures, secrets)
+
+
+@_QUIET
+def continued(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets) -> Leak:
+    """Return the same for first rows with exposures of their own, and then a turn of others for ever.
+
+    Row t has `head.kinds[t]`, and from row len(head.kinds) on `turn.kinds[t % len(turn.kinds)]`: whatever takes turns
+    is lined up with the number of the row. The secrets are those of all rows. ∞ if the losses do not come to rest.
+
+    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> chain = Chain(stay, np.zeros(1, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> steps = Exposures((1 - np.eye(2))[None] * np.array([0.1, 0.5])[:, None, None], np.zeros(1, dtype=np.intp))
+    >>> first = Exposures(steps.losses, np.ones(3, dtype=np.intp))
+    >>> round(continued(chain, first, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
+    1.5893
+    """
+    schedule, start = Schedule(chain, head.losses, head.kinds, turn.losses, turn.kinds), chain.settling()
+    resting = schedule.resting()
+    past = None if start is None or resting is None else schedule.past(max(len(head.kinds), start), resting)
+    if resting is None or past is None:
+        a, b = secrets.pairs[0].tolist()
+        return Leak(math.inf, 0, (a, b), tight=True)
+    rows = len(past.index)
+    exposures = Exposures(schedule.losses, schedule.kinds(rows))
+    return _largest(schedule.along(rows), past, schedule.future(resting, rows), exposures, secrets)
+
+
+def _largest(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets) -> Leak:
+    """Return the largest sum of what past, row and future tell, looking once at rows that agree in everything."""
+    rows = np.arange(chain.length) if secrets.rows is None else np.flatnonzero(secrets.rows)
+    rows = _different(rows, past.index, future.index, exposures.kinds, chain.mask_of)
+    losses = past.pool[past.index[rows]] + exposures.losses[exposures.kinds[rows]] + future.pool[future.index[rows]]
+    value, place, pair = secrets.largest(losses, chain.masks[chain.mask_of[rows]])
+    a, b = secrets.pairs[pair].tolist()
+    value = math.inf if math.isnan(value) else value  # sums beyond floats
+    return Leak(value * (1 + 2 * UNIT), int(rows[place]), (a, b), tight=past.tight and future.tight)
+
+
+def _different(rows: Indices, *labels: Indices) -> Indices:
+    """Return the first of all rows that agree in every label."""
+    code = np.zeros(len(rows), dtype=np.int64)
+    for label in labels:
+        some = label[rows]
+        code = code * (int(some.max()) + 1) + some
+    news = rows[np.concatenate([[True], code[1:] != code[:-1]])]
+    _, first = np.unique(code[np.searchsorted(rows, news)], return_index=True)
+    return news[first]

@@ -1,0 +1,379 @@
+"""How far apart expectations can lie under two rows of a kernel, of a function that changes little (M20).
+
+`spread` maximises log(p·v / q·v) over v > 0 with v_e ≤ e^{D(e,f)}·v_f. In u = log v these are bounds on differences;
+the maximum is taken at a vertex: a tree of constraints that hold with equality. The search walks from vertex to vertex
+as the network simplex does, all pairs of rows at once, starting at the stars (all states tied to one), which are the
+only vertices for up to three states.
+
+Where it stops, the tree itself is the proof (linear programming duality). Cut it at an edge v_e = e^{D(e,f)} v_f, and
+let C be the part without the root. With a = p·v and b = q·v spread over the states and normalised, no v does better
+than (1 + kτ) times this one if a(C) ≥ (1 − τ)·b(C) wherever C holds the edge's e, and a(C) ≤ (1 + τ)·b(C) wherever it
+holds f. Whatever τ is when the walk ends is measured, with the rounding of the sums, and added. So the result is never
+below the maximum, however the walk went.
+
+How far apart expectations can lie under two rows, of a function that changes little, for many states (M20).
+
+As in `cone`, log(p·v / q·v) is maximised over v_e ≤ e^{D(e,f)}·v_f, D closed under paths. In u = log v its slope is
+a − b, with a = p·v and b = q·v normalised, so the next u to try is the dual of a transport problem: carry a to b at
+costs D. Taking that step again and again is Newton's method on a program of linear pieces: it ends after a few steps,
+at the maximum, when a plan runs along limits that hold with equality. POT solves each transport problem.
+
+Any plan is a proof. Let s(e, ·) be the shares in which a plan carries e's mass. Then p·v = Σ p_e s(e,f) v_e ≤
+Σ_f v_f Σ_e p_e s(e,f) e^{D(e,f)} ≤ λ·q·v with λ the largest Σ_e p_e s(e,f) e^{D(e,f)} / q_f. So log λ, rounded up, is
+never below the maximum, however rough the plan.
+
+Functions that limits tie together: the extreme points of g's linear programs, all of them, for a few states (M20).
+
+A linear-fractional program over {v > 0, v_e ≤ e^{D(e,f)}·v_f} is solved at an extreme ray: a v whose states are joined
+by a tree of limits that hold with equality. With D closed under paths, two limits in a row can give way to one, so
+every state is only above its neighbours in the tree, or only below them: trees between two sets of states suffice.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.rounding import UNIT
+from pufferflow.transport import small_plans
+
+_TIE = 2.0**-40
+_MOST_AT_ONCE = 1 << 20
+
+
+def spread(top: Floats, bottom: Floats, limits: Floats) -> Floats:
+    """Return max log(top·v / bottom·v) for every pair of rows, rounded up, over v with v_e ≤ e^{limits[e,f]}·v_f.
+
+    `top` and `bottom` hold laws on k states, of shape (N, k); `limits` is a k×k matrix ≥ 0 with zeros on its diagonal.
+
+    >>> spread(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]])).round(6)
+    array([0.776137])
+    """
+    closed = shortest(limits)
+    widest = float(closed.max())
+    if widest == 0 or not len(top):
+        return np.zeros(len(top))
+    if widest == math.inf:
+        return np.full(len(top), math.inf)
+    apart = _untied(closed, widest)
+    with np.errstate(divide="ignore"):
+        log_top, log_bottom = np.log(top), np.log(bottom)
+    rows = max(_MOST_AT_ONCE // closed.size, 1)
+    found = [_walk(log_top[at : at + rows], log_bottom[at : at + rows], apart) for at in range(0, len(top), rows)]
+    return np.minimum(np.concatenate(found), widest)
+
+
+def shortest(limits: Floats) -> Floats:
+    """Return the limits that follow from all limits together: shortest paths; rounded up."""
+    closed = limits.copy()
+    with np.errstate(over="ignore"):  # no path is longer than ∞
+        for via in range(len(closed)):
+            np.minimum(closed, (closed[:, via, None] + closed[None, via, :]) * (1 + UNIT), out=closed)
+    return closed
+
+
+def _untied(closed: Floats, widest: float) -> Floats:
+    """Return limits a hair larger, so that no two paths are equally long: a walk cannot turn in circles.
+
+    Every limit grows by 1 to 1.5 hairs, so a detour, which takes two, is longer than the way itself.
+    """
+    size = len(closed)
+    hairs = 1 + np.random.default_rng(size).random((size, size)) / 2
+    apart = closed + hairs * widest * _TIE
+    np.fill_diagonal(apart, 0.0)
+    return apart
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Trees:
+    """Trees of constraints that hold: edge (e, f) says v_e = e^{D(e,f)} v_f; both parts have shape (N, k − 1)."""
+
+    tails: Indices
+    heads: Indices
+
+    def at(self, index: npt.NDArray[Any]) -> "_Trees":
+        """Return some of them."""
+        return _Trees(self.tails[index], self.heads[index])
+
+    def paths(self) -> Floats:
+        """Return the signed edges on the way from state 0 to every state: shape (N, k, k − 1)."""
+        count, edges = self.tails.shape
+        matrix = np.zeros((count, edges + 1, edges + 1))
+        row, column = np.indices(self.tails.shape)
+        matrix[row, column, self.tails] = 1.0
+        matrix[row, column, self.heads] = -1.0
+        matrix[:, edges, 0] = 1.0
+        return np.rint(np.linalg.inv(matrix))[:, :, :edges]
+
+
+def _walk(log_top: Floats, log_bottom: Floats, limits: Floats) -> Floats:
+    """Walk from the best star of each problem to its best vertex."""
+    trees = _best_stars(log_top, log_bottom, limits)
+    found = np.empty(len(log_top))
+    active = np.arange(len(log_top))
+    size = len(limits)
+    tolerance, most = 4 * size * UNIT, 20 * size
+    for step in range(most + 1):
+        paths = trees.paths()
+        u = (paths * limits[trees.tails, trees.heads][:, None, :]).sum(axis=2)
+        first, second = log_top[active] + u, log_bottom[active] + u
+        log_a, log_b = _log_sum(first), _log_sum(second)
+        beyond = _imbalance(first - log_a[:, None], second - log_b[:, None], paths)
+        worst = beyond.argmax(axis=1)
+        most_beyond = beyond.max(axis=1)
+        slack = 8 * size * UNIT * (1 + np.abs(u).max(axis=1))
+        with np.errstate(over="ignore"):
+            found[active] = log_a - log_b + np.log1p((size + 1) * np.maximum(most_beyond, tolerance)) + slack
+        go = most_beyond > tolerance
+        if step == most or not go.any():
+            break
+        active = active[go]
+        trees = _pivot(trees.at(go), worst[go], paths[go], u[go], limits)
+    return found
+
+
+def _best_stars(log_top: Floats, log_bottom: Floats, limits: Floats) -> _Trees:
+    """Return the star with the largest ratio for each problem."""
+    size = len(limits)
+    stars = np.concatenate([limits.T, -limits])  # all v as high as one state allows, or as low
+    ratios = _log_sum(log_top[:, None, :] + stars) - _log_sum(log_bottom[:, None, :] + stars)
+    best = ratios.argmax(axis=1)
+    centre = best % size
+    others = np.array([[state for state in range(size) if state != c] for c in range(size)], dtype=np.intp)[centre]
+    middle = np.broadcast_to(centre[:, None], others.shape)
+    high = (best < size)[:, None]
+    return _Trees(np.where(high, others, middle), np.where(high, middle, others))
+
+
+def _imbalance(log_a: Floats, log_b: Floats, paths: Floats) -> Floats:
+    """Return for each edge by how much, relatively, the part it cuts off is on the wrong side: τ where above 0."""
+    within = paths != 0
+    a = _log_sum(np.where(within, log_a[:, :, None], -math.inf), axis=1)
+    b = _log_sum(np.where(within, log_b[:, :, None], -math.inf), axis=1)
+    holds_tail = paths.sum(axis=1) > 0
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.where(holds_tail, -np.expm1(a - b), np.expm1(a - b))
+    return np.where(np.isnan(gap), 0.0, gap)  # neither row reaches the part
+
+
+def _pivot(trees: _Trees, leaving: Indices, paths: Floats, u: Floats, limits: Floats) -> _Trees:
+    """Let go of one edge of each tree, lift its head's side until another edge holds, and take that one."""
+    rows = np.arange(len(leaving))
+    column = paths[rows, :, leaving]
+    cut_off = np.asarray(column != 0)
+    lifted = np.where((column.sum(axis=1) > 0)[:, None], ~cut_off, cut_off)
+    room = limits[None] - (u[:, :, None] - u[:, None, :])
+    room = np.where(lifted[:, :, None] & ~lifted[:, None, :], room, math.inf)
+    entering = room.reshape(len(rows), -1).argmin(axis=1)
+    tails, heads = trees.tails.copy(), trees.heads.copy()
+    tails[rows, leaving], heads[rows, leaving] = np.divmod(entering, len(limits))
+    return _Trees(tails, heads)
+
+
+def _log_sum(terms: Any, axis: int = -1) -> Floats:
+    """Return the log of sums of exponentials; −∞ where there is nothing."""
+    top = terms.max(axis=axis, keepdims=True)
+    with np.errstate(divide="ignore", under="ignore"):
+        total = np.log(np.exp(terms - np.where(np.isfinite(top), top, 0.0)).sum(axis=axis))
+    return total + np.where(np.isfinite(top), top, 0.0).squeeze(axis)
+
+
+FLAT = 12.0
+"""Limits up to this leave plans all the digits they need."""
+FLATTEST = 100.0
+"""Limits beyond this are not for plain exponentials."""
+_MOST_WORK = 3e7
+_LOOSE = 1e-8
+_CLOSE = 1e-9
+_MOST_SWEEPS = 24
+_AT_ONCE = 1 << 22
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tangent:
+    """A message, and what it becomes when the limits it was made of change a little: by `slopes` for each of them."""
+
+    message: Floats
+    pairs: tuple[Indices, Indices]
+    sources: Indices
+    closed: Floats
+    heights: Floats
+    slopes: Any
+
+    def send(self, limits: Floats) -> Floats:
+        """Return about what limits near to the known ones make."""
+        message = self.message.copy()
+        closed = shortest(limits[np.ix_(self.sources, self.sources)])
+        message[self.pairs] += self.slopes @ (closed - self.closed).ravel()
+        return np.maximum(message, 0.0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """The bounds found for some pairs of rows: `above` is proven, `below` attained, by functions of logs `heights`.
+
+    `slopes` says by how much a bound changes with each limit, of shape (N, k²): the plans.
+    """
+
+    above: Floats
+    below: Floats
+    heights: Floats
+    slopes: Floats
+
+
+def tangent(
+    message: Floats, pairs: tuple[Indices, Indices], sources: Indices, closed: Floats, bounds: Flows
+) -> Tangent:
+    """Return how a message changes with the limits among its sources: plans carry little mass along most of them."""
+    from scipy.sparse import csr_matrix  # takes longer to load than all else here
+
+    return Tangent(message, pairs, sources, closed, bounds.heights, csr_matrix(bounds.slopes))
+
+
+def farthest(top: Floats, bottom: Floats, closed: Floats, heights: Floats | None = None) -> Flows:
+    """Return `flows`; where limits are so large that plans lose their digits, vertices make up for it.
+
+    Unless there are too many: then bounds are proven, but may be far above what is attained.
+    """
+    found = flows(top, bottom, closed, heights)
+    widest, size = float(closed.max()), len(closed)
+    rough = np.flatnonzero(found.above - found.below > _LOOSE * widest)
+    if len(rough) and len(rough) * size**3 <= _MOST_WORK:
+        found.above[rough] = np.minimum(found.above[rough], spread(top[rough], bottom[rough], closed))
+    return found
+
+
+def flows(
+    top: Floats, bottom: Floats, closed: Floats, heights: Floats | None = None, sweeps: int = _MOST_SWEEPS
+) -> Flows:
+    """Return bounds on max log(top·v / bottom·v) over v_e ≤ e^{closed[e,f]}·v_f, starting from logs of v, if given.
+
+    >>> found = flows(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]]))
+    >>> found.above.round(6), bool(found.above - found.below < 1e-9)
+    (array([0.776137]), True)
+    """
+    count, size = len(top), len(closed)
+    found = Flows(
+        np.full(count, np.inf),
+        np.full(count, -np.inf),
+        _fitted(np.zeros(top.shape) if heights is None else heights, closed),
+        np.zeros((count, size * size)),
+    )
+    widest, active = float(closed.max()), np.arange(count, dtype=np.intp)
+    for _ in range(sweeps):
+        some = max(_AT_ONCE // (size * size), 1)
+        for at in range(0, len(active), some):
+            part = active[at : at + some]
+            _sweep(found, part, top[part], bottom[part], closed)
+        active = active[(found.above - found.below)[active] > _CLOSE * widest]
+        if not len(active):
+            break
+    return found
+
+
+def _sweep(found: Flows, part: Indices, top: Floats, bottom: Floats, closed: Floats) -> None:
+    """Take one step for some pairs, and keep what is better."""
+    a, b = _weights(top, found.heights[part]), _weights(bottom, found.heights[part])
+    plans, heights = small_plans(a, b, closed)
+    heights = _fitted(heights, closed)
+    above = _proven(top, bottom, plans, closed)
+    with np.errstate(divide="ignore"):
+        below = np.log((top * np.exp(heights)).sum(axis=1)) - np.log((bottom * np.exp(heights)).sum(axis=1))
+    found.slopes[part] = plans.reshape(-1, closed.size)
+    found.above[part] = np.minimum(above, found.above[part])
+    found.below[part] = np.maximum(below, found.below[part])
+    found.heights[part] = heights
+
+
+def _weights(rows: Floats, heights: Floats) -> Floats:
+    weights = rows * np.exp(heights)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _fitted(heights: Floats, closed: Floats) -> Floats:
+    """Return the largest functions below some that keep the limits, with 0 as their largest value."""
+    fitted = np.stack([(row + heights).min(axis=1) for row in closed], axis=1)
+    return fitted - fitted.max(axis=1, keepdims=True)
+
+
+def _proven(top: Floats, bottom: Floats, plans: Floats, closed: Floats) -> Floats:
+    """Return log λ of each plan, rounded up.
+
+    A plan's entries are off by rounding, which matters where q is small. So no state takes more than its share; what is
+    left over goes to the state with the largest q.
+    """
+    size = len(closed)
+    gains = np.exp(closed)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        whole = plans.sum(axis=2)
+        carried = plans * np.where(whole > 0, top / whole, 0.0)[:, :, None]
+        loads = np.einsum("nef,ef->nf", carried, gains)
+        aim = (loads.sum(axis=1) / bottom.sum(axis=1))[:, None] * bottom
+        carried *= np.where(loads > aim, aim / loads, 1.0)[:, None, :]
+        left = np.maximum(top * (1 + 2 * size * UNIT) - carried.sum(axis=2), 0.0)
+        largest = bottom.argmax(axis=1)
+        loads = np.minimum(loads, aim)
+        loads[np.arange(len(top)), largest] += (left * gains.T[largest]).sum(axis=1)
+        # sums of k products of exponentials: off by a few units for each, rounded up
+        rounded = np.log(np.where(bottom > 0, loads / bottom, 0.0).max(axis=1)) + 8 * (size + 8) * UNIT
+    return np.where(np.isfinite(rounded), rounded, np.inf)
+
+
+MOST_STATES = 5
+WIDEST = 600.0
+"""Limits beyond this are not for plain exponentials."""
+
+
+def members(size: int) -> Flags:
+    """Return which states are in each set: shape (2^k, k).
+
+    >>> members(2).astype(int).tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1]]
+    """
+    return np.asarray((np.arange(1 << size)[:, None] >> np.arange(size)) & 1 == 1)
+
+
+def listed(rows: Floats, within: Floats) -> Floats:
+    """Return the largest log ratio of means of an extreme function, laws of shape (targets, candidates, sources)."""
+    u = _extreme(within)
+    means = np.log1p(rows @ np.expm1(u).T) if within.max() <= 1 else np.log(rows @ np.exp(u).T)
+    return np.asarray((means.max(axis=1)[:, None, :] - means.min(axis=1)[None, :, :]).max(axis=2))
+
+
+def _extreme(within: Floats) -> Floats:
+    """Return the logs of all extreme functions within the limits, each at most 0.
+
+    Rounding may not lose one, so limits count as kept up to a few units.
+    """
+    closed = within.copy()
+    for via in range(len(closed)):
+        np.minimum(closed, (closed[:, via, None] + closed[None, via, :]) * (1 + UNIT), out=closed)
+    tails, heads, paths = _trees(len(closed))
+    u = (paths @ closed[tails, heads][:, :, None])[:, :, 0]
+    room = 16 * len(closed) * UNIT * closed.max()
+    u = u[(u[:, :, None] - u[:, None, :] <= closed + room).all(axis=(1, 2))]
+    return u - u.max(axis=1, keepdims=True)
+
+
+@cache
+def _trees(size: int) -> tuple[Indices, Indices, Floats]:
+    """Return all trees from upper to lower states: tails, heads, and the signed edges on the way from state 0."""
+    trees: list[Any] = []
+    for upper in members(size)[1:-1]:
+        pairs = [(e, f) for e in np.flatnonzero(upper) for f in np.flatnonzero(~upper)]
+        trees += itertools.combinations(pairs, size - 1)
+    tails, heads = np.array(trees, dtype=np.intp).transpose(2, 0, 1)
+    matrix = np.zeros((len(tails), size, size))
+    each, edge = np.arange(len(tails))[:, None], np.arange(size - 1)
+    matrix[each, edge, tails], matrix[each, edge, heads] = 1.0, -1.0
+    matrix[:, -1, 0] = 1.0
+    whole = np.abs(np.linalg.det(matrix)) > 0.5  # ±1 for a tree, 0 if edges close a circle
+    return tails[whole], heads[whole], np.rint(np.linalg.inv(matrix[whole]))[:, :, :-1]

@@ -1,0 +1,368 @@
+"""(z, δ)-nearness of a sum along a Markov chain: over all rows and pairs; for chains of any length (M4, M18).
+
+What a window around a row says of the whole sum: a certified nearness for chains of any length (M4, M18).
+
+Let the window of row t reach from row t − h to row t + h, and let S be the sum over its rows but the last one. Given
+X_{t−h} and X_{t+h} the rest of the sum is independent of X_t and of S. So if the joint laws of (X_{t−h}, S, X_{t+h})
+given X_t = a and given X_t = b can be coupled, all but δ, with both ends equal and S within z, then continuing both by
+the same rest gives a coupling of the whole sums that is within z, all but δ: they are (z, δ)-near. All that is lost
+against the truth is the mass whose ends have not met, which falls geometrically in h for chains that forget. Where the
+window reaches beyond an end of the chain, that whole side is in S and no state has to agree there.
+
+Cheaper and coarser: given X_t the two halves of the window are independent. If the earlier half and its end are
+(y, δ/2)-near in this sense, and the later half and its end (z, δ/2)-near, both couplings side by side give (y + z, δ).
+
+Rows with the same steps and values around them, and the same law at the start of their window, share their answer.
+
+All rows of a chain seen through windows, those that look alike once (M4, M18).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from itertools import islice
+from typing import final
+
+import numpy as np
+
+from pufferflow.arguments import decimal_reading, probability_below_one
+from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.chains.farthest import FINE, Pair, conditional, farthest, most_points, possible
+from pufferflow.chains.nearness import Allowance, Search
+from pufferflow.chains.sums import Asked, Farthest, Lattice, Sides, Sums, asked, lattice
+from pufferflow.law import Masses, shifted, tight, yardstick
+from pufferflow.rounding import SMALLEST, UNIT, float_below
+
+ALIKE = 1e-14
+"""Laws whose logarithms fall into the same cells of this width are taken as one; `errors` of masses pay for it."""
+ERRORS = 1000
+_NEGLIGIBLE = 1e-150
+_VISIBLE = 1e-250
+
+
+@final
+class Windows:
+    """Carries sums from one row to a later one, for each state at either end; each pattern of rows once."""
+
+    def __init__(self, sums: Sums, lattice: Lattice) -> None:
+        self._sums, self._lattice = sums, lattice
+        kinds = sums.kinds[:-1]
+        self._code = np.unique(sums.chain.order * len(sums.values) + kinds, return_inverse=True)[1].astype(np.intp)
+        self._known: dict[int, tuple[Floats, Floats]] = {}
+        self.reach = 0
+        """How many rows a window has on either side."""
+        self.labels = self._code
+        """What pattern of so many steps and values starts at each row; equal patterns have equal labels."""
+
+    def widen(self, reach: int) -> None:
+        """Set how many rows a window has on either side."""
+        self._known.clear()
+        self.reach, self.labels = reach, _patterns(self._code, reach)
+
+    def carried(self, start: int) -> tuple[Floats, Floats]:
+        """Return P(X_{start+h} = y, Σ of the values of rows start … start+h−1 = s | X_start = x), and its sum over s.
+
+        Masses below 1e−150 are dropped; the sum over s has them all.
+        """
+        label = int(self.labels[start])
+        if label not in self._known:
+            self._known[label] = self._carry(start)
+        return self._known[label]
+
+    def past(self, row: int, law: Floats) -> Floats:
+        """Return P(X_{row−h} = c, S = s | X_row = a) at [a, c, s], given the law of row − h."""
+        masses, product = self.carried(row - self.reach)
+        total = (law @ product)[:, None, None]
+        joint = (law[:, None, None] * masses).transpose(1, 0, 2)
+        # what is left out here counts as unmatched later
+        return np.where(total > _VISIBLE, joint / np.maximum(total, _VISIBLE), 0.0)
+
+    def _carry(self, start: int) -> tuple[Floats, Floats]:
+        states = self._sums.chain.states
+        masses, product = np.eye(states)[:, :, None], np.eye(states)
+        for row in range(start, start + self.reach):
+            kernel = self._sums.chain.kernels[self._sums.chain.order[row]]
+            moved = np.zeros((states, states, masses.shape[2] + int(self._lattice.spans[row])))
+            for state, by in enumerate(self._lattice.points[self._sums.kinds[row]].tolist()):
+                moved[:, state, by : by + masses.shape[2]] = masses[:, state]
+            masses = kernel.T @ moved
+            masses[masses < _NEGLIGIBLE] = 0.0
+            product = product @ kernel
+        return masses, product
+
+
+def marginals(sums: Sums, initial: Floats) -> tuple[Floats, Flags]:
+    """Return the law of each row, and which states it can have; what underflows keeps the smallest float."""
+    kernels = sums.chain.kernels
+    links = kernels > 0
+    laws = np.empty((sums.length, sums.chain.states))
+    reached = np.empty(laws.shape, dtype=np.bool_)
+    laws[0], reached[0] = initial, initial > 0
+    for row, kernel in enumerate(sums.chain.order.tolist()):
+        laws[row + 1] = laws[row] @ kernels[kernel]
+        reached[row + 1] = reached[row] @ links[kernel]
+    return np.where(reached, np.maximum(laws, SMALLEST), 0.0), reached
+
+
+def alike(laws: Floats) -> Indices:
+    """Return a label for each law: those with the same one are equal within `ALIKE`."""
+    cells = np.rint(np.log(np.where(laws > 0, laws, 1.0)) / ALIKE)
+    cells = np.where(laws > 0, cells, 1.0)
+    labels = np.zeros(len(laws), dtype=np.intp)
+    for column in cells.T:
+        found = np.unique(column, return_inverse=True)[1]
+        labels = np.unique(labels * (int(found.max()) + 1) + found, return_inverse=True)[1].astype(np.intp)
+    return labels
+
+
+def _patterns(code: Indices, length: int) -> Indices:
+    """Return a label for each run of so many codes, by the place where it starts; equal runs have equal labels."""
+    labels, done = code, 1
+    while done < length:
+        step = min(done, length - done)
+        size = len(labels) - step
+        pairs = labels[:size] * (int(labels.max(initial=0)) + 1) + labels[step : step + size]
+        labels, done = np.unique(pairs, return_inverse=True)[1].astype(np.intp), done + step
+    return labels
+
+
+_STEP_COST = 20_000
+_TRIALS = 200
+Report = Callable[[int, list[Pair], Floats, Floats], None]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class View:
+    """The windows around all secret rows, for one initial law."""
+
+    sums: Sums
+    secrets: Asked
+    where: Lattice
+    windows: Windows
+    initial: Floats
+
+    def together(self, search: Search) -> None:
+        """Look at both sides of each row at once: the joint law of the sum and both ends of the window."""
+        for row, before, after in self._rows():
+            pairs = self.secrets.possible(self._possible[row])
+            joint = {a: _joint(before[a], after[a]) for a in {a for pair in pairs for a in pair}}
+            for a, b in pairs:
+                search.add(joint[a], joint[b], row, (a, b))
+
+    def apart(self, past: Search, future: Search) -> None:
+        """Look at each side of each row alone, without any convolution."""
+        seen = set[tuple[tuple[int, int, int], Pair]]()
+        labels, reach, last = self.windows.labels, self.windows.reach, self.sums.length - 1
+        for row, before, after in self._rows():
+            first = (0, -1, row) if row <= reach else (0, int(labels[row - reach]), int(self._alike[row - reach]))
+            second = (1, -1, row) if row >= last - reach else (1, int(labels[row]), 0)
+            for a, b in self.secrets.possible(self._possible[row]):
+                for search, laws, key in ((past, before, first), (future, after, second)):
+                    if (key, (a, b)) not in seen:
+                        seen.add((key, (a, b)))
+                        search.add(laws[a], laws[b], row, (a, b))
+
+    def work(self, *, together: bool) -> float:
+        """Return about how many operations a look takes: a cut-off side has a shorter sum and no end to match."""
+        states, reach = self.sums.chain.states, self.windows.reach
+        points = reach * int(self.where.spans.max()) + 1
+        inner = len(self._inner)
+        ends = self.sums.length if 2 * reach >= self.sums.length else 2 * reach + 2
+        carrying = len(np.unique(self.windows.labels)) * reach * (states**3 * points + _STEP_COST)
+        trying = _TRIALS * points * len(self.secrets.pairs)
+        if together:
+            return carrying + states * (ends / 2 + inner * states) * (states * points**2 + trying)
+        return carrying + (ends / 2 + inner * states) * trying
+
+    @cached_property
+    def _marginals(self) -> tuple[Floats, Flags]:
+        return marginals(self.sums, self.initial)
+
+    @property
+    def _possible(self) -> Flags:
+        return self._marginals[1]
+
+    @cached_property
+    def _alike(self) -> Indices:
+        return alike(self._marginals[0])
+
+    def _rows(self) -> Iterator[tuple[int, Floats, Floats]]:
+        """Yield rows with P(X_{row−h} = c, S = s | X_row = a) at [a, c, s], and the same for what comes after.
+
+        There is a single c where the window reaches beyond the end of the chain.
+        """
+        reach, last, wanted = self.windows.reach, self.sums.length - 1, self.secrets.rows
+        sides, laws = Sides(self.sums, self.where), self._marginals[0]
+        for row, law in enumerate(islice(sides.pasts(self.initial), reach + 1)):
+            if wanted[row]:
+                yield row, visible(law), self.windows.carried(row)[0]
+        for row in self._inner.tolist():
+            yield row, self.windows.past(row, laws[row - reach]), self.windows.carried(row)[0]
+        for back, law in enumerate(islice(sides.futures_back(), reach + 1)):
+            row = last - back
+            if wanted[row]:
+                points = self.where.points[self.sums.kinds[row]]
+                after = visible(shifted(law, points, int(self.where.spans[row])))
+                yield row, self.windows.past(row, laws[row - reach]), after
+
+    @property
+    def _inner(self) -> Indices:
+        """One of all secret rows away from the ends that agree in their window and in the law at its start."""
+        reach, labels = self.windows.reach, self.windows.labels
+        at = np.arange(reach + 1, self.sums.length - 1 - reach)
+        at = at[self.secrets.rows[at]]
+        code = np.zeros(len(at), dtype=np.intp)
+        for label in (labels[at - reach], labels[at], self._alike[at - reach]):
+            code = np.unique(code * (int(label.max(initial=0)) + 1) + label, return_inverse=True)[1].astype(np.intp)
+        return np.sort(at[np.unique(code, return_index=True)[1]])
+
+
+def visible(law: Masses) -> Floats:
+    """Return the law given each state, at [state, 0, s], without masses below 2^−200; they count as unmatched."""
+    return np.stack([tight(planes)[:1] for planes in conditional(law.planes)])
+
+
+def _joint(before: Floats, after: Floats) -> Floats:
+    """Return the joint law of both ends and the sum, given a state: one part for each pair of ends."""
+    return np.array([np.convolve(past, future) for past in before for future in after])
+
+
+_SHORT = 200
+_QUICK = 3
+_FIRST_REACH = 8
+_MOST_WORK = 4e10
+_LITTLE_WORK = 1e8
+_POINTS_PER_ROW = 64
+_MOST_POINTS_PER_ROW = 1000
+
+
+def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows: Flags | None = None) -> Farthest:
+    """Return the least z at which the laws given two states of a row are (z, δ)-near, for all rows and pairs.
+
+    Exact while the laws of all rows are quickly worked out. A longer chain is seen through a window around each row: an
+    upper bound, at any length, if rows repeat a pattern and forget each other. What is beyond that, or a δ finer than
+    the rounding of masses, gets W_∞ as `farthest` finds it, or refuses it.
+
+    >>> from pufferflow.chains import Chain
+    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> chain = Chain(stay, np.zeros(99_999, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> counts = Sums(chain, np.array([[0.0, 1.0]]), np.zeros(100_000, dtype=np.intp))
+    >>> nearest(counts, np.array([[0, 1]]), 1e-6).length
+    10.0
+    """
+    probability_below_one(delta, "delta")
+    share, secrets, most = float_below(decimal_reading(delta)), asked(sums, pairs, rows), most_points(sums)
+    where = lattice(sums, most)
+    if where.error:
+        where = lattice(sums, min(most, FINE * sums.length))
+    found = None
+    if share and (sums.length <= _SHORT or where.size <= most // _QUICK):
+        found = _exactly(sums, secrets, where, share)
+    elif share:
+        found = _through_windows(sums, secrets, share)
+        if found is None and where.size <= most:
+            found = _exactly(sums, secrets, where, share)
+    return found or farthest(sums, pairs, rows)
+
+
+def _exactly(sums: Sums, secrets: Asked, where: Lattice, share: float) -> Farthest | None:
+    """Look at the laws of the whole sum for every row; None if δ is finer than their rounding."""
+    by = yardstick(sums.length, sums.chain.states, where.size)
+    search, sides = Search(_allowance(share, by.error + 8 * where.size)), Sides(sums, where)
+    if search.allowed.forgiving <= 0:
+        return None
+    for initial in sums.chain.initial:
+        for row, (past, future) in enumerate(zip(sides.pasts(initial), sides.futures(), strict=True)):
+            found = secrets.possible(possible(past)) if secrets.rows[row] else []
+            before, after = visible(past)[:, 0], visible(future)[:, 0]
+            values = where.points[sums.kinds[row]].tolist()
+            laws = {
+                a: np.concatenate([np.zeros(values[a]), np.convolve(before[a], after[a])])[None]
+                for a in {a for pair in found for a in pair}
+            }
+            for a, b in found:
+                search.add(laws[a], laws[b], row, (a, b))
+    return _found([search], secrets, where, exact=not where.error)
+
+
+def _through_windows(sums: Sums, secrets: Asked, share: float) -> Farthest | None:
+    """Widen the window until that no longer helps; None if no window that can be paid for does."""
+    where = lattice(sums, sums.length * _MOST_POINTS_PER_ROW)
+    if where.error:
+        where = lattice(sums, sums.length * _POINTS_PER_ROW)
+    windows = Windows(sums, where)
+    views = [View(sums, secrets, where, windows, initial) for initial in sums.chain.initial]
+    return _widened(views, lambda: _together(views, share), together=True) or _widened(
+        views, lambda: _apart(views, share), together=False
+    )
+
+
+def _widened(views: list[View], look: Callable[[], Farthest | None], *, together: bool) -> Farthest | None:
+    """Return the best of what is found at one reach after the other."""
+    best: Farthest | None = None
+    reach = _FIRST_REACH
+    while 2 * reach < views[0].sums.length:
+        views[0].windows.widen(reach)
+        work = sum(view.work(together=together) for view in views)
+        if work > _MOST_WORK:
+            break
+        found = look()
+        if best is not None and (found is None or found.length >= best.length) and work > _LITTLE_WORK:
+            break
+        if found is not None and (best is None or found.length < best.length):
+            best = found
+        reach *= 2
+    return best
+
+
+def _together(views: list[View], share: float) -> Farthest | None:
+    """Return what both sides of the window tell at once; None if some rows have not forgotten enough."""
+    search = Search(_window_allowance(views[0], share))
+    if search.allowed.forgiving > 0:
+        for view in views:
+            view.together(search)
+        return _found([search], views[0].secrets, views[0].where, rows=2 * views[0].windows.reach + 1)
+    return None
+
+
+def _apart(views: list[View], share: float) -> Farthest | None:
+    """Return what one side and then the other tell, each for half of δ."""
+    past, future = (Search(_window_allowance(views[0], share / 2)) for _ in range(2))
+    if past.allowed.forgiving > 0:
+        for view in views:
+            view.apart(past, future)
+        return _found([future, past], views[0].secrets, views[0].where, rows=2 * views[0].windows.reach + 1)
+    return None
+
+
+def _window_allowance(view: View, share: float) -> Allowance:
+    """Return what windows allow: the law at their start comes from as many steps as the chain has rows."""
+    rows, states = 2 * view.windows.reach + 1, view.sums.chain.states
+    points = rows * int(view.where.spans.max()) + 1
+    start = 2 * view.sums.length * (states + 4)
+    return _allowance(share, yardstick(rows, states, points).error + 8 * points + start + ERRORS)
+
+
+def _allowance(share: float, units: int) -> Allowance:
+    return Allowance(share, (units + 8) * UNIT / 2)
+
+
+def _found(
+    searches: list[Search], secrets: Asked, where: Lattice, *, exact: bool = False, rows: int | None = None
+) -> Farthest | None:
+    """Return what searches came to, one after the other; their distances add."""
+    for search in searches:
+        search.flush()
+        if search.failed:
+            return None
+    first = searches[0]
+    if first.where is None:
+        return secrets.nothing
+    row, states = first.where
+    length = where.length(sum(search.steps for search in searches), rows)
+    return Farthest(
+        length, row, states, exact=exact and first.needed and first.enough, rounding=2 * first.allowed.error
+    )

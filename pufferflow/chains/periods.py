@@ -1,0 +1,98 @@
+"""Where a long sequence repeats itself: what was worked out for one period then serves for all of them."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from pufferflow.arrays import Flags, Indices
+
+LONG = 512
+"""How many rows are worth looking for repetitions in."""
+LONGEST_PERIOD = 400
+"""How long a period may be to be found."""
+_TIMES = 8
+_PROBE = 20_000
+
+
+@final
+@dataclass(frozen=True)
+class Stretch:
+    """Steps start … end − 1, which repeat with a period; period 0 if they do not, or are too few to matter."""
+
+    start: int
+    end: int
+    period: int
+
+
+def stretches(code: Indices) -> list[Stretch]:
+    """Cut a sequence into stretches that repeat with one period, the least that serves half of it, and others."""
+    if len(code) >= LONG:
+        for period in range(1, min(LONGEST_PERIOD, len(code) // 8) + 1):
+            if period == 1 or _covered(_cut(code[-_PROBE:], period)) >= min(len(code), _PROBE) / 2:
+                found = _cut(code, period)
+                if _covered(found) >= len(code) / 2:
+                    return found
+    return [Stretch(0, len(code), 0)]
+
+
+def _covered(found: list[Stretch]) -> int:
+    return sum(stretch.end - stretch.start for stretch in found if stretch.period)
+
+
+def _cut(code: Indices, period: int) -> list[Stretch]:
+    """Return the stretches that repeat with a period, if they do so for long, and what is between them."""
+    same = code[period:] == code[:-period]
+    ends = np.flatnonzero(np.diff(np.concatenate([[0], same.astype(np.int8), [0]])))
+    found: list[Stretch] = []
+    at = 0
+    for first, last in zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True):
+        start, end = max(first, at), last + period
+        if end - start >= max(LONG, _TIMES * period):
+            found += [Stretch(at, start, 0)] * (start > at)
+            found.append(Stretch(start, end, period))
+            at = end
+    return found + [Stretch(at, len(code), 0)] * (at < len(code))
+
+
+def possible(links: Flags, order: Indices, first: Flags) -> tuple[Flags, Indices]:
+    """Follow the states that row 0 can have through links `links[order[t]]`: sets of states, and each row's set."""
+    places, masks = dict[bytes, int](), list[Flags]()
+    mask_of = np.empty(len(order) + 1, dtype=np.intp)
+
+    def write(mask: Flags, at: int) -> Flags:
+        mask_of[at] = places.setdefault(mask.tobytes(), len(masks))
+        if mask_of[at] == len(masks):
+            masks.append(mask)
+        return mask
+
+    mask = write(first, 0)
+    for stretch in stretches(order):
+        period = stretch.period
+        for at in range(stretch.start, stretch.end):
+            mask = write(np.asarray(links[order[at]][mask].any(axis=0)), at + 1)
+            done = at + 1 - stretch.start
+            if period and done >= period and mask_of[at + 1] == mask_of[at + 1 - period]:
+                repeat(mask_of[at + 2 : stretch.end + 1], mask_of[at + 2 - period : at + 2].copy())
+                mask = masks[int(mask_of[stretch.end])]
+                break
+    return np.array(masks), mask_of
+
+
+def repeat(target: Indices, places: Indices) -> None:
+    """Fill an array with a few numbers that take turns."""
+    turns = len(target) // len(places)
+    whole = turns * len(places)
+    target[:whole].reshape(turns, len(places))[:] = places
+    target[whole:] = places[: len(target) - whole]
+
+
+def repeated(places: Indices, length: int) -> Indices:
+    """Return a few numbers over and over, so many in all; faster than `np.resize` where they are many.
+
+    >>> repeated(np.array([5, 7]), 5).tolist()
+    [5, 7, 5, 7, 5]
+    """
+    found = np.empty(length, dtype=np.intp)
+    repeat(found, places)
+    return found

@@ -1,0 +1,364 @@
+"""Messages along a sequence: how much the outputs on one side of a row may tell of its state (M20).
+
+The search for where messages come to rest; what it finds is a guess, and checked by others (M20).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, final
+
+import numpy as np
+
+from pufferflow.arrays import Floats, Indices
+from pufferflow.chains.lipschitz_ratio import Tangent
+from pufferflow.chains.periods import Stretch, repeat, stretches
+
+Turn = Callable[[Floats], Floats]
+"""What one turn makes of a message."""
+ENDLESS = 1e5
+"""How many times the largest exposure messages may grow before they count as growing for ever."""
+_CLOSE_TO_REST = 1e-11
+_ROUNDING = 1e-12
+_MOST_CYCLES = 200
+_BOLDEST = 8.0
+
+
+def doubled(turn: Turn, message: Floats, size: float) -> Floats:
+    """Return what turns make of a message until it is twice as large: tangents that grow for ever may flatten later."""
+    most = 2 * float(message.max()) + size
+    for _ in range(_MOST_CYCLES):
+        following = turn(message)
+        if float(following.max()) > most:
+            break
+        message = following
+    return message
+
+
+def still(turn: Turn, message: Floats, size: float) -> tuple[Floats, float] | None:
+    """Return where turns come to rest, by extrapolating what is geometric in their changes, and the rate of it."""
+    rate, calmest = 0.0, np.inf
+    for _ in range(_MOST_CYCLES):
+        second = turn(message)
+        third = turn(second)
+        before, after = float(np.abs(second - message).max()), float(np.abs(third - second).max())
+        if after > 0 and before > _ROUNDING * size:
+            rate = max(min(after / before, 1.0), rate / 2)
+        message = third
+        if after <= _CLOSE_TO_REST * max(size, float(third.max())):
+            break
+        if float(third.max()) > ENDLESS * max(size, 1.0):
+            return None
+        # a guess may stir up what is not geometric: let that die down before the next one
+        if after < min(before, calmest):
+            calmest = after
+            guess = (third - second) * (after / (before - after))
+            far = _BOLDEST * max(size, float(third.max())) / max(float(np.abs(guess).max()), size)
+            message = np.maximum(third + guess * min(far, 1.0), 0.0)
+    return message, rate
+
+
+_CLOSE = 1e-9
+_LOOSE = 1e-6
+_MOST_PAD = 1e-2
+_MOST_SLOW = 20_000
+_PATIENCE = 50_000
+_FEWEST = 4
+_PADS = 32
+_NEWTON = 24
+_SOLVED = 1e-7
+_FLOOR = 1e-6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Messages at rows 0, 1, …: row i has `pool[index[i]]`; `tight` if none is much above what the rows alone allow."""
+
+    pool: Floats
+    index: Indices
+    tight: bool
+
+    @property
+    def last(self) -> Floats:
+        """The message at the last row."""
+        return self.pool[self.index[-1]]
+
+    def backwards(self) -> "Run":
+        """Return the same messages, the last row first."""
+        return Run(self.pool, self.index[::-1], self.tight)
+
+    def then(self, other: "Run") -> "Run":
+        """Return these messages followed by others, whose first row is the last one here."""
+        pool, index = np.concatenate([self.pool, other.pool]), other.index + len(self.pool)
+        return Run(pool, np.concatenate([self.index[:-1], index]), self.tight and other.tight)
+
+
+class Way(Protocol):
+    """Steps of messages: step i is `order[i]`; `tight` as in `Run`."""
+
+    @property
+    def order(self) -> Indices:
+        """Which step comes when."""
+        ...
+
+    @property
+    def tight(self) -> bool:
+        """Say whether what a step sends is near to what the rows alone allow."""
+        ...
+
+    def send(self, which: int, limits: Floats) -> Floats:
+        """Return the message that a step makes of limits D, or a larger one: g_P(D)."""
+        ...
+
+    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
+        """Return what is near to `send` for limits near to these and takes less time; None if that is quick itself.
+
+        The search starts from what was found `before` for limits not far away.
+        """
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of the steps of a way, in an order of their own."""
+
+    way: Way
+    order: Indices
+
+    @property
+    def tight(self) -> bool:
+        """Say what the whole way says."""
+        return self.way.tight
+
+    def send(self, which: int, limits: Floats) -> Floats:
+        """Return what the whole way sends."""
+        return self.way.send(which, limits)
+
+    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
+        """Return what the whole way does."""
+        return self.way.tangent(which, limits, before)
+
+
+def run(steps: Way, limits: Floats, kinds: Indices, start: Floats | None = None) -> Run:
+    """Return the messages D_{i+1} = g_{order[i]}(D_i + limits[kinds[i]]) from a first one, 0 if None; or larger ones.
+
+    In a long stretch where steps repeat, messages come to rest. From then on a D with g(D + ℓ) ≤ D stands for all of
+    them: checked, not assumed, since messages themselves stay below their limit (M20).
+    """
+    book, index = _Book(steps, limits, kinds), np.empty(len(steps.order) + 1, dtype=np.intp)
+    message = np.zeros(limits.shape[1:]) if start is None else start
+    index[0] = book.add(message)
+    for stretch in stretches(steps.order * len(limits) + kinds[: len(steps.order)]):
+        message = book.along(message, index, stretch)
+    return Run(np.array(book.pool), index, book.tight and steps.tight)
+
+
+def settle(
+    steps: Way, limits: Floats, kinds: Indices, start: Floats | None = None, guess: Floats | None = None
+) -> Run | None:
+    """Return the messages of some turns of the steps, the last of which stands for all that follow (M20).
+
+    The first message is not below `start`; the search for what stands for all begins at a guess. Whatever stands for
+    all is a D that one turn was checked not to raise; None if the messages do not come to rest.
+    """
+    turn = Stretch(0, len(steps.order), len(steps.order))
+    book = _Book(steps, limits, kinds)
+    message = np.zeros(limits.shape[1:]) if start is None else start
+    level = book.level(turn, guess)
+    if level is None:
+        return None
+    found: list[Floats] = []
+    standing = book.standing(message, level, turn)
+    for _ in range(max(_PATIENCE // (turn.period * message.size), _FEWEST)):
+        if standing is not None:
+            break
+        *turned, after = book.cycle(message, turn)
+        found += [message, *turned]
+        message = after
+        standing = book.standing(message, level, turn)
+    standing = book.above(message, level, turn) if standing is None else standing
+    if standing is None:
+        return None
+    found += [standing, *book.cycle(standing, Stretch(0, turn.end, turn.period - 1))]
+    return Run(np.array(found), np.arange(len(found)), book.tight and steps.tight)
+
+
+@final
+@dataclass
+class _Book:
+    """All messages so far."""
+
+    steps: Way
+    limits: Floats
+    kinds: Indices
+    pool: list[Floats] = field(default_factory=list[Floats])
+    tight: bool = True
+
+    def add(self, message: Floats) -> int:
+        """Keep a message and return its place."""
+        self.pool.append(message)
+        return len(self.pool) - 1
+
+    def step(self, message: Floats, at: int) -> Floats:
+        """Return the message one row on."""
+        return self.steps.send(int(self.steps.order[at]), message + self.limits[self.kinds[at]])
+
+    def cycle(self, message: Floats, stretch: Stretch) -> list[Floats]:
+        """Return the messages of one period after this one."""
+        found: list[Floats] = []
+        for at in range(stretch.start, stretch.start + stretch.period):
+            message = self.step(message, at)
+            found.append(message)
+        return found
+
+    def along(self, message: Floats, index: Indices, stretch: Stretch) -> Floats:
+        """Write the messages of a stretch and return the last."""
+        rest = self._rest(message, stretch) if stretch.period else None
+        for at in range(stretch.start, stretch.end):
+            left = stretch.end - at
+            if rest is not None and (at - stretch.start) % stretch.period == 0:
+                steady = rest.steady(self, message, stretch, left)
+                if steady is not None:
+                    places = np.array([self.add(one) for one in steady], dtype=np.intp)
+                    repeat(index[at + 1 : stretch.end + 1], places)
+                    return steady[(left - 1) % stretch.period]
+            message = self.step(message, at)
+            index[at + 1] = self.add(message)
+        return message
+
+    def level(self, turn: Stretch, guess: Floats | None) -> Floats | None:
+        """Return a message that a turn does not raise, above all that turns make of none; None if they go on for ever.
+
+        Twice as far above them as those of finite runs, so that no finite run comes out above an endless one.
+        """
+        nothing = np.zeros(self.limits.shape[1:])
+        if not self.limits[self.kinds[: turn.period]].any():
+            return nothing
+        rest = self._rest(nothing if guess is None else guess, turn, 2 * _CLOSE)
+        return None if rest is None else rest.level
+
+    def standing(self, message: Floats, level: Floats, turn: Stretch) -> Floats | None:
+        """Return what stands for a message and all that turns make of it, if that is known already.
+
+        The level does from below, and a message itself does once turns only lower it: g is monotone.
+        """
+        if (message <= level).all():
+            return level
+        if self._falls(message, turn):
+            return message
+        top = np.maximum(message, level)
+        near = float((top - level).max()) <= _CLOSE * float(top.max())
+        return top if near and self._falls(top, turn) else None
+
+    def above(self, message: Floats, level: Floats, turn: Stretch) -> Floats | None:
+        """Return something far above a message and the level that turns only lower, if it is found."""
+        self.tight = False
+        top = np.maximum(message, level)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = float(np.nanmax(top / level))
+        even = float(top.max()) * (1 - np.eye(len(top)))
+        tries = [top, even, *(level * ratio * 2**power for power in range(4) if ratio < np.inf)]
+        return next((one for one in tries if self._falls(np.maximum(one, top), turn)), None)
+
+    def _falls(self, message: Floats, turn: Stretch) -> bool:
+        return bool((self.cycle(message, turn)[-1] <= message).all())
+
+    def _rest(self, message: Floats, stretch: Stretch, pad: float = _CLOSE) -> "_Rest | None":
+        """Return where messages come to rest, made a little larger until a period of a stretch does not raise it."""
+        size = max(float(self.limits.max()), float(message.max()))
+        found = self._solved(message, stretch, size)
+        if found is None:
+            return None
+        message, rate, turn = found
+        size, pad = max(size, float(message.max())), pad if rate is not None else _SOLVED
+        off = 1 - np.eye(len(message))
+        while pad < _MOST_PAD:
+            for padded in (self._raised(message, turn, pad * size * off), message * (1 + pad)):
+                if self._falls(padded, stretch):
+                    self.tight = self.tight and pad <= _LOOSE
+                    return _Rest(padded, 1.0 if rate is None else rate)
+            pad *= 4
+        return None
+
+    def _raised(self, message: Floats, turn: Turn, pad: Floats) -> Floats:
+        """Return what turns that each add a pad lead to: where limits add up along paths, one pad alone is too little.
+
+        D = g(D + ℓ) + pad leaves room for what was not reached yet.
+        """
+        message = message + pad
+        for _ in range(_PADS):
+            following = turn(message)
+            if (following <= message).all():
+                break
+            message = following + pad
+        return message
+
+    def _solved(self, message: Floats, stretch: Stretch, size: float) -> tuple[Floats, float | None, Turn] | None:
+        """Return about where messages come to rest, the rate at which they do, and what a turn there is near to.
+
+        Where steps take long, by Newton's method, with no rate: tangents are followed to where they rest, and taken
+        anew there.
+        """
+        found, off = None, 1 - np.eye(len(message))
+        steps: list[Tangent | None] = [None] * stretch.period
+        for _ in range(_NEWTON):
+            # where there are no limits at all, there is no slope
+            turn = self._tangents(np.maximum(message, _FLOOR * size * off), stretch, steps)
+            if turn is None:
+                plain: Turn = lambda one: self.cycle(one, stretch)[-1]  # noqa: E731
+                resting = still(plain, message, size)
+                return None if resting is None else (*resting, plain)
+            following = turn(message)
+            found = following, None, turn
+            if np.abs(following - message).max() <= _SOLVED * max(size, float(following.max())):
+                break
+            resting = still(turn, following, size)
+            message = doubled(turn, following, size) if resting is None else resting[0]
+            if float(message.max()) > ENDLESS * max(size, 1.0):
+                return None
+        return found
+
+    def _tangents(self, message: Floats, stretch: Stretch, before: list[Tangent | None]) -> Turn | None:
+        """Return what is near to one period of steps, for messages near to this one."""
+        tangents: list[tuple[Tangent, Floats]] = []
+        for place, at in enumerate(range(stretch.start, stretch.start + stretch.period)):
+            more = self.limits[self.kinds[at]]
+            tangent = self.steps.tangent(int(self.steps.order[at]), message + more, before[place])
+            if tangent is None:
+                return None
+            tangents.append((tangent, more))
+            before[place], message = tangent, tangent.message
+
+        def turn(message: Floats) -> Floats:
+            for tangent, more in tangents:
+                message = tangent.send(message + more)
+            return message
+
+        return turn
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Rest:
+    """A message that one period does not raise, and the rate at which others come near it."""
+
+    level: Floats
+    rate: float
+
+    def steady(self, book: _Book, message: Floats, stretch: Stretch, left: int) -> list[Floats] | None:
+        """Return messages of one period that stand for all that are left; None if that is too early."""
+        top = np.maximum(message, self.level)
+        size = float(top.max())
+        near = float((top - message).max()) <= 2 * _CLOSE * size
+        fast = self.rate ** (left / stretch.period / 2) <= _CLOSE
+        slow = left > _MOST_SLOW
+        low = bool((message <= self.level).all())
+        if not (near or ((fast or slow) and low)):
+            return None
+        following = book.cycle(top, stretch)
+        if not (low or (following[-1] <= top).all()):
+            return None
+        if slow and not (near or fast):
+            book.tight = False
+        return [*following[:-1], top]

@@ -1,0 +1,169 @@
+"""The steps by which messages travel from row to row: one linear program for each two states (M20)."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.chains.lipschitz_ratio import (
+    FLAT,
+    FLATTEST,
+    MOST_STATES,
+    WIDEST,
+    Tangent,
+    farthest,
+    flows,
+    listed,
+    shortest,
+    spread,
+    tangent,
+)
+
+_MODERATE = 300.0
+_MANY_STATES = 10
+_MOST_STATES = 24
+SAME = 1e-13
+"""Marginals that differ by no more than this, relatively, share a reversed kernel; every message pays for it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Steps of messages: `rows[order[i]]` has, for each state, the laws of the next state that may weigh it.
+
+    Of shape (K, k, r, k), r laws for each state: the worst pair of them counts. `sources` says which of the next states
+    can occur, `targets` for which states there are laws at all.
+    """
+
+    rows: Floats
+    order: Indices
+    sources: Flags
+    targets: Flags
+    tight: bool = True
+
+    @cached_property
+    def _alone(self) -> list[tuple[float, float] | None]:
+        """Return for two states how likely the first one follows each; None where a step has more to choose from."""
+        whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
+        both = np.asarray(self.sources.all(axis=1)) & np.asarray(self.targets.all(axis=1))
+        firsts: list[tuple[float, float]] = [(float(rows[0, 0, 0]), float(rows[1, 0, 0])) for rows in self.rows]
+        return [one if whole and known else None for one, known in zip(firsts, both.tolist(), strict=True)]
+
+    @cached_property
+    def _heights(self) -> dict[int, Floats]:
+        """The functions that were best last time, for each step: what the next search starts from."""
+        return {}
+
+    def send(self, which: int, limits: Floats) -> Floats:
+        """Return g_P(D), rounded up: how far means of functions within the limits can differ between two states."""
+        size = self.rows.shape[1]
+        alone = self._alone[which] if size == 2 else None
+        if alone is not None:
+            found = _of_two(*alone, float(limits[0, 1]), float(limits[1, 0]))
+            if found is not None:
+                return np.array([[0.0, found[0]], [found[1], 0.0]])
+        message, step = np.zeros((size, size)), self._step(which, limits)
+        if step.widest == 0 or len(step.targets) < 2:
+            return message
+        if len(step.sources) <= MOST_STATES and step.widest <= WIDEST:
+            found = listed(step.rows, step.within)
+            message[np.ix_(step.targets, step.targets)] = step.padded(np.maximum(found, 0.0))
+            np.fill_diagonal(message, 0.0)
+            return message
+        if step.many:
+            bounds = farthest(*step.alone, shortest(step.within), self._heights.get(which))
+            self._heights[which] = bounds.heights
+            message[step.pairs] = step.padded(bounds.above)
+            return message
+        first, second = step.places
+        top, bottom = np.broadcast_arrays(step.rows[first][:, :, None, :], step.rows[second][:, None, :, :])
+        each = spread(top.reshape(-1, top.shape[3]), bottom.reshape(-1, top.shape[3]), step.within)
+        message[step.pairs] = step.padded(each.reshape(top.shape[:3]).max(axis=(1, 2)))
+        return message
+
+    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
+        """Return what is near to `send` for limits near to these; None for few states, and where plans are no proof."""
+        step = self._step(which, limits)
+        if step.widest == 0 or len(step.targets) < 2 or not step.many:
+            return None
+        closed = shortest(step.within)
+        bounds = flows(*step.alone, closed, None if before is None else before.heights, sweeps=1)
+        self._heights[which] = bounds.heights
+        message = np.zeros(limits.shape)
+        message[step.pairs] = np.maximum(bounds.below, 0.0)
+        return tangent(message, step.pairs, step.sources, closed, bounds)
+
+    def _step(self, which: int, limits: Floats) -> "_Step":
+        sources, targets = np.flatnonzero(self.sources[which]), np.flatnonzero(self.targets[which])
+        rows = self.rows[which][targets][:, :, sources]
+        return _Step(rows, sources, targets, limits[np.ix_(sources, sources)])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A step among the states that there are."""
+
+    rows: Floats
+    sources: Indices
+    targets: Indices
+    within: Floats
+
+    @cached_property
+    def widest(self) -> float:
+        """The largest limit: no message is larger."""
+        return float(self.within.max(initial=0.0))
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many states that plans are found sooner than vertices."""
+        count = len(self.sources)
+        most = FLAT if count <= _MOST_STATES else FLATTEST
+        return count > _MANY_STATES and self.rows.shape[1] == 1 and self.widest <= most
+
+    @cached_property
+    def places(self) -> tuple[Indices, Indices]:
+        """Every two different targets, by their places."""
+        first, second = np.nonzero(~np.eye(len(self.targets), dtype=np.bool_))
+        return first, second
+
+    @property
+    def pairs(self) -> tuple[Indices, Indices]:
+        """Every two different targets."""
+        first, second = self.places
+        return self.targets[first], self.targets[second]
+
+    @property
+    def alone(self) -> tuple[Floats, Floats]:
+        """The rows of every two targets, if each has one only."""
+        first, second = self.places
+        return self.rows[first, 0], self.rows[second, 0]
+
+    def padded(self, found: Floats) -> Floats:
+        """Return a message that pays for marginals that are not quite those of its rows."""
+        return np.minimum(found + 8 * SAME * min(self.widest, 1.0), self.widest)
+
+
+def _of_two(first: float, second: float, up: float, down: float) -> tuple[float, float] | None:
+    """Return g_P(D) of two states in closed form, rounded up; None where e^D is too large for it.
+
+    With r = v₀/v₁ between e^{−D₁₀} and e^{D₀₁} the ratio of means is monotone in r: its ends are the extremes.
+    """
+    if max(up, down) > _MODERATE:
+        return None
+    logs = [_log_ratio(first, second, end) for end in (up, -down)]
+    pad = 8 * SAME * min(max(up, down), 1.0)
+    widest = max(up, down)
+    return min(max(logs) + pad, widest) if max(logs) > 0 else pad, min(max(-min(logs), 0.0) + pad, widest)
+
+
+def _log_ratio(first: float, second: float, end: float) -> float:
+    """Return log((1 − p + p·e^end)/(1 − q + q·e^end)); near 0 it is as precise as its size, and so it is far below."""
+    ratio = (first - second) * math.expm1(end) / ((1 - second) + second * math.exp(end))  # a sum without cancelling
+    if ratio > -0.5:
+        return math.log1p(ratio)
+    above, below = ((1 - share) + share * math.exp(end) for share in (first, second))
+    return math.log(above) - math.log(below) if above > 0 else -math.inf

@@ -1,0 +1,3 @@
+"""The commands, grouped by what they are about."""
+
+__all__ = []

@@ -1,0 +1,122 @@
+"""`pufferflow job init`, `schema` and `check`: begin a job, describe its file to an editor, and look it over."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pufferflow.cli.options import Force, JobPath, check_free
+from pufferflow.cli.run import Answer
+from pufferflow.cli.screen import Screen
+from pufferflow.errors import Misuse
+
+if TYPE_CHECKING:
+    from pufferflow.jobs import Job
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the job begins; made if need be.")]
+SchemaPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE.json", help="Where it is written; stdout, if left out.", show_default=False
+    ),
+]
+
+
+def init(screen: Screen, folder: Folder = Path()) -> Answer:
+    """Write a job to begin with, which runs as it is.
+
+    Its file, its functions and the schema of the file, for editors. The rows are made up. Replaces nothing.
+    """
+    from pufferflow.cli.commands.run import near
+    from pufferflow.jobs import starter
+
+    files = starter.write(folder)
+    job = folder / "job.toml"
+    for file in files:
+        screen.say(f"wrote {near(file)}")
+    screen.say(f"\nNext:\n  pufferflow plan {job}\n  pufferflow run {job}")
+    return Answer({"folder": folder, "files": files, "next": [f"pufferflow plan {job}", f"pufferflow run {job}"]})
+
+
+def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> Answer:  # noqa: FBT002
+    """Print the JSON schema of a job file, for editors."""
+    from pufferflow.jobs import schema as of_a_job
+
+    if output is not None:
+        _check_name(output)
+        check_free(output, force=force)
+    found = of_a_job()
+    if output is None:
+        screen.raw(json.dumps(found, indent=2))
+    else:
+        from pufferflow.release import put_text
+
+        put_text(output, json.dumps(found, indent=2) + "\n")
+        screen.note(f"The schema is {output}.")
+    return Answer({"path": output, "schema": found})
+
+
+def check(screen: Screen, job: JobPath) -> Answer:
+    """Read a job file, import its functions, and say what is due next.
+
+    Touches no data, and no ledger but to see whether its account agrees with the file.
+    """
+    from pufferflow.cli.options import differences
+    from pufferflow.jobs import Job, check_addresses
+
+    batch = Job.read(job)
+    check_addresses(batch.file)
+    _ = batch.functions
+    document = _described(batch)
+    notes = differences(batch)
+    screen.facts([(name, value) for name, value in (document | _in_words(batch)).items() if value is not None])
+    for note in notes:
+        screen.note(note)
+    return Answer({"path": batch.path, **document})
+
+
+def _described(job: "Job") -> dict[str, Any]:
+    from pufferflow.jobs import next_time
+
+    plan, period = job.file.schedule, job.period()
+    return {
+        "job": job.name,
+        "build": job.file.build,
+        "promise": None if job.file.guarantee is None else job.file.guarantee.guarantee,
+        "accuracy": job.file.accuracy,
+        "account": job.file.ledger.account,
+        "limit": job.file.ledger.limit.guarantee,
+        "period": str(period),
+        "folder": job.folder_of(period),
+        "cron": plan.cron,
+        "timezone": plan.timezone,
+        "next": None if plan.cron is None else next_time(plan.cron, plan.timezone),
+    }
+
+
+def _in_words(job: "Job") -> dict[str, Any]:
+    """Return what people are told otherwise than programs."""
+    from pufferflow.cli.commands.run import near
+    from pufferflow.cli.options import in_words
+
+    file, period = job.file, job.period()
+    promise = None if file.guarantee is None else in_words(file.guarantee.guarantee)
+    accuracy = file.accuracy
+    return {
+        "promise": promise,
+        "accuracy": None
+        if accuracy is None
+        else f"errors within {accuracy.error:g}, confidence {accuracy.confidence:g}",
+        "limit": in_words(file.ledger.limit.guarantee),
+        "folder": near(job.folder_of(period)),
+    }
+
+
+def _check_name(path: Path) -> None:
+    if path.suffix.lower() != ".json":
+        raise Misuse(
+            f"A schema would be written to {path.name[:200]!r}.",
+            allowed="a name that ends in .json",
+            instead="-o job.schema.json",
+        )

@@ -1,0 +1,208 @@
+"""`pufferflow ledger show`, `verify` and `export`: what was spent, whether all is as it was, and a copy for others.
+
+`pufferflow verify`: whether what is published is what its ledger keeps, release by release.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pufferflow.cli.errors import EXITS
+from pufferflow.cli.options import Force, LedgerAddress, check_free, existing, without_password
+from pufferflow.cli.run import Answer
+from pufferflow.cli.screen import Screen
+from pufferflow.errors import LedgerFault
+
+if TYPE_CHECKING:
+    from pufferflow.ledger import Account, Entry
+    from pufferflow.report.evidence import Charge
+
+AccountName = Annotated[
+    str | None, typer.Option("--account", metavar="NAME", help="Show the history of this account.", show_default=False)
+]
+Head = Annotated[
+    str | None,
+    typer.Option("--head", metavar="HEAD", help="A head that you kept: number:hash.", show_default=False),
+]
+Lines = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="Where the entries are written.", show_default=False)
+]
+
+
+def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> Answer:
+    """Show what each account has spent, or the history of one.
+
+    A limit counts what is reserved as well: somebody may have learned something from a release that failed.
+    """
+    with existing(ledger) as found:
+        names = found.accounts() if account is None else (account,)
+        accounts = [_account(found.account(name), history=account is not None) for name in names]
+        document = {"ledger": without_password(found), "head": found.head(), "accounts": accounts}
+    if account is None:
+        _show_accounts(screen, accounts)
+    else:
+        _show_history(screen, accounts[0])
+    return Answer(document)
+
+
+def verify(screen: Screen, ledger: LedgerAddress, head: Head = None) -> Answer:
+    """Check that no entry was changed, removed or added.
+
+    Prints the new head. Keep it elsewhere and give it next time: that a file was replaced by an older copy of itself
+    cannot be seen from inside.
+    """
+    with existing(ledger) as found:
+        sound, place = found.verify(head), without_password(found)
+    screen.facts([("ledger", place), ("entries", f"{sound.entries}, all sound"), ("head", sound.head)])
+    kept = head is not None
+    if not kept:
+        screen.note("Keep the head elsewhere, and give it next time: --head HEAD finds an older copy.")
+    return Answer({"ledger": place, "entries": sound.entries, "head": sound.head, "sound": True, "compared": kept})
+
+
+def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = False) -> Answer:  # noqa: FBT002
+    """Write all entries as lines of JSON, each with its hash.
+
+    Stored releases are left out.
+    """
+    check_free(output, force=force)
+    with existing(ledger) as found:
+        place, entries = found.export(output), int(found.head().partition(":")[0])
+        name = without_password(found)
+    size = place.stat().st_size
+    screen.say(f"{place}: {entries} entries, {size} bytes.")
+    return Answer({"ledger": name, "path": place, "entries": entries, "bytes": size})
+
+
+def _account(account: "Account", *, history: bool) -> dict[str, Any]:
+    entries, spent = account.history(), account.spent()
+    committed = sum(entry.state == "committed" for entry in entries)
+    found: dict[str, Any] = {
+        "name": account.name,
+        "dataset": account.dataset,
+        "limit": account.limit,
+        "spent": spent,
+        "explanation": account.explain(),
+        "differential_privacy": account.differential_privacy(),
+        "group_privacy": account.group_privacy(),
+        "committed": committed,
+        "reserved": len(entries) - committed,
+        "last": entries[-1].at if entries else None,
+    }
+    if history:
+        known = {charge.number: charge for charge in account.budget(ahead=0).charges}
+        found["history"] = [_entry(entry, known.get(entry.number)) for entry in entries]
+    return found
+
+
+def _entry(entry: "Entry", charge: "Charge | None") -> dict[str, Any]:
+    """Return an entry; of very many, the totals of some are worked out, and of the others what they are at most."""
+    worked_out = charge is not None and not charge.at_most
+    return {
+        "number": entry.number,
+        "release": entry.release_id,
+        "state": entry.state,
+        "at": entry.at,
+        "committed_at": entry.committed_at,
+        "promise": entry.promise,
+        "asked": entry.asked,
+        "certainty": entry.certainty,
+        "total": charge.total if charge is not None and worked_out else None,
+        "total_at_most": entry.at_most if charge is None else charge.total,
+        "rule": entry.at_most_rule if charge is None else charge.rule,
+    }
+
+
+def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
+    from pufferflow.cli.options import epsilon_of, of_limit
+
+    if not accounts:
+        screen.say("The ledger has no account.")
+        return
+    rows = [
+        [
+            *(one["name"], one["dataset"], of_limit(epsilon_of(one["spent"]), one["limit"])),
+            *(one["committed"], one["reserved"], _minute(one["last"])),
+        ]
+        for one in accounts
+    ]
+    screen.table(("account", "data set", "spent", "releases", "reserved", "last (UTC)"), rows)
+
+
+def _show_history(screen: Screen, account: dict[str, Any]) -> None:
+    from pufferflow.cli.options import epsilon_of, in_words, of_limit
+
+    screen.say(f"{account['name']}: spent {of_limit(epsilon_of(account['spent']), account['limit'])}")
+    screen.say(account["explanation"].partition("\n")[2])
+    columns = ("no", "release", "state", "at (UTC)", "promise", "total")
+    rows = [
+        [
+            *(entry["number"], entry["release"], entry["state"], _minute(entry["at"])),
+            *(in_words(entry["promise"]), _total(entry)),
+        ]
+        for entry in account["history"]
+    ]
+    if rows:
+        screen.table(columns, rows)
+
+
+def _total(entry: dict[str, Any]) -> str:
+    from pufferflow.report import SPENT, at_most
+
+    known = entry["total"] is not None
+    return at_most(entry["total"], SPENT) if known else f"≤ {at_most(entry['total_at_most'], SPENT)}"
+
+
+def _minute(at: str | None) -> str | None:
+    return None if at is None else at[:16].replace("T", " ")
+
+
+if TYPE_CHECKING:
+    from pufferflow.ledger import Published
+
+Folder = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="The folder of a release, or a sink with many.", show_default=False),
+]
+PaidBy = Annotated[
+    str,
+    typer.Option("--ledger", metavar="LEDGER", help="The ledger that paid: a file or an address.", show_default=False),
+]
+OfAccount = Annotated[
+    str | None,
+    typer.Option("--account", metavar="NAME", help="All are to be of this account.", show_default=False),
+]
+
+
+def compare(screen: Screen, folder: Folder, ledger: PaidBy, account: OfAccount = None) -> Answer:
+    """Compare published releases with their ledger.
+
+    Tells of each release whether all its numbers and its certificate are those that the ledger keeps, and if not, what
+    was changed: exit code 6. Pages are not compared.
+    """
+    with existing(ledger) as found:
+        place, releases = without_password(found), found.compare(folder, account)
+    changed = [one for one in releases if one.differs]
+    columns = ("release", "entry", "account", "state")
+    screen.table(columns, [[one.folder.name, *_shown(one)] for one in releases])
+    screen.say(f"{len(releases) - len(changed)} of {len(releases)} as the ledger keeps them.")
+    if changed:
+        screen.note(f"PUBLISHED RELEASES ARE NOT WHAT THE LEDGER KEEPS: {len(changed)}")
+    document = {"ledger": place, "folder": folder, "releases": [_document(one) for one in releases]}
+    return Answer({**document, "same": not changed}, EXITS[LedgerFault] if changed else 0)
+
+
+def _shown(one: "Published") -> list[str]:
+    return [one.entry.partition(":")[0], one.account, "; ".join(one.differs) or "same"]
+
+
+def _document(one: "Published") -> dict[str, Any]:
+    return {
+        "folder": one.folder,
+        "entry": one.entry or None,
+        "account": one.account or None,
+        "release": one.release_id or None,
+        "same": not one.differs,
+        "differs": one.differs,
+    }

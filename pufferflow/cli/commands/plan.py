@@ -1,0 +1,187 @@
+"""`pufferflow plan`: what would be released, how noisy, and at what cost; public columns alone are read.
+
+What a planned release would cost its account: spent so far, the total after it, and how many more fit.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, read_page
+from pufferflow.cli.run import Answer
+from pufferflow.cli.screen import Screen
+from pufferflow.errors import PufferflowError, Refused
+
+if TYPE_CHECKING:
+    from pufferflow.composition import Forecast
+    from pufferflow.guarantees import Guarantee
+    from pufferflow.jobs import Job, Period
+    from pufferflow.ledger import Account
+    from pufferflow.plan import Plan
+
+_UNEQUAL = "periods differ in length, so the schedule is not forecast"
+
+
+@final
+@dataclass(frozen=True)
+class Cost:
+    """`after` and `endless` are epsilons of the limit's kind: the total after this release, and of an endless schedule.
+
+    `fits` counts further releases about the same rows, `ahead` those of the next periods; None is any number of them.
+    What nobody can tell is None as well. Before the first run there is no account, and `after` is what it will show.
+    """
+
+    account: str
+    opened: bool
+    released: bool
+    limit: "Guarantee"
+    spent: "Guarantee | None" = None
+    after: float | None = None
+    fits: int | None = None
+    ahead: int | None = None
+    endless: float | None = None
+    rule: str = ""
+    note: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Return it by its names."""
+        return asdict(self)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what people are told."""
+        from pufferflow.cli.options import epsilon_of, of_limit
+
+        if self.spent is None:
+            after = of_limit(self.after, self.limit)
+            return [("account", f"{self.account}; the first run opens it"), ("after this", after)]
+        after = "the same: this period is released already" if self.released else of_limit(self.after, self.limit)
+        return [
+            ("account", self.account),
+            ("spent", of_limit(epsilon_of(self.spent), self.limit)),
+            ("after this", after),
+            ("left", f"room for {_many(self.fits)} about the same rows"),
+            ("schedule", self._schedule(of_limit(self.endless, self.limit))),
+        ]
+
+    def _schedule(self, total: str) -> str:
+        if self.endless is not None and self.ahead is None:
+            return f"may go on for ever, at {total} ({self.rule})"
+        return self.note if self.ahead is None else f"room for {_many(self.ahead)} about the periods that follow"
+
+
+def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None") -> Cost:
+    """Return what a release of a plan would cost."""
+    from pufferflow.cli.options import epsilon_of
+
+    charged, name = job.file.ledger, job.id_of(period)
+    if account is None:
+        limit = charged.limit.guarantee
+        return Cost(charged.account, opened=False, released=False, limit=limit, after=_first(plan, limit))
+    spent, released = account.spent(), account.find(name) is not None
+    paid = released or any(entry.release_id == name for entry in account.history())
+    all_of_them = _forecast(account, plan, job.every)
+    after = epsilon_of(spent) if paid else _after(account, plan)
+    return Cost(
+        charged.account,
+        opened=True,
+        released=released,
+        limit=account.limit,
+        spent=spent,
+        after=after,
+        fits=_whole(account.remaining(plan)),
+        ahead=all_of_them and _whole(all_of_them.fits),
+        endless=all_of_them.total if all_of_them and math.isfinite(all_of_them.total) else None,
+        rule=all_of_them.rule if all_of_them else "",
+        note=all_of_them.note if all_of_them else _UNEQUAL if job.every is None else "nobody can tell",
+    )
+
+
+def _first(plan: "Plan", limit: "Guarantee") -> float | None:
+    """Return the total of a plan alone, in the kind of the limit; None if no rule tells it."""
+    from pufferflow.cli.options import epsilon_of
+    from pufferflow.composition import Spent
+
+    try:
+        return epsilon_of(Spent([plan.questions.scenario], limit).total([plan.cost]).guarantee)
+    except Refused:
+        return None
+
+
+def _after(account: "Account", plan: "Plan") -> float | None:
+    """Return the total with one more release of a plan; None if no rule tells it."""
+    from pufferflow.cli.options import epsilon_of
+
+    try:
+        return epsilon_of(account.after(plan))
+    except Refused:
+        return None
+
+
+def _forecast(account: "Account", plan: "Plan", every: str | None) -> "Forecast | None":
+    """Return what a schedule will have spent; None where it has no steps to be counted in, as months have none."""
+    try:
+        return None if every is None else account.forecast(plan, every)
+    except PufferflowError:
+        return None
+
+
+def _whole(number: float) -> int | None:
+    return None if math.isinf(number) else int(number)
+
+
+def _many(count: int | None) -> str:
+    if not count:
+        return "any number of releases" if count is None else "no more releases"
+    return "1 more release" if count == 1 else f"{count} more releases"
+
+
+_MOST_CELLS = 20
+"""So many numbers are listed one by one on a screen; the document and the page have all."""
+_COLUMNS = ("query", "group", "noise", "scale", "expected_error", "interval_95")
+_HEADS = ("query", "group", "noise", "scale", "expected error", "95 % within")
+
+
+def plan(
+    screen: Screen,
+    job: JobPath,
+    period: PeriodName = None,
+    output: Annotated[Path | None, PAGE] = None,
+    force: Force = False,  # noqa: FBT002
+) -> Answer:
+    """Show what would be released, how noisy, and at what cost.
+
+    Reads public columns only. Of each number: the noise and its scale, the error that is to be expected, and how far
+    off it is at most, 19 times out of 20. Then what the account has spent, and last the sentence that a person signs.
+    """
+    from pufferflow.cli.options import disagreements
+    from pufferflow.jobs import Job
+
+    place = None if output is None else read_page(output, force=force)
+    batch = Job.read(job)
+    chosen = batch.period(period)
+    found, account = batch.plan(chosen), batch.account()
+    cells, cost = found.summary().to_dicts(), cost_of(batch, chosen, found, account)
+    screen.say(f"{batch.name}, {chosen}: {len(cells)} numbers would be published, with this noise:")
+    _show_cells(screen, cells)
+    screen.say()
+    screen.facts(cost.facts())
+    screen.say()
+    screen.say(found.explain())
+    notes = disagreements(batch, account)
+    for note in notes:
+        screen.note(note)
+    if place is not None:
+        dataset = batch.file.ledger.dataset or ""
+        found.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
+        screen.note(f"The page is {place}.")
+    names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
+    told = {"cells": cells, "too_noisy": found.too_noisy(), "cost": cost.document(), "sentence": found.explain()}
+    return Answer({**names, **told, "readings": found.readings(), "page": place, "notes": notes})
+
+
+def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:
+    screen.table(_HEADS, [[cell[name] for name in _COLUMNS] for cell in cells[:_MOST_CELLS]])
+    if len(cells) > _MOST_CELLS:
+        screen.say(f"... and {len(cells) - _MOST_CELLS} more; --json and -o page.html have all")

@@ -1,0 +1,172 @@
+"""`pufferflow report`: a page for people, of one release or of a whole ledger.
+
+`pufferflow audit`: attack what a job promises, on worlds that are made up, and see whether the promise holds.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pufferflow.cli.errors import EXITS, REFUSED
+from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, existing, read_page, without_password
+from pufferflow.cli.run import Answer
+from pufferflow.cli.screen import Screen
+from pufferflow.errors import LedgerFault, Misuse
+
+if TYPE_CHECKING:
+    from pufferflow.report.evidence import Evidence
+
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="RELEASE|LEDGER", help="A release's folder, or a ledger: a file or an address.", show_default=False
+    ),
+]
+
+
+PaidBy = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger", metavar="LEDGER", help="Compare the release with what this ledger keeps.", show_default=False
+    ),
+]
+
+
+def report(
+    screen: Screen,
+    what: What,
+    output: Annotated[Path, PAGE],
+    ledger: PaidBy = None,
+    force: Force = False,  # noqa: FBT002
+) -> Answer:
+    """Write a page for people about a release or a ledger.
+
+    One HTML file that needs nothing else, to be sent or printed. Of a ledger that does not verify it shows what can
+    still be read: exit code 6. With --ledger there is no page of a release that is not as the ledger keeps it, and
+    nothing on it that no ledger keeps: the figures of the plan, from evidence.json, are left out.
+    """
+    place, folder = read_page(output, force=force), Path(what)
+    fault, sound = "", None
+    if "://" not in what and folder.is_dir():
+        sound = None if ledger is None else _is_kept(folder, ledger)
+        kind, page = "release", _release_page(folder, compared=ledger is not None)
+    else:
+        _check_no_second(ledger)
+        kind, (page, fault) = "ledger", _ledger_page(what)
+    from pufferflow.release import put_text
+
+    put_text(place, page)
+    size = place.stat().st_size
+    screen.say(f"{place}: the page of a {kind}, {size} bytes.")
+    if fault:
+        screen.note(f"THE LEDGER IS NOT SOUND: {fault}")
+    if kind == "ledger":
+        sound = not fault
+    elif sound is None:
+        screen.note("The release was not compared with its ledger: --ledger LEDGER does that.")
+    return Answer({"kind": kind, "path": place, "bytes": size, "sound": sound}, EXITS[LedgerFault] if fault else 0)
+
+
+def _is_kept(folder: Path, address: str) -> bool:
+    """Return True, or raise what a published release has that its ledger does not keep."""
+    with existing(address) as ledger:
+        (found,) = ledger.compare(folder)
+    if found.differs:
+        raise LedgerFault(
+            f"The release is not what the ledger keeps: {'; '.join(found.differs)}.",
+            allowed="a folder as a run wrote it, and the ledger that paid for it",
+            instead="pufferflow run with its period, into a folder of its own: the release is sent again as it is kept",
+        )
+    return True
+
+
+def _check_no_second(ledger: str | None) -> None:
+    if ledger is not None:
+        raise Misuse(
+            "A page of a ledger, and a --ledger.",
+            allowed="--ledger with the folder of a release",
+            instead="no --ledger",
+        )
+
+
+def _ledger_page(address: str) -> tuple[str, str]:
+    """Return the page of a ledger, and what is wrong with it."""
+    from pufferflow.ledger import facts_of
+    from pufferflow.report import ledger_page
+
+    with existing(address) as ledger:
+        facts = facts_of(ledger, without_password(ledger))
+    return ledger_page(facts), "" if facts.sound else facts.fault or "it does not verify."
+
+
+def _release_page(folder: Path, *, compared: bool) -> str:
+    """Return the page of a release; what a ledger does not keep is left out of one that was compared."""
+    from pufferflow.jobs import EVIDENCE
+    from pufferflow.release import CERTIFICATE, Release
+
+    if not (folder / CERTIFICATE).is_file():
+        raise Misuse(
+            f"The folder {folder.name[:200]!r} has no {CERTIFICATE}.",
+            allowed="a folder of one release, such as a run writes, or a ledger",
+            instead="one of the folders in it",
+        )
+    return Release.read(folder).page(None if compared else _evidence(folder / EVIDENCE))
+
+
+def _evidence(file: Path) -> "Evidence | None":
+    from pufferflow.report.evidence import Evidence
+
+    return Evidence.from_json(file.read_bytes()) if file.is_file() else None
+
+
+Trials = Annotated[int, typer.Option("--trials", metavar="N", help="How many releases are drawn and attacked.")]
+Confidence = Annotated[
+    float, typer.Option("--confidence", metavar="C", help="How sure the lower bound is, between 0 and 1.")
+]
+
+_MOST_TRIALS = 100_000_000
+
+
+def audit(
+    screen: Screen, job: JobPath, period: PeriodName = None, trials: Trials = 20_000, confidence: Confidence = 0.99
+) -> Answer:
+    """Attack the promise of a job by drawing its noise many times.
+
+    Reads no private row. A lower bound above the promised epsilon shows that the promise is broken: exit code 3. One
+    below it shows no more than that this attack has not broken it.
+    """
+    _check_trials(trials)
+    from pufferflow.audit import attack
+    from pufferflow.cli.options import in_words
+    from pufferflow.jobs import Job
+    from pufferflow.report import downwards
+
+    batch = Job.read(job)
+    chosen = batch.period(period)
+    plan = batch.plan(chosen)
+    found = attack(plan, trials=trials, confidence=confidence)
+    lower = downwards(found.lower, 6)
+    verdict = "THE PROMISE IS BROKEN" if found.broken else "the promise holds against this attack"
+    screen.facts(
+        [
+            ("promised", in_words(plan.guarantee)),
+            ("found", f"epsilon {lower:g} or more, {found.trials} trials, confidence {found.confidence:g}"),
+            ("pair", found.pair),
+            ("event", found.event),
+            ("verdict", verdict),
+        ]
+    )
+    if found.broken:
+        screen.note(f"{verdict}: publish nothing of this job, and report it to the maintainers.")
+    shown = {"promised": plan.guarantee, "lower": found.lower, "confidence": found.confidence, "trials": found.trials}
+    names = {"job": batch.name, "period": str(chosen), "pair": found.pair, "event": found.event}
+    return Answer({**names, **shown, "holds": not found.broken}, REFUSED if found.broken else 0)
+
+
+def _check_trials(trials: int) -> None:
+    """Refuse more draws than a machine has room for."""
+    if trials > _MOST_TRIALS:
+        raise Misuse(
+            f"trials is {trials}.", allowed=f"a whole number from 100 to {_MOST_TRIALS}", instead="--trials 100000"
+        )

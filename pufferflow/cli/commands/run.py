@@ -1,0 +1,184 @@
+"""`pufferflow run`: one scheduled batch, or all that were missed; running it twice gives the same release once.
+
+`pufferflow schedule`: keep running a job on its own cron line until somebody stops it.
+
+One run of a job: in a line for people, and in parts for programs.
+"""
+
+import signal
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+from zoneinfo import ZoneInfo
+
+import typer
+
+from pufferflow.cli.options import JobPath, PeriodName, SinceName
+from pufferflow.cli.run import Answer
+from pufferflow.cli.screen import Screen
+from pufferflow.errors import Misuse, PufferflowError
+
+if TYPE_CHECKING:
+    from pufferflow.jobs import Job, Ran
+    from pufferflow.ledger import Account
+
+
+def tell_run(screen: Screen, job: "Job", ran: "Ran", before: str = "") -> None:
+    """Tell of a run, a line for it and one for each note."""
+    from pufferflow.cli.options import epsilon_of, of_limit
+
+    account = job.account()
+    spent = "" if account is None else f"  spent {of_limit(epsilon_of(account.spent()), account.limit)}"
+    screen.log(f"{before}{ran.id.removeprefix(f'{ran.job}-')}  {ran.state}  {_noise(ran)}{spent}  {near(ran.folder)}")
+    for note in ran.notes:
+        screen.log(f"{before}  note: {note}")
+
+
+def run_document(ran: "Ran") -> dict[str, Any]:
+    """Return a run for programs."""
+    certificate = ran.release.certificate
+    return {
+        "period": ran.period,
+        "id": ran.id,
+        "state": ran.state,
+        "drawn": ran.drawn,
+        "sent": ran.sent,
+        "attempts": ran.attempts,
+        "folder": ran.folder,
+        "promise": certificate.promise,
+        "noise": [{"sum": one.sum, "noise": one.noise, "scale": one.scale} for one in certificate.sums],
+        "entry": certificate.entry,
+        "notes": ran.notes,
+    }
+
+
+def account_document(account: "Account | None") -> dict[str, Any] | None:
+    """Return an account for programs; None before there is one."""
+    if account is None:
+        return None
+    return {"name": account.name, "spent": account.spent(), "limit": account.limit}
+
+
+def near(path: Path) -> str:
+    """Return a path as it is written from here, if it is below."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _noise(ran: "Ran") -> str:
+    kinds: Sequence[str] = list(dict.fromkeys(f"{one.noise} {one.scale:.4g}" for one in ran.release.certificate.sums))
+    return kinds[0] if len(kinds) == 1 else f"{kinds[0]} and {len(kinds) - 1} more"
+
+
+if TYPE_CHECKING:
+    from pufferflow.jobs import Job, Ran
+
+Revision = Annotated[
+    int,
+    typer.Option(
+        "--revision", metavar="N", help="2, 3, ...: corrected rows, as a release of its own that costs again."
+    ),
+]
+
+
+def run(
+    screen: Screen, job: JobPath, period: PeriodName = None, since: SinceName = None, revision: Revision = 1
+) -> Answer:
+    """Release one period, or all since one; each is paid for once.
+
+    Tells of each period whether its release was drawn now (released), written again (sent again) or there before
+    (kept), then the noise, what the account has spent, and the folder. A second time the same release comes back, and
+    nothing is charged: whoever is not sure whether it ran may run it again.
+    """
+    from pufferflow.jobs import Job
+
+    _check(period, since, revision)
+    batch = Job.read(job)
+    runs = list[object]()
+    screen.so_far.update(job=batch.name, runs=runs)
+    for ran in _runs(batch, period, since, revision):
+        tell_run(screen, batch, ran)
+        runs.append(run_document(ran))
+    if not runs:
+        screen.say(f"Every period since {since} is released.")
+    return Answer({**screen.so_far, "account": account_document(batch.account())})
+
+
+def _runs(job: "Job", period: str | None, since: str | None, revision: int) -> "Iterator[Ran]":
+    if since is not None:
+        yield from job.catch_up(since)
+    else:
+        yield job.run(period, revision=revision)
+
+
+def _check(period: str | None, since: str | None, revision: int) -> None:
+    if since is None:
+        return
+    if period is not None:
+        raise Misuse("There is a --period and a --since.", allowed="one of them", instead=f"--since {since}")
+    if revision != 1:
+        raise Misuse("There is a --since and a --revision.", allowed="a revision of one period", instead="--period")
+
+
+if TYPE_CHECKING:
+    from pufferflow.jobs import Job, Ran
+
+
+def schedule(screen: Screen, job: JobPath, since: SinceName = None) -> Answer:
+    """Keep running a job on its own cron line.
+
+    Begins with what was missed while nobody ran it. Ctrl-C and SIGTERM end it, after the run that is under way.
+    """
+    from pufferflow.jobs import Job
+    from pufferflow.jobs import schedule as keep_running
+
+    batch = Job.read(job)
+    diary = _Diary(screen, batch)
+    with _calm():
+        keep_running(batch, since, diary.tell)
+    screen.log(f"{diary.now}Stopped.")
+    return Answer(diary.counts)
+
+
+@final
+class _Diary:
+    """What is told of a schedule, a line each with the time, and counted for the document at the end."""
+
+    def __init__(self, screen: Screen, job: "Job") -> None:
+        self._screen, self._job = screen, job
+        self.counts: dict[str, Any] = screen.so_far
+        self.counts.update(job=job.name, runs=0, failures=0, last=None)
+
+    @property
+    def now(self) -> str:
+        return datetime.now(ZoneInfo(self._job.file.schedule.timezone)).isoformat(" ", "seconds") + "  "
+
+    def tell(self, what: "Ran | PufferflowError | datetime") -> None:
+
+        if isinstance(what, datetime):
+            self._screen.log(f"{self.now}The next run is at {what.isoformat(' ', 'minutes')}.")
+        elif isinstance(what, PufferflowError):
+            self.counts["failures"] += 1
+            self._screen.log(f"{self.now}{type(what).__name__}: {what.problem} It is tried again at the next time.")
+        else:
+            self.counts["runs"] += 1
+            self.counts["last"] = run_document(what)
+            tell_run(self._screen, self._job, what, self.now)
+
+
+@contextmanager
+def _calm() -> Generator[None]:
+    """Let a signal that comes before the schedule listens to any end it as calmly."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,111 @@
+"""Text as it may be shown: nothing in it can move a cursor, and nothing can be taken for markup.
+
+Writing to a stream that may lead nowhere: closed from the start, left by its reader, or on a disk that is full.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import msgspec
+
+from pufferflow.errors import visible
+
+NONE = "-"
+
+
+def safe(text: str) -> str:
+    r"""Return a text that is `visible`, whose tabs are blanks; what else no terminal prints are question marks.
+
+    >>> print(safe("a\x1b[2Jb\tc"))
+    a\x1b[2Jb c
+    """
+    shown = visible(text.replace("\t", " "))
+    return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in shown)
+
+
+def shown(value: object) -> str:
+    """Return a value as a cell of a table shows it, in one line.
+
+    >>> shown(0.123456), shown(None), shown(float("inf"))
+    ('0.1235', '-', 'inf')
+    """
+    if value is None or value == "":
+        return NONE
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return " ".join(safe(str(value)).split("\n"))
+
+
+def lines_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return a table without colours, each row in one line however long it is."""
+    cells = [[shown(value) for value in row] for row in rows]
+    widths = [max(len(row[place]) for row in (columns, *cells)) for place in range(len(columns))]
+    right = [is_number(rows, place) for place in range(len(columns))]
+    return [_line(row, widths, right) for row in (columns, *cells)]
+
+
+def is_number(rows: Sequence[Sequence[object]], place: int) -> bool:
+    """Say whether a column has numbers and nothing else."""
+    found = [row[place] for row in rows if row[place] is not None]
+    return bool(found) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in found)
+
+
+def _line(cells: Sequence[str], widths: Iterable[int], right: Iterable[bool]) -> str:
+    parts = zip(cells, widths, right, strict=True)
+    return "  ".join(cell.rjust(width) if ahead else cell.ljust(width) for cell, width, ahead in parts).rstrip()
+
+
+def document(value: Mapping[str, Any]) -> str:
+    """Return a value as one line of JSON in ASCII; numbers without end are null.
+
+    >>> document({"limit": float("inf"), "at": date(2026, 11, 20)})
+    '{"limit": null, "at": "2026-11-20"}'
+    """
+    return json.dumps(_finite(value), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[Any, Any], value).items()
+        return {str(key): _finite(inner) for key, inner in pairs}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in cast(Sequence[Any], value)]
+    if isinstance(value, msgspec.Struct):
+        return _finite(msgspec.to_builtins(value))
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, Path) else value
+
+
+def write(stream: TextIO | None, text: str, end: str = "\n") -> None:
+    """Write text as it is; that nobody can read it is no reason to stop, nor to exit otherwise."""
+    if stream is None or stream.closed:
+        return
+    try:
+        stream.write(text + end)
+        stream.flush()
+    except OSError:
+        silence(stream)
+
+
+def silence(stream: TextIO) -> None:
+    """Let a stream lead nowhere, so that closing it at the end does not fail once more."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, stream.fileno())
+        finally:
+            os.close(nowhere)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Say whether a person looks at a stream."""
+    return stream is not None and not stream.closed and stream.isatty()

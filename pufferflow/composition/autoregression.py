@@ -1,0 +1,345 @@
+"""How far all answers move along an autoregressive sequence, kept step by step: one more release is quick (M15, M16).
+
+Every release moves a little for a secret at each step near its rows; these movements add up in a line of numbers, of
+which only the part near a new release changes. What secrets farther away move is less than 2^-40 of the whole, which is
+added; but for what does not fade: bringing values onto a grid, or over a border of their class, may happen to any row.
+
+To rows far away it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row is denser than
+f = 1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of
+n borders with probability n·f·v at most. Classes have the same borders whatever is asked. On an interval every function
+has borders of its own, and may be chosen after other answers about the row; such answers with loss x (Laplace noise) or
+loss x of order 2 (Gaussian) turn a probability p into e^x·√p at most (Cauchy–Schwarz, for the law of row and answers
+beside that in which answers are those about a fixed row). Added up over all rows beyond a distance, and all functions
+that read a row, that is no more than the probability that is to spare; rows beyond it do not move at all then.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple, final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.composition.cost import Cost, Shape
+from pufferflow.composition.timeline import runs_of, window_of
+from pufferflow.inference import farthest, lengths_along
+from pufferflow.noise import Gaussian, Laplace
+from pufferflow.queries import Statistic
+from pufferflow.rounding import UNIT
+from pufferflow.scenario import Initial, Scenario, Secret
+from pufferflow.scenario.priors import AR1, GaussianPrior, Prior, spanned
+
+_PART = 2048
+_LOST = 2.0**-40
+_LONGEST = 1 << 20
+_MOST_PARTS = 1024
+"""Of older ones no more is known than the most that there was at any step."""
+_MOST_STORED = 1 << 24
+_BORDERS = 2.0**40
+"""More borders than a function on an interval has: 200 pieces, each of at most 2^31 steps."""
+_MOST_READ = 2.0**12
+_MOST_TOLD = 16.0
+FAMILIES = {1: Laplace, 2: Gaussian}
+"""Noises by the norm in which movements add up to one loss."""
+
+
+@final
+class Schedule(NamedTuple):
+    """A release again and again, so many steps later each time, so many times: ∞ if it never ends."""
+
+    cost: Cost
+    steps: int
+    times: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Template:
+    """What a release adds for secrets at steps from `first` on; `beyond`, however far away they are; and on the grid.
+
+    Rows of `steps`: movements to the power of the norm, above `beyond`; by how many functions the row at the step is
+    read; what they tell of it; how much it grows on the grid.
+    """
+
+    first: int
+    steps: Floats
+    beyond: float
+    grid: float
+
+    @property
+    def apart(self) -> Floats:
+        """What does not depend on where the secret is."""
+        return np.array([self.beyond, self.grid])
+
+    def again(self, every: int, times: float, end: float) -> Floats:
+        """Return what so many of them add, `every` steps after each other; as far as `end`, all are alike from there.
+
+        In rows of as many steps a row is the sum of those that reach it: of 1, 2, 4, … and so of any number.
+        """
+        width = -(-self.steps.shape[1] // every)
+        count = int(times if math.isinf(end) else min(times, width + max(-(-(end - self.first) // every), 0) + 2))
+        left, size, done = min(count, width), 1, 0
+        rows = np.zeros((4, width + left - 1, every))
+        rows.reshape(4, -1)[:, : self.steps.shape[1]] = self.steps * (1 + 64 * UNIT)
+        found = np.zeros_like(rows)
+        while left:
+            if left % 2:
+                found[:, done:] += rows[:, : rows.shape[1] - done]
+                done += size
+            rows[:, size:] += rows[:, :-size].copy()
+            left, size = left // 2, 2 * size
+        same = np.repeat(found[:, width - 1 : width], max(count - width, 0), axis=1)
+        return np.concatenate([found[:, :width], same, found[:, width:]], axis=1).reshape(4, -1)
+
+
+@final
+class Movements:
+    """The movements of releases under one belief; ∞ where they do not add up along one autoregressive sequence."""
+
+    def __init__(self, scenario: Scenario, prior: Prior, costs: Iterable[Cost] = ()) -> None:
+        self._secret, self._prior = scenario.secret, prior
+        self._costs = [cost for cost in costs if not cost.silent]
+        self._lines = dict[tuple[int, float], _Line]()
+
+    @staticmethod
+    def fit(scenario: Scenario, prior: Prior) -> bool:
+        """Say whether rows are of an autoregressive sequence, and the secret is a row's value."""
+        autoregressive = isinstance(prior, GaussianPrior) and isinstance(prior.covariance, AR1)
+        return autoregressive and isinstance(scenario.secret, Secret | Initial)
+
+    def add(self, cost: Cost) -> None:
+        """Count one more release."""
+        if not cost.silent:
+            self._costs.append(cost)
+
+    def length(
+        self, norm: int, more: Sequence[Cost] = (), *, spare: float = 0.0, schedule: Schedule | None = None
+    ) -> float:
+        """Return how far all sums move together, in units of their noise, but with the probability `spare`."""
+        prior, secret = self._prior, self._secret
+        if not isinstance(prior, GaussianPrior) or not isinstance(secret, Secret | Initial):
+            return math.inf
+        far = distance(prior, secret, spare) if spare else math.inf
+        cut = far if secret.domain.finite else math.inf
+        line = self._lines.get((norm, cut))
+        if line is None:
+            line = self._lines[norm, cut] = _Line(prior, secret, norm, cut)
+        return line.length(self._costs, [cost for cost in more if not cost.silent], schedule, far)
+
+
+@final
+class _Line:
+    """The sums at all steps, in one norm, in parts where releases are."""
+
+    def __init__(self, prior: GaussianPrior, secret: Secret | Initial, norm: int, cut: float) -> None:
+        self._prior, self._secret, self._norm, self._cut = prior, secret, norm, cut
+        self._whole = cut if math.isfinite(cut) else _reach(_size(prior))
+        self._templates = dict[str, _Template]()
+        self._place: tuple[str, float] | None = None
+        self._begin(1)
+
+    def _begin(self, reach: int) -> None:
+        """Begin with no release, for movements that reach so far."""
+        self._reach, self._added, self._span = reach, 0, (math.inf, -math.inf)
+        self._parts, self._most, self._apart = dict[int, Floats](), np.zeros(4), np.zeros(2)
+        self._left = set[int]()
+        self._templates.clear()
+
+    def length(self, costs: Sequence[Cost], more: Sequence[Cost], schedule: Schedule | None, far: float) -> float:
+        """Return the norm of the movements of all releases, rows beyond `far` being where they are."""
+        if not self._added:
+            self._place = None
+        new = [*costs[self._added :], *more, *([schedule.cost] if schedule else [])]
+        if schedule is not None and not schedule.steps:
+            return math.inf
+        if not all(map(self._fits, new)) or not self._reaches(new, schedule):
+            return math.inf
+        waiting = costs[self._added :]
+        parts, most, apart = self._with(waiting)
+        self._keep(parts)
+        self._most, self._apart, self._added = most, apart, len(costs)
+        parts, most, apart = self._with(more, schedule)
+        lost = most[2] * _LOST**self._norm
+        rounded = 1 + (len(costs) + len(more) + (64 if schedule is None else _LONGEST)) * UNIT
+        root = 1 / self._norm
+        near = ((self._farthest(parts, most) + lost + apart[0]) * rounded) ** root * (1 + 4 * UNIT)
+        if math.isinf(far):
+            return float(near + (apart[1] * rounded) ** root * (1 + 4 * UNIT))
+        if self._secret.domain.finite:
+            return float(near)
+        known = most[1] <= _MOST_READ and most[2] <= _MOST_TOLD
+        return float(near + (2 * far + 1) * most[3] * rounded) if known else math.inf
+
+    def _fits(self, cost: Cost) -> bool:
+        """Say whether a release is about rows at whole steps, those that all others count, and its noise is known."""
+        shape, start = cost.shape, cost.start if isinstance(self._secret, Initial) else 0.0
+        linear = shape.slopes is not None or shape.values is not None
+        noisy = shape.noise.family == FAMILIES[self._norm].__name__ and shape.noise.scale > 0
+        if not linear or not noisy or not runs_of(shape) or start is None or start != int(start):
+            return False
+        self._place = self._place or (cost.clock, start)
+        return self._place == (cost.clock, start)
+
+    def _reaches(self, new: Sequence[Cost], schedule: Schedule | None) -> bool:
+        """Say whether movements reach as far as they need to, after beginning anew if they did not."""
+        if not new:
+            return True
+        spans = [self._span, *map(window_of, new)]
+        low, high = min(first for first, _ in spans), max(end for _, end in spans)
+        if isinstance(self._secret, Initial) and self._place:
+            low, high = min(low, self._place[1]), max(high, self._place[1] + 1)
+        length = high - low + (0 if schedule is None else schedule.steps * (schedule.times - 1))
+        wanted = self._whole if length > self._whole else min(self._whole, 2 ** math.ceil(math.log2(length)))
+        if wanted > _LONGEST:
+            return False
+        if wanted > self._reach:
+            self._begin(int(wanted))
+        self._span = low, high
+        return True
+
+    def _placed(self, costs: Sequence[Cost]) -> Iterator[tuple[_Template, int, int, int, int]]:
+        """Yield what releases add, how often at a place, and where: at the first place and some as far apart each."""
+        shapes = {cost.shape.digest: cost.shape for cost in costs}
+        places = dict[tuple[str, int], list[int]]()
+        for (digest, shift), often in Counter((cost.shape.digest, cost.shift) for cost in costs).items():
+            places.setdefault((digest, often), []).append(shift)
+        for (digest, often), shifts in places.items():
+            for first, every, times in _runs(sorted(shifts)):
+                yield self._template(shapes[digest]), often, first, every, times
+
+    def _with(
+        self, costs: Sequence[Cost], schedule: Schedule | None = None
+    ) -> tuple[dict[int, Floats], Floats, Floats]:
+        """Return the parts that change, the largest sums, and what is apart from places, with some more releases."""
+        parts, apart = dict[int, Floats](), self._apart.copy()
+        for template, often, first, every, times in self._placed(costs):
+            apart += often * times * template.apart
+            steps = template.steps if times == 1 else template.again(every, times, math.inf)
+            self._put(parts, first + template.first, steps if often == 1 else often * steps)
+        if schedule is not None:
+            template, shift = self._template(schedule.cost.shape), schedule.cost.shift
+            apart += [one * schedule.times if one else 0.0 for one in template.apart]
+            steps = template.again(schedule.steps, schedule.times, self._span[1] + self._reach - shift)
+            self._put(parts, shift + template.first, steps)
+        return parts, np.max([self._most, *(part.max(axis=1) for part in parts.values())], axis=0), apart
+
+    def _farthest(self, parts: dict[int, Floats], most: Floats) -> float:
+        """Return the power of the movement for the worst secret, or for the one at the start."""
+        if not isinstance(self._secret, Initial):
+            return float(most[0])
+        part, at = divmod(int(self._place[1]) if self._place else 0, _PART)
+        return float(parts.get(part, self._parts.get(part, np.zeros((4, _PART))))[0, at])
+
+    def _put(self, parts: dict[int, Floats], place: int, steps: Floats) -> None:
+        """Add sums to the parts where they are, each a copy of what there is."""
+        end = place + steps.shape[1]
+        for part in range(place // _PART, (end - 1) // _PART + 1):
+            if part not in parts:
+                known = self._parts.get(part)
+                parts[part] = (
+                    np.zeros((4, _PART)) + self._most[:, None] * (part in self._left) if known is None else known.copy()
+                )
+            low, high = max(place, part * _PART), min(end, (part + 1) * _PART)
+            parts[part][:, low - part * _PART : high - part * _PART] += steps[:, low - place : high - place]
+
+    def _keep(self, parts: dict[int, Floats]) -> None:
+        """Keep parts that have changed, and leave those that have not for long, unless the secret is there."""
+        for part, sums in parts.items():
+            self._parts.pop(part, None)
+            self._parts[part] = sums
+        start = int(self._place[1]) // _PART if self._place and isinstance(self._secret, Initial) else None
+        for part in list(self._parts)[: max(len(self._parts) - _MOST_PARTS, 0)]:
+            if part != start:
+                del self._parts[part]
+                self._left.add(part)
+
+    def _template(self, shape: Shape) -> _Template:
+        """Return what a release of a shape adds, worked out once."""
+        if shape.digest not in self._templates:
+            if len(self._templates) * 8 * self._reach > _MOST_STORED:
+                self._templates.clear()
+            self._templates[shape.digest] = self._made(shape)
+        return self._templates[shape.digest]
+
+    def _made(self, shape: Shape) -> _Template:
+        first, end = (int(step) for step in shape.window)
+        first, size = first - self._reach, end - first + 2 * self._reach
+        tables, growth = _slopes(shape), np.array(shape.rounding or (0.0,) * len(_slopes(shape)))
+        cells = sorted({cell for _, _, cell in runs_of(shape)})
+        rows = np.zeros((len(cells), size))
+        for low, high, cell in runs_of(shape):
+            rows[cells.index(cell), low - first : high - first] = 1.0
+        moved, beyond = self._moved(shape, np.repeat(rows, len(tables), axis=0), np.tile(tables, (len(cells), 1)))
+        scale, read = shape.noise.scale, rows.max(axis=0)
+        told = ((tables.max(axis=1) + growth) / scale) ** self._norm
+        grown = np.outer(growth, rows.sum(axis=1)).ravel() / scale
+        sums = read * np.array([[len(tables)], [told.sum()], [growth.sum() / scale]]) * (1 + (len(tables) + 4) * UNIT)
+        grid = float((grown**self._norm).sum() * (1 + (len(grown) + 4) * UNIT))
+        return _Template(first, np.concatenate([moved[None], sums]), beyond, grid)
+
+    def _moved(self, shape: Shape, weights: Floats, tables: Floats) -> tuple[Floats, float]:
+        """Return the power of the movement for a secret at each step, and for one however far away."""
+        apart = shape.unsigned or (shape.rows is not None and shape.rows.covers)
+        scaled = tables / shape.noise.scale * (1 + 2 * UNIT)
+        statistic = Statistic(weights, scaled, np.arange(weights.shape[1]), column=shape.column)
+        least = _size(self._prior) ** self._whole
+        lengths = lengths_along(
+            self._prior, statistic, self._secret, self._norm, apart=apart, least=least, fades=math.isfinite(self._cut)
+        )
+        powers = lengths**self._norm * (1 + 4 * UNIT)
+        classes = self._secret.domain.finite and math.isinf(self._cut)
+        beyond = float(max(powers[0], powers[-1])) if classes else 0.0
+        return np.maximum(powers - beyond, 0.0), beyond
+
+
+@cache
+def distance(prior: GaussianPrior, secret: Secret | Initial, spare: float) -> float:
+    """Return beyond which distance no row moves but with a probability to spare; ∞ if there is none."""
+    size = _size(prior)
+    if prior.variance is None or not spare:
+        return math.inf
+    density = math.sqrt((1 + size**2) / (1 - size**2) / (2 * math.pi * prior.variance))
+    borders = _BORDERS if not secret.domain.finite else float(len(secret.domain.points) + 1)
+    crossing = borders * density * farthest(prior, secret)
+    if not math.isfinite(crossing):
+        return math.inf
+    if secret.domain.finite:
+        return _steps(size, 2 * crossing / (1 - size), spare)
+    often = _MOST_READ * math.exp(_MOST_TOLD) * math.sqrt(crossing)
+    return _steps(math.sqrt(size), 2 * often / (1 - math.sqrt(size)), spare)
+
+
+def _runs(places: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield stretches of growing places that are equally far apart: the first, the distance, and how many there are."""
+    at = 0
+    while at < len(places):
+        end = at + 1
+        every = places[end] - places[at] if end < len(places) else 1
+        while end < len(places) and places[end] - places[end - 1] == every:
+            end += 1
+        yield places[at], every, end - at
+        at = end
+
+
+def _steps(ratio: float, first: float, rest: float) -> float:
+    """Return after how many steps a series that begins with `first`, each step less by a ratio, is down to a rest."""
+    if ratio == 0 or first <= rest:
+        return 1.0
+    return max(math.ceil(math.log(rest / first) / math.log(ratio) * (1 + 1e-9)) + 1.0, 1.0)
+
+
+def _reach(size: float) -> float:
+    """Return how far movements reach: all beyond is so small a part of what one row moves that it is lost."""
+    return _steps(size, 2 / (1 - size), _LOST)
+
+
+def _size(prior: GaussianPrior) -> float:
+    return max(map(abs, spanned(getattr(prior.covariance, "phi", 1.0))))
+
+
+def _slopes(shape: Shape) -> Floats:
+    table = np.array(shape.slopes if shape.slopes is not None else shape.values, dtype=np.float64)
+    return table - table.min(axis=1, keepdims=True)

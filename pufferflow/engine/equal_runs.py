@@ -1,0 +1,166 @@
+"""Which runs of rows are equal to each other, exactly: digests only say which ones to compare.
+
+A mistake here would promise for a group what holds for another one, so no two runs are one kind before all their rows
+have been compared.
+
+Whole numbers for the values of key columns of any type: equal exactly where the values are, nulls too.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pufferflow.arrays import Whole
+
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_BLOCK = 2**22
+
+
+class Runs(NamedTuple):
+    """Run i has the rows from `bounds[i]` to below `bounds[i + 1]`; `columns` are compared, and have no −0.0 or NaN."""
+
+    bounds: Whole
+    columns: Sequence[npt.NDArray[Any]]
+
+    @property
+    def lengths(self) -> Whole:
+        """How many rows each run has."""
+        return np.diff(self.bounds)
+
+
+def changes(values: Whole) -> npt.NDArray[np.bool_]:
+    """Return which values are not the one before them; the first is one of those."""
+    found = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
+
+
+def alike(runs: Runs, most: int) -> list[tuple[int, int]] | None:
+    """Return one run of each kind and how many are equal to it; None if there are more kinds than `most`.
+
+    >>> alike(Runs(np.array([0, 2, 3, 5]), [np.array([7, 8, 7, 7, 8])]), most=9)
+    [(0, 2), (1, 1)]
+    """
+    digests, waiting = _digests(runs), np.arange(len(runs.bounds) - 1)
+    kinds: list[tuple[int, int]] = []
+    while len(waiting):
+        values = np.unique(digests[waiting])
+        if len(kinds) + len(values) > most:  # what has different digests is different
+            return None
+        others: list[Whole] = []
+        for some in _by_value(waiting, np.searchsorted(values, digests[waiting]), len(values)):
+            same = _equal(runs, some)
+            kinds.append((int(some[0]), int(same.sum())))
+            others.append(some[~same])
+        waiting = np.concatenate(others)
+    return sorted(kinds)
+
+
+def _by_value(items: Whole, values: npt.NDArray[np.intp], size: int) -> list[Whole]:
+    """Return the items of each value."""
+    order = np.argsort(values, kind="stable")
+    ends = np.cumsum(np.bincount(values, minlength=size))
+    return np.split(items[order], ends[:-1])
+
+
+def _equal(runs: Runs, some: Whole) -> npt.NDArray[np.bool_]:
+    """Return which of some runs are equal to the first of them, block by block."""
+    begin, end = int(runs.bounds[some[0]]), int(runs.bounds[some[0] + 1])
+    same = runs.lengths[some] == end - begin
+    longest = np.flatnonzero(same)
+    for block in np.array_split(longest, len(longest) * (end - begin) // _BLOCK + 1):
+        places = np.add.outer(runs.bounds[some[block]], np.arange(end - begin))
+        for column in runs.columns:
+            same[block] &= (column[places] == column[begin:end]).all(axis=1)
+    return same
+
+
+def _digests(runs: Runs) -> npt.NDArray[np.uint64]:
+    """Return a number for each run, equal where runs have the same rows in any order, and hardly ever elsewhere."""
+    rows = np.zeros(runs.bounds[-1], dtype=np.uint64)
+    for column in runs.columns:
+        rows += column.view(np.uint64)
+        rows *= _FIRST
+        rows ^= rows >> np.uint64(29)
+        rows *= _SECOND
+        rows ^= rows >> np.uint64(32)
+    return np.add.reduceat(rows, runs.bounds[:-1]) + runs.lengths.view(np.uint64) * _FIRST
+
+
+LARGEST = 2**61
+"""Products of sizes up to that fit into 64 bits, and leave room for some more."""
+
+
+class Codes(NamedTuple):
+    """A number for each row, from 0 to below `size`."""
+
+    values: Whole
+    size: int
+
+    def dense(self) -> "Codes":
+        """Return codes none of which is missing."""
+        values, places = np.unique(self.values, return_inverse=True)
+        return Codes(places.astype(np.int64), len(values))
+
+
+def fitting(left: Codes, right: Codes) -> tuple[Codes, Codes]:
+    """Return codes for the same values, such that pairs of them fit into 64 bits."""
+    if left.size * right.size <= LARGEST:
+        return left, right
+    return left.dense(), right.dense()
+
+
+def codes_of(frame: pl.DataFrame, columns: Sequence[str]) -> Codes:
+    """Return codes that are equal where the values of all columns are.
+
+    >>> codes_of(pl.DataFrame({"house": ["a", None, "b", None]}), ["house"]).dense().size
+    3
+    """
+    if not columns:
+        return Codes(np.zeros(frame.height, dtype=np.int64), 1)
+    found = _codes(frame[columns[0]])
+    for column in columns[1:]:
+        kept, own = fitting(found, _codes(frame[column]))
+        found = Codes(kept.values * own.size + own.values, kept.size * own.size)
+    return found
+
+
+def _codes(values: pl.Series) -> Codes:
+    physical = values.cast(pl.UInt8) if values.dtype == pl.Boolean else values.to_physical()
+    if not physical.dtype.is_integer() or physical.null_count() == len(physical):
+        return _places(values)
+    low, high = _ends(physical)
+    if low < -LARGEST or high >= LARGEST or high - low + 2 > LARGEST:
+        return _places(values)
+    numbers = physical.cast(pl.Int64).fill_null(high + 1).to_numpy()
+    return Codes(numbers - low, high - low + 2)
+
+
+def _ends(numbers: pl.Series) -> tuple[int, int]:
+    ends: tuple[Any, Any] = (numbers.min(), numbers.max())
+    return ends
+
+
+def _places(values: pl.Series) -> Codes:
+    """Return the places of values in the list of those that are distinct."""
+    quick = _by_digests(values, values.hash()) if values.dtype == pl.String else None
+    return quick if quick is not None else _joined(values)
+
+
+def _by_digests(values: pl.Series, digests: pl.Series) -> Codes | None:
+    """Return the places of digests; None if two different values have the same one. Sorting texts takes longer."""
+    distinct, first, places = np.unique(digests.to_numpy(), return_index=True, return_inverse=True)
+    if not values.gather(pl.Series(first[places])).eq_missing(values).all():
+        return None
+    return Codes(places.astype(np.int64), max(len(distinct), 1))
+
+
+def _joined(values: pl.Series) -> Codes:
+    """Return the places that a join finds, for any type."""
+    column = values.to_frame("value")
+    distinct = column.unique().with_row_index("place")
+    joined = column.join(distinct, on="value", how="left", nulls_equal=True, maintain_order="left")
+    return Codes(joined["place"].to_numpy().astype(np.int64), max(distinct.height, 1))

@@ -1,0 +1,255 @@
+"""The query of one pass over the rows, and what its result means.
+
+Columns with few classes, and those whose values are added up, need one total or a few of each cell. The classes of the
+others become groups: a row of the result then is a cell and a class. Where several columns have many classes, each row
+stands once for each of them, with its class there; its totals are counted as often, and divided again.
+
+One streaming pass over the private rows: exact sums of every measure in every cell.
+
+No expression of the user is run on a private value: `cleaning` has the rules of the domains, `columns` the ways in
+which sums are read. Whatever the values are, nothing fails, and schema, keys and order of the result are the same:
+rows of null, NaN, ±∞ and unknown labels are rows like others. All sums are sums of whole numbers, proven not to
+overflow, so neither the order of the rows nor the number of threads can matter.
+
+The cells of a release: which keys there are, in which order, and where the rows of a table belong.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from pufferflow.arrays import Array
+from pufferflow.dtypes import with_texts
+from pufferflow.engine.classes import CLASS
+from pufferflow.engine.columns import MOST_ROWS, ByClass, Column, bounded_rows, columns_of, weighted
+from pufferflow.errors import Misuse
+from pufferflow.expressions import unsorted
+from pufferflow.queries import Measure, plain, unsigned_zero
+
+_AT_ONCE = 2**14
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """A pass that reads the columns of `measures` measures in groups."""
+
+    by: tuple[str, ...]
+    columns: Sequence[Column]
+    measures: int
+
+    @cached_property
+    def grouped(self) -> list[ByClass]:
+        """The columns whose classes become groups."""
+        return [column for column in self.columns if isinstance(column, ByClass) and column.many]
+
+    @cached_property
+    def totalled(self) -> list[Column]:
+        """All others."""
+        return [column for column in self.columns if not (isinstance(column, ByClass) and column.many)]
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The number of the first class of each grouped column."""
+        return list(itertools.accumulate((len(column.steps) for column in self.grouped), initial=0))
+
+    def query(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the query; its columns have names of their own."""
+        keys = [f"by{place}" for place in range(len(self.by))]
+        rows = self._rows(frame, keys)
+        if self.grouped:
+            rows = self._standing(rows, keys)
+            keys = [*keys, "class"]
+        totals = [pl.len().alias("rows")]
+        for place, column in enumerate(self.totalled):
+            own = column.totals(pl.col(f"clean{place}"))
+            totals += [total.alias(f"total{place}_{number}") for number, total in enumerate(own)]
+        return rows.group_by(keys).agg(totals) if keys else rows.select(totals)
+
+    def _rows(self, frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+        """Return the columns that are needed, each worked out once for each row."""
+        public = [unsorted(name).alias(key) for name, key in zip(self.by, keys, strict=True)]
+        clean = [column.clean.alias(f"clean{place}") for place, column in enumerate(self.totalled)]
+        classes = [
+            (column.classes.number() + pl.lit(start, dtype=CLASS)).alias(f"class{start}")
+            for column, start in zip(self.grouped, self.starts, strict=False)
+        ]
+        needed = [*public, *clean, *classes]
+        return frame.select(needed) if needed else frame
+
+    def _standing(self, rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+        """Return each row once for each grouped column, with its class there."""
+        on = [f"class{start}" for start in self.starts[:-1]]
+        if len(on) == 1:
+            return rows.rename({on[0]: "class"})
+        index = [*keys, *(f"clean{place}" for place in range(len(self.totalled)))]
+        return rows.unpivot(on, index=index, variable_name="of", value_name="class")
+
+    def key_schema(self, schema: pl.Schema) -> pl.Schema:
+        """Return the columns of the result that are keys, for the schema of the frame."""
+        return pl.Schema({f"by{place}": schema[name] for place, name in enumerate(self.by)})
+
+    def keys(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Return the keys in the result of the query."""
+        names = [(f"by{place}", name) for place, name in enumerate(self.by)]
+        return table.select(unsigned_zero(pl.col(key), table.schema[key]).alias(name) for key, name in names)
+
+    def read(self, table: pl.DataFrame, cells: Array, count: int) -> tuple[Array, Array]:
+        """Return the rows of each of `count` cells, and its sums.
+
+        `cells` says to which of them a row of the result belongs, −1 to none. Some are read at a time, so that
+        millions take little room.
+        """
+        if (np.diff(cells, prepend=0) < 0).any():
+            order = np.argsort(cells, kind="stable")
+            table, cells = table[order], cells[order]
+        starts = range(0, max(count, 1), _AT_ONCE)
+        ends = np.searchsorted(cells, [*starts, count])
+        parts = [
+            self._part(table[low:high], cells[low:high] - start, min(count - start, _AT_ONCE))
+            for start, low, high in zip(starts, ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+        ]
+        rows, sums = zip(*parts, strict=True)
+        return np.concatenate(rows), np.concatenate(sums)
+
+    def _part(self, table: pl.DataFrame, cells: Array, count: int) -> tuple[Array, Array]:
+        ones = np.ones(len(table), dtype=np.int64)
+        added = csr_array((ones, (cells, np.arange(len(table)))), shape=(count, len(table)))
+        stood = max(len(self.grouped), 1)
+        rows = (added @ _whole(table, ["rows"]))[:, 0] // stood
+        sums: list[Array] = []
+        for place, column in enumerate(self.totalled):
+            totals = _whole(table, [name for name in table.columns if name.startswith(f"total{place}_")])
+            sums.append(column.sums((added @ totals) // stood, rows))
+        for column, start in zip(self.grouped, self.starts, strict=False):
+            sums.append(weighted(_counts(table, cells, (count, len(column.steps)), start), column.steps))
+        return rows, self._in_order(sums, count)
+
+    def _in_order(self, sums: Sequence[Array], count: int) -> Array:
+        """Return the sums of all columns in the order of the measures."""
+        places = [place for column in (*self.totalled, *self.grouped) for place in column.measures]
+        return np.hstack([np.zeros((count, 0), dtype=np.int64), *sums])[:, np.argsort(places)]
+
+
+def _whole(table: pl.DataFrame, names: Sequence[str]) -> Array:
+    found = np.zeros((len(table), len(names)), dtype=np.int64)
+    for place, name in enumerate(names):
+        found[:, place] = table[name].to_numpy()
+    return found
+
+
+def _counts(table: pl.DataFrame, cells: Array, shape: tuple[int, int], start: int) -> csr_array:
+    """Return the rows of each cell and class of one column, whose first class is `start`."""
+    classes = table["class"].to_numpy().astype(np.int64) - start
+    own = (classes >= 0) & (classes < shape[1])
+    rows = _whole(table, ["rows"])[:, 0]
+    return csr_array((rows[own], (cells[own], classes[own])), shape=shape)
+
+
+def runs_of(keys: pl.DataFrame) -> Array:
+    """Return for sorted keys which of the different ones each is: 0 for the first and those like it, and so on."""
+    forms = keys.select(plain(keys.schema))
+    news = forms.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1)))).to_series().to_numpy()
+    return np.cumsum(np.concatenate([[False], news[1:]]), dtype=np.intp)[: len(keys)]
+
+
+def places_of(keys: pl.DataFrame, among: pl.DataFrame) -> Array:
+    """Return the place of each key among different keys, −1 for one that is not there; null is a key like others."""
+    true = among.select(unsorted(name) for name in among.columns)
+    keys = _alike(keys, true)
+    forms, others = keys.select(plain(keys.schema)), true.select(plain(true.schema)).with_row_index("place")
+    found = forms.join(others, on=forms.columns, how="left", nulls_equal=True, maintain_order="left")
+    return found["place"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp)
+
+
+def published(keys: pl.DataFrame) -> pl.DataFrame:
+    """Return keys as they may be published: no longer said to be sorted, and categories as text, wherever they stand.
+
+    The codes and the store of categories would tell which labels this process has met before, secret ones too; so the
+    texts are written anew. An enum is part of the schema, which is public where keys are; where they are not
+    (`pf.Presence`), keys were declared, and are texts already (`read_keys`).
+    """
+    columns = [_as_text(column) for column in keys.select(unsorted(name) for name in keys.columns)]
+    return pl.DataFrame(columns)
+
+
+def _alike(keys: pl.DataFrame, declared: pl.DataFrame) -> pl.DataFrame:
+    """Return keys in which enums are texts where those that were declared are."""
+    columns = [
+        own.cast(with_texts(own.dtype, enums=True)) if own.dtype != other.dtype else own
+        for own, other in zip(keys.get_columns(), declared.get_columns(), strict=True)
+    ]
+    return pl.DataFrame(columns) if columns else keys
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    dtype = with_texts(column.dtype, enums=False)
+    return column if dtype == column.dtype else pl.Series(column.name, column.to_list(), dtype=dtype)
+
+
+Collect = Callable[[pl.LazyFrame], pl.DataFrame]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What the private rows say: `keys` in public order (None: one cell), the rows of each cell, and its sums.
+
+    `sums` has the shape (cells, measures) and counts in steps of each measure's unit; it holds Python's whole numbers
+    if the steps of some measure are too large for sums of 64 bits.
+    """
+
+    keys: pl.DataFrame | None
+    rows: Array
+    sums: Array
+
+
+def tally(
+    frame: pl.LazyFrame,
+    by: tuple[str, ...],
+    keys: pl.DataFrame | None,
+    measures: Sequence[Measure],
+    collect: Collect,
+) -> Tally:
+    """Return the sums of all measures in every cell, in one pass.
+
+    With `keys` (as `read_keys` gives them) the cells are these, in this order: other keys of the data are left out, and
+    a key that the data does not have gets 0. Without, they are the keys of the data, ascending: nulls first, NaN last,
+    categories by text. Keys of categories are given as text.
+    """
+    bounded_rows()
+    schema = frame.collect_schema()
+    once = Pass(by, columns_of(schema, measures), len(measures))
+    query = once.query(frame)
+    if not by:
+        table = collect(query)
+        return Tally(None, *once.read(table, np.zeros(len(table), dtype=np.intp), 1))
+    if keys is None:
+        table = collect(query.sort(plain(once.key_schema(schema))))
+        cells = runs_of(once.keys(table))
+        found = once.keys(table)[np.flatnonzero(np.diff(cells, prepend=-1))]
+        return Tally(published(found), *once.read(table, cells, len(found)))
+    table = collect(query)
+    return Tally(published(keys), *once.read(table, places_of(once.keys(table), keys), len(keys)))
+
+
+def at_most(frame: pl.LazyFrame, unit: str, rows: int, order_by: str | None) -> pl.LazyFrame:
+    """Return only the first rows of each unit: by `order_by` (nulls first), and by their order in the frame.
+
+    Which rows of a unit are kept depends on the rows of this unit alone.
+    """
+    if rows < 1:
+        raise Misuse(f"rows is {rows}.", allowed="a whole number >= 1", instead="rows=1")
+    # a stable sort: rows of equal order stay in the order of the frame
+    rows_in_order = frame if order_by is None else frame.sort(unsorted(order_by), maintain_order=True)
+    of = unsorted(unit)
+    if rows == 1:
+        return rows_in_order.filter(of.is_first_distinct())
+    place = (of.is_null() | True).cum_count().over(of)  # rows without a unit are a unit too
+    return rows_in_order.filter(place <= min(rows, MOST_ROWS))

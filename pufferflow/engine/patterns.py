@@ -1,0 +1,399 @@
+"""Finding the patterns of a public frame: rows that share `within` are one group, and groups are independent (M2).
+
+What is found: the distinct patterns of all groups, or one that covers them where they are too many.
+
+Patterns of rows in order: where the rows of a group stand, and in which cell each of them is asked about.
+
+One query brings the public columns, for all periods; the rest is done in whole numbers, all groups at once.
+
+The rows of all groups in order, as whole numbers: one array for their places, one for their cells.
+
+Patterns of rows without order: how many rows of a group each cell has, and how many are not asked about.
+
+One streaming query tells how large the groups are and which of them have rows in several cells. Only those are read
+again, and only if the groups that hold the first rows do not show already that there are too many patterns.
+
+How many rows of each group are in its cells, for all groups at once.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pufferflow.arrays import Floats, Whole
+from pufferflow.engine.equal_runs import LARGEST, Codes, Runs, alike, changes, codes_of, fitting
+from pufferflow.engine.pattern_columns import Columns, Places, places_of
+from pufferflow.errors import Misuse
+from pufferflow.queries import Pattern
+from pufferflow.scenario import Scenario
+
+MOST = 64
+"""More distinct patterns than that are covered by one: what it promises holds for all of them."""
+
+Collect = Callable[[pl.LazyFrame], pl.DataFrame]
+
+
+@final
+class Order(NamedTuple):
+    """What the order of rows means to a prior.
+
+    Nothing; or positions do, up to shifts by multiples of `period`; None: counted from where all sequences began.
+    """
+
+    ordered: bool
+    period: int | None = None
+
+
+PLACED: Final = Order(ordered=True)
+"""Where the rows stand in time."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """The patterns of the groups with a row that is asked about, and how many such groups there are."""
+
+    distinct: tuple[Pattern, ...]
+    groups: int
+    selected: int = 0
+    """How many rows are asked about, in all groups together."""
+    reach: tuple[float, float] | None = None
+    """The positions of the first and the last row of all, if positions were looked at."""
+    clock: str = ""
+    """How positions are counted: on whose clock, and how late in a step. Only equal clocks have positions in common."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Group i has the rows from `bounds[i]` to below `bounds[i + 1]`; rows not asked about have the cell −1."""
+
+    bounds: Whole
+    places: Places
+    cells: Whole
+    reach: tuple[float, float]
+    """The positions of the first and the last row, those of groups that are not asked about too."""
+
+    @property
+    def number(self) -> int:
+        """How many groups there are."""
+        return len(self.bounds) - 1
+
+    def shifted(self, period: int) -> "Groups":
+        """Return the groups in normal form: by multiples of the period, until the first row is in the first period."""
+        first, turn = self.places.values[self.bounds[:-1]], period * self.places.scale
+        rest = np.fmod(first, turn)  # without rounding, for floats too
+        away = first - rest - turn * (rest < 0)
+        values = self.places.values - np.repeat(away, np.diff(self.bounds))
+        return replace(self, places=self.places._replace(values=values))
+
+    def since_start(self, scenario: Scenario) -> "Groups":
+        """Return the groups where they are, none of which may have a row before the start."""
+        least = self.places.positions(self.places.values.min(keepdims=True))[0]
+        if least < self.places.start:
+            since = "the start" if scenario.start_known else "1970-01-01"
+            raise Misuse(
+                f"The column {scenario.order_by!r} has rows before {since}, where all sequences begin.",
+                allowed="rows at the start or after it",
+                instead="pf.Scenario(…, start=…) with where the sequences began",
+            )
+        return self
+
+
+def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario) -> Groups:
+    """Return the groups with a row that is asked about; refuse rows that their places do not tell apart."""
+    keys, places = codes_of(rows, columns.within), places_of(rows["position"], scenario)
+    order = _order(keys, places.values)
+    least, greatest = places.positions(np.array([places.values.min(), places.values.max()])).tolist()
+    bounds = _bounds(keys.values[order], places.values[order], scenario)
+    asked = np.ones(len(order), dtype=np.bool_) if columns.all_asked else rows["asked"].to_numpy()[order]
+    kept = np.logical_or.reduceat(asked, bounds[:-1])
+    if not kept.all():
+        lengths = np.diff(bounds)
+        chosen, bounds = np.repeat(kept, lengths), np.append(0, np.cumsum(lengths[kept]))
+        order, asked = order[chosen], asked[chosen]
+    cells = codes_of(rows, columns.cells)
+    numbered = _numbered(bounds, Codes(cells.values[order], cells.size), asked)
+    return Groups(bounds, places._replace(values=places.values[order]), numbered, (least, greatest))
+
+
+def _order(keys: Codes, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Return which row comes when: by group, then by place."""
+    if values.dtype.kind == "f":
+        return np.lexsort((values, keys.values))
+    least = int(values.min())
+    span = int(values.max()) - least + 1
+    if span > LARGEST:
+        return np.lexsort((values, keys.values))
+    groups, places = fitting(keys, Codes(values - least, span))
+    both = groups.values * places.size + places.values  # one number is sorted many times quicker than two
+    return np.arange(len(both)) if bool((both[1:] >= both[:-1]).all()) else np.argsort(both)
+
+
+def _bounds(keys: Whole, values: npt.NDArray[Any], scenario: Scenario) -> Whole:
+    """Return where groups begin, and the number of rows."""
+    fresh = changes(keys)
+    if bool((~fresh[1:] & (values[1:] == values[:-1])).any()):
+        raise Misuse(
+            f"order_by does not tell the rows of a group apart: {scenario.order_by!r}, within={[*scenario.within]}.",
+            allowed="one row of a group at each position",
+            instead="naming in within what else tells the sequences apart, or a finer order_by",
+        )
+    return np.append(np.flatnonzero(fresh), len(keys))
+
+
+def _numbered(bounds: Whole, cells: Codes, asked: npt.NDArray[np.bool_]) -> Whole:
+    """Return the cells, numbered in each group in the order in which they come up; −1 where a row is not asked of."""
+    if cells.size == 1:
+        return asked.astype(np.int64) - 1
+    of_row = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[asked]
+    groups, own = fitting(Codes(of_row, len(bounds) - 1), Codes(cells.values[asked], cells.size))
+    pairs = groups.values * own.size + own.values
+    moves = changes(pairs)
+    pairs, group = pairs[moves], of_row[moves]
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    new = np.zeros(len(pairs), dtype=np.int64)
+    new[first] = 1
+    number = np.cumsum(new) - 1
+    before = number[changes(group)]  # every group has an asked row, and its first one opens a cell
+    numbered = np.full(len(asked), -1)
+    numbered[asked] = (number[first][which] - before[group])[np.cumsum(moves) - 1]
+    return numbered
+
+
+LONGEST = 2 * 10**6
+"""A pattern that covers others may have so many steps."""
+
+
+def rows_in_order(
+    public: pl.LazyFrame, scenario: Scenario, by: Sequence[str], asked: str | None, collect: Collect
+) -> Groups | None:
+    """Return the rows of all groups in order, from one query; None if there are no rows at all."""
+    if scenario.order_by is None:
+        raise Misuse(
+            "The order of rows matters, and order_by is missing.",
+            allowed="the column that puts the rows in order",
+            instead='order_by="hour", step="1h"',
+        )
+    columns = Columns.of(public, scenario.within, by, asked, scenario.order_by)
+    rows = collect(columns.rows)
+    return groups_of(rows, columns, scenario) if rows.height else None
+
+
+def in_order(groups: Groups | None, scenario: Scenario, period: int | None) -> Patterns:
+    """Return the patterns of all groups, up to shifts by multiples of the period."""
+    if groups is None:
+        return Patterns((), 0)
+    if not groups.number:
+        return Patterns((), 0, reach=groups.reach, clock=groups.places.clock)
+    normal = groups.shifted(period) if period is not None else groups.since_start(scenario)
+    start = normal.places.start if period is None else None
+    found = alike(Runs(normal.bounds, [normal.places.values, normal.cells]), MOST)
+    distinct = (
+        [_cover(normal, start, scenario)]
+        if found is None
+        else [_pattern(normal, group, times, start, scenario) for group, times in found]
+    )
+    selected = int((normal.cells >= 0).sum())
+    return Patterns(tuple(distinct), normal.number, selected, normal.reach, normal.places.clock)
+
+
+def _pattern(groups: Groups, group: int, times: int, start: float | None, scenario: Scenario) -> Pattern:
+    """Return what groups like this one look like; where a start does not matter it is their first row."""
+    rows = slice(groups.bounds[group], groups.bounds[group + 1])
+    cells = groups.cells[rows].copy()
+    positions = _told_apart(groups.places.positions(groups.places.values[rows]), scenario)
+    return Pattern(cells, np.ones_like(cells), positions, float(positions[0]) if start is None else start, times)
+
+
+def _told_apart(positions: Floats, scenario: Scenario) -> Floats:
+    """Return the positions of rows; refuse those that lie too far from 0 to differ as floats."""
+    if bool((np.diff(positions) <= 0).any()):
+        raise Misuse(
+            f"The column {scenario.order_by!r} has rows whose positions are one number: they are too far from 0.",
+            allowed="positions that differ as floats, counted in steps",
+            instead="a longer step, or a start that is nearer",
+        )
+    return positions
+
+
+def _cover(groups: Groups, start: float | None, scenario: Scenario) -> Pattern:
+    """Return a pattern with a row wherever a group may have one, all in one cell; a start of the groups is its own."""
+    places = groups.places
+    if places.whole:
+        least, greatest = int(places.values.min()), int(places.values.max())
+        size = greatest - least + 1
+        values = np.arange(least, greatest + 1 if size <= LONGEST else least)
+    else:
+        values = np.unique(places.values)
+        size = len(values)
+    if size > LONGEST:
+        raise Misuse(
+            f"More than {MOST} patterns of rows: what covers them all has more than {LONGEST} steps.",
+            allowed=f"groups that look alike but for {MOST} kinds, or whose rows are not that far apart",
+            instead="a longer step, a filter by time, or a prior without order such as pf.AnyCorrelation()",
+        )
+    positions = _told_apart(places.positions(values), scenario)
+    first = float(positions[0]) if start is None else start
+    return Pattern(np.zeros(size, np.int64), np.ones(size, np.int64), positions, first, groups.number, covers=True)
+
+
+class Kind(NamedTuple):
+    """How many rows the cells of a group have, in falling order, and how many rows are not asked about."""
+
+    sizes: tuple[int, ...]
+    others: int
+
+
+class Counts(NamedTuple):
+    """What each group has, in falling order: code c is a cell of `most` − c rows, or 2·`most` + 1 − c other rows."""
+
+    bounds: Whole
+    coded: Whole
+    most: int
+
+    def kind(self, group: int) -> Kind:
+        """Return what the codes of a group say."""
+        coded = self.coded[self.bounds[group] : self.bounds[group + 1]]
+        others = coded > self.most
+        return Kind(tuple((self.most - coded[~others]).tolist()), int((2 * self.most + 1 - coded[others]).sum()))
+
+
+def counts_of(rows: pl.DataFrame, columns: Columns) -> Counts:
+    """Return the counts of the groups with a row that is asked about."""
+    keys, size = _sorted_keys(rows, columns)
+    heads = np.flatnonzero(changes(keys))
+    counts, keys = np.diff(heads, append=len(keys)), keys[heads]
+    groups = keys // size
+    others = keys - groups * size == size - 1
+    bounds = np.append(np.flatnonzero(changes(groups)), len(groups))
+    most = int(counts.max(initial=0))
+    before = np.repeat(np.arange(len(bounds) - 1) * (2 * most + 2), np.diff(bounds))
+    coded = most - counts + (most + 1) * others + before
+    coded.sort()
+    return _with_asked_rows(Counts(bounds, coded - before, most))
+
+
+def _sorted_keys(rows: pl.DataFrame, columns: Columns) -> tuple[Whole, int]:
+    """Return group · size + cell of all rows; the last cell is that of rows that are not asked about."""
+    groups, cells = fitting(codes_of(rows, columns.within), codes_of(rows, columns.cells))
+    keys = groups.values * (cells.size + 1)
+    keys += cells.values if columns.all_asked else np.where(rows["asked"].to_numpy(), cells.values, cells.size)
+    keys.sort()
+    return keys, cells.size + 1
+
+
+def _with_asked_rows(counts: Counts) -> Counts:
+    kept = counts.coded[counts.bounds[:-1]] <= counts.most
+    if kept.all():
+        return counts
+    lengths = np.diff(counts.bounds)
+    bounds = np.append(0, np.cumsum(lengths[kept]))
+    return counts._replace(bounds=bounds, coded=counts.coded[np.repeat(kept, lengths)])
+
+
+_FIRST_ROWS = 4096
+
+
+def without_order(
+    public: pl.LazyFrame, within: Sequence[str], by: Sequence[str], asked: str | None, collect: Collect
+) -> Patterns:
+    """Return the patterns of all groups; groups whose cells have the same sizes have the same one."""
+    columns = Columns.of(public, within, by, asked)
+    if not within:
+        return _of_one(collect(columns.of_cells()))
+    facts = collect(columns.sizes())
+    groups, rows = int(facts["groups"].sum()), int((facts["asked"].cast(pl.Int64) * facts["groups"]).sum())
+    kinds = _kinds(facts, columns, collect)
+    if kinds is None or len(kinds) > MOST:
+        return Patterns((_cover_of_counts(facts, groups),), groups, rows)
+    distinct = [_pattern_of_counts(np.array(kind.sizes), kind.others, times) for kind, times in kinds.items()]
+    return Patterns(tuple(distinct), groups, rows)
+
+
+def _kinds(facts: pl.DataFrame, columns: Columns, collect: Collect) -> dict[Kind, int] | None:
+    """Return how many groups there are of each kind; None if there are too many kinds."""
+    if facts.select(pl.struct("asked", "others").n_unique()).item() > MOST:
+        return None
+    alone = facts.filter("one").select("asked", "others", "groups").iter_rows()
+    kinds = {Kind((asked,), others): groups for asked, others, groups in alone}
+    if facts["one"].all():
+        return kinds
+    if _crossing(collect(columns.of_first_groups(_FIRST_ROWS)), columns) is None:
+        return None
+    rows = (pl.col("asked") + pl.col("others")) * pl.col("groups")
+    mostly: bool = facts.select(rows.filter(~pl.col("one")).sum() * 2 > rows.sum()).item()
+    # to find out once more which groups these are takes longer than to count the others too
+    crossing = _crossing(collect(columns.rows if mostly else columns.of_crossing_groups()), columns)
+    return None if crossing is None else kinds | dict(crossing)
+
+
+def _crossing(rows: pl.DataFrame, columns: Columns) -> list[tuple[Kind, int]] | None:
+    """Return the kinds of groups that have rows in several cells; None if there are too many."""
+    counts = counts_of(rows, columns)
+    found = alike(Runs(counts.bounds, [counts.coded]), MOST)
+    return None if found is None else [(counts.kind(group), groups) for group, groups in found]
+
+
+def _of_one(cells: pl.DataFrame) -> Patterns:
+    """Return the pattern of all rows together."""
+    asked = cells["asked"].to_numpy()
+    sizes = np.sort(asked[asked > 0])[::-1]
+    if not len(sizes):
+        return Patterns((), 0)
+    return Patterns((_pattern_of_counts(sizes, int(cells["rows"].sum() - asked.sum()), 1),), 1, int(asked.sum()))
+
+
+def _cover_of_counts(facts: pl.DataFrame, groups: int) -> Pattern:
+    """Return a pattern that has as many rows as any group, asked about or not, all in one cell."""
+    largest: list[int] = [int(facts[name].to_numpy().max()) for name in ("asked", "others")]
+    return replace(_pattern_of_counts(np.array(largest[:1]), largest[1], groups), covers=True)
+
+
+def _pattern_of_counts(sizes: Whole, others: int, groups: int) -> Pattern:
+    cells, counts = np.arange(len(sizes)), np.asarray(sizes, dtype=np.int64)
+    if others:
+        cells, counts = np.append(cells, -1), np.append(counts, others)
+    return Pattern(cells, counts, groups=groups)
+
+
+def found(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what the priors mind, and the way to run a query
+    public: pl.LazyFrame,
+    scenario: Scenario,
+    by: Sequence[str],
+    asked: str | None,
+    orders: Collection[Order],
+    collect: Collect,
+) -> dict[Order, Patterns | Misuse]:
+    """Return the distinct patterns of the groups in a frame of public columns, for each order; or why there are none.
+
+    Rows with equal values of `by` are a cell; `asked` names a Boolean column that tells which rows are asked about,
+    None if all are. Nulls are equal to each other, so are NaN. Rows whose order matters are read once for all orders.
+
+    >>> import pufferflow as pf
+    >>> secret = pf.Secret("level", domain=[0, 1])
+    >>> scenario = pf.Scenario(secret=secret, prior=pf.AnyCorrelation(), within="house")
+    >>> houses, none = pl.LazyFrame({"house": [1, 1, 2, 3, 3]}), Order(ordered=False)
+    >>> kinds = found(houses, scenario, (), None, [none], collect=lambda lazy: lazy.collect())[none]
+    >>> sorted((pattern.rows, pattern.groups) for pattern in kinds.distinct)
+    [(1, 1), (2, 2)]
+    """
+    patterns = dict[Order, Patterns | Misuse]()
+    for order in orders:
+        if not order.ordered:
+            patterns[order] = without_order(public, scenario.within, by, asked, collect)
+    ordered = [order for order in orders if order.ordered]
+    try:
+        groups = rows_in_order(public, scenario, by, asked, collect) if ordered else None
+    except Misuse as refusal:
+        return patterns | dict.fromkeys(ordered, refusal.with_traceback(None))
+    for order in ordered:
+        try:
+            patterns[order] = in_order(groups, scenario, order.period)
+        except Misuse as refusal:
+            patterns[order] = refusal.with_traceback(None)
+    return patterns

@@ -1,0 +1,355 @@
+"""One number of all that is published: its two laws where the prior knows them, else how far it can move.
+
+The number is the sum of one function over the rows of one cell that belong to one group. A promise about all answers
+holds for each of them.
+
+Where the worst pair of a plan comes from: which prior, seen through which functions, and which public pattern.
+
+The published numbers behind the sums: what each is called, and how much of it one step of its sum is.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.arrays import Array, Floats
+from pufferflow.bounds import Laws, Pair, Together, Way, Witness, finite_laws
+from pufferflow.chains import Sums, pair_of
+from pufferflow.errors import InternalError, PufferflowError, Refused
+from pufferflow.inference import PRESENCE, Rows, asked, implied
+from pufferflow.law import Law
+from pufferflow.planning import Planned, Tables, unit_of
+from pufferflow.queries import Measure, Pattern, Query, Statistic
+from pufferflow.scenario import Initial, Presence
+from pufferflow.scenario.priors import LatentClass, MarkovChain, Prior
+
+_SECONDS = 0.5
+_CLOSE = 1e-9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The laws that a witness is of: the weighted sums on one pattern, under one prior."""
+
+    tables: Tables
+    pattern: Pattern
+    laws: Laws
+
+
+def origin_of(plan: Planned) -> Origin:
+    """Return where the witness comes from: of several patterns the one that costs most, as far as that is quick.
+
+    Patterns with many rows are tried first, and are the ones that cost most if all else is equal.
+    """
+    possible = _matching(_origins(plan), plan.calibration.witness)
+    possible.sort(key=lambda one: one.pattern.asked, reverse=True)
+    if len(possible) == 1:
+        return possible[0]
+    best, most, end = possible[0], -math.inf, time.monotonic() + _SECONDS
+    for one in possible:
+        excess = _excess(plan, one)
+        if excess > most:
+            best, most = one, excess
+        if most >= -_CLOSE or time.monotonic() > end:
+            break
+    return best
+
+
+def _origins(plan: Planned) -> list[Origin]:
+    """Return all that the plan was calibrated for, in the order in which its facts put them together."""
+    laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, Together) else [plan.laws]
+    where = [
+        (of_prior[0], pattern)
+        for of_prior in plan.ways
+        for pattern in plan.facts.windows(of_prior[0].prior, of_prior[0].secret)
+    ]
+    return [Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)]
+
+
+def _matching(origins: list[Origin], witness: Witness) -> list[Origin]:
+    """Return those that may have the witness: of its prior and its number of answers; not a movement if it has laws."""
+    found = [one for one in origins if one.tables.prior is witness.prior] or origins
+    found = [one for one in found if one.laws.dimension == witness.dimension] or found
+    if isinstance(witness, Pair):
+        spread = any(not isinstance(law, Law) or len(law) > 1 for law in witness)
+        found = [one for one in found if not (spread and one.laws.movement_only)] or found
+    if not found:
+        raise InternalError("The plan has no laws.", instead="reporting it")
+    return found
+
+
+def _excess(plan: Planned, one: Origin) -> float:
+    """Return how close one of them comes to what is promised, as a log ratio; 0 or a little less if it decides."""
+    found = plan.calibration
+    try:
+        parts = found.bound.parts(one.laws, found.noise)
+        excess, _ = Way(found.bound, one.laws, parts).worst(found.noise, found.guarantee)
+    except PufferflowError:
+        return -math.inf
+    return excess
+
+
+STAND_INS = "two points stand in for the laws: all that is known, or all that noise was made for, is how far they move"
+_COVERS = "the rows are the most that any group has, as if all of them were in one cell"
+_MOST_WORK = 3e8
+_MOST_POINTS = 6_000.0
+_MOST_PLACES = 90_000.0
+_COARSEST, _FINEST = 24, 20_000
+_NEAR = 1e-7
+_ROUNDED = "values of rows are rounded a little for the picture"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Two laws of the sum of one measure over `rows` rows, in whole steps, the least value of a row counting as 0."""
+
+    measure: int
+    mu: Law
+    nu: Law
+    secrets: tuple[Any, Any] | None
+    rows: int = 0
+    note: str = ""
+    stands_in: bool = False
+    """Whether two points stand in for the laws."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What is asked about one cell: which measure, of which rows, and which of them has the secret."""
+
+    origin: Origin
+    measure: int
+    column: str | None
+    pattern: Pattern
+    table: Floats
+    """What a row adds at each value of the secret, the least of it counting as 0."""
+    own: bool
+    """Whether the secret's row is asked about."""
+
+    @property
+    def statistic(self) -> Statistic:
+        """The sum of what is asked."""
+        pattern = self.pattern
+        return Statistic(
+            (pattern.cells >= 0).astype(np.float64)[None],
+            self.table[None],
+            pattern.positions,
+            start=0.0 if pattern.positions is None else pattern.start,
+            column=self.column,
+            counts=pattern.counts if pattern.positions is None else None,
+        )
+
+    @property
+    def note(self) -> str:
+        """What is special about the rows."""
+        return _COVERS if self.origin.pattern.covers else ""
+
+
+def at_place(plan: Planned, origin: Origin, witness: Witness) -> Seen:
+    """Return the two laws of one number that a place stands for; refuse where they cannot be listed quickly."""
+    one, prior = _asked(plan, origin, witness), origin.tables.prior
+    chain = isinstance(prior, MarkovChain)
+    one, grid = _on_a_grid(one, _most_steps_along_a_chain(prior, one) if chain else _most_steps_with_a_class(one))
+    found = _along_a_chain(prior, one, witness) if chain else _with_a_class(prior, one, witness)
+    mu, nu = (law.map(lambda values: values * grid.width) for law in found)
+    notes = "; ".join(note for note in (one.note, grid.note) if note)
+    return Seen(one.measure, mu, nu, witness.secrets, one.pattern.asked, notes)
+
+
+def span_of(plan: Planned, origin: Origin, witness: Witness) -> Seen:
+    """Return two points as far apart as the rows of a group can move one number, and as noise was made for."""
+    one = _asked(plan, origin, witness)
+    laws = implied(origin.tables.prior, one.statistic, origin.tables.secret)
+    most = plan.calibration.sensitivity / float(plan.weights[one.measure])
+    length = min(laws.span(1).length, most)
+    return stand_ins(one.measure, length, witness.secrets, one.note)
+
+
+def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note: str = "") -> Seen:
+    """Return two points so far apart; what is not there adds nothing."""
+    notes = "; ".join(part for part in (STAND_INS, note) if part)
+    ends = (length, 0.0) if secrets == PRESENCE else (0.0, length)
+    return Seen(measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes, stands_in=True)
+
+
+def _asked(plan: Planned, origin: Origin, witness: Witness) -> _Asked:
+    """Return what is asked about the cell of the secret's row: the sum that this row moves farthest for its noise."""
+    pattern = origin.pattern
+    whole = origin.tables.apart or pattern.covers or isinstance(origin.tables.secret, Presence)
+    cells = np.minimum(pattern.cells, 0) if whole else pattern.cells
+    cell, own = _cell_of(pattern, cells, witness.row or 0)
+    alone = replace(pattern, cells=np.where(cells == cell, 0, -1), covers=False)
+    measure = _farthest(plan, origin, witness)
+    table = origin.tables.values[measure]
+    low = 0.0 if isinstance(origin.tables.secret, Presence) else float(table.min())
+    return _Asked(origin, measure, plan.questions.column, alone, table - low, own)
+
+
+def _cell_of(pattern: Pattern, cells: Array, row: int) -> tuple[int, bool]:
+    """Return the cell of a row, or the one of the next row that is asked about; and whether it is the row's own.
+
+    Rows without an order are counted cell by cell, those that are not asked about first.
+    """
+    if pattern.positions is None:
+        order = np.argsort(cells, kind="stable")
+        ends = np.cumsum(pattern.counts[order])
+        cell = int(cells[order[min(int(np.searchsorted(ends, row, side="right")), len(order) - 1)]])
+    else:
+        cell = int(cells[min(row, len(cells) - 1)])
+    known = np.flatnonzero(cells >= 0)
+    if cell >= 0 or len(known) == 0:
+        return max(cell, 0), cell >= 0
+    return int(cells[known[np.abs(known - row).argmin()]]), False
+
+
+def _farthest(plan: Planned, origin: Origin, witness: Witness) -> int:
+    """Return the measure that the two values of the secret move farthest, in units of its noise."""
+    moves = _own_moves(origin, witness) * plan.weights
+    if not moves.any():
+        moves = np.ptp(origin.tables.values, axis=1) * plan.weights
+    return int(moves.argmax())
+
+
+def _own_moves(origin: Origin, witness: Witness) -> Floats:
+    """Return how far each measure moves between the two values; 0 where these are no points of the tables."""
+    values, secret = origin.tables.values, origin.tables.secret
+    points = [] if secret.reads is None or isinstance(secret, Presence) else list(secret.reads[1].points)
+    both = [points.index(value) for value in witness.secrets or () if value in points]
+    if len(both) < 2 or max(both) >= values.shape[1]:
+        return np.zeros(len(values))
+    return np.abs(values[:, both[0]] - values[:, both[1]])
+
+
+@final
+@dataclass(frozen=True)
+class _Grid:
+    """Steps of a width of which values are multiples, or nearly so."""
+
+    width: float
+    note: str = ""
+
+
+def _on_a_grid(one: _Asked, most: float) -> tuple[_Asked, _Grid]:
+    """Return the same with values in as few steps as they are multiples of, or rounded to `most` steps.
+
+    A picture has no use for the fine steps in which sums are published, nor time for them.
+    """
+    largest = float(np.abs(one.table).max()) or 1.0
+    counts = np.arange(1, min(most, _FINEST) + 1)
+    multiples = np.outer(counts, one.table / largest)
+    exact = np.abs(multiples - np.rint(multiples)).max(axis=1, initial=0.0) < _NEAR
+    if exact.any():
+        grid = _Grid(largest / int(counts[exact.argmax()]))
+    elif most >= _COARSEST:
+        grid = _Grid(largest / int(counts[-1]), _ROUNDED)
+    else:
+        raise Refused(
+            f"The laws of a sum of {one.pattern.asked} rows with so many values take too long to list for a picture."
+        )
+    return replace(one, table=np.rint(one.table / grid.width)), grid
+
+
+def _most_steps_along_a_chain(prior: MarkovChain, one: _Asked) -> float:
+    rows = one.pattern.asked + 1
+    return min(_MOST_WORK / (rows * prior.states) ** 2, _MOST_PLACES / rows)
+
+
+def _most_steps_with_a_class(one: _Asked) -> float:
+    return _MOST_POINTS / (one.pattern.asked + 1)
+
+
+def _along_a_chain(prior: MarkovChain, one: _Asked, witness: Witness) -> tuple[Law, Law]:
+    """Return the laws of a sum along a chain given two states of one row (M18)."""
+    secret = one.origin.tables.secret
+    statistic, initial = one.statistic, isinstance(secret, Initial)
+    _, domain = asked(prior, statistic, secret)
+    rows, row = _that_matter(Rows.of(statistic, domain, first=initial), 0 if initial else witness.row or 0)
+    first, second = (domain.place(value, "a value") for value in witness.secrets or ())
+    sums = Sums(prior.chain(rows.positions, statistic.start), rows.values, rows.kinds)
+    return pair_of(sums, row, (first, second))
+
+
+def _that_matter(rows: Rows, secret: int) -> tuple[Rows, int]:
+    """Return the rows that are asked about and the secret's, and its new place.
+
+    A chain passes others by: where they stood, kernels are multiplied over the gap (M18).
+    """
+    kept = (rows.weights != 0).any(axis=0)[rows.kinds]
+    kept[secret] = True
+    asked_about = replace(rows, positions=rows.positions[kept], kinds=rows.kinds[kept], secret=None)
+    return asked_about, int(kept[:secret].sum())
+
+
+def _with_a_class(prior: Prior, one: _Asked, witness: Witness) -> tuple[Law, Law]:
+    """Return the laws of a sum of rows that share a class given two values of the secret (M21)."""
+    one = _one_row_unasked(one)
+    found: list[Pair] = []
+    for pair in implied(_in_floats(prior), one.statistic, one.origin.tables.secret):
+        found += [turned for turned in (pair, pair.swapped()) if turned.secrets == witness.secrets]
+    own = [pair for pair in found if pair.row is None or _is_asked(one.pattern, pair.row) == one.own]
+    if not found:
+        raise Refused("The laws of the two secrets that cost most are not among those that can be listed.")
+    return finite_laws((own or found)[0])
+
+
+def _one_row_unasked(one: _Asked) -> _Asked:
+    """Return the same with one row that is not asked about instead of many: given the class it is like all others."""
+    if one.pattern.positions is not None:
+        return one
+    return replace(one, pattern=replace(one.pattern, counts=np.where(one.pattern.cells < 0, 1, one.pattern.counts)))
+
+
+def _in_floats(prior: Prior) -> Prior:
+    """Return a prior without fractions, which grow long where many rows are added up."""
+    if not isinstance(prior, LatentClass):
+        return prior
+    return LatentClass([float(one) for one in prior.weights], [[float(one) for one in law] for law in prior.rows])
+
+
+def _is_asked(pattern: Pattern, row: int) -> bool:
+    """Say whether a row is asked about; entries stand for as many rows as they count."""
+    return bool(pattern.cells[np.searchsorted(np.cumsum(pattern.counts), row, side="right")] >= 0)
+
+
+@final
+@dataclass(frozen=True)
+class Number:
+    """An answer that is `step` times a sum of whole steps, or that sum itself if the answer is more than that."""
+
+    answer: str
+    step: float
+
+
+def number_of(plan: Planned, measure: int) -> Number:
+    """Return the first answer that is made of a sum."""
+    questions = plan.questions
+    asked = questions.measures[measure]
+    unit = float(unit_of(asked))
+    for query, places in zip(questions.queries, questions.places, strict=True):
+        if measure not in places:
+            continue
+        factor = _factor(plan, query)
+        if query.linear and factor is not None:
+            return Number(query.outputs[places.index(measure)], unit * factor)
+        return Number(f"{_what(asked)}, behind {query.name}", unit)
+    return Number("a sum", unit)
+
+
+def _what(asked: Measure | None) -> str:
+    """Say what a sum is of; that of a condition counts rows."""
+    if asked is None:
+        return "the number of rows"
+    return f"{'rows with' if asked.values.boolean else 'the sum of'} {asked.values.words}"
+
+
+def _factor(plan: Planned, query: Query) -> float | None:
+    """Return what the sum is multiplied by, None if that is another number in every cell."""
+    factors = np.unique(query.factor(plan.facts.size))
+    return float(factors[0]) if len(factors) == 1 else None

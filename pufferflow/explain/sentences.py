@@ -1,0 +1,389 @@
+"""A plan in words: what is hidden, from whom, how well, what carries the promise, what it costs if that is wrong.
+
+What values are read as, in words: null, values outside the domain, classes; from schema and domain, never from rows.
+
+No row is left out for its value, so each counts as one of the domain; how many rows are read so is private.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.engine import clean_dtype, labelled
+from pufferflow.errors import visible
+from pufferflow.explain.compare import too_noisy
+from pufferflow.explain.what_if import what_if
+from pufferflow.explain.worst_pair import NAMELESS, nameless
+from pufferflow.expressions import Tabled, Values, public_words
+from pufferflow.guarantees import Guarantee
+from pufferflow.planning import ERROR_BARS, Planned, impossible_values, in_units
+from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Questions, Sum
+from pufferflow.release import of_no_rows
+from pufferflow.report import at_most, promise_in_words
+from pufferflow.scenario import AnySecret, Bins, Domain, Initial, Interval, Label, Presence, ValueSecret
+from pufferflow.scenario.priors import AnyCorrelation, Prior, belief_in_words
+
+_INSIDE = "within a class of bins values are taken to lie evenly, and the error bar reaches to its ends"
+_MOST, _LONG = 8, 1e15
+
+
+def readings(questions: Questions) -> tuple[str, ...]:
+    """Return a line for every query, in their order."""
+    columns = _readings(questions)
+    return tuple(_line([query], columns, it="it") for query in questions.queries)
+
+
+def readings_together(questions: Questions) -> tuple[str, ...]:
+    """Return the same lines for people: what is true of several queries is said once."""
+    alike = dict[str | None, list[Query]]()
+    for query in questions.queries:
+        alike.setdefault(_column(query), []).append(query)
+    columns = _readings(questions)
+    return tuple(_line(queries, columns) for queries in alike.values())
+
+
+def assumed(questions: Questions) -> list[str]:
+    """Say what was assumed where nobody chose what missing values count as."""
+    secret, found = questions.scenario.secret, list[str]()
+    for column in _columns(questions):
+        if questions.missing_chosen(column) is False:
+            own = secret.reads is not None and secret.reads[0] == column
+            why = "since missing= was left out" if own else "its first value, since the secret names no other"
+            found.append(f"{_missing(questions, column)}, {why}")
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class _Reading:
+    """How the values of a column are read."""
+
+    words: str
+    distance: float
+    """How far a value within the domain may be from what it is read as."""
+    beyond: str
+    """Where that has no limit; empty for nowhere."""
+
+
+def _columns(questions: Questions) -> list[str]:
+    return list(dict.fromkeys(one.values.column for one in questions.measures if one is not None))
+
+
+def _column(query: Query) -> str | None:
+    """Return the column that a query reads; None if it counts rows."""
+    return next((values.column for values in query.measures if values is not None), None)
+
+
+def _readings(questions: Questions) -> dict[str, _Reading]:
+    return {column: _reading(questions, column) for column in _columns(questions)}
+
+
+def _reading(questions: Questions, column: str) -> _Reading:
+    nearest, distance, beyond = _nearest(questions.domains[column], questions.schema[column])
+    chosen = ", as missing= says" if questions.missing_chosen(column) else ""
+    return _Reading("; ".join(filter(None, [_missing(questions, column) + chosen, nearest])), distance, beyond)
+
+
+def _line(queries: Sequence[Query], columns: dict[str, _Reading], it: str = "") -> str:
+    """Return how queries about one column read it; each of them may be called `it`."""
+    names, column = ", ".join(query.name for query in queries), _column(queries[0])
+    if column is None:
+        return f"{names}: every row counts, whatever its values"
+    one = columns[column]
+    off = [words for query in queries for words in [_off(query, one.distance, it or query.name)] if words]
+    limit = f", without limit for values {one.beyond}" if off and one.beyond else ""
+    inside = (
+        _INSIDE
+        if any(isinstance(query, Quantile) and len(query.edges) > len(query.measures) for query in queries)
+        else ""
+    )
+    return f"{names}: {'; '.join(filter(None, [one.words, ', '.join(off) + limit, inside]))}"
+
+
+def _off(query: Query, distance: float, it: str) -> str:
+    """Say how far an answer may be off because values are read as others near them; nothing where rows are counted."""
+    if not distance or isinstance(query, Count | Histogram):
+        return ""
+    if isinstance(query, Quantile):
+        return f"{it} may be off by up to {distance:.4g}"
+    slope = _slope(query.measures[0]) if isinstance(query, Sum | Mean | MeanOfUnknown) else None
+    if slope is None:
+        return f"every value behind {it} may be off by up to {distance:.4g}"
+    each = " for each row" if isinstance(query, Sum) else ""
+    return f"{it} may be off by up to {slope * distance:.4g}{each}"
+
+
+def _slope(values: Values | None) -> float | None:
+    """Return how much faster what is asked about rises or falls than the value itself, if that is everywhere alike."""
+    if not isinstance(values, Tabled):
+        return None
+    points, numbers = values.domain.numbers, np.array(values.steps) * float(values.unit)
+    low, high = points.argmin(), points.argmax()
+    slope = float((numbers[high] - numbers[low]) / (points[high] - points[low]))
+    line = numbers[low] + slope * (points - points[low])
+    return abs(slope) if np.allclose(numbers, line, rtol=0, atol=1e-9 * np.ptp(numbers)) else None
+
+
+def _missing(questions: Questions, column: str) -> str:
+    """Say what counts as the missing value; every column can have nulls, whatever its dtype."""
+    dtype, domain = questions.schema[column], questions.domains[column]
+    kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * _unknown_labels(domain, dtype)]
+    what = kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
+    return f"{what} in {column!r} {'counts' if len(kinds) == 1 else 'count'} as {_shown(questions.missing(column))}"
+
+
+def _unknown_labels(domain: Domain, dtype: pl.DataType) -> bool:
+    """Whether there can be labels that the domain does not have."""
+    closed = isinstance(dtype, pl.Enum) and set(dtype.categories.to_list()) <= set(domain.points)
+    return labelled(domain) and not closed
+
+
+def _nearest(domain: Domain, dtype: pl.DataType) -> tuple[str, float, str]:
+    """Say what other numbers count as, how far that may be from them within the domain, and where beyond it."""
+    if isinstance(domain, Bins):
+        return _of_classes(domain)
+    if labelled(domain) or not domain.numeric:
+        return "", 0.0, ""
+    points = sorted(domain.numbers.tolist())
+    least, most = _ends(dtype)
+    below = [f"numbers below {_shown(points[0])} as {_shown(points[0])}"] * (least < points[0])
+    above = [f"numbers above {_shown(points[-1])} as {_shown(points[-1])}"] * (most > points[-1])
+    ends = [f"below {_shown(points[0])}"] * bool(below) + [f"above {_shown(points[-1])}"] * bool(above)
+    gaps = [high - low for low, high in itertools.pairwise(points)]
+    if isinstance(domain, Interval) or (max(gaps) <= 1 and _whole(points, dtype)):
+        return ", ".join([*below, *above]), 0.0, ""
+    between = f"other numbers as the nearest of {_listed_readings(domain.points)}, the lower of two as near"
+    return between, max(gaps) / 2, " and ".join(ends)
+
+
+def _of_classes(domain: Bins) -> tuple[str, float, str]:
+    """Say what each class counts as, and how far the values of it may be from that."""
+    edges = [-np.inf, *domain.edges, np.inf] if domain.open else list(domain.edges)
+    classes = list(itertools.pairwise(edges))
+    named = [
+        f"{_class(low, high)} as {_shown(value)}" for (low, high), value in zip(classes, domain.values, strict=True)
+    ]
+    more = f", … ({len(named)} classes)" if len(named) > _MOST else ""
+    outside = "" if domain.open else ", numbers beyond as the class next to them"
+    words = f"classes count as one value each: {', '.join(named[:_MOST])}{more}{outside}"
+    if not domain.numeric:
+        return words, 0.0, ""
+    inner = [
+        max(abs(high - value), abs(value - low))
+        for (low, high), value in zip(classes, domain.numbers.tolist(), strict=True)
+        if np.isfinite(high - low)
+    ]
+    return words, max(inner, default=0.0), f"below {_shown(domain.edges[0])} and from {_shown(domain.edges[-1])} on"
+
+
+def _class(low: float, high: float) -> str:
+    if low == -np.inf:
+        return f"below {_shown(high)}"
+    return f"{_shown(low)} and more" if high == np.inf else f"{_shown(low)} to {_shown(high)}"
+
+
+def _whole(points: Sequence[float], dtype: pl.DataType) -> bool:
+    """Whether a column has no numbers between whole points."""
+    return (clean_dtype(dtype).is_integer() or dtype == pl.Boolean) and all(point.is_integer() for point in points)
+
+
+def _ends(dtype: pl.DataType) -> tuple[float, float]:
+    """Return the least and the largest number that a column can have."""
+    if dtype == pl.Boolean:
+        return 0.0, 1.0
+    clean = clean_dtype(dtype)
+    if not clean.is_integer():
+        return -np.inf, np.inf
+    ends = np.iinfo(str(clean).lower())
+    return float(ends.min), float(ends.max)
+
+
+def _listed_readings(points: Sequence[Label]) -> str:
+    return ", ".join(map(_shown, points[:_MOST])) + (f", … ({len(points)} values)" if len(points) > _MOST else "")
+
+
+def _shown(value: Label) -> str:
+    """Show a declared value with all its digits."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _LONG
+    return repr(int(value)) if whole else repr(value)
+
+
+_NEARLY = 0.999
+_SAME = 1e-6
+
+
+def explained(plan: Planned) -> str:
+    """Return the text that a person can sign."""
+    questions, size = plan.questions, plan.facts.size
+    lines = [
+        f"Published: {asked_in_words(questions)}.",
+        *questions.scenario.describe().split("\n"),
+        f"How well: {promise_in_words(plan.calibration.guarantee)}.",
+        f"How: {noise_in_words(plan)}",
+        *(f"Read: {line}." for line in readings_together(questions)),
+        f"Error bars: {ERROR_BARS}.",
+        f"Carried by: {carried_by(plan)}",
+        f"One row alone: {ordinary_in_words(plan)}",
+        *(f"Assumed: {line}." for line in assumptions(plan)),
+        *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan), *of_no_rows(questions.queries, size))),
+        f"If that is wrong: {if_wrong(plan)}",
+    ]
+    return "\n".join(visible(line, one_line=True) for line in lines)
+
+
+def asked_in_words(questions: Questions) -> str:
+    """Say what is asked of whom."""
+    asked = _listed([f"{query.words} ({query.name})" for query in questions.queries])
+    filtered = f" where {_listed([public_words(one) for one in questions.filters])}" if questions.filters else ""
+    grouped = f", for each {_listed(questions.by)}" if questions.by else ""
+    return f"{asked}, over rows{filtered}{grouped}" if filtered else f"{asked}{grouped}"
+
+
+def noise_in_words(plan: Planned) -> str:
+    """Say how much noise there is behind each query."""
+    questions = plan.questions
+    scales = [noise.scale for noise in in_units(plan.noises, questions.measures)]
+    parts = [
+        f"{_scales([scales[place] for place in places])} behind {query.name}"
+        for query, places in zip(questions.queries, questions.places, strict=True)
+    ]
+    name = type(plan.calibration.noise).__name__
+    each = f", for each {_listed(questions.by)}" if questions.by else ""
+    return f"{name} noise on every sum{each}, of scale {'; '.join(parts)}."
+
+
+def _scales(scales: Sequence[float]) -> str:
+    different = list(dict.fromkeys(f"{scale:.4g}" for scale in scales))
+    if "0" in different:
+        different[different.index("0")] = "0 (which no secret moves)"
+    return different[0] if len(different) == 1 else " and ".join(different)
+
+
+def carried_by(plan: Planned) -> str:
+    """Say which theorem and which belief the promise stands on."""
+    found = plan.calibration
+    sure = {"exact": "exactly", "upper_bound": "as an upper bound", "estimate": "as an ESTIMATE, which may be too low"}
+    return (
+        f"{type(found.bound).__name__}, which was worked out {sure[found.certainty.value]}; the costliest secret is "
+        f"{witness_in_words(plan)}. All answers are one vector, so they are paid for once (M23)."
+    )
+
+
+def ordinary_in_words(plan: Planned) -> str:
+    """Say what the same noise keeps of one row as ordinary differential privacy."""
+    secret = plan.questions.scenario.secret
+    if isinstance(secret, Presence):
+        return "the promise itself is differential privacy, of the unit that is there or not."
+    if plan.row_laws is None:
+        return f"no ordinary differential privacy of a row is promised: {_not_of_a_row(secret)}."
+    if plan.ordinary is None:
+        return "what the noise keeps of it as ordinary differential privacy is not known."
+    row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
+    pairs = "" if cast(ValueSecret, secret).pairs == "all" else ", over the pairs of values above and no others"
+    known = f"if everything but {row} is known"
+    kept = promise_in_words(plan.ordinary)
+    if _weaker(plan.ordinary, plan.calibration.guarantee):
+        return f"less than is promised{pairs}; {known}: {kept}."
+    return f"ordinary differential privacy too{pairs}, {known}: {kept}."
+
+
+def _weaker(guarantee: Guarantee, promised: Guarantee) -> bool:
+    one, other = (getattr(each, "epsilon", 0.0) for each in (guarantee, promised))
+    return one > other * (1 + _SAME)
+
+
+def _not_of_a_row(secret: AnySecret) -> str:
+    if isinstance(secret, Initial):
+        return "no first row is among those that are asked about"
+    return "the secret is not the value that is asked about"
+
+
+def assumptions(plan: Planned) -> list[str]:
+    """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
+    scenario = plan.questions.scenario
+    found = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
+    if not all(isinstance(prior, AnyCorrelation) for prior in scenario.priors):
+        found.append("rows hang together as is believed above")
+    if scenario.within:
+        found.append(f"rows that differ in {_listed(scenario.within)} are independent of each other")
+    if isinstance(scenario.secret, Presence):
+        found.append(f"the column {scenario.secret.within!r} says in every row whose row it is")
+    else:
+        known = f"{_listed(scenario.public)} and " if scenario.public else ""
+        found.append(f"everybody may know {known}which rows there are")
+        found.append("the rows that are released are those that were planned with")
+    return found
+
+
+def _origin(prior: Prior) -> str:
+    """Say where a prior comes from; what fitting found wrong with it, where the prior does not say so itself."""
+    in_full = prior.provenance.describe()
+    return prior.provenance.origin_in_words if in_full in prior.describe() else in_full
+
+
+def notes(plan: Planned) -> list[str]:
+    """Return what is worth knowing of the way the noise was found, and of how rows are read."""
+    found = [plan.calibration.note] if plan.calibration.note else []
+    found += dict.fromkeys(one.note for way in plan.ways for one in way if one.note)
+    found += floor_notes(plan)
+    late = list(dict.fromkeys(repr(one.bound) for one in plan.calibration.untried if one.late))
+    if late:
+        found.append(
+            f"planning was given {plan.wanted.seconds:g} s: {', '.join(late)} might ask for less noise, untried"
+        )
+    found += assumed(plan.questions)
+    secret = plan.questions.scenario.secret
+    if isinstance(secret, Presence) and secret.rows is not None:
+        order = plan.questions.scenario.order_by
+        first = f"by {order}" if order else "in the order of the file"
+        found.append(
+            f"at most {secret.rows} rows of each {secret.within} are read, the first {first}; of units that have more, "
+            "answers tell less than there is, and error bars do not allow for that"
+        )
+    return found
+
+
+def floor_notes(plan: Planned) -> list[str]:
+    """Say where a prior hides nothing, and whether noise is more than it needs, or too little for one row alone."""
+    left = "ordinary differential privacy of one row is kept there" if plan.floor else "nothing is promised there"
+    values = _listed([repr(value) for value in impossible_values(plan.questions.scenario)])
+    found = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {left}"]
+    found = found if values else []
+    if plan.floor or plan.row_laws is None:
+        return [*found, *_raised(plan)]
+    kept = "nothing that is known" if plan.ordinary is None else repr(plan.ordinary)
+    return [*found, f"floor=None: noise was made for the prior alone; of one row alone it keeps {kept}"]
+
+
+def _raised(plan: Planned) -> list[str]:
+    """Say that noise is what one row alone needs, if the prior needs less."""
+    needed, ordinary = (getattr(one, "epsilon", None) for one in (plan.calibration.guarantee, plan.ordinary))
+    if needed is None or ordinary is None or plan.calibration.loss > _NEARLY * needed or ordinary < _NEARLY * needed:
+        return []
+    own = at_most(plan.calibration.loss)
+    return [f"for the prior alone less noise would do: with this much it keeps epsilon {own}; one row alone needs it"]
+
+
+def if_wrong(plan: Planned) -> str:
+    """Say what is left of the promise if rows hang together in another way, or if beliefs are a little off."""
+    parts = [f"{one.wrong}, {one.left}" for one in what_if(plan)]
+    return "; ".join(parts) + "." if parts else "nothing can be said."
+
+
+def witness_in_words(plan: Planned) -> str:
+    """Say which two values of the secret are the hardest to hide and, of several beliefs, under which."""
+    witness: Any = plan.calibration.witness
+    several, believed = len(plan.questions.scenario.priors) > 1, witness.prior
+    prior = f", believing that {belief_in_words(believed)}" if several and believed is not None else ""
+    if witness.secrets is None:
+        return f"a pair that is not named{prior}"
+    first, second = NAMELESS if nameless(plan) else map(repr, witness.secrets)
+    return f"{first} against {second}{prior}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return ", ".join(parts)

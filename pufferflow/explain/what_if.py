@@ -1,0 +1,107 @@
+"""What is left of a promise if an assumption is wrong: of how rows hang together (M7), or of the prior (M30)."""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from pufferflow.bounds import loss, robustness, stretched
+from pufferflow.errors import PufferflowError
+from pufferflow.guarantees import Guarantee, kind_of
+from pufferflow.planning import Planned
+from pufferflow.report import at_most, downwards
+from pufferflow.report.evidence import WhatIf
+from pufferflow.rounding import float_above
+from pufferflow.scenario.priors import AnyCorrelation
+
+RATIO = 0.1
+
+
+def what_if(plan: Planned, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
+    """Return what is left if rows hang together in another way, or if beliefs are a little off.
+
+    Likelihoods may be off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
+    """
+    if nothing_assumed(plan):
+        return [_any_correlation(plan), *_apart(plan)]
+    found = [_other_correlation(plan), *(_off(plan, ratio) for ratio in ratios), *(_moved(plan, one) for one in shares)]
+    return [*(one for one in found if one is not None), *_apart(plan)]
+
+
+def nothing_assumed(plan: Planned) -> bool:
+    """Say whether rows of one group may hang together in any way already."""
+    return all(isinstance(prior, AnyCorrelation) for prior in plan.questions.scenario.priors)
+
+
+def under_group(plan: Planned) -> float | None:
+    """Return the ε of the same kind of promise that the noise keeps if nothing is known of how rows hang together."""
+    kind = kind_of(plan.calibration.guarantee)
+    if kind is None:
+        return None
+    try:
+        found = loss(plan.group_laws, plan.calibration.noise, kind)
+    except PufferflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _any_correlation(plan: Planned) -> WhatIf:
+    within = plan.questions.scenario.within
+    if not within:
+        return WhatIf("nothing was assumed of how rows hang together", "so that nothing of it can be wrong")
+    return WhatIf(_whatever(within), "the promise holds as it is")
+
+
+def _apart(plan: Planned) -> list[WhatIf]:
+    """Say that groups are believed to be independent of each other, which every prior within groups rests on (M7)."""
+    within = plan.questions.scenario.within
+    if not within:
+        return []
+    return [WhatIf(f"if rows of different {', '.join(within)} depend on each other", "nothing is promised about that")]
+
+
+def _whatever(within: Sequence[str]) -> str:
+    whose = f"of one {', '.join(within)}" if within else "of the whole frame"
+    return f"whatever the rows {whose} have to do with each other"
+
+
+def _other_correlation(plan: Planned) -> WhatIf | None:
+    group = under_group(plan)
+    if group is None:
+        return None
+    delta = getattr(plan.calibration.guarantee, "delta", 0.0)
+    return WhatIf(
+        _whatever(plan.questions.scenario.within),
+        f"the same noise still keeps epsilon {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else ""),
+        group,
+    )
+
+
+def _off(plan: Planned, ratio: float) -> WhatIf | None:
+    factor = downwards(math.exp(ratio), 3)  # what is left holds up to e^ratio, and so up to less
+    wrong = f"if beliefs are off by a factor of up to {factor:g} either way"
+    return _left(wrong, lambda: stretched(plan.calibration.guarantee, ratio))
+
+
+def _moved(plan: Planned, share: float) -> WhatIf | None:
+    promised = plan.calibration
+    error = float_above(Fraction(share) * Fraction(promised.sensitivity))
+    if error == 0:
+        return None
+    what = "the movement that the noise was made for" if promised.by_movement else "what one row alone moves the answer"
+    wrong = f"if the answer's laws are up to {share:.0%} of {what} away from those believed"
+    return _left(wrong, lambda: robustness(promised, error))
+
+
+def _left(wrong: str, ask: Callable[[], Guarantee]) -> WhatIf | None:
+    try:
+        found = ask()
+    except PufferflowError:
+        return None
+    return WhatIf(wrong, f"{_told(found)} is left (M30)", getattr(found, "epsilon", None))
+
+
+def _told(guarantee: Guarantee) -> str:
+    epsilon, delta = getattr(guarantee, "epsilon", None), getattr(guarantee, "delta", 0.0)
+    if epsilon is None:
+        return repr(guarantee)
+    return f"epsilon {at_most(epsilon)}" + (f" with delta {at_most(delta)}" if delta else "")

@@ -1,0 +1,174 @@
+"""The worst pair: the two laws of an answer that are the easiest to tell apart, in its own unit, for people to look at.
+
+The noise of a plan was made for weighted sums of all cells at once. Here is one number of them, divided by its weight.
+The promise about all of them holds for each: what is worked out of an answer tells no more than the answer does.
+"""
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.bounds import Group, Pair, finite_laws
+from pufferflow.errors import PufferflowError
+from pufferflow.explain.one_number import Number, Origin, Seen, at_place, number_of, origin_of, span_of, stand_ins
+from pufferflow.guarantees import Approx, Guarantee, Pure
+from pufferflow.law import Law
+from pufferflow.noise import GeneralizedCauchy, Noise, Staircase
+from pufferflow.planning import Planned, on_interval
+from pufferflow.report.evidence import Atoms, WorstPair
+from pufferflow.scenario import Presence
+from pufferflow.transport import winf
+
+_MOST_ATOMS = 400
+_NO_NOISE = "No noise is added: without any the promise holds already."
+_ONE_OF = "one number of several that are published together"
+_BINNED = f"drawn in {_MOST_ATOMS} bins: the laws have more values"
+NAMELESS = ("one value", "another")
+"""Two secrets that have no names."""
+
+
+def worst_pair(plan: Planned) -> tuple[WorstPair | None, str]:
+    """Return the pair and "", or None and why there is nothing to show."""
+    if plan.calibration.noise.scale == 0 or not (plan.weights > 0).any():
+        return None, _NO_NOISE
+    try:
+        return _shown(plan, _seen(plan)), ""
+    except PufferflowError as refusal:
+        return None, refusal.problem
+
+
+def _seen(plan: Planned) -> Seen:
+    """Return the two laws: those of a pair, or those that a place stands for, where laws were not needed so far."""
+    found, origin = plan.calibration, origin_of(plan)
+    if isinstance(found.witness, Pair):
+        return _of_pair(plan, origin, found.witness)
+    by_movement = isinstance(found.bound, Group) or (origin.laws.movement_only and found.bound.by_movement)
+    return span_of(plan, origin, found.witness) if by_movement else at_place(plan, origin, found.witness)
+
+
+def _of_pair(plan: Planned, origin: Origin, pair: Pair) -> Seen:
+    """Return the coordinate of a pair whose two laws lie farthest apart."""
+    mu, nu = finite_laws(pair)
+    steps = _distances(mu, nu)
+    cell, measure = divmod(int(steps.argmax()), len(plan.weights))
+    weight = float(plan.weights[measure])
+    if origin.laws.movement_only:
+        length = plan.calibration.sensitivity if pair.dimension == 1 else float(steps.max())
+        return stand_ins(measure, length / weight, pair.secrets)
+    rows = 1 if origin.laws.constant or origin.tables.prior.alone else int(_rows_in(origin, cell))
+    coordinate = int(steps.argmax())
+    first, second = (_coordinate(law, coordinate).map(lambda values: values / weight) for law in (mu, nu))
+    return Seen(measure, first, second, pair.secrets, rows)
+
+
+def _distances(mu: Law, nu: Law) -> Floats:
+    """Return how far the laws of each coordinate lie apart."""
+    if len(mu) == len(nu) == 1:
+        return np.abs(np.atleast_1d(mu.values[0] - nu.values[0])).astype(np.float64)
+    each = range(mu.dimension)
+    return np.array([float(winf(_coordinate(mu, at), _coordinate(nu, at), 1)) for at in each])
+
+
+def _coordinate(law: Law, at: int) -> Law:
+    return law if law.dimension == 1 else Law(law.values[:, at].astype(np.float64), law.probabilities)
+
+
+def _rows_in(origin: Origin, cell: int) -> int:
+    """Return how many rows of the group are in a cell."""
+    pattern = origin.pattern
+    return int(pattern.counts[pattern.cells == cell].sum())
+
+
+def _shown(plan: Planned, seen: Seen) -> WorstPair:
+    """Return the pair in the unit of the answer."""
+    number, noise = number_of(plan, seen.measure), plan.noises[seen.measure]
+    first, second = _names(plan, seen)
+    mu, nu, coarser = _pictured(seen, number, _least(plan, seen))
+    one_of = _ONE_OF if plan.questions.by or len(plan.weights) > 1 else ""
+    notes = [_left_out(plan), seen.note, one_of, coarser]
+    epsilon, delta = _promised(plan.calibration.guarantee)
+    return WorstPair(
+        answer=_answer(plan, seen, number),
+        first=first,
+        second=second,
+        mu=mu,
+        nu=nu,
+        noise=type(noise).__name__,
+        scale=noise.scale * number.step,
+        shape=_shape(noise),
+        epsilon=epsilon,
+        delta=delta,
+        note="; ".join(note for note in notes if note),
+    )
+
+
+def _shape(noise: Noise) -> float:
+    """Return what a noise has beside its scale."""
+    match noise:
+        case GeneralizedCauchy():
+            return noise.k
+        case Staircase():
+            return noise.epsilon
+        case _:
+            return 0.0
+
+
+def _names(plan: Planned, seen: Seen) -> tuple[str, str]:
+    """Return the two secrets as they are called."""
+    if seen.secrets is None or nameless(plan):
+        return NAMELESS
+    return str(seen.secrets[0]), str(seen.secrets[1])
+
+
+def nameless(plan: Planned) -> bool:
+    """Say whether secrets are places in a table, which stand for numbers of an interval and tell nobody anything."""
+    questions = plan.questions
+    return on_interval(questions.measures) and not isinstance(questions.scenario.secret, Presence)
+
+
+def _answer(plan: Planned, seen: Seen, number: Number) -> str:
+    """Say what the two laws are laws of: rows of one group, as those of others are the same under both secrets."""
+    within = ", ".join(plan.questions.scenario.within)
+    if seen.stands_in:
+        return f"the movement of {number.answer} by the rows{f' of one {within}' if within else ''}"
+    return f"what the rows of one {within} add to {number.answer}" if within else number.answer
+
+
+def _left_out(plan: Planned) -> str:
+    within = ", ".join(plan.questions.scenario.within)
+    return f"rows of any other {within} are left out: they are the same under both secrets" if within else ""
+
+
+def _least(plan: Planned, seen: Seen) -> float:
+    """Return the sum of the least values of all rows, which laws leave out, in steps."""
+    if on_interval(plan.questions.measures) or isinstance(plan.questions.scenario.secret, Presence):
+        return 0.0
+    return seen.rows * float(plan.values[seen.measure].min())
+
+
+def _pictured(seen: Seen, number: Number, least: float) -> tuple[Atoms, Atoms, str]:
+    """Return both laws in the unit of the answer; where they have too many values for a picture, in the same bins."""
+    laws = [((law.values.astype(np.float64) + least) * number.step, law.probabilities) for law in (seen.mu, seen.nu)]
+    if max(len(values) for values, _ in laws) <= _MOST_ATOMS:
+        mu, nu = (Atoms(tuple(values.tolist()), tuple(weights.tolist())) for values, weights in laws)
+        return mu, nu, ""
+    ends = np.concatenate([values for values, _ in laws])
+    edges = ends.min() + (ends.max() - ends.min()) * (np.arange(_MOST_ATOMS + 1) / _MOST_ATOMS)
+    mu, nu = (_binned(values, weights, edges) for values, weights in laws)
+    return mu, nu, _BINNED
+
+
+def _binned(values: Floats, weights: Floats, edges: Floats) -> Atoms:
+    masses, _ = np.histogram(values, bins=edges, weights=weights)
+    kept = masses > 0
+    centres = (edges[:-1] + edges[1:]) / 2
+    return Atoms(tuple(centres[kept].tolist()), tuple(masses[kept].tolist()))
+
+
+def _promised(guarantee: Guarantee) -> tuple[float | None, float]:
+    match guarantee:
+        case Pure(epsilon):
+            return epsilon, 0.0
+        case Approx(epsilon, delta):
+            return epsilon, delta
+        case _:
+            return None, 0.0

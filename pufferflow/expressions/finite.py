@@ -1,0 +1,154 @@
+"""φ on a finite domain: one number for each of its points.
+
+An expression evaluated on declared values: on points of a domain, never on rows of data.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Self, cast, final
+
+import polars as pl
+
+from pufferflow.arguments import shown
+from pufferflow.dtypes import type_name
+from pufferflow.errors import Misuse, Refused
+from pufferflow.expressions.refusals import short
+from pufferflow.expressions.values import TABLE_LIMIT, Values, grid
+from pufferflow.expressions.words import LONGEST, number
+from pufferflow.scenario import Domain, Label
+
+
+@final
+@dataclass(frozen=True)
+class Tabled(Values):
+    """φ(domain.points[i]) is steps[i] · unit; |steps[i]| ≤ 2^40."""
+
+    steps: tuple[int, ...]
+
+    @classmethod
+    def of(  # noqa: PLR0913 - the fields themselves
+        cls,
+        column: str,
+        domain: Domain,
+        values: Sequence[Fraction],
+        words: str,
+        *,
+        boolean: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Return φ with the given values: exactly if they are short binary fractions, else to the nearest step.
+
+        >>> from pufferflow.scenario.domain import read_domain
+        >>> Tabled.of("x", read_domain([1, 2]), [Fraction(1, 2), Fraction(3)], "…").steps
+        (1, 6)
+        """
+        unit = grid(values, TABLE_LIMIT)
+        steps = tuple(round(value / unit) for value in values)
+        return cls(column, domain, words, boolean, unit, min(steps), max(steps), name, steps)
+
+    @property
+    def graph(self) -> Hashable:
+        """φ itself: where it is 1 everywhere, None."""
+        if self.unit == self.low == self.high == 1:
+            return None
+        return self.column, self.domain, self.unit, self.steps
+
+    def squared(self, center: Fraction) -> "Tabled":
+        """Return (φ − center)² of φ as it stands on its grid."""
+        values = [(self.unit * step - center) ** 2 for step in self.steps]
+        return Tabled.of(self.column, self.domain, values, squared_words(self.words, center))
+
+
+def squared_words(words: str, center: Fraction) -> str:
+    """Return how (φ − center)² is written."""
+    return short(f"({short(words, 40)}{f' - {number(center)}' if center else ''})²", LONGEST)
+
+
+def table(expression: pl.Expr, column: str, points: Sequence[Label], said: str) -> tuple[list[Fraction], bool]:
+    """Return φ at all points, and whether the expression is a predicate.
+
+    The points are seen all at once, in reverse and each alone: whatever still looks beyond its row is found out here.
+    """
+    kind = kind_of(points)
+    whole = evaluate(expression, column, points, kind, said)
+    back = evaluate(expression, column, points[::-1], kind, said)
+    alone = [evaluate(expression, column, [point], kind, said) for point in points]
+    result = whole.to_list()
+    parts = [value for one in alone for value in one.to_list()]
+    if not (_same(result, back.to_list()[::-1]) and _same(result, parts)):
+        raise Refused(
+            f"{said} gives a value other numbers when other rows are there.",
+            allowed="expressions that work on each row by itself",
+            instead="declared numbers in place of what rows decide",
+        )
+    return [exact(value, point, said) for value, point in zip(result, points, strict=True)], whole.dtype == pl.Boolean
+
+
+def kind_of(points: Sequence[Label]) -> type[pl.DataType]:
+    """Return the data type in which an expression sees the points."""
+    if all(isinstance(point, bool) for point in points):
+        return pl.Boolean
+    if all(isinstance(point, str) for point in points):
+        return pl.String
+    return pl.Float64 if any(isinstance(point, float) for point in points) else pl.Int64
+
+
+def evaluate(
+    expression: pl.Expr, column: str, points: Sequence[Label], kind: type[pl.DataType], said: str
+) -> pl.Series:
+    """Return the numbers or Booleans that the expression gives at the points."""
+    cells = [
+        point if kind in (pl.Boolean, pl.String) else float(point) if kind == pl.Float64 else int(point)
+        for point in points
+    ]
+    frame, why = _selected(pl.DataFrame({column: pl.Series(cells, dtype=kind)}), expression)
+    if frame is None:
+        raise Misuse(
+            f"Polars cannot evaluate {said} on the domain ({why}).",
+            allowed="an expression that gives every declared value a number or a Boolean",
+            instead="another function, a cast, or a domain of another type",
+        )
+    if frame.width != 1 or frame.height != len(points):
+        raise Refused(f"{said} does not give one number for each row.", allowed="one number for each row")
+    result = frame.to_series()
+    called = short(repr(column), 40)
+    if not (result.dtype.is_numeric() or result.dtype.base_type() in (pl.Boolean, pl.Null)):
+        raise Misuse(
+            f"{said} gives {_called(result.dtype)}, which cannot be added up.",
+            allowed="numbers, or a predicate that counts rows",
+            instead=f"private_histogram({called}), or a predicate such as pl.col({called}) == {shown(points[0])}",
+        )
+    return result
+
+
+def _selected(frame: pl.DataFrame, expression: pl.Expr) -> tuple[pl.DataFrame | None, str]:
+    """Return what Polars makes of declared values, or its complaint; ours is raised outside, without its traces."""
+    try:
+        return frame.select(expression), ""
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError) as error:
+        return None, short(str(error).strip().partition("\n")[0], 80)
+
+
+def exact(value: Any, point: Label, said: str) -> Fraction:
+    """Return one result as a rational number."""
+    finite = value is not None and (not isinstance(value, float | Decimal) or math.isfinite(value))
+    if not finite:
+        raise Misuse(
+            f"{said} is {'null' if value is None else value} at the value {shown(point)} of the domain.",
+            allowed="a finite number for every value of the domain",
+            instead=".otherwise(0) after when/then, or fill_null(0)",
+        )
+    return Fraction(cast(float, value))
+
+
+def _same(first: list[Any], second: list[Any]) -> bool:
+    return len(first) == len(second) and all(a == b or (a != a and b != b) for a, b in zip(first, second, strict=True))  # noqa: PLR0124 - NaN
+
+
+def _called(dtype: pl.DataType) -> str:
+    if dtype.base_type() in (pl.String, pl.Categorical, pl.Enum):
+        return "texts"
+    return "dates or times" if dtype.is_temporal() else f"values of type {short(type_name(dtype), 30)}"

@@ -1,0 +1,252 @@
+"""φ on an interval: a piecewise linear function, or the square of a line, read from a closed form.
+
+Whether the function that an expression is found to be is what Polars computes: looked up at a few numbers.
+"""
+
+import itertools
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import Final, Self, cast, final
+
+import polars as pl
+
+from pufferflow.errors import Refused
+from pufferflow.expressions.finite import evaluate, exact, squared_words
+from pufferflow.expressions.pieces import Line, Pieces
+from pufferflow.expressions.values import LINE_LIMIT, Values, exact_unit, fitting_unit, grid, power_of_two
+from pufferflow.rounding import float_above, float_below
+from pufferflow.scenario import Interval
+
+_LARGEST: Final = Fraction(2) ** 300
+_FLOAT_ERROR: Final = Fraction(1, 2**18)
+"""No number of steps is computed farther than this from the exact one, before it is rounded."""
+_ROUNDER: Final = 1.5 * 2.0**52
+"""Floats near it are whole numbers: adding and subtracting it rounds half to even, much faster than round() does."""
+
+
+@final
+@dataclass(frozen=True)
+class Lined(Values):
+    """φ on an interval, as `pieces`, or their square where `square` says so; |steps| ≤ 2^30.
+
+    `affine` says that φ is a single line. `slope` is how many steps φ changes at most per unit of the column, None if
+    it jumps; what is read obeys |steps(a) − steps(b)| ≤ slope·|a − b| + 1, the 1 for rounding to whole steps. It is a
+    hair larger than the true slope wherever floats round before that. What is read of a line is monotone, as it is.
+    """
+
+    affine: bool
+    slope: Fraction | None
+    pieces: Pieces
+    square: bool
+
+    @classmethod
+    def of(  # noqa: PLR0913 - the fields themselves
+        cls,
+        column: str,
+        domain: Interval,
+        pieces: Pieces,
+        words: str,
+        *,
+        boolean: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Return φ for a piecewise linear function: level ones on the coarsest grid they fit, others on the finest.
+
+        >>> line = Pieces.line(Fraction(0), Fraction(5), Line(Fraction(0), Fraction(1)))
+        >>> Lined.of("x", Interval(0, 5), line, "x").slope == 2**27
+        True
+        """
+        held = pieces.values()
+        largest = max(map(abs, held))
+        unit = grid(held, LINE_LIMIT) if pieces.flat else fitting_unit(largest, LINE_LIMIT)
+        steepest = max(abs(line.slope) for line in pieces.lines) / unit
+        _moderate(domain, largest, steepest)
+        exact = not steepest or (pieces.straight and _scales(pieces.lines[0], unit))
+        return cls(
+            column,
+            domain,
+            words,
+            boolean,
+            unit,
+            low=round(min(held) / unit),
+            high=round(max(held) / unit),
+            name=name,
+            affine=pieces.straight,
+            slope=_raised(steepest, exact=exact) if pieces.continuous else None,
+            pieces=pieces,
+            square=False,
+        )
+
+    @property
+    def graph(self) -> Hashable:
+        """φ itself: where it is 1 everywhere, None."""
+        if self.unit == self.low == self.high == 1:
+            return None
+        return self.column, self.domain, self.unit, self.pieces, self.square
+
+    def squared(self, center: Fraction) -> "Lined":
+        """Return (φ − center)² of a line; of anything else it is no form that can be read."""
+        if not self.affine:
+            raise Refused(
+                f"The square of {self.words} is not known on an interval.",
+                allowed="squares of the column itself, or of a line such as x * 2 + 1",
+                instead="pf.Bins(edges, values) as the domain, where any function of a row may be asked",
+            )
+        domain = cast(Interval, self.domain)
+        moved = self.pieces.mapped(lambda line: Line(line.intercept - center, line.slope))
+        words = squared_words(self.words, center)
+        if moved.flat:
+            level = moved.mapped(lambda line: Line(line.intercept**2))
+            return Lined.of(self.column, domain, level, words)
+        ends = sorted(abs(value) for value in moved.at)
+        crosses = not moved.sign().straight
+        largest = ends[1] ** 2
+        unit = fitting_unit(largest, LINE_LIMIT)
+        steepest = 2 * abs(moved.lines[0].slope) * ends[1] / unit
+        _moderate(domain, largest, steepest)
+        return Lined(
+            self.column,
+            domain,
+            words,
+            boolean=False,
+            unit=unit,
+            low=0 if crosses else round(ends[0] ** 2 / unit),
+            high=round(largest / unit),
+            name=None,
+            affine=False,
+            slope=_raised(steepest, exact=False),
+            pieces=moved,
+            square=True,
+        )
+
+    def read(self, number: pl.Expr) -> pl.Expr:
+        """Return the steps of a Float64 expression that is never null or NaN and stays on the interval, as Int64."""
+        if self.pieces.flat:
+            return _chosen(number, self.pieces, self._level)
+        if self.square:
+            return self._held(self._squares(number))
+        only = _clamped(self.pieces)
+        if only is not None:
+            steps = self._computed(number, *only)
+            exact = self.affine and _scales(only[0], self.unit)
+            return _whole(steps) if exact else self._held(steps)
+        return self._held(_chosen(number, self.pieces, lambda line, knot: self._computed(number, line, knot)))
+
+    def _level(self, line: Line, _: Fraction) -> pl.Expr:
+        return pl.lit(round(line.intercept / self.unit), dtype=pl.Int64)
+
+    def _computed(self, number: pl.Expr, line: Line, knot: Fraction) -> pl.Expr:
+        return _computed(number, line, knot, self.unit, max(map(abs, self.pieces.values())))
+
+    def _held(self, steps: pl.Expr) -> pl.Expr:
+        """Return whole steps within the declared range, whatever floats did before."""
+        return _whole(steps).clip(self.low, self.high)
+
+    def _squares(self, number: pl.Expr) -> pl.Expr:
+        exponent = self.unit.numerator.bit_length() - self.unit.denominator.bit_length()
+        root = power_of_two(exponent // 2)  # powers of two scale exactly: only the line itself is rounded
+        largest = max(map(abs, self.pieces.at))
+        line = _computed(number, self.pieces.lines[0], self.pieces.knots[0], root, largest)
+        return line * line * float(root**2 / self.unit)
+
+
+def _whole(steps: pl.Expr) -> pl.Expr:
+    """Return floats rounded to whole numbers, monotone; unlike a strict cast, one that may wrap fails on no row."""
+    return (steps + _ROUNDER - _ROUNDER).cast(pl.Int64, wrap_numerical=True)
+
+
+def _computed(number: pl.Expr, line: Line, knot: Fraction, unit: Fraction, most: Fraction) -> pl.Expr:
+    """Return a line in steps, as floats within `_FLOAT_ERROR` of the exact ones while |line| ≤ most.
+
+    A line with a large intercept would cancel; it is counted from a float near the knot instead.
+    """
+    if not line.slope:
+        return pl.lit(float(line.intercept / unit))
+    origin = 0.0 if abs(line.intercept) <= 2 * most else float(knot)
+    start = float(line.on(Fraction(origin)) / unit)
+    scaled = (number - origin if origin else number) * float(line.slope / unit)
+    return scaled + start if start else scaled
+
+
+def _chosen(number: pl.Expr, pieces: Pieces, computed: Callable[[Line, Fraction], pl.Expr]) -> pl.Expr:
+    """Return the line that a number belongs to: the first one that ends above it, or at it."""
+    branches: list[tuple[pl.Expr, pl.Expr]] = []
+    for place, x in enumerate(pieces.knots):
+        y, below, upto = pieces.at[place], number < float_above(x), number <= float_below(x)
+        before, after = pieces.lines[max(place - 1, 0)], pieces.lines[min(place, len(pieces.lines) - 1)]
+        alone = y not in (before.on(x), after.on(x)) and Fraction(float(x)) == x
+        if place:
+            ends = below if alone or y != before.on(x) else upto
+            branches.append((ends, computed(before, pieces.knots[place - 1])))
+        if alone:
+            branches.append((upto, computed(Line(y), x)))
+    # nothing lies beyond the last branch; if it is the only one, a condition still makes a column of it
+    rest = branches[:-1] or branches
+    return reduce(
+        lambda other, branch: pl.when(branch[0]).then(branch[1]).otherwise(other), rest[::-1], branches[-1][1]
+    )
+
+
+def _clamped(pieces: Pieces) -> tuple[Line, Fraction] | None:
+    """Return the line of a function that is one line, cut off above and below, and the knot where it begins."""
+    steep = [(line, knot) for line, knot in zip(pieces.lines, pieces.knots, strict=False) if line.slope]
+    return steep[0] if len(steep) == 1 and pieces.continuous else None
+
+
+def _scales(line: Line, unit: Fraction) -> bool:
+    """Return whether a line only multiplies by a power of two, which floats do exactly."""
+    factor = abs(line.slope / unit)
+    return not line.intercept and factor in (exact_unit([factor]), 0)
+
+
+def _raised(slope: Fraction, *, exact: bool) -> Fraction:
+    """Return the slope that steps obey: if both are off by e, m whole steps more take a distance of m − 2e."""
+    return slope if exact else slope * (1 + 4 * _FLOAT_ERROR)
+
+
+def _moderate(domain: Interval, largest: Fraction, steepest: Fraction) -> None:
+    """Refuse numbers so large or small that floats overflow or vanish on the way to steps."""
+    ends = max(abs(domain.low), abs(domain.high))
+    if ends > _LARGEST or largest > _LARGEST or steepest > _LARGEST**3 or 0 < largest < 1 / _LARGEST:
+        raise Refused(
+            "The values are too large or too small for exact steps.",
+            allowed="intervals and results up to about 1e90, and no smaller than 1e-90",
+            instead="other units of measurement",
+        )
+
+
+_CLOSE: Final = Fraction(1, 2**20)
+
+
+def agrees(drawn: Pieces, expression: pl.Expr, column: str, said: str) -> bool:
+    """Return whether the expression is a predicate; refuse it where Polars computes something else than `drawn`.
+
+    Two numbers within each piece tell every line from others, as far as floats reach. Whole numbers that overflow,
+    sums that cancel and anything misunderstood about Polars come to light here.
+    """
+    probes = list(_probes(drawn))
+    result = evaluate(expression, column, [x for x, _ in probes], pl.Float64, said)
+    room = _CLOSE * max(map(abs, drawn.values()))
+    for (x, known), found in zip(probes, result.to_list(), strict=True):
+        if min(abs(exact(found, x, said) - value) for value in known) > room:
+            raise Refused(
+                f"{said} gives Polars another number than exact arithmetic: whole numbers overflow, or floats cancel.",
+                allowed="expressions whose steps stay within their data types",
+                instead="casts of predicates to pl.Int64, and numbers of similar size",
+            )
+    return result.dtype == pl.Boolean
+
+
+def _probes(drawn: Pieces) -> Iterator[tuple[float, set[Fraction]]]:
+    """Yield numbers, and what φ may be there: at a knot floats may fall to either side of a jump."""
+    for line, (low, high) in zip(drawn.lines, itertools.pairwise(drawn.knots), strict=True):
+        for part in (1, 2):
+            x = float(low + (high - low) * part / 3)
+            if low < x < high:
+                yield x, {line.on(Fraction(x))}
+    for place, x in enumerate(drawn.knots):
+        if Fraction(float(x)) == x:
+            sides = drawn.lines[max(place - 1, 0) : place + 1]
+            yield float(x), {drawn.at[place], *(line.on(x) for line in sides)}

@@ -1,0 +1,86 @@
+"""Laws by enumeration: from a finite joint law of secrets and data to what an answer is under each secret (M22).
+
+Rows are independent draws, so all but the one that holds the secret drop out (M2), unless the table draws some columns
+once for the whole group: those are then a hidden class that the rows share (M21).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pufferflow.arrays import Array
+from pufferflow.bounds import Laws
+from pufferflow.errors import InternalError, Misuse
+from pufferflow.inference.laws import asked, implied
+from pufferflow.inference.mixture import StarLaws
+from pufferflow.inference.star import Given, Star
+from pufferflow.queries import Statistic
+from pufferflow.scenario import AnySecret, Derived, Domain, Label, Secret
+from pufferflow.scenario.priors import Empirical, Prior, Table, Values
+
+
+@implied.register
+def _(prior: Table, statistic: Statistic, secret: AnySecret) -> Laws:
+    return _laws(prior, prior, statistic, secret)
+
+
+@implied.register
+def _(prior: Empirical, statistic: Statistic, secret: AnySecret) -> Laws:
+    if statistic.column is None:
+        statistic = replace(statistic, column=prior.released)
+    return _laws(prior, prior.table, statistic, secret)
+
+
+def _laws(prior: Prior, table: Table, statistic: Statistic, secret: AnySecret) -> Laws:
+    """Return the laws of a statistic of one column of a table, given a secret that is one of its columns."""
+    prior.check(secret)
+    column, domain = asked(prior, statistic, secret)
+    if isinstance(secret, Secret):
+        hidden, pairs = secret.column, secret.value_pairs()
+    elif isinstance(secret, Derived):
+        hidden, pairs = secret.name, secret.value_pairs(table.values(secret.name))
+    else:
+        raise InternalError("A table was asked about a secret it had refused.", instead="reporting it")
+    return StarLaws(_star(prior, table, hidden, column, domain, pairs), statistic, domain)
+
+
+def _star(  # noqa: PLR0913, PLR0917 - what is asked, of what, and where it comes from
+    prior: Prior, table: Table, hidden: str, column: str, domain: Domain, pairs: Sequence[tuple[Label, Label]]
+) -> Star:
+    """Return the shared columns as a class: the law of a row given them, and both given each value of the secret.
+
+    Where nothing is shared there is one class, and each row stands alone.
+    """
+    (_, points), joint = table.joint(table.shared, [column])
+    rows = _placed(joint, points, domain)
+    (_, values, points), joint = table.joint(table.shared, [hidden], [column])
+    whole = _placed(joint, points, domain)
+    given: dict[Label, Given] = {}
+    for place, (value,) in enumerate(values):
+        part = whole[:, place]
+        mass = part.sum(axis=1)
+        own = None if hidden in table.shared else _each(part)
+        given[value] = Given(mass / mass.sum(), own)
+    return Star(_each(rows), given, pairs, prior, alone=not table.shared)
+
+
+def _each(masses: Array) -> Array:
+    """Return rows divided by their sums; a row of nothing, which nobody will ask for, stays one."""
+    total = masses.sum(axis=1, keepdims=True)
+    return masses / np.where(total > 0, total, 1)
+
+
+def _placed(joint: Array, values: Sequence[Values], domain: Domain) -> Array:
+    """Return masses with the points of the domain along the last axis."""
+    place = {point: at for at, point in enumerate(domain.points)}
+    missing = [value for (value,) in values if value not in place]
+    if missing:
+        raise Misuse(
+            f"The prior produces {len(missing)} values that the domain of the statistic does not list.",
+            allowed="a domain with all values that have a probability above 0",
+            instead=f"a domain with {missing[0]!r}",
+        )
+    found = np.zeros((*joint.shape[:-1], len(place)), dtype=joint.dtype)
+    found[..., [place[value] for (value,) in values]] = joint
+    return found

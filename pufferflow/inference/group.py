@@ -1,0 +1,171 @@
+"""Rows that may do anything: every prior is bounded by the movement of all rows of its groups (M7).
+
+It is also what is left of other priors where rows are too many to be listed one by one.
+
+Rows that nothing else depends on: what one of them adds to the answers under two of its values (M2).
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cached_property, partial, wraps
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.bounds import Laws, Pair
+from pufferflow.errors import Misuse
+from pufferflow.inference.cells import PRESENCE, columns_of, with_nothing
+from pufferflow.inference.laws import asked
+from pufferflow.inference.movement import Displaced, Moved, Movement, group_movement
+from pufferflow.inference.row_question import Question, norms_above, products, row_norms
+from pufferflow.law import Law
+from pufferflow.queries import Statistic
+from pufferflow.scenario import AnySecret, Initial, Interval, Presence, Secret
+from pufferflow.scenario.priors import Prior
+from pufferflow.transport import Certainty
+
+Method = Callable[[Any, Statistic, AnySecret], Laws]
+
+
+def free(prior: Prior, statistic: Statistic, secret: AnySecret, certainty: Certainty) -> Laws:
+    """Return the movement of all rows over all values; `certainty` tells whether the prior allows it."""
+    tables = tables_of(prior, statistic, secret)
+    tables = with_nothing(tables) if isinstance(secret, Presence) else tables
+    columns, counts = columns_of(statistic.weights, statistic.counts)
+
+    def length(norm: float) -> float:
+        return group_movement(columns, counts, tables, norm)
+
+    if len(tables) == 1:
+        return Moved(prior, Movement.of_one(length(1), certainty, values_of(secret)))
+    steps = [group_movement(columns[[o]], counts, tables[[o]], 1) for o in range(len(tables))]
+    return Moved(prior, Movement(np.array(steps), length, Certainty.UPPER_BOUND, values_of(secret)))
+
+
+def row_by_row(method: Method) -> Method:
+    """Let a method see every row by itself; where they are too many for that, all of them may change (M7)."""
+
+    @wraps(method)
+    def laws(prior: Any, statistic: Statistic, secret: AnySecret) -> Laws:
+        listed = statistic.listed()
+        if listed is None:
+            return free(prior, statistic, secret, Certainty.UPPER_BOUND)
+        return method(prior, listed, secret)
+
+    return laws
+
+
+def values_of(secret: AnySecret) -> tuple[Any, Any]:
+    """Return two values of a secret that stand for all."""
+    if isinstance(secret, Presence):
+        return PRESENCE
+    return secret.value_pairs()[0] if isinstance(secret, Secret | Initial) else ("any value", "any other")
+
+
+def tables_of(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
+    """Return φ at all points; where no column is named, the numbers that a row may add, 1 if none are given."""
+    if secret.reads is not None or prior.columns or statistic.column is not None:
+        _, domain = asked(prior, statistic, secret)
+        return statistic.on(domain)
+    given = statistic.values
+    if given is None:
+        if not isinstance(secret, Presence):
+            raise Misuse(
+                "The statistic adds up values of a column, and neither secret nor prior say what they can be.",
+                allowed="a secret with a column and its domain, or the numbers that a row may add",
+                instead="pf.Derived(name, column=..., domain=...), or pf.Statistic(weights, values=[0, 1])",
+            )
+        given = np.ones((1, 1))
+    elif not isinstance(given, np.ndarray):
+        given = np.array([[float(value) for value in given.values()]])
+    table = np.atleast_2d(given)
+    return np.broadcast_to(table, (statistic.answers, table.shape[1]))
+
+
+_MOST_LISTED = 20_000
+
+
+@final
+class Alone:
+    """Rows of which only the secret one moves (M2): every kind of row with every pair of values."""
+
+    def __init__(self, prior: Prior, question: Question) -> None:
+        self.prior, self.question = prior, question
+
+    @cached_property
+    def columns(self) -> Floats:
+        """The distinct columns of weights that a secret row can have."""
+        if not self.question.first:
+            return self.question.kinds.columns
+        start = self.question.starts
+        return self.question.weights[:, start] if start.any() else np.zeros((self.question.answers, 1))
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """A row that has each of them."""
+        return [0] if self.question.first else self.question.kinds.first.tolist()
+
+    def laws(self) -> Laws:
+        """Return the pairs one by one, or their longest movement if they are many."""
+        if self.columns.size * len(self.question.pairs) > _MOST_LISTED:
+            return Moved(self.prior, self.movement())
+        steps = products(self.columns[:, :, None], self.question.differences[:, None, :])
+        signed = np.copysign(steps, np.sign(self.columns)[:, :, None] * self._signs[:, None, :])
+        flat = signed.reshape(len(signed), -1).T + 0.0
+        leading = flat[np.arange(len(flat)), (flat != 0).argmax(axis=1)]
+        _, chosen = np.unique(flat * np.where(leading < 0, -1.0, 1.0)[:, None], axis=0, return_index=True)
+        if len(chosen) > 1:
+            chosen = chosen[flat[chosen].any(axis=1)]
+        chosen = np.sort(chosen)
+        pairs = [self._pair(*divmod(int(place), len(self.question.pairs))) for place in chosen]
+        return Displaced(pairs, partial(_norms, np.abs(flat[chosen]).T))
+
+    def movement(self) -> Movement:
+        """Return the longest movement of one row."""
+        longest, which = row_norms(self.columns, self.question.differences, 1)
+        place = int(longest.argmax())
+        witness = self.question.pairs[int(which[place])], self.rows[place]
+        if self.question.answers == 1:
+            return Movement.of_one(float(longest[place]), Certainty.EXACT, *witness)
+        steps = products(np.abs(self.columns).max(axis=1), self.question.differences.max(axis=1))
+        return Movement(steps, self.length, Certainty.EXACT, *witness)
+
+    def length(self, norm: float) -> float:
+        """Return the longest movement in a norm."""
+        return float(row_norms(self.columns, self.question.differences, norm)[0].max())
+
+    @property
+    def _signs(self) -> Floats:
+        """The sign of φ(b) − φ(a) for every answer and pair of values."""
+        return np.array([[float(_sign(b - a)) for a, b in self._values(o)] for o in range(self.question.answers)])
+
+    def _values(self, answer: int) -> list[tuple[Fraction, Fraction]]:
+        """Return φ at both values of every pair, exactly."""
+        domain, table = self.question.domain, [Fraction(value) for value in self.question.tables[answer].tolist()]
+
+        def at(value: Any) -> Fraction:
+            if not isinstance(domain, Interval):
+                return table[domain.place(value, "a value")]
+            low, high = Fraction(domain.low), Fraction(domain.high)
+            return table[0] + (table[1] - table[0]) * (Fraction(value) - low) / (high - low)
+
+        return [(at(a), at(b)) for a, b in self.question.pairs]
+
+    def _pair(self, kind: int, pair: int) -> Pair:
+        weights = [Fraction(weight) for weight in self.columns[:, kind].tolist()]
+        both = [self._listed[o][pair] for o in range(len(weights))]
+        mu, nu = ([weight * side[end] for weight, side in zip(weights, both, strict=True)] for end in (0, 1))
+        return Pair(Law.point(mu), Law.point(nu), self.prior, self.question.pairs[pair], self.rows[kind])
+
+    @cached_property
+    def _listed(self) -> list[list[tuple[Fraction, Fraction]]]:
+        return [self._values(answer) for answer in range(self.question.answers)]
+
+
+def _norms(steps: Floats, norm: float) -> Floats:
+    return np.atleast_1d(norms_above(steps, norm))
+
+
+def _sign(number: Fraction) -> int:
+    return (number > 0) - (number < 0)

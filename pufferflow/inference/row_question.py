@@ -1,0 +1,258 @@
+"""What is asked of one group: how its rows read values, and how far two values of one row move the answers.
+
+How far φ can jump when a value that is read in classes moves by a given distance.
+
+A list of numbers reads a value as the nearest of them, Bins as its class. A movement by v > 0, however small, may cross
+one border; it crosses from class p to class q only if the classes between them are together no wider than v.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.arrays import Floats, Indices
+from pufferflow.inference.laws import asked
+from pufferflow.inference.movement import group_movement
+from pufferflow.queries import Kinds, Statistic
+from pufferflow.rounding import SMALLEST, UNIT, float_above, lifted
+from pufferflow.scenario import Bins, Domain, Initial, Interval, Label, Secret
+from pufferflow.scenario.priors import Prior
+from pufferflow.transport import masses
+
+_EXACTLY = 20_000
+_AT_ONCE = 1 << 22
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Answers Σ_r weights[o, r]·φ_o(X_r), `tables` being φ at the points of the domain, and the pairs of the secret.
+
+    On an interval φ is linear between the ends.
+    """
+
+    weights: Floats
+    tables: Floats
+    positions: Floats
+    domain: Domain
+    secret: Secret | Initial
+    first: bool
+    """Whether the secret is the value at `start`, not that of every row."""
+    start: float
+    counts: Any = None
+    """How many rows each column of weights stands for, None if one."""
+
+    @classmethod
+    def of(cls, prior: Prior, statistic: Statistic, secret: Secret | Initial) -> "Question":
+        """Return what a statistic asks under a secret that is the value of a row."""
+        _, domain = asked(prior, statistic, secret)
+        first = isinstance(secret, Initial)
+        return cls(
+            statistic.weights,
+            statistic.on(domain),
+            statistic.positions,
+            domain,
+            secret,
+            first=first,
+            start=statistic.start,
+            counts=statistic.counts,
+        )
+
+    @property
+    def pairs(self) -> list[tuple[Label, Label]]:
+        """The pairs of values that must look alike."""
+        return self.secret.value_pairs()
+
+    @property
+    def starts(self) -> npt.NDArray[np.bool_]:
+        """Which row is the first of its sequence."""
+        return self.positions == self.start
+
+    @property
+    def answers(self) -> int:
+        """How many answers there are."""
+        return len(self.weights)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Rows that weigh alike."""
+        return Kinds.of(self.weights, self.counts)
+
+    @cached_property
+    def differences(self) -> Floats:
+        """|φ(a) − φ(b)| for every answer and pair of values, rounded up: shape (answers, pairs)."""
+        if isinstance(self.domain, Interval):
+            span = Fraction(self.domain.high) - Fraction(self.domain.low)
+            shares = [abs(Fraction(a) - Fraction(b)) / span for a, b in self.pairs]  # pyright: ignore[reportArgumentType] - numbers on an interval
+            rises = [abs(Fraction(high) - Fraction(low)) for low, high in self.tables.tolist()]
+            return np.array([[float_above(rise * share) for share in shares] for rise in rises])
+        left, right = (self.tables[:, places] for places in self._places.T)
+        return rounded_up(lambda a, b: abs(a - b), left, right)
+
+    @cached_property
+    def _places(self) -> Indices:
+        """The pairs by the places of their values in the domain, of shape (pairs, 2)."""
+        if self.secret.domain == self.domain:
+            return self.secret.pair_places
+        return np.array([[self._place(value) for value in pair] for pair in self.pairs], dtype=np.intp)
+
+    @cached_property
+    def distances(self) -> list[float]:
+        """How far apart the two values of each pair are, at most, in the unit of the column; rounded up."""
+        if isinstance(self.domain, Bins | Interval):
+            return [self._distance(a, b) for a, b in self.pairs]
+        left, right = (self.domain.numbers[places] for places in self._places.T)
+        return rounded_up(lambda a, b: abs(a - b), left, right).tolist()
+
+    @property
+    def farthest(self) -> tuple[float, tuple[Label, Label]]:
+        """The pair of values that lie farthest apart, and how far."""
+        place = int(np.argmax(self.distances))
+        return self.distances[place], self.pairs[place]
+
+    def group(self, norm: float) -> float:
+        """Return the movement of all rows over all values (M7)."""
+        return group_movement(self.kinds.columns, self.kinds.counts, self.tables, norm)
+
+    def own(self, norm: float) -> tuple[Floats, Indices]:
+        """Return how far a row of each kind alone moves the answers, in a norm, and between which pair of values."""
+        return row_norms(self.kinds.columns, self.differences, norm)
+
+    def _place(self, value: Label) -> int:
+        return self.domain.place(value, "a value")
+
+    def _distance(self, a: Label, b: Label) -> float:
+        """Return |a − b|; of classes the distance of their outer ends, ∞ if one of them is open."""
+        if not isinstance(self.domain, Bins):
+            return float_above(abs(Fraction(a) - Fraction(b)))
+        edges = [-np.inf, *self.domain.edges, np.inf] if self.domain.open else list(self.domain.edges)
+        low, high = sorted((self._place(a), self._place(b)))
+        ends = edges[low], edges[high + 1]
+        return np.inf if np.inf in np.abs(ends) else float_above(Fraction(ends[1]) - Fraction(ends[0]))
+
+
+def rounded_up(function: Callable[[Any, Any], Any], left: Floats, right: Floats) -> Floats:
+    """Return a sum, difference or product ≥ 0 of floats, rounded up; exactly where they are few or whole numbers."""
+    left, right = np.broadcast_arrays(left, right)
+    if left.size <= _EXACTLY:
+        both = zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)
+        exact = [float_above(function(Fraction(a), Fraction(b))) for a, b in both]
+        return np.array(exact, dtype=np.float64).reshape(left.shape)
+    with np.errstate(under="ignore"):
+        found: Floats = function(left, right)
+    whole = (left == np.rint(left)) & (right == np.rint(right)) & (found < 2.0**52)
+    return np.where(whole | (left == 0) & (right == 0), found, np.nextafter(found, np.inf))
+
+
+def products(left: Floats, right: Floats) -> Floats:
+    """Return |left·right| rounded up; a product is 0 only if a factor is."""
+    found = rounded_up(lambda a, b: abs(a * b), left, right)
+    return np.where((np.asarray(left) == 0) | (np.asarray(right) == 0), 0.0, np.maximum(found, SMALLEST))
+
+
+def norms_above(steps: Floats, norm: float) -> Floats:
+    """Return the norms along the first axis, rounded up."""
+    if len(steps) == 1 or norm == np.inf:
+        return np.abs(steps).max(axis=0)
+    if norm == 1 and bool((steps == np.rint(steps)).all()):
+        return np.abs(steps).sum(axis=0)
+    return lifted(masses.norms(steps, norm), (len(steps) + 8) * UNIT)
+
+
+def row_norms(columns: Floats, moves: Floats, norm: float) -> tuple[Floats, Indices]:
+    """Return the largest ‖w∘move‖ over the moves for each column w of weights, rounded up, and which move it is."""
+    if len(columns) == 1:
+        place = int(moves[0].argmax())
+        longest = products(np.abs(columns[0]), moves[0, place])
+        return longest, np.full(len(longest), place, dtype=np.intp)
+    longest, which = np.empty(columns.shape[1]), np.empty(columns.shape[1], dtype=np.intp)
+    width = max(_AT_ONCE // moves.size, 1)
+    for start in range(0, columns.shape[1], width):
+        some = slice(start, start + width)
+        found = norms_above(products(columns[:, some, None], moves[:, None, :]), norm)
+        which[some] = found.argmax(axis=1)
+        longest[some] = found.max(axis=1)
+    return longest, which
+
+
+_MOST_LEVELS = 64
+_MOST_NORMS = 1 << 25
+_SAME = 1e-9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Jumps:
+    """Pairs of classes by the gap between them, gathered into levels: movements by gaps[k] reach level k."""
+
+    question: Question
+    first: Indices
+    second: Indices
+    starts: Indices
+    gaps: Floats
+
+    @classmethod
+    def of(cls, question: Question) -> "Jumps":
+        """Return the pairs of classes of a domain, nearest first; gaps are rounded down."""
+        order, borders = _classes(question.domain)
+        pairs = np.array(list(itertools.combinations(range(len(order)), 2)), dtype=np.intp)
+        slack = 8 * UNIT * float(np.abs(borders).max())
+        widths = np.maximum(borders[pairs[:, 1] - 1] - borders[pairs[:, 0]] - slack, 0.0)
+        by_gap = np.argsort(widths, kind="stable")
+        widths, pairs = widths[by_gap], order[pairs[by_gap]]
+        starts = _levels(widths)
+        return cls(question, pairs[:, 0], pairs[:, 1], starts, widths[starts])
+
+    @cached_property
+    def moves(self) -> Floats:
+        """|φ(p) − φ(q)| for every answer and pair of classes, rounded up."""
+        tables = self.question.tables
+        return rounded_up(lambda a, b: abs(a - b), tables[:, self.first], tables[:, self.second])
+
+    @property
+    def of_answers(self) -> Floats:
+        """The largest jump of each answer's φ for each level: shape (answers, levels)."""
+        return self._highest(self.moves)
+
+    def of_kinds(self, norm: float) -> Floats | None:
+        """Return the largest jump of all answers that a row of each kind makes, in a norm; None if that is too long."""
+        columns = self.question.kinds.columns
+        if len(columns) == 1 or columns.size * len(self.first) > _MOST_NORMS:
+            return None
+        return self._highest(norms_above(products(columns[:, :, None], self.moves[:, None, :]), norm))
+
+    def level(self, distances: Floats) -> Indices:
+        """Return the level that movements by some distances reach; one that underflowed is above 0 still."""
+        return np.searchsorted(self.gaps, distances * (1 + 4 * UNIT), side="right") - 1
+
+    def _highest(self, values: Floats) -> Floats:
+        ends = np.append(self.starts[1:], values.shape[-1]) - 1
+        return np.maximum.accumulate(values, axis=-1)[..., ends]
+
+
+def _classes(domain: Domain) -> tuple[Indices, Floats]:
+    """Return the places of the classes from low to high, and the borders between neighbours."""
+    if isinstance(domain, Bins):
+        edges = np.array(domain.edges)
+        return np.arange(len(domain.points)), edges if domain.open else edges[1:-1]
+    order = np.argsort(domain.numbers, kind="stable")
+    values = domain.numbers[order]
+    return order, values[:-1] / 2 + values[1:] / 2
+
+
+def _levels(gaps: Floats) -> Indices:
+    """Return where levels start: gaps that rounding alone tells apart share one, and so do some more if many remain."""
+    starts: list[int] = [0]
+    for place, gap in enumerate(gaps.tolist()):
+        if gap > gaps[starts[-1]] * (1 + _SAME):
+            starts.append(place)
+    if len(starts) > _MOST_LEVELS:
+        kept: list[int] = np.linspace(0, len(starts) - 1, _MOST_LEVELS).astype(int).tolist()
+        starts = [starts[place] for place in kept]
+    return np.array(starts, dtype=np.intp)

@@ -1,0 +1,231 @@
+"""The files of a ledger in SQLite: the database, and beside it the write-ahead log and the index that is shared.
+
+Other programs can take them away beneath an open connection. Then two processes have different logs, or one log and
+different locks, and each overwrites what the other commits. So a connection remembers which files it has, and they are
+compared before and after each transaction. Writers take a lock of their own on the log as well, which holds where
+SQLite's are lost: the index with its locks was replaced, or a file of the ledger was closed elsewhere in the process,
+which lets go of all locks that the process has on it, as POSIX has it.
+"""
+
+import ctypes
+import os
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, final
+
+from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.ledger.address import Way, file_system
+from pufferflow.ledger.connect import Line
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody takes an open file away
+    fcntl = None
+
+Identity = tuple[int, int]
+_ENDINGS = "", "-wal", "-shm", "-journal"
+_SMALLEST_INDEX: Final = 32_768
+_MAGIC: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+"""How a write-ahead log begins."""
+_PAUSE: Final = 0.001
+_abandoned: set[object] = set()
+"""Ledgers of which this process has a connection that must never be closed."""
+
+
+def database_file(file: Path) -> Identity | None:
+    """Return which file has a name; None if none has, or none that may be looked at; refuse one with more names.
+
+    SQLite names the write-ahead log after the database, so under two names there would be two logs.
+    """
+    found = _stat(str(file))
+    if found is None:
+        return None
+    if found.st_nlink > 1 and file.is_file():
+        raise LedgerFault(
+            f"The ledger's file has {found.st_nlink} names (hard links): what is written under one is lost under "
+            "another.",
+            allowed="a file with one name; symbolic links are fine",
+            instead="removing the other names; ledger.copy_to(…) makes a copy",
+        )
+    which = _which(found)
+    if which in _abandoned:
+        raise _lost(str(file))
+    return which
+
+
+@final
+class Watch:
+    """The files that one connection has: what they were when it began, and whether they still are."""
+
+    def __init__(self, file: Path, address: str, way: Way, line: Line) -> None:
+        """Look at the files of a connection that has opened them all."""
+        self.way, self._address, self._line = way, address, line
+        self._beside = os.path.realpath(file)  # the other files are where symbolic links lead to
+        self._log = -1
+        self._seen = self._now()
+        if not self._held():
+            raise self.lost()
+        if way is Way.WRITE and fcntl is not None:
+            self._log = os.open(self._beside + "-wal", os.O_RDWR | os.O_CLOEXEC)
+            self._check_lock(file)
+
+    def same(self) -> bool:
+        """Say whether the files are those that the connection has."""
+        return self._now() == self._seen
+
+    def check(self) -> None:
+        """Refuse to go on if the files are others: what was written may be lost, and what was read outdated."""
+        if self._now() != self._seen:
+            raise self.lost()
+
+    def check_log(self) -> None:
+        """Refuse a log that was emptied outside of a transaction, other than by moving all it has to the database."""
+        if self._log < 0:
+            return
+        begins = os.pread(self._log, 4, 0)
+        if begins in _MAGIC or (not begins and not self._line.say("PRAGMA wal_checkpoint").fetchone()[1] > 0):
+            return
+        raise self.lost()
+
+    def lost(self) -> LedgerFault:
+        """Return the fault of files that are gone from beneath a connection."""
+        if self.way is Way.REST:
+            return LedgerFault(
+                f"The ledger was written while it was read ({self._address}).",
+                allowed="a ledger that nobody writes, or the permission to write to its folder",
+                instead="trying again",
+            )
+        return _lost(self._address)
+
+    @contextmanager
+    def writing(self, wait: float) -> Generator[None]:
+        """Keep all other writers out, those of this process too."""
+        if self._log < 0 or fcntl is None:
+            yield
+            return
+        deadline = time.monotonic() + wait
+        while not _locked(self._log):
+            if time.monotonic() > deadline:
+                raise LedgerFault(
+                    f"Others kept the ledger locked for too long. ({self._address})",
+                    instead="trying again; or Ledger(address, wait=120)",
+                )
+            time.sleep(_PAUSE)
+        try:
+            yield
+        finally:
+            if self._log >= 0:
+                fcntl.flock(self._log, fcntl.LOCK_UN)
+
+    def end(self, connection: Any) -> bool:
+        """Forget the files; say whether the connection may be closed.
+
+        The last connection that is closed moves what its log has into the database and removes the log by its name.
+        One that has other files than those of that name would spoil what others wrote, and must not do so.
+        """
+        self._let_go()
+        if self.way is not Way.WRITE or self.same():
+            return True
+        keep = getattr(sqlite3, "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", None)
+        if keep is not None:  # Python 3.12 and later
+            connection.connection.driver_connection.setconfig(keep)
+            return True
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        _abandoned.add(self._seen[0])
+        return False
+
+    def _now(self) -> tuple[object, ...]:
+        """Return which files there are; of a ledger at rest also whether anybody wrote."""
+        main, log = _stat(self._beside), _stat(self._beside + "-wal")
+        if self.way is Way.REST:
+            told = None if main is None else (main.st_size, main.st_mtime_ns)
+            return _which(main), told, log is None or log.st_size == 0
+        index = _stat(self._beside + "-shm")
+        whole = index is not None and index.st_size >= _SMALLEST_INDEX
+        return _which(main), _which(log), _which(index) if whole else None
+
+    def _held(self) -> bool:
+        """Say whether this process has the files open: all its connections share an index, which may be an old one."""
+        if self.way is Way.REST:
+            return True
+        try:
+            open_now = {_which(_stat(int(one))) for one in os.listdir("/dev/fd")}  # noqa: PTH208 - numbers, no paths
+        except OSError:
+            return True
+        return (open_now - {None}).issuperset(self._seen)
+
+    def _check_lock(self, file: Path) -> None:
+        """Refuse a file system that grants the same lock twice, or none."""
+        other = os.open(self._beside + "-wal", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            with self.writing(0):
+                kept = not _locked(other)
+        except LedgerFault:
+            kept = True  # another process has the lock
+        except OSError:
+            kept = False
+        finally:
+            os.close(other)
+        if kept:
+            return
+        self._let_go()
+        raise LedgerFault(
+            f"The file system keeps no locks ({file_system(file) or 'of an unknown kind'}, {self._address}): two "
+            "processes would spend the same budget.",
+            allowed="a disk of this machine, or PostgreSQL",
+            instead='pf.Ledger("postgresql+psycopg://host/ledger")',
+        )
+
+    def _let_go(self) -> None:
+        log, self._log = self._log, -1
+        if log >= 0:
+            os.close(log)
+
+
+def _lost(address: str) -> LedgerFault:
+    return LedgerFault(
+        "The ledger's write-ahead log, or its index (the files ending with -wal and -shm), was taken away or replaced "
+        f"while it was open ({address}); a charge may be lost, and nothing is given out.",
+        allowed="files that no other program opens, copies or removes",
+        instead="closing all that is open on the file, this process too; then ledger.verify(head). "
+        "ledger.copy_to(…) makes copies",
+    )
+
+
+def _stat(place: str | int) -> os.stat_result | None:
+    try:
+        return os.stat(place)  # noqa: PTH116 - a path object is slower, and every transaction asks
+    except OSError:
+        return None
+
+
+def _which(found: os.stat_result | None) -> Identity | None:
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
+def _locked(descriptor: int) -> bool:
+    """Say whether nobody else had the lock, which we have from now on."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def check_elsewhere(place: Path, file: Path | None) -> None:
+    """Refuse to write over the files of a ledger."""
+    if file is None:
+        return
+    for ending in _ENDINGS:
+        own = Path(os.path.realpath(file) + ending)
+        if Path(os.path.realpath(place)) == own or (place.exists() and own.exists() and place.samefile(own)):
+            raise Misuse(
+                f"The place {place.name[:200]!r} belongs to the ledger itself.",
+                allowed="a place that is not the ledger's",
+                instead='ledger.export("entries.ndjson")',
+            )

@@ -1,0 +1,339 @@
+"""A plan: what a release would publish, how noisy, and why that keeps its promise; no private row has been read."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn, Protocol, Self, cast, final
+
+import polars as pl
+from msgspec import structs
+
+from pufferflow.arguments import local_path
+from pufferflow.bounds import Calibration, Messages, Quilt
+from pufferflow.composition import Cost
+from pufferflow.errors import Misuse, visible
+from pufferflow.explain import (
+    asked_in_words,
+    assumptions,
+    compare,
+    evidence,
+    explained,
+    notes,
+    readings,
+    readings_together,
+    summary,
+    too_noisy,
+    witness_in_words,
+)
+from pufferflow.guarantees import Guarantee
+from pufferflow.noise import Noise
+from pufferflow.planning import (
+    Asked,
+    Certificate,
+    Facts,
+    Noised,
+    Planned,
+    Ready,
+    Wanted,
+    as_reserved,
+    cost_of,
+    name_of,
+    planned,
+    unit_of,
+)
+from pufferflow.queries import Questions
+from pufferflow.release import Account, Release, grid_below, put_text, released
+from pufferflow.report.evidence import Budget, Evidence
+from pufferflow.suggestions import Suggesting
+
+COMPOSITION = "one vector of sums, joint (M23)"
+
+
+class Counting(Protocol):
+    """An account, as far as a page asks."""
+
+    def budget(self, plan: Any = None, every: object = None) -> Budget:
+        """Return what is spent, and what will be."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Suggesting):
+    """Noise for every sum of a batch, calibrated for one promise about all answers together.
+
+    A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
+    the budget.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+    >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.5))
+    >>> plan.noises["level_sum"], plan.guarantee
+    (Laplace(scale=2.0...), Pure(epsilon=1.5))
+    >>> plan.summary()["expected_error"].round(3).to_list()
+    [2.0]
+    """
+
+    _planned: Planned
+
+    @property
+    def calibration(self) -> Calibration:
+        """The noise of the weighted sums, and why it suffices."""
+        return self._planned.calibration
+
+    @property
+    def largest_weight(self) -> float:
+        """How far the weighted sums move together if the answers' sums move by 1, at most (for `pf.robustness`)."""
+        units = [float(unit_of(measure)) for measure in self.questions.measures]
+        return max(weight / unit for weight, unit in zip(self._planned.weights.tolist(), units, strict=True))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise that is kept."""
+        return self.calibration.guarantee
+
+    @property
+    def ordinary(self) -> Guarantee | None:
+        """What the same answers keep as ordinary differential privacy, if all rows but one are known.
+
+        It is over the pairs of values that the secret names; None where the value of a row is not the secret.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+        >>> plan = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), scenario).private_sum("on")
+        >>> round(plan.plan(pf.Pure(1.0)).ordinary.epsilon, 3)
+        0.123
+        """
+        return self._planned.ordinary
+
+    @property
+    def questions(self) -> Questions:
+        """What is asked."""
+        return self._planned.questions
+
+    @property
+    def cost(self) -> Cost:
+        """What a release would tell, in numbers: what composition adds up."""
+        return self._ready.cost
+
+    @property
+    def noises(self) -> dict[str, Noise]:
+        """The noise behind each output, in the units of its sum (a mean's sum is not divided yet)."""
+        scales = self._ready.scales
+        questions = self.questions
+        pairs = zip(questions.queries, questions.places, strict=True)
+        return {
+            name: scales[place] for query, places in pairs for name, place in zip(query.outputs, places, strict=False)
+        }
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows are asked about; None where that is private."""
+        return int(self._planned.facts.cells.rows.sum()) if self.questions.sized else None
+
+    @property
+    def certificate(self) -> Certificate:
+        """What would go out with the answers."""
+        return self._ready.certificate
+
+    def summary(self) -> pl.DataFrame:
+        """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
+
+        Errors of variances, quantiles and means of unknown numbers of rows depend on the answers and are null.
+        """
+        return summary(self._planned)
+
+    def explain(self) -> str:
+        """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
+        return explained(self._planned)
+
+    def readings(self) -> tuple[str, ...]:
+        """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
+
+        They follow from schema and domain; how many values are read so is private.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9), missing=1), pf.Independent())
+        >>> batch = pf.protect(pl.DataFrame({"kw": [0.5, None, 12.0]}), scenario).private_mean("kw")
+        >>> print(*batch.plan(pf.Pure(1.0)).readings())
+        kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
+        """
+        return tuple(visible(line, one_line=True) for line in readings(self.questions))
+
+    def compare(self) -> pl.DataFrame:
+        """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
+        return compare(self._planned)
+
+    def release(self, account: Account | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
+        """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
+
+        A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
+        again. A noise that rests on an estimate is refused unless `estimates` allows it.
+        """
+        return released(self._ready, account, id, estimates=estimates)
+
+    def too_noisy(self) -> list[str]:
+        """Return a line for each query whose noise is larger than any answer it can have.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+        >>> pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(0.2)).too_noisy()
+        ['noise on on_sum is larger than the largest possible answer (2): expected error 5']
+        """
+        return [visible(line, one_line=True) for line in too_noisy(self._planned)]
+
+    def evidence(
+        self,
+        account: Counting | None = None,
+        every: object = None,
+        *,
+        job: str = "",
+        period: str = "",
+        dataset: str = "",
+    ) -> Evidence:
+        """Return all that a page of the plan tells, as plain values: the worst pair, other bounds, what could break.
+
+        With an account, also what is spent of its limit, and what will be if there is such a release `every` so often.
+        `job`, `period` and `dataset` (left out, that of the account) are for the heading of a page.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(1.0))
+        >>> found = plan.evidence()
+        >>> found.pair.first, found.pair.second, found.cells[0].largest
+        ('0', '1', 2.0)
+        >>> found.what_if[1].wrong, found.what_if[1].left
+        ('if beliefs are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
+        """
+        budget = None if account is None else account.budget(self, every)
+        return evidence(self._planned, budget, job=job, period=period, dataset=dataset)
+
+    def report(  # noqa: PLR0913 - what a page is about, in parts
+        self,
+        path: str | Path,
+        account: Counting | None = None,
+        every: object = None,
+        *,
+        job: str = "",
+        period: str = "",
+        dataset: str = "",
+    ) -> Path:
+        """Write a page for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
+        from pufferflow.report import plan_page
+
+        shown = self.evidence(account, every, job=job, period=period, dataset=dataset)
+        place, page = local_path(path, "The place of a page"), plan_page(shown, datetime.now(UTC))
+        put_text(place, page)
+        return place
+
+    @cached_property
+    def _ready(self) -> Ready:
+        return _ready_of(self._planned, certificate_of(self._planned))
+
+    def __repr__(self) -> str:
+        """Show what is asked, the promise, the noise and the bound."""
+        found = self.calibration
+        noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
+        asked = asked_in_words(self.questions)
+        return visible(f"<Plan {asked}; {found.guarantee!r} by {found.bound!r}; {noise}>", one_line=True)
+
+    def __copy__(self) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: what a plan knows of rows and files is of this process, and of this moment."""
+        raise Misuse(
+            "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
+            allowed="planning where it is released; certificates, releases and scenarios can be pickled",
+            instead="batch.plan(…) in the other process: it is the same plan, and an id gives the same release",
+        )
+
+    def _repr_html_(self) -> str:
+        from pufferflow.report import plan_block
+
+        return plan_block(self.explain(), self.summary())
+
+
+def plan_of(questions: Questions, wanted: Wanted) -> Plan:
+    """Return the plan for a batch."""
+    return Plan(planned(Facts(questions), wanted))
+
+
+def _ready_of(plan: Planned, certificate: Certificate) -> Ready:
+    """Return what a release needs, with the way to noise that another machine reserved."""
+    public = plan.facts.public  # after the cost, which reads some of it
+
+    def reserved(cost: Cost) -> Ready:
+        other = as_reserved(plan, certificate.cost, cost)
+        return _ready_of(other, structs.replace(certificate_of(other), cost=cost))
+
+    return Ready(plan.questions, plan.noises, certificate, public, name_of(plan, public), reserved)
+
+
+def certificate_of(plan: Planned) -> Certificate:
+    """Return the facts that go out with the answers."""
+    questions, found = plan.questions, plan.calibration
+    sums = tuple(
+        Noised(
+            "the number of rows" if measure is None else measure.values.words,
+            type(noise).__name__,
+            noise.scale * float(unit_of(measure)),
+            str(Fraction(grid_below(noise)) * unit_of(measure)),
+        )
+        for measure, noise in zip(questions.measures, plan.noises, strict=True)
+    )
+    queries = tuple(
+        Asked(query.words, query.outputs, places)
+        for query, places in zip(questions.queries, questions.places, strict=True)
+    )
+    sensitivity, unit = _sensitivity(plan)
+    return Certificate(
+        scenario=questions.scenario.fingerprint,
+        hidden=questions.scenario.describe(),
+        promise=cast(Any, found.guarantee),  # every kind of promise is one of the union
+        loss=found.loss,
+        queries=queries,
+        sums=sums,
+        where=questions.where,
+        cost=cost_of(plan),
+        questions=questions.digest,
+        groups=questions.by,
+        bound=repr(found.bound),
+        sensitivity=sensitivity,
+        sensitivity_unit=unit,
+        witness=witness_in_words(plan),
+        certainty=found.certainty.value,
+        composition=COMPOSITION,
+        assumptions=tuple(assumptions(plan)),
+        notes=tuple(notes(plan)),
+        ordinary=cast(Any, plan.ordinary),
+        readings=readings_together(questions),
+        library=_version(),
+    )
+
+
+def _sensitivity(plan: Planned) -> tuple[float, str]:
+    """Return the movement that the noise was measured against, in the answer's unit if there is one sum only."""
+    found, weights = plan.calibration.sensitivity, plan.weights
+    if isinstance(plan.calibration.bound, Messages | Quilt):
+        return found, "by one row alone, in units in which a row moves all sums by at most 1"
+    if len(weights) == 1 and weights[0] > 0:
+        return found / float(weights[0]) * float(unit_of(plan.questions.measures[0])), "in the unit of the answer"
+    return found, "in units in which one row moves all sums by at most 1"
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("pufferflow")
+    except PackageNotFoundError:
+        return ""

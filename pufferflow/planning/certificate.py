@@ -1,0 +1,177 @@
+"""What goes out with the numbers: the promise, the noise that keeps it, and the assumptions that carry it."""
+
+import hashlib
+from typing import Any, final
+
+import msgspec
+
+from pufferflow.composition import Cost
+from pufferflow.errors import Misuse, visible
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+from pufferflow.report import promise_in_words
+from pufferflow.rounding import agree
+
+VERSION = 1
+_ADDED_LATER = ("readings", "ordinary")
+"""Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
+Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
+NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
+
+ERROR_BARS = "they are about the noise alone, and about the answer of values as they are read"
+
+
+@final
+class Noised(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One noisy sum behind the answers: what is summed, the noise's scale, and the width of the grid it is on."""
+
+    sum: str
+    noise: str
+    scale: float
+    grid: str
+
+
+@final
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One query of the batch, the columns of its answer, and which of the noisy sums it uses."""
+
+    query: str
+    outputs: tuple[str, ...]
+    sums: tuple[int, ...]
+
+
+@final
+class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Facts about a release, none of which depends on a private value; `print` shows them as text.
+
+    `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
+    the sums move together, each measured in `sensitivity_unit`. `cost` is what composition may add up, `where`
+    says which rows are asked about, and `questions` tells apart what is asked, with all values of filters. `readings`
+    say what null, values outside the domain and classes are read as, whether or not there are any. `ordinary` is what
+    the same noise keeps of one row alone: differential privacy, over the pairs of the secret.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+    >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
+    >>> release.certificate.promise, release.certificate.sums[0].scale
+    (Pure(epsilon=1.0), 3.0...)
+    >>> Certificate.from_json(release.certificate.to_json()) == release.certificate
+    True
+    """
+
+    scenario: str
+    hidden: str
+    promise: Promise
+    loss: float
+    queries: tuple[Asked, ...]
+    sums: tuple[Noised, ...]
+    groups: tuple[str, ...]
+    bound: str
+    sensitivity: float
+    sensitivity_unit: str
+    witness: str
+    certainty: str
+    composition: str
+    assumptions: tuple[str, ...]
+    cost: Cost
+    where: tuple[str, ...] = ()
+    questions: str = ""
+    notes: tuple[str, ...] = ()
+    ordinary: Promise | None = None
+    entry: str | None = None
+    library: str = ""
+    version: int = VERSION
+    readings: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON text, which `from_json` reads back unchanged."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        for name in _ADDED_LATER:
+            if not fields[name]:
+                del fields[name]
+        return msgspec.json.encode(fields).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Certificate":
+        """Return the certificate that `to_json` wrote."""
+        problem = "The text is no stored certificate."
+        try:
+            found = msgspec.json.decode(text, type=cls)
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError, RecursionError):
+            found = None
+        if found is not None and found.version > VERSION:
+            found, problem = None, f"The certificate was written in version {found.version}, by a newer pufferflow."
+        if found is None:
+            raise Misuse(problem, allowed="what to_json wrote", instead="release.certificate.to_json()")
+        return found
+
+    @property
+    def facts(self) -> "Certificate":
+        """The same without words for people, entry and version: releases of one plan share it, however it is told."""
+        words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
+        return msgspec.structs.replace(self, entry=None, library="", ordinary=None, **words)
+
+    @property
+    def digest(self) -> str:
+        """A text that releases of one plan share, also those of versions that knew fewer facts."""
+        return hashlib.sha256(self.facts.to_json().encode()).hexdigest()
+
+    def asks_as(self, other: "Certificate") -> bool:
+        """Say whether another one is of the same questions and promise, but for what each machine works out.
+
+        Older versions made noise for every name of a sum: then the questions are compared as they are told.
+        """
+        if len(self.sums) > len(other.sums):
+            return agree(_in_words(self), _in_words(other))
+        return agree(_asked_of(self), _asked_of(other))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise, as the kind that all promises are."""
+        return self.promise
+
+    def __str__(self) -> str:
+        """Return the certificate as text for people."""
+        rows = self.rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {visible(text, one_line=True)}" for name, text in rows)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the certificate as names and texts for people; a text of several lines has a name in the first only.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
+        >>> release.certificate.rows()[0]
+        ('promise', 'epsilon 1 for all answers together: whoever sees the answers changes the odds ... 2.72-fold')
+        """
+        hidden = [("scenario", self.scenario), *(("", line) for line in self.hidden.split("\n"))]
+        asked = [("asked", f"{', '.join(query.outputs)}: {query.query}") for query in self.queries]
+        noise = [("noise", f"{one.noise} of scale {one.scale:.6g} on {one.sum}, grid {one.grid}") for one in self.sums]
+        return [
+            ("promise", promise_in_words(self.promise)),
+            ("", repr(self.promise)),
+            *hidden,
+            *asked,
+            *(("where", line) for line in self.where),
+            *(("read", line) for line in self.readings),
+            *[("bars", ERROR_BARS)] * bool(self.readings),
+            ("groups", ", ".join(self.groups) or "none: one answer for all rows"),
+            *noise,
+            ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),
+            ("movement", f"{self.sensitivity:.6g} {self.sensitivity_unit}"),
+            ("worst", self.witness),
+            *([("one row", f"differential privacy too: {self.ordinary!r}")] if self.ordinary is not None else []),
+            *(("assumed", line) for line in self.assumptions),
+            *(("note", line) for line in self.notes),
+            ("ledger", self.entry or NOBODY_COUNTS),
+        ]
+
+
+def _asked_of(known: Certificate) -> tuple[Any, ...]:
+    noise = tuple((one.noise, one.sum) for one in known.sums)
+    return known.scenario, known.questions, known.promise, known.queries, known.groups, noise
+
+
+def _in_words(known: Certificate) -> tuple[Any, ...]:
+    queries = tuple((one.query, one.outputs) for one in known.queries)
+    return known.scenario, known.promise, queries, known.groups, known.where

@@ -1,0 +1,184 @@
+"""What a plan's release will tell, as composition needs to know it: movements, exposures, and the rows asked about."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.composition import Cost, Drawn, Region, Rows, Shape, digest_of
+from pufferflow.errors import InternalError
+from pufferflow.expressions import Kept, kept, values_kept
+from pufferflow.planning.decide import SURELY, Planned
+from pufferflow.planning.facts import ONE_ROW, Facts
+from pufferflow.planning.tables import Tables, free_tables, on_interval, tables_of
+from pufferflow.queries import Pattern, Questions
+from pufferflow.scenario import Initial, Presence, ValueSecret
+from pufferflow.scenario.priors import AnyCorrelation, Diffusion, GaussianPrior, Independent, WeaklyDependent
+
+_MOST_RUNS = 20_000
+_COUPLED = (GaussianPrior, Diffusion, WeaklyDependent, AnyCorrelation)
+Table = tuple[tuple[float, ...], ...]
+
+
+def cost_of(planned: Planned) -> Cost:
+    """Return what a release of this plan costs: numbers, and public facts of the rows it asks about."""
+    scenario, placed = planned.questions.scenario, _placed(planned.facts)
+    interval = on_interval(planned.questions.measures)
+    bent = _bent(planned)
+    shape = Shape(
+        promise=cast(Any, planned.calibration.guarantee),  # every kind of promise is one of the union
+        setting=scenario.setting,
+        priors=tuple(digest_of(prior) for prior in scenario.priors),
+        noise=Drawn.of(planned.calibration.noise.at(planned.calibration.noise.scale * SURELY)),
+        dimension=planned.laws.dimension,
+        values=None if interval else _table(planned.values, planned.weights),
+        slopes=None if bent is None else _table(bent.values, planned.weights),
+        rounding=None if bent is None or bent.rounding is None else _row(bent.rounding * planned.weights),
+        unsigned=bent is not None and bent.apart,
+        alone=_alone(planned) if interval else None,
+        moved=_moved(planned),
+        group=_group(planned, placed),
+        column=planned.questions.column,
+        rows=_rows(planned.facts, placed),
+    )
+    apart, reach = regions(planned.questions), None if placed is None else planned.facts.reach
+    if reach is None or shape.rows is None or shape.rows.runs is None:
+        return Cost(shape, apart=apart)
+    hull = math.floor(reach[0]), math.ceil(reach[1])
+    first = int(min((_positions(one)[one.cells >= 0].min() for one in placed or ()), default=hull[0]))
+    start = placed[0].start if placed and scenario.start_known else None
+    return Cost(shape, first, hull, start, apart, planned.facts.clock)
+
+
+def regions(questions: Questions) -> dict[str, Region]:
+    """Return which rows are asked about, as far as filters and keys say so by literal values of declared columns."""
+    types = {name: questions.schema[name] for name in questions.scenario.public}
+    found = [one for predicate in questions.filters for one in kept(predicate, types)]
+    if questions.keys is not None:
+        named = [name for name in questions.by if name in types]
+        found += [one for name in named for one in values_kept(name, questions.keys[name])]
+    regions: dict[str, Region] = {}
+    for one in found:
+        region = _region(one)
+        known = regions.get(one.column)
+        regions[one.column] = region if known is None else known.both(region)
+    return regions
+
+
+def _region(one: Kept) -> Region:
+    return Region(one.kind, one.labels, one.low, one.high, one.low_open, one.high_open)
+
+
+def _placed(facts: Facts) -> tuple[Pattern, ...] | None:
+    """Return the patterns of groups where they stand, if their order matters to a prior or to the secret."""
+    scenario = facts.questions.scenario
+    if not any(prior.ordered for prior in scenario.priors) and not isinstance(scenario.secret, Initial):
+        return None
+    return facts.placed
+
+
+def _bent(planned: Planned) -> Tables | None:
+    """Return the linear functions that stand for those on an interval, where rows translate each other."""
+    ways = [way for way in planned.ways if isinstance(way[0].prior, GaussianPrior)]
+    return next((one for way in ways for one in way if one.rounding is not None), None)
+
+
+def _alone(planned: Planned) -> Table | None:
+    """Return how far a row moves each sum between two paired values of an interval, if nothing depends on it.
+
+    So it is for those who believe that rows are independent, and for what a row's own value costs, whoever believes.
+    """
+    ways = [way for way in planned.ways if way[0].prior.alone]
+    questions, secret = planned.questions, planned.questions.scenario.secret
+    if not ways and isinstance(secret, ValueSecret) and questions.column == secret.column:
+        ways = [tables_of(Independent(), secret, questions.measures, planned.values)]
+    return _table(ways[0][0].values, planned.weights) if ways else None
+
+
+def _moved(planned: Planned) -> dict[str, float]:
+    """Return for each prior how far all sums move under one coupling of whole data sets (M15–M17, M7), if it has one.
+
+    Of rows that tell nothing of each other one alone moves, from any value to any other.
+    """
+    scenario, norm = planned.questions.scenario, planned.calibration.noise.norm
+    found = dict[str, float]()
+    for prior, way in zip(scenario.priors, planned.ways, strict=True):
+        if isinstance(prior, _COUPLED) or isinstance(scenario.secret, Presence):
+            laws = planned.facts.laws([way], planned.weights)
+        elif prior.alone:
+            laws = planned.facts.laws_on([ONE_ROW], _free(planned), planned.weights)
+        else:
+            continue
+        found[digest_of(prior)] = laws.winf(norm).length
+    return found
+
+
+def _group(planned: Planned, placed: Sequence[Pattern] | None) -> float | None:
+    """Return how far all sums move if every row of a group may change (M7); None where no group was looked at."""
+    scenario = planned.questions.scenario
+    if isinstance(scenario.secret, Presence) or all(prior.alone for prior in scenario.priors):
+        return None
+    known = placed is not None  # patterns without order need not be read as well
+    laws = planned.facts.laws_on(placed, _free(planned), planned.weights) if known else planned.group_laws
+    return laws.winf(planned.calibration.noise.norm).length
+
+
+def _free(planned: Planned) -> Tables:
+    return free_tables(planned.questions.scenario.secret, planned.questions.column, planned.values)
+
+
+def _rows(facts: Facts, placed: Sequence[Pattern] | None) -> Rows | None:
+    """Return which rows of a group are asked about; None where rows tell nothing of each other."""
+    scenario = facts.questions.scenario
+    tied = [prior for prior in scenario.priors if not prior.alone]
+    if isinstance(scenario.secret, Presence) or (not tied and placed is None):
+        return None
+    patterns = placed if placed is not None else facts.patterns(tied[0]).distinct
+    asked = max((pattern.asked for pattern in patterns), default=0)
+    others = max((pattern.rows - pattern.asked for pattern in patterns), default=0)
+    if placed is None or not all(_whole(_positions(pattern)) for pattern in patterns):
+        return Rows(asked, others)
+    runs, covers = _runs(patterns)
+    return Rows(asked, others, runs, covers)
+
+
+def _positions(pattern: Pattern) -> Floats:
+    """Return where rows stand, in ascending order."""
+    if pattern.positions is None:
+        raise InternalError("A pattern that was placed has no positions.", instead="reporting it")
+    return pattern.positions
+
+
+def _whole(positions: Floats) -> bool:
+    return bool((positions == np.rint(positions)).all() and (np.abs(positions) < 2.0**53).all())
+
+
+def _runs(patterns: Sequence[Pattern]) -> tuple[tuple[tuple[int, int, int], ...], bool]:
+    """Return the steps that are asked about with their cells, and whether groups differ in them."""
+    if not patterns:
+        return (), False
+    asked = [pattern.cells >= 0 for pattern in patterns]
+    steps = [_positions(one)[some].astype(np.int64) for one, some in zip(patterns, asked, strict=True)]
+    cells = [pattern.cells[some] for pattern, some in zip(patterns, asked, strict=True)]
+    same = all(np.array_equal(one, steps[0]) for one in steps) and all(np.array_equal(one, cells[0]) for one in cells)
+    covers = not same or any(pattern.covers for pattern in patterns)
+    where = np.unique(np.concatenate(steps)) if covers else steps[0]
+    cell = np.zeros(len(where), dtype=np.int64) if covers else cells[0]
+    fresh = np.flatnonzero((np.diff(where) != 1) | (np.diff(cell) != 0)) + 1
+    if len(fresh) >= _MOST_RUNS:
+        return ((0, int(where[-1] - where[0]) + 1, 0),), True
+    starts, ends = np.append(0, fresh), np.append(fresh, len(where)) - 1
+    low, high = where[starts] - where[0], where[ends] - where[0] + 1
+    return tuple(zip(low.tolist(), high.tolist(), cell[starts].tolist(), strict=True)), covers
+
+
+def _table(values: Floats, weights: Floats) -> Table:
+    """Return weighted functions, each above its least value: only differences matter, and small numbers are exact."""
+    scaled = (values - values.min(axis=1, keepdims=True)) * weights[:, None]
+    return tuple(_row(row) for row in scaled)
+
+
+def _row(values: Floats) -> tuple[float, ...]:
+    return tuple(values.tolist())

@@ -1,0 +1,111 @@
+"""Floors of noise: what one row alone needs, whatever a prior says of its neighbours, and a little where nothing does.
+
+A prior may hide a row by itself: it holds a value to be impossible, or lets rows cancel each other out. Noise made for
+the prior alone would then be small, or none at all, and whoever knows more than the prior would see the row. So noise
+is never below what the same batch and promise need under `pf.Independent()`: every release is at the same time
+differentially private for the value of one row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pufferflow.arguments import shown
+from pufferflow.arrays import Floats
+from pufferflow.bounds import Bounds, Calibration, Laws, loss
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Guarantee, Renyi, RenyiCurve, kind_of
+from pufferflow.noise import Noise
+from pufferflow.planning.facts import Facts
+from pufferflow.planning.tables import known_values, tables_of
+from pufferflow.queries import Pattern
+from pufferflow.scenario import Initial, Label, Scenario, ValueSecret
+from pufferflow.scenario.priors import Independent
+
+ROW = "row"
+_LOUDEST = 2.0**12
+_DOUBLINGS = 16
+_HARDLY = "hardly any noise is needed for the promise: the little that is added lets an account add releases up"
+
+
+def read_floor(given: object) -> bool:
+    """Return whether noise is to be enough for one row alone."""
+    if given is not None and given != ROW:
+        raise Misuse(
+            f"floor is {shown(given)}.",
+            allowed='"row": at least the noise of ordinary differential privacy of one row; None: what the prior needs',
+            instead='floor="row", or leaving it out',
+        )
+    return given is not None
+
+
+def row_laws(facts: Facts, values: Floats, weights: Floats, laws: Laws) -> Laws | None:
+    """Return the laws of the weighted sums if the secret's row tells of itself alone: `laws` if that is all they say.
+
+    None where no sum reads the secret of the row itself: units that come and go have a floor of their own, derived
+    secrets are no values of rows, and of first values there may be none among the rows that are asked about.
+    """
+    secret = facts.questions.scenario.secret
+    if not isinstance(secret, ValueSecret) or facts.questions.column != secret.column:
+        return None
+    if isinstance(secret, Initial) and not _first_rows_asked(facts):
+        return None
+    if facts.questions.scenario.priors == (Independent(),):
+        return laws
+    return facts.laws([tables_of(Independent(), secret, facts.questions.measures, values)], weights)
+
+
+def _first_rows_asked(facts: Facts) -> bool:
+    """Say whether a sequence's first row may be among those that are asked about; yes, if no row is."""
+    patterns = [one for prior in facts.questions.scenario.priors for one in facts.patterns(prior).distinct]
+    return not patterns or any(map(_asks_first, patterns))
+
+
+def _asks_first(pattern: Pattern) -> bool:
+    return pattern.positions is None or bool((pattern.cells[pattern.positions == pattern.start] >= 0).any())
+
+
+def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, least: float) -> Calibration:
+    """Return a calibration whose noise has at least this scale; its bound is that of the first laws.
+
+    More noise than the promise needs is post-processing of an answer that needs none; other losses fall as noise grows,
+    or it stays as it is. Where they may rise again, the noise is the first louder one that is proven for all laws.
+    """
+    noise, promise = calibration.noise, calibration.guarantee
+    if noise.scale >= least:
+        return calibration
+    louder, kind = noise.at(least), kind_of(promise)
+    if not noise.monotone and noise.scale > 0:
+        tried = (noise.at(least * 2.0**power) for power in range(_DOUBLINGS))
+        louder = next((one for one in tried if _kept(one, promise, laws, bound)), noise)
+    proven = calibration.loss if kind is None else min(calibration.loss, loss(laws[0], louder, kind, bound))
+    return replace(calibration, noise=louder, loss=proven, note=_HARDLY if louder.scale >= least else calibration.note)
+
+
+def _kept(noise: Noise, promise: Guarantee, laws: Sequence[Laws], bound: Bounds) -> bool:
+    """Say whether a noise is proven to keep a promise, at every order of a curve."""
+    curve = isinstance(promise, RenyiCurve)
+    kinds = [Renyi.of(alpha) for alpha in promise.alphas] if curve else [kind_of(promise)]
+    allowed = promise.epsilons if curve else [float(getattr(promise, "epsilon", 0.0))]
+    return all(
+        kind is not None and loss(one, noise, kind, bound if place == 0 else "auto") <= epsilon
+        for place, one in enumerate(laws)
+        for kind, epsilon in zip(kinds, allowed, strict=True)
+    )
+
+
+def least_scale(facts: Facts, weights: Floats, promise: Guarantee) -> float:
+    """Return a scale not far below what one row moves the weighted sums, less for promises that hide next to nothing.
+
+    Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
+    release. More of it costs nothing that anybody could see.
+    """
+    measures, points = facts.questions.measures, facts.questions.points
+    values = known_values(measures, points, from_nothing=False)
+    farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max(initial=0.0))
+    return farthest / max(_LOUDEST, 4 * float(getattr(promise, "epsilon", 0.0)))
+
+
+def impossible_values(scenario: Scenario) -> list[Label]:
+    """Return the values that a prior holds to be impossible at some positions, where it hides them from nobody."""
+    found = [value for prior in scenario.priors for value in prior.sometimes_impossible(scenario.secret)]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,135 @@
+"""What a release needs of a plan: the questions, a noise for every sum, and the certificate.
+
+Error bars: how far noise may take an answer from what it would be without noise; they know nothing of the data.
+
+An output that is a noisy sum times a public factor has the error of its noise. Of the others the error depends on the
+sums. Those of a variance, or of a mean of an unknown number of rows, are all within a half width with the confidence
+asked for (Bonferroni), and the bars are the ends that the output reaches within these. A quantile is one of the values
+that the running sums of a histogram do not rule out, each by a test that is wrong no more often than that.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import final
+
+import numpy as np
+from scipy.stats import binom
+
+from pufferflow.arrays import Floats
+from pufferflow.composition import Cost
+from pufferflow.noise import STEPS_PER_SCALE, Noise
+from pufferflow.planning.certificate import Certificate
+from pufferflow.planning.public_facts import PublicFacts
+from pufferflow.queries import Measure, Query, Questions
+
+
+def unit_of(measure: Measure | None) -> Fraction:
+    """Return the width of a step of a sum; rows are counted one by one."""
+    return Fraction(1) if measure is None else measure.values.unit
+
+
+def in_units(noises: Sequence[Noise], measures: Sequence[Measure | None]) -> tuple[Noise, ...]:
+    """Return the noises of sums of whole steps in the units of the answers."""
+    pairs = zip(noises, measures, strict=True)
+    return tuple(noise.at(noise.scale * float(unit_of(measure))) for noise, measure in pairs)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """Everything that is decided before a private row is read."""
+
+    questions: Questions
+    noises: tuple[Noise, ...]
+    """The noise of each sum, in steps of its unit."""
+    certificate: Certificate
+    public: PublicFacts | None = None
+    """What noise and cost rest on: it has to be the same when the rows are read. None: nothing is compared."""
+    name: str = ""
+    """What a ledger knows the plan by: plans share it that ask the same of the same rows, on every machine."""
+    reserved: Callable[[Cost], "Ready"] | None = None
+    """The way to the same with the noise of a cost that was reserved, perhaps by another machine, or refused."""
+
+    def at(self, cost: Cost) -> "Ready":
+        """Return what is to be drawn where this cost is reserved: what is charged is what is drawn."""
+        return self if self.reserved is None or cost == self.cost else replace(self.reserved(cost), public=self.public)
+
+    @property
+    def cost(self) -> Cost:
+        """What the release will tell, as composition needs to know it."""
+        return self.certificate.cost
+
+    @property
+    def scales(self) -> tuple[Noise, ...]:
+        """The same noises in the units of the answers."""
+        return in_units(self.noises, self.questions.measures)
+
+
+CONFIDENCE = 0.95
+_DRAWS, _FEWEST_DRAWS = 20_000, 4_000
+_MOST_NUMBERS = 1_000_000
+_NEVER = 1e-9
+_SEED = 20
+
+
+def half_width(query: Query, noise: Noise, size: Floats | None, confidence: float = CONFIDENCE) -> Floats:
+    """Return half the width of the interval that a linear output's noise is in with this probability, by cell."""
+    return np.atleast_1d(query.factor(size)) * own_width(noise, confidence)
+
+
+def own_width(noise: Noise, confidence: float) -> float:
+    """Return half the width of the interval that the noise is in, rounded to its grid, with this probability."""
+    return noise.interval(confidence)[1] + noise.scale / (2 * STEPS_PER_SCALE)
+
+
+def expected_error(query: Query, noise: Noise, size: Floats | None) -> Floats:
+    """Return the mean absolute error of a linear output, by cell."""
+    return np.atleast_1d(query.factor(size)) * noise.expected_error
+
+
+def ends(
+    query: Query, noises: Sequence[Noise], sums: Floats, size: Floats | None, confidence: float = CONFIDENCE
+) -> tuple[Floats, Floats]:
+    """Return the ends of the bars of a query's outputs, of shape (cells, outputs)."""
+    shares = query.running(sized=size is not None)
+    if shares is not None:
+        half = running_widths(noises, shares, confidence)
+    else:
+        each = confidence if query.linear else 1 - (1 - confidence) / len(noises)  # all sums of one output at once
+        half = np.array([own_width(noise, each) for noise in noises])
+    return query.ends(sums, half, size)
+
+
+def running_widths(noises: Sequence[Noise], shares: Floats, confidence: float) -> Floats:
+    """Return what each running sum of noises, less a share of their total, exceeds to neither side; last the total.
+
+    To both sides together with probability 1 − confidence at most, so by symmetry with half of that to one of them.
+    """
+    scales = np.array([noise.scale for noise in noises])
+    largest = float(scales.max())
+    if largest == 0:
+        return np.zeros(len(noises) + 1)
+    unit, parts = noises[0].at(1.0), tuple((scales / largest).tolist())
+    grid = np.append((1 - shares) * np.cumsum(scales) + shares * np.cumsum(scales[::-1])[::-1], scales.sum())
+    return largest * np.array(_widths(unit, parts, tuple(shares.tolist()), confidence)) + grid / (2 * STEPS_PER_SCALE)
+
+
+@lru_cache(maxsize=64)
+def _widths(noise: Noise, scales: tuple[float, ...], shares: tuple[float, ...], confidence: float) -> Sequence[float]:
+    """Return order statistics of draws that, but for one chance in 10⁹ each, are no less than the true quantiles."""
+    rng = np.random.default_rng(_SEED)  # it decides how bars look, not what is hidden: the sums are noisy already
+    outside = 1 - confidence
+    draws = max(min(_DRAWS, _MOST_NUMBERS // len(scales)), _FEWEST_DRAWS, math.ceil(200 / outside))
+    place = int(binom.ppf(_NEVER, draws, outside))  # so many draws, or more, lie beyond the true quantile
+    parts = np.stack([_drawn(noise, draws, rng) * scale for scale in scales])
+    running = np.cumsum(parts, axis=0)
+    sums = np.vstack([running - np.array(shares)[:, None] * running[-1], running[-1:]])
+    return np.partition(np.abs(sums), draws - place, axis=1)[:, draws - place].tolist()
+
+
+def _drawn(noise: Noise, draws: int, rng: np.random.Generator) -> Floats:
+    """Return draws of a noise before it is brought onto its grid, quick and to a dozen digits."""
+    return noise.reach((1 - rng.random(draws)) / 2) * rng.choice([-1.0, 1.0], draws)

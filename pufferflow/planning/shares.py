@@ -1,0 +1,79 @@
+"""How one promise is shared between the sums of a batch: the units in which their movements are added up.
+
+A batch is one vector of sums (M23). Each is measured in a unit of its own, all get noise of one scale in these units,
+and that scale is calibrated for the vector as a whole. So the units alone decide who gets how much of the budget. They
+have short binary fractions, so that sums of whole steps are scaled without rounding.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pufferflow.arguments import finite_number, shown
+from pufferflow.arrays import Floats
+from pufferflow.errors import Misuse
+from pufferflow.queries import Query
+from pufferflow.suggestions import did_you_mean
+
+_SOME = 6
+_BITS = 12
+_MOST = 1 << 24
+
+
+def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) -> Floats:
+    """Return the share of the budget that each query has, in all 1; equal ones if none are given."""
+    if shares is None:
+        return np.full(len(queries), 1 / len(queries))
+    names = [query.name for query in queries]
+    allowed = f"a number > 0 for each of {', '.join(map(repr, names))}"
+    instead = f"shares={{{', '.join(f'{name!r}: {max(2 - place, 1)}' for place, name in enumerate(names[:_SOME]))}}}"
+    if not isinstance(shares, Mapping) or set(shares) != set(names):  # pyright: ignore[reportUnnecessaryIsInstance]
+        wrong = [name for name in shares if name not in names] if isinstance(shares, Mapping) else []  # pyright: ignore[reportUnnecessaryIsInstance]
+        question = f" No query is called {shown(wrong[0])}.{did_you_mean(wrong[0], names)}" if wrong else ""
+        raise Misuse(f"shares does not name each query once.{question}", allowed=allowed, instead=instead)
+    read = np.array([finite_number(shares[name], "a share", allowed=allowed, instead=instead) for name in names])
+    if not (read > 0).all() or read.min() / read.max() < 1e-6:
+        raise Misuse("A share is not above 0, or a millionth of another.", allowed=allowed, instead=instead)
+    of_most = read / read.max()  # the sum of very large numbers would be infinite
+    return of_most / of_most.sum()
+
+
+def balanced(places: Sequence[Sequence[int]], tables: Floats, shares: Floats, norm: float) -> Floats:
+    """Return the weight of each sum: a row moves the sums of a query, so weighted, by its share of 1 in the norm.
+
+    In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. `tables` are the sums'
+    functions at all points (Presence: with 0 for a row that is not there). A sum that no row moves has weight 0.
+    """
+    found = np.zeros(len(tables))
+    for own, share in zip(places, shares, strict=True):
+        moves = tables[list(own)]
+        ranges = moves.max(axis=1) - moves.min(axis=1)
+        units = np.divide(1.0, ranges, out=np.zeros(len(ranges)), where=ranges > 0)
+        largest = _largest(moves * units[:, None], norm)
+        if largest == 0:
+            continue
+        weights = units * (share if norm == 1 else math.sqrt(share)) / largest
+        for place, weight in zip(own, weights, strict=True):
+            found[place] = found[place] + weight if norm == 1 else math.hypot(found[place], weight)
+    return np.array([short_binary(weight) for weight in found])
+
+
+def short_binary(number: float) -> float:
+    """Return a number of few binary digits near another.
+
+    >>> short_binary(1 / 3) * 3
+    1.0001220703125
+    """
+    if number == 0:
+        return 0.0
+    digits, exponent = math.frexp(number)
+    return math.ldexp(math.ceil(math.ldexp(digits, _BITS)), exponent - _BITS)
+
+
+def _largest(moves: Floats, norm: float) -> float:
+    """Return the largest norm of a row's movement between two points, or a bound on it where points are many."""
+    measures, points = moves.shape
+    if points * points * measures > _MOST:
+        return float(np.linalg.norm(moves.max(axis=1) - moves.min(axis=1), norm))
+    return max(float(np.linalg.norm(moves - moves[:, [point]], norm, axis=0).max()) for point in range(points))

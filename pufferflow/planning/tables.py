@@ -1,0 +1,205 @@
+"""What the sums of a batch look like to a prior: a number at every point of the domain, in whole steps.
+
+What sums over an interval can be, jointly: the corners between which a row moves all of them (M7).
+
+A row moves from x to x'. Between its knots each function is a line, so the norm of the movement, which is convex in x
+and in x', is largest at knots or at limits there. A square is no line; it is taken to be at either end of its range
+whatever the others are, which allows more than there is.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.expressions import Lined, Tabled
+from pufferflow.queries import Measure
+from pufferflow.scenario import AnySecret, Closer, Interval, Presence, Secret, ValueSecret
+from pufferflow.scenario.priors import AnyCorrelation, Prior
+
+_MOST = 512
+
+
+def corners(lined: Sequence[Lined | None], *, from_nothing: bool) -> Floats:
+    """Return the values of all functions at the corners, in steps, of shape (functions, corners); None is always 1.
+
+    Values are a little larger than they are (`_slack`), which covers the rounding of all of them. Of very many corners
+    only the ends of each function's range are kept, all low and all high, and where rows come `from_nothing` (whose
+    value is 0) also all of them as far from 0 as they can be.
+    """
+    knots = sorted({knot for one in lined if one is not None and not one.square for knot in one.pieces.knots})
+    columns = np.unique(np.array([_at_corners(one, knots) for one in lined], dtype=np.float64), axis=1)
+    for place, one in enumerate(lined):
+        if one is not None and one.square:
+            columns = np.concatenate([_with(columns, place, end) for end in (one.low, one.high)], axis=1)
+    if columns.shape[1] > _MOST:
+        columns = _ends_of_corners(columns, from_nothing=from_nothing)
+    if columns.shape[1] == 1:
+        columns = np.repeat(columns, 2, axis=1)  # two values of a secret that look alike
+    return columns * (1 + _slack(lined))
+
+
+def _ends_of_corners(columns: Floats, *, from_nothing: bool) -> Floats:
+    low, high = columns.min(axis=1), columns.max(axis=1)
+    if not from_nothing:
+        return np.stack([low, high], axis=1)
+    return np.stack([np.minimum(low, 0), np.maximum(high, 0), np.maximum(np.abs(low), np.abs(high))], axis=1)
+
+
+def _slack(lined: Sequence[Lined | None]) -> float:
+    """Return by how much the longest movement grows if each function is rounded to steps, relatively.
+
+    A movement of r steps from end to end becomes at most two steps longer, and the longest of all functions together is
+    no shorter than that of any one of them.
+    """
+    sloped = [one for one in lined if one is not None and not one.square and not one.pieces.flat]
+    return sum(2 / max(one.high - one.low, 1) for one in sloped) * (1 + 2.0**-20)
+
+
+def _at_corners(one: Lined | None, knots: Sequence[Fraction]) -> list[int]:
+    """Return the steps at every knot, and at both ends of every gap between knots."""
+    count = len(knots) + 2 * max(len(knots) - 1, 0)
+    if one is None:
+        return [1] * max(count, 1)
+    if one.square:
+        return [one.low] * max(count, 1)
+    pieces = one.pieces.cut(knots)
+    ends = [line.on(x) for line, gap in zip(pieces.lines, itertools.pairwise(pieces.knots), strict=True) for x in gap]
+    return [round(value / one.unit) for value in (*pieces.at, *ends)]
+
+
+def _with(columns: Floats, place: int, value: int) -> Floats:
+    changed = columns.copy()
+    changed[place] = value
+    return changed
+
+
+NO_SLOPE = (
+    "what jumps on an interval has no slope, so rows of a group were taken to move in any way; a batch without counts, "
+    "histograms and quantiles, or pf.Bins as the domain, says more"
+)
+
+
+class Tables(NamedTuple):
+    """The functions of all sums at points of a domain, for a prior and a secret whose values are these points."""
+
+    prior: Prior
+    secret: AnySecret
+    values: Floats
+    rounding: Floats | None = None
+    note: str = ""
+    exact: bool = True
+    """Whether these are the functions, the secret and the prior themselves, and do not stand in for them."""
+    apart: bool = False
+    """Whether rows that move together may move a sum in opposite directions, as φ that rises and falls does."""
+
+
+def known_values(measures: Sequence[Measure | None], points: int, *, from_nothing: bool) -> Floats:
+    """Return the functions of all sums at the points of a finite domain, or at the corners on an interval."""
+    lined = _lined(measures)
+    if on_interval(measures):
+        return corners(lined, from_nothing=from_nothing)
+    rows = [np.ones(points) if one is None else np.array(cast(Tabled, one.values).steps, float) for one in measures]
+    return np.stack(rows)
+
+
+def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None], values: Floats) -> list[Tables]:
+    """Return ways to see all sums, each of which moves at least as far as they do: the shortest movement counts.
+
+    `values` are what `known_values` returns. On an interval a row may move between any two corners. If it moves less
+    than from end to end (because pairs are close, or because it moves along with another row), functions are replaced
+    by linear ones that have everywhere their steepest slope.
+    """
+    lined = _lined(measures)
+    if not any(lined):
+        return [Tables(prior, secret, values)]
+    found: list[Tables] = []
+    smooth = all(one is None or one.slope is not None for one in lined)
+    if prior.alone and isinstance(secret, ValueSecret):
+        exact = len(lined) == 1 and lined[0] is not None and lined[0].affine
+        by_distance = Tables(prior, Secret(secret.column, [0, 1]), _moves(lined, secret), exact=exact)
+        return [by_distance] if exact else [by_distance, Tables(prior, _of_corners(secret, values), values)]
+    if smooth and not isinstance(prior, AnyCorrelation) and not isinstance(secret, Presence):
+        rounding = np.array([0.0 if one is None else 1.0 for one in lined])
+        exact, apart = all(one is None or one.affine for one in lined), not all(map(_monotone, lined))
+        found.append(Tables(prior, secret, _steepest(lined), rounding, exact=exact, apart=apart))
+    note = "" if found or isinstance(prior, AnyCorrelation) or isinstance(secret, Presence) else NO_SLOPE
+    stand_in = prior if isinstance(secret, Presence) else AnyCorrelation()
+    apart = any(one.apart for one in found)
+    exact = isinstance(prior, AnyCorrelation) and len(lined) == 1
+    found.append(Tables(stand_in, _of_corners(secret, values), values, note=note, exact=exact, apart=apart))
+    return found
+
+
+def free_tables(secret: AnySecret, column: str | None, values: Floats) -> Tables:
+    """Return the functions for somebody who knows nothing of how rows hang together: group privacy."""
+    if isinstance(secret, Presence) or column is None:
+        return Tables(AnyCorrelation(), _of_corners(secret, values), values)
+    return Tables(AnyCorrelation(), Secret(column, list(range(values.shape[1]))), values)
+
+
+def on_interval(measures: Sequence[Measure | None]) -> bool:
+    """Say whether the values of the column fill an interval."""
+    return any(_lined(measures))
+
+
+def _monotone(one: Lined | None) -> bool:
+    if one is None or one.affine:
+        return True
+    slopes = [line.slope for line in one.pieces.lines]
+    return not one.square and (all(slope >= 0 for slope in slopes) or all(slope <= 0 for slope in slopes))
+
+
+def _lined(measures: Sequence[Measure | None]) -> list[Lined | None]:
+    """Return the functions of a batch on an interval; nothing but None on a finite domain."""
+    return [measure.values if measure and isinstance(measure.values, Lined) else None for measure in measures]
+
+
+def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
+    """Return the secret whose values are the corners, any two of which must look alike."""
+    points = list(range(values.shape[1]))
+    if isinstance(secret, Presence):
+        named = (secret.column, points) if secret.column is not None else (None, None)
+        return Presence(secret.within, *named, rows=secret.rows)
+    column = cast(ValueSecret, secret).column
+    return Secret(column, points)
+
+
+def _moves(lined: Sequence[Lined | None], secret: ValueSecret) -> Floats:
+    """Return functions at two points as far apart as one row alone moves each sum between two paired values."""
+    distance = _distance(secret)
+    rows = [(0, 0) if one is None else (0, _move(one, distance)) for one in lined]
+    return np.array(rows, dtype=np.float64)
+
+
+def _move(one: Lined, distance: Fraction) -> int:
+    most = one.high - one.low
+    return most if one.slope is None else min(most, math.ceil(one.slope * distance) + 1)
+
+
+def _distance(secret: ValueSecret) -> Fraction:
+    """Return how far apart two paired values can be."""
+    domain, rule = cast(Interval, secret.domain), secret.pairs
+    width = Fraction(domain.high) - Fraction(domain.low)
+    if isinstance(rule, Closer):
+        return min(width, Fraction(rule.distance))
+    if isinstance(rule, str):
+        return width
+    return max(abs(Fraction(cast(float, a)) - Fraction(cast(float, b))) for a, b in rule)
+
+
+def _steepest(lined: Sequence[Lined | None]) -> Floats:
+    """Return the ends of linear functions with the steepest slope of each."""
+    return np.array([(1.0, 1.0) if one is None else _ends(one) for one in lined])
+
+
+def _ends(one: Lined) -> tuple[float, float]:
+    if one.affine:
+        return float(one.low), float(one.high)
+    domain = cast(Interval, one.domain)
+    width = Fraction(domain.high) - Fraction(domain.low)
+    return 0.0, float(math.ceil(cast(Fraction, one.slope) * width))

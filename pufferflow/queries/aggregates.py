@@ -1,0 +1,308 @@
+"""How many rows of a cell have a property, or how many there are, where that is private.
+
+The sum of a column's values, or of a function of them, over the rows of a cell.
+
+The mean of a column's values, or of a function of them, over the rows of a cell.
+
+The variance of a column's values, or of a function of them, over the rows of a cell.
+
+How many rows of a cell have each of the values of a domain, or fall in each of some classes.
+
+A quantile of a column's values over the rows of a cell, from a noisy histogram.
+"""
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.arrays import Floats
+from pufferflow.expressions import Values
+from pufferflow.queries.query import Query, Size, at_least_one, quotient, widened, within
+
+
+@final
+@dataclass(frozen=True)
+class Count(Query):
+    """Σ 1[x has the property]; without one, the number of rows."""
+
+    whole = True
+
+    @classmethod
+    def of(cls, name: str, predicate: Values | None) -> "Count":
+        """Return the query for one property."""
+        words = "the number of rows" if predicate is None else f"the number of rows with {predicate.words}"
+        return cls(name, (predicate,), words)
+
+    def finish(self, sums: Floats, size: Size) -> Floats:
+        """Return the noisy count itself: it may be below 0, since clipping would bias totals."""
+        del size
+        return sums
+
+
+@final
+@dataclass(frozen=True)
+class Sum(Query):
+    """Σ φ(x)."""
+
+    @classmethod
+    def of(cls, name: str, values: Values) -> "Sum":
+        """Return the query for one function."""
+        return cls(name, (values,), f"the sum of {values.words}")
+
+    def finish(self, sums: Floats, size: Size) -> Floats:
+        """Return the noisy sum itself."""
+        del size
+        return sums
+
+
+@final
+@dataclass(frozen=True)
+class Mean(Query):
+    """Σ φ(x) / n, where the number n of rows is public."""
+
+    @classmethod
+    def of(cls, name: str, values: Values) -> "Mean":
+        """Return the query for one function."""
+        return cls(name, (values,), f"the mean of {values.words}")
+
+    def factor(self, size: Size) -> Floats:
+        """Return 1/n."""
+        return 1 / at_least_one(np.ones(1) if size is None else size)
+
+    def finish(self, sums: Floats, size: Size) -> Floats:
+        """Return the noisy sum over the number of rows."""
+        return sums * self.factor(size)[:, None]
+
+    def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Return the ends of the noise; where there are no rows, the whole range."""
+        found = super().ends(sums, half, size)
+        return found if size is None else widened(found, size == 0, *self._range)
+
+    def limits(self, size: Size) -> tuple[Floats, Floats]:
+        """Return the range of φ."""
+        return within(*self._range, size)
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        values = cast(Values, self.measures[0])
+        return float(values.low * values.unit), float(values.high * values.unit)
+
+
+@final
+@dataclass(frozen=True)
+class MeanOfUnknown(Query):
+    """A noisy Σ (φ(x) − center) over a noisy number of rows, where that number is private too."""
+
+    center: float
+    low: float
+    high: float
+    values: Values | None = field(default=None, repr=False)
+    """φ itself."""
+    linear = False
+
+    def beside(self, graphs: Collection[Hashable]) -> "MeanOfUnknown":
+        """Return the same made of Σ φ, if that is asked for by itself and so need not be paid for twice.
+
+        Not where all values are far from 0: then the noisy number of rows would be multiplied by much.
+        """
+        if self.values is None or self.values.graph not in graphs or not self.low <= 0 <= self.high:
+            return self
+        return replace(self, measures=(self.values, None), center=0.0)
+
+    def finish(self, sums: Floats, size: Size) -> Floats:
+        """Return center + sum / count, within the range of φ."""
+        del size
+        found = self.center + sums[:, :1] / at_least_one(sums[:, 1:])
+        return np.clip(found, self.low, self.high)
+
+    def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Return the ends of the quotient; the whole range where the noisy number of rows may stand for none."""
+        del size
+        least, most = at_least_one(sums[:, 1:] - half[1]), at_least_one(sums[:, 1:] + half[1])
+        low, high = quotient(sums[:, :1] - half[0], sums[:, :1] + half[0], least, most)
+        ends = (np.clip(self.center + end, self.low, self.high) for end in (low, high))
+        return widened((next(ends), next(ends)), sums[:, 1] - half[1] < 1, self.low, self.high)
+
+    def limits(self, size: Size) -> tuple[Floats, Floats]:
+        """Return the range of φ."""
+        return within(self.low, self.high, size)
+
+
+@final
+@dataclass(frozen=True)
+class Variance(Query):
+    """Σ (φ(x) − c)²/n − (Σ (φ(x) − c)/n)², the mean squared distance from the mean (not divided by n − 1).
+
+    The measures are squares and values less their middle c, whose squares are smaller; the number of rows is the third
+    where it is private.
+    """
+
+    largest: float
+    linear = False
+
+    @classmethod
+    def of(cls, name: str, centered: Values, squares: Values, words: str, *, sized: bool) -> "Variance":
+        """Return the query for one function, less its middle, and its square."""
+        measures = (squares, centered) if sized else (squares, centered, None)
+        largest = float((centered.high - centered.low) * centered.unit / 2) ** 2
+        return cls(name, measures, f"the variance of {words}", largest)
+
+    def finish(self, sums: Floats, size: Size) -> Floats:
+        """Return the variance, between 0 and that of a coin between the two ends."""
+        count = at_least_one(sums[:, 2] if size is None else size)
+        found = sums[:, 0] / count - (sums[:, 1] / count) ** 2
+        return np.clip(found, 0.0, self.largest)[:, None]
+
+    def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Return the ends of mean square less squared mean; all there can be where there are, or may be, no rows."""
+        counts = [sums[:, 2] - half[2], sums[:, 2] + half[2]] if size is None else [size, size]
+        least, most = (at_least_one(count) for count in counts)
+        squares = quotient(sums[:, 0] - half[0], sums[:, 0] + half[0], least, most)
+        means = quotient(sums[:, 1] - half[1], sums[:, 1] + half[1], least, most)
+        sizes = np.abs(means)
+        nearest = np.where((means[0] <= 0) & (means[1] >= 0), 0.0, sizes.min(axis=0))
+        low, high = squares[0] - sizes.max(axis=0) ** 2, squares[1] - nearest**2
+        ends = np.clip(low, 0.0, self.largest)[:, None], np.clip(high, 0.0, self.largest)[:, None]
+        return widened(ends, counts[0] < 1, 0.0, self.largest)
+
+    def limits(self, size: Size) -> tuple[Floats, Floats]:
+        """Return 0 and the variance of a coin between the two ends."""
+        return within(0.0, self.largest, size)
+
+
+@final
+@dataclass(frozen=True)
+class Histogram(Query):
+    """Σ 1[x = v] for every value v, in a column each."""
+
+    labels: tuple[str, ...]
+    whole = True
+
+    @classmethod
+    def of(cls, name: str, bars: Sequence[tuple[str, Values]]) -> "Histogram":
+        """Return the query for named properties that exclude each other."""
+        words = f"the number of rows in each of {len(bars)} classes"
+        return cls(name, tuple(values for _, values in bars), words, tuple(label for label, _ in bars))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """One column for each value."""
+        return tuple(f"{self.name}_{label}" for label in self.labels)
+
+    def finish(self, sums: Floats, size: Size) -> Floats:
+        """Return the noisy counts themselves: some may be below 0, since clipping would bias totals."""
+        del size
+        return sums
+
+
+Places = npt.NDArray[np.intp]
+_SLIGHTLY = 1 - 2.0**-50
+
+
+@final
+@dataclass(frozen=True)
+class Quantile(Query):
+    """The smallest value that at least a share q of the rows do not exceed; of q = 0 the smallest value of all.
+
+    So it is the value of a row: of n rows in growing order that of row ⌈q·n⌉, the first if that is 0. On a list of
+    values the answer is one of them, on classes a point inside one, as if the values were spread evenly there.
+
+    The noisy counts are added up. Where the number of rows is public, what noise added to it in total is taken off
+    again, evenly; where noise makes the sums fall, they are levelled between the running maximum from below and the
+    running minimum from above.
+    """
+
+    q: float
+    edges: tuple[float, ...]
+    """The values in growing order; or, one more than there are counts, the ends of the classes."""
+    linear = False
+
+    @classmethod
+    def of(cls, name: str, q: float, bars: Sequence[Values], edges: Sequence[float], words: str) -> "Quantile":
+        """Return the query for counts in growing order of values, or in classes between edges."""
+        return cls(name, tuple(bars), f"the {q:g}-quantile of {words}", q, tuple(edges))
+
+    def finish(self, sums: Floats, size: Size) -> Floats:
+        """Return the quantile of each cell."""
+        levels, rank = self._levels(sums, size)
+        place, edges = _first(levels >= rank), np.array(self.edges)
+        if len(edges) == levels.shape[1]:
+            return edges[place][:, None]
+        cells = np.arange(len(levels))
+        below = np.where(place > 0, levels[cells, place - 1], 0.0)
+        inside = np.maximum(levels[cells, place] - below, 1e-12)
+        share = np.clip((rank[:, 0] - below) / inside, 0.0, 1.0)
+        return (edges[place] + share * (edges[place + 1] - edges[place]))[:, None]
+
+    def running(self, *, sized: bool) -> Floats:
+        """Return the share that makes the running sum know most: its own, or q where the number of rows is private."""
+        counts = len(self.measures)
+        return np.arange(1, counts + 1) / counts if sized else np.full(counts, self.q)
+
+    def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Return the ends of all values that the running sums do not rule out.
+
+        The k-th value is the quantile only if at least rank rows are up to it, and fewer than rank below it. If each of
+        these two sums is off by more than its half to the wrong side with probability 2.5 % or less, the quantile is
+        ruled out with 5 % or less: it is one place, so the two sums that count are the same whatever the noise. The
+        last half is that of the total. All is possible where there are, or may be, no rows.
+        """
+        at_least, below = self._known(sums, size)
+        half, total = half[:-1], half[-1]
+        if size is not None:
+            half = np.maximum(half, 0.5)  # whole numbers of rows are told apart halfway between them, if not before
+        may = at_least >= -half
+        may[:, -1] = True
+        may[:, 1:] &= below[:, :-1] <= half[:-1]
+        levels, rank = self._levels(sums, size)
+        own, last_one = _first(levels >= rank), may.shape[1] - 1
+        may[np.arange(len(own)), own] = True
+        no_rows = sums.sum(axis=1) - total < 1 if size is None else size == 0
+        may[no_rows] = True
+        first, last = _first(may), last_one - _first(may[:, ::-1])
+        low, high = np.array(self.edges[: last_one + 1]), np.array(self.edges[-last_one - 1 :])
+        return low[first][:, None], high[last][:, None]
+
+    def limits(self, size: Size) -> tuple[Floats, Floats]:
+        """Return the least and the largest value of the domain."""
+        return within(self.edges[0], self.edges[-1], size)
+
+    def _known(self, sums: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Return running counts less the rank, and less the largest count below it: what is ≥ 0 and ≤ 0 tells."""
+        levels = np.cumsum(sums, axis=1)
+        off = self.running(sized=size is not None) * levels[:, -1:]
+        if size is None:
+            return levels - off, levels - off
+        rank = self._rank(size)[:, None]
+        counts = levels - off + self.running(sized=True) * size[:, None]
+        return counts - rank, counts - (rank - 1)
+
+    def _levels(self, sums: Floats, size: Size) -> tuple[Floats, Floats]:
+        """Return running counts that grow, and between which two whole numbers the rank begins."""
+        levels = np.cumsum(sums, axis=1)
+        if size is None:
+            size = np.maximum(np.rint(levels[:, -1]), 1.0)
+        else:
+            levels = levels - self.running(sized=True) * (levels[:, -1:] - size[:, None])
+        return levelled(levels), self._rank(size)[:, None] - 0.5
+
+    def _rank(self, size: Floats) -> Floats:
+        """Return which row in growing order has the quantile; a product a hair above a whole number is that number."""
+        return np.maximum(np.ceil(self.q * size * _SLIGHTLY), 1.0)
+
+
+def levelled(sums: Floats) -> Floats:
+    """Return running sums made monotone and ≥ 0, between their running maximum and their running minimum from above."""
+    upper = np.maximum.accumulate(sums, axis=1)
+    lower = np.minimum.accumulate(sums[:, ::-1], axis=1)[:, ::-1]
+    return np.maximum((upper + lower) / 2, 0.0)
+
+
+def _first(holds: npt.NDArray[np.bool_]) -> Places:
+    """Return the first place in each row where something holds, the last where it holds nowhere."""
+    places: Places = holds.argmax(axis=1)
+    places[~holds.any(axis=1)] = holds.shape[1] - 1
+    return places

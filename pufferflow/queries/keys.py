@@ -1,0 +1,101 @@
+"""The keys of an answer: those that are asked for, and the one form in which keys are compared.
+
+Keys are public. They stand in one form while they are compared: categories as text, and 0.0 for −0.0.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import polars as pl
+
+from pufferflow.arguments import shown
+from pufferflow.dtypes import type_name, with_texts
+from pufferflow.errors import Misuse
+from pufferflow.expressions import named, unsorted
+from pufferflow.suggestions import nearest
+
+
+def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bool = True) -> pl.DataFrame:
+    """Return the keys of an answer as a frame in the dtypes of the grouping columns, in the order given.
+
+    Where the keys of the data are not `public`, enums are read as texts: their categories may be those of the data.
+
+    >>> read_keys([2, 1], ["day"], pl.Schema({"day": pl.Int8}))["day"].dtype
+    Int8
+    """
+    allowed = "values (of one column), tuples (of several), or a frame of the grouping columns; each key once"
+    instead = f"keys=[1, 2, 3], or a pl.DataFrame with the columns {', '.join(by)}"
+    if isinstance(given, str) and len(by) == 1:
+        instead = f"keys=[{shown(given)}]"
+    if isinstance(given, pl.DataFrame):
+        missing = next((name for name in by if name not in given.columns), by[0])
+        near = nearest(missing, given.columns)
+        instead = f"keys=frame.rename({{{near[0]!r}: {missing!r}}})" if near else f"a frame with a column {missing!r}"
+    try:
+        frame = _frame(given, by)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        frame = None
+    if frame is None:
+        raise Misuse("The keys cannot be read as values of the grouping columns.", allowed=allowed, instead=instead)
+    dtypes = {name: schema[name] if public else with_texts(schema[name], enums=True) for name in by}
+    read = pl.DataFrame([_fitted(frame[name].rename("key"), name, dtypes[name]).rename(name) for name in by])
+    read = read.select(unsorted(name) for name in by)
+    if read.height == 0 or read.select(plain(read.schema)).is_duplicated().any():
+        raise Misuse("There are no keys, or one is given twice.", allowed=allowed, instead=instead)
+    return read
+
+
+def _frame(given: object, by: Sequence[str]) -> pl.DataFrame:
+    if isinstance(given, pl.DataFrame):
+        return given.select(named(name) for name in by)
+    if isinstance(given, pl.Series):
+        return pl.DataFrame({by[0]: given}) if len(by) == 1 else pl.DataFrame()
+    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        raise TypeError
+    values = list(cast(Any, given))
+    if len(by) == 1:
+        return pl.DataFrame({by[0]: pl.Series(values)})
+    columns = list(zip(*values, strict=True))
+    return pl.DataFrame({name: pl.Series(list(column)) for name, column in zip(by, columns, strict=True)})
+
+
+def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
+    """Return keys in another dtype; every one must survive the way there and back."""
+    try:
+        read = given.cast(dtype, strict=False)
+        floats = dtype.is_float() and given.dtype.is_float()
+        there_and_back = floats or read.cast(given.dtype, strict=False).eq_missing(given).all()
+        same = there_and_back and (_is_number(dtype) or not _is_number(given.dtype))  # 1 is no text, though "1" is
+    except pl.exceptions.PolarsError:
+        read, same = given, False
+    if not same:
+        raise Misuse(
+            f"The keys of '{name}' are {type_name(given.dtype)}, and some are no {type_name(dtype)}.",
+            allowed=f"values that a column of {type_name(dtype)} can have",
+            instead=f"keys of dtype {type_name(dtype)}",
+        )
+    return read
+
+
+def _is_number(dtype: pl.DataType) -> bool:
+    return dtype.is_numeric() or dtype == pl.Boolean
+
+
+def plain(schema: pl.Schema) -> list[pl.Expr]:
+    """Return what stands for keys of a table where they are sorted and compared, named 0, 1 and so on.
+
+    A float is two of them, since NaN is not always found by its like.
+    """
+    forms = [form for name, dtype in schema.items() for form in _forms(named(name), dtype)]
+    return [form.alias(str(place)) for place, form in enumerate(forms)]
+
+
+def _forms(column: pl.Expr, dtype: pl.DataType) -> list[pl.Expr]:
+    if isinstance(dtype, pl.Categorical):
+        return [column.cast(pl.String)]
+    return [column.is_nan(), unsigned_zero(column, dtype).fill_nan(0)] if dtype.is_float() else [column]
+
+
+def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return 0.0 for −0.0, which is the same key; adding 0.0 would do, if the engine did not leave that out."""
+    return pl.when(column == 0).then(pl.lit(0, dtype=dtype)).otherwise(column) if dtype.is_float() else column

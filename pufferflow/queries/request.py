@@ -1,0 +1,346 @@
+"""What is asked of a frame, before anything is read: public filters and columns, groups, and queries."""
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast, final
+
+import polars as pl
+
+from pufferflow.dtypes import exactly, type_name
+from pufferflow.errors import Misuse, Refused
+from pufferflow.expressions import (
+    Values,
+    fitting,
+    identity,
+    like,
+    named,
+    public_words,
+    read_public,
+    read_tree,
+    unsorted,
+)
+from pufferflow.guarded import guarded
+from pufferflow.queries.aggregates import MeanOfUnknown
+from pufferflow.queries.keys import read_keys
+from pufferflow.queries.query import Measure, Query
+from pufferflow.scenario import Columns, Domain, Label, Presence, Scenario
+
+ENDS = ("low", "high", "least", "most")
+"""What columns beside an output are called after it: the ends of its error bar, and of what is possible."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """A frame, a scenario, and what is asked: frozen, every change gives another one.
+
+    Facts about columns are worked out again from these parts whenever they are needed; nothing is inferred from plans.
+    """
+
+    frame: pl.LazyFrame
+    scenario: Scenario
+    derived: tuple[tuple[str, pl.Expr], ...] = ()
+    filters: tuple[pl.Expr, ...] = ()
+    by: tuple[str, ...] = ()
+    keys: pl.DataFrame | None = None
+    queries: tuple[Query, ...] = ()
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        """The columns of the frame, with the derived ones; no row is read."""
+        return guarded(replace(self, filters=()).rows().collect_schema)
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """The columns that can filter and group."""
+        return (*self.scenario.public, *(name for name, _ in self.derived))
+
+    @property
+    def sized(self) -> bool:
+        """Whether everybody may know which rows there are."""
+        return not isinstance(self.scenario.secret, Presence)
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """The columns that can be asked about, with their domains: those that a prior speaks of may be missing."""
+        secret = self.scenario.secret
+        known = {name: domain for prior in self.scenario.priors for name, domain in prior.columns.items()}
+        known |= {secret.reads[0]: secret.reads[1]} if secret.reads is not None else {}
+        return {name: domain for name, domain in known.items() if name in self.schema and name not in self.public}
+
+    def missing(self, column: str) -> Label:
+        """Return what null, NaN and unknown labels of a column are read as."""
+        secret = self.scenario.secret
+        if secret.reads is not None and secret.reads[0] == column:
+            return cast(Any, secret).missing
+        return self.domains[column].points[0]
+
+    def missing_chosen(self, column: str) -> bool | None:
+        """Return whether somebody chose that; None where nobody knows any more."""
+        secret = self.scenario.secret
+        return secret.missing_chosen if secret.reads is not None and secret.reads[0] == column else False
+
+    @property
+    def columns(self) -> Columns:
+        """The columns by what may be done with them, for errors that say how to go on."""
+        return Columns(self.schema, tuple(self.domains), self.public, self.scenario.secret)
+
+    @property
+    def points(self) -> int:
+        """How many values the column that is asked about can have; 1 if only rows are counted, and none is declared."""
+        domains = self.domains
+        known = self.column if self.column is not None else next(iter(domains), None)
+        return 1 if known is None else len(domains[known].points)
+
+    @property
+    def column(self) -> str | None:
+        """The sensitive column that is asked about."""
+        return next((measure.values.column for measure in self.measures if measure is not None), None)
+
+    @cached_property
+    def measures(self) -> tuple[Measure | None, ...]:
+        """The different sums that the queries read; None is the number of rows.
+
+        Sums that are equal whatever the rows are one, by whatever names they are asked for.
+        """
+        found = self._graphs.values()
+        return tuple(None if values is None else Measure(values, self.missing(values.column)) for values in found)
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """Which of the measures each query reads."""
+        found = {graph: place for place, graph in enumerate(self._graphs)}
+        return tuple(tuple(found[values and values.graph] for values in query.measures) for query in self.queries)
+
+    @property
+    def _graphs(self) -> dict[Hashable, Values | None]:
+        """The functions that are added up, each as it is first asked for."""
+        found: dict[Hashable, Values | None] = {}
+        for values in (values for query in self.queries for values in query.measures):
+            graph = values and values.graph
+            found[graph] = found.get(graph) or values  # a column is named wherever one is
+        return found
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of all columns of the answer beside the keys."""
+        return tuple(name for query in self.queries for name in query.outputs)
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Which rows are asked about, and what further columns are, in words."""
+        made = (f"{name} = {public_words(expression)}" for name, expression in self.derived)
+        return (*made, *map(public_words, self.filters))
+
+    @property
+    def digest(self) -> str:
+        """A text that questions share only if they ask the same of the same columns."""
+        made = [(name, identity(expression)) for name, expression in self.derived]
+        keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
+        asked = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
+        return hashlib.sha256(repr(asked).encode()).hexdigest()
+
+    # Changes
+
+    def with_filter(self, predicate: object) -> "Questions":
+        """Return the questions about rows for which a predicate of public columns holds."""
+        self._before_queries("filter")
+        read = self._read(predicate)
+        if self._type(read) != pl.Boolean:
+            raise Misuse(
+                "A filter is not true or false.",
+                allowed="a comparison",
+                instead='.filter(pl.col("district") == "north")',
+            )
+        self._check_runs(read)
+        return replace(self, filters=(*self.filters, read))
+
+    def _check_runs(self, predicate: pl.Expr) -> None:
+        """Refuse what compares values of different types or time zones, which engines notice only with the rows."""
+        with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
+            pl.DataFrame(schema={name: self.schema[name] for name in self.public}).filter(predicate)
+            return
+        raise self._misfit(predicate)
+
+    def _misfit(self, expression: pl.Expr) -> Misuse:
+        """Return the error for an expression that does not fit the types of its columns, mended where that is clear."""
+        tree = read_tree(expression)
+        types = {name: self.schema[name] for name in self.public}
+        told = ", ".join(f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3])
+        return Misuse(
+            f"{public_words(expression)} does not fit the types of its columns: values of different types, or of "
+            "different time zones, are not compared.",
+            allowed=f"values of the column's own type: {told}" if told else "an expression of public columns",
+            instead=fitting(tree, types) or like(tree, types),
+        )
+
+    def with_columns(self, named: Mapping[str, object]) -> "Questions":
+        """Return the questions with further public columns, worked out of those there are."""
+        if named:
+            self._before_queries("with_columns")
+        found = list(self.derived)
+        current = self
+        for name, expression in named.items():
+            if name in current.schema:
+                raise Misuse(
+                    f"A new column is called {name!r}, which is there already.",
+                    allowed="names that no column has",
+                    instead=f'.alias("{name}_2"), or {name}_2=…',
+                )
+            read = current._read(expression).alias(name)
+            current._type(read)
+            found.append((name, read))
+            current = replace(self, derived=tuple(found))
+        return current
+
+    def selected(self, expression: pl.Expr) -> list[str] | None:
+        """Return the public columns that an expression names and leaves as they are; None if it makes a new one."""
+        if not expression.meta.is_column_selection():
+            return None
+        for name in expression.meta.root_names():
+            if name not in self.public:
+                raise self.columns.not_public(name)
+        with suppress(pl.exceptions.PolarsError):
+            return pl.DataFrame(schema={name: self.schema[name] for name in self.public}).select(expression).columns
+        raise Misuse(
+            "A selector names a column that is not public.",
+            allowed=f"public columns: {', '.join(map(repr, self.public))}",
+            instead=f".group_by({self.public[0] if self.public else 'day'!r})",
+        )
+
+    def grouped(self, by: Sequence[str], keys: object) -> "Questions":
+        """Return the questions about each group of rows with the same public values."""
+        self._before_queries("group_by")
+        if self.by:
+            raise Misuse(
+                "group_by is called a second time.",
+                allowed="one group_by with all its columns",
+                instead='.group_by("district", "day")',
+            )
+        for name in by:
+            if name not in self.public:
+                raise self.columns.not_public(name)
+        if not by or len(set(by)) < len(by):
+            raise Misuse(
+                "group_by names no column, or one twice.",
+                allowed="one or more public columns, each once",
+                instead='.group_by("day")',
+            )
+        if keys is None and not self.sized:
+            raise Misuse(
+                "Which groups there are is private: whether rows are there at all is the secret.",
+                allowed="the keys of the answer, listed",
+                instead=f'.group_by("{by[0]}", keys=["a", "b"])',
+            )
+        return replace(
+            self, by=tuple(by), keys=None if keys is None else read_keys(keys, by, self.schema, public=self.sized)
+        )
+
+    def asking(self, query: Query) -> "Questions":
+        """Return the questions with one more."""
+        ends = {f"{name}_{end}" for name in (*self.outputs, *query.outputs) for end in ENDS}
+        taken = {*self.outputs, *self.by}
+        for name in (*query.outputs, *(ends & set(self.by))):
+            if name in taken:
+                raise Misuse(
+                    f"The answer would have two columns {name!r}.",
+                    allowed="a name of its own for every query",
+                    instead=f'name="{name}_2"',
+                )
+        self._check_name(query)
+        columns = dict.fromkeys(values.column for values in query.measures if values is not None)
+        other = next((column for column in columns if self.column not in (None, column)), None)
+        if other is not None:
+            raise Refused(
+                f"One batch asks about {self.column!r} and {other!r}.",
+                allowed="queries about one sensitive column",
+                instead=f"pf.protect(frame, scenario).private_sum({other!r}), a batch of its own; "
+                "an account adds up what both tell",
+            )
+        queries = (*self.queries, query)
+        graphs = {values.graph for one in queries if one.linear for values in one.measures if values is not None}
+        return replace(
+            self, queries=tuple(one.beside(graphs) if isinstance(one, MeanOfUnknown) else one for one in queries)
+        )
+
+    def _check_name(self, query: Query) -> None:
+        """Refuse the name of another declared column, as in private_sum("level", "price"): two sums were meant."""
+        asked = {values.column for values in query.measures if values is not None}
+        if query.name in {*self.public, *self.domains} - asked:
+            raise Misuse(
+                f"The answer would be called {query.name!r}, as a column is that it is not about.",
+                allowed="one column for a query, and a name that no other column has",
+                instead=f'a query of its own for {query.name!r}, or name="{query.name}_2"',
+            )
+
+    def _before_queries(self, what: str) -> None:
+        if self.queries:
+            raise Misuse(
+                f"{what} after a query: it would not be clear which queries it is for.",
+                allowed="filter, with_columns and group_by first, then queries",
+                instead="another batch for other rows",
+            )
+
+    def _type(self, expression: pl.Expr) -> pl.DataType:
+        """Return the type of a public expression, so that one that does not fit its columns is found at once."""
+        rows = replace(self, filters=()).rows()
+        with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
+            return rows.select(expression.alias("it")).collect_schema()["it"]
+        raise self._misfit(expression)
+
+    def _read(self, expression: object) -> pl.Expr:
+        known = {name: self.schema[name] for name in self.public}
+        return read_public(cast(Any, expression), known, self.columns.not_public, never_fails=not self.sized)
+
+    # Frames to read
+
+    def rows(self) -> pl.LazyFrame:
+        """Return the private rows that are asked about, with all columns; only a release may collect them."""
+        frame = self._derived(self.frame)
+        for predicate in self.filters:
+            frame = frame.filter(predicate)
+        return frame
+
+    def everybody(self) -> tuple[pl.LazyFrame, str | None]:
+        """Return the public columns of all rows, and the name of the one that tells which rows are asked about."""
+        public = [named(name) for name in self.scenario.public]
+        frame = self._derived(self.frame.select(public) if public else self._rows_alone())
+        if not self.filters and self.keys is None:
+            return frame, None
+        asked, known = self._unused("asked"), self._unused("known")
+        passed = pl.lit(value=True)
+        for predicate in self.filters:
+            passed &= predicate.fill_null(value=False)
+        frame = frame.with_columns(passed.alias(asked))
+        if self.keys is not None:
+            keys = self.keys.lazy().with_columns(pl.lit(value=True).alias(known))
+            on = [named(name) for name in self.by]
+            frame = frame.join(keys, on=on, how="left", nulls_equal=True)
+            frame = frame.with_columns((pl.col(asked) & pl.col(known).fill_null(value=False)).alias(asked)).drop(known)
+        return frame, asked
+
+    def _derived(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Return a frame with the derived columns.
+
+        They, filters and joins with keys might trust what the source says of the order of a column.
+        """
+        if self.derived or self.filters or self.keys is not None:
+            frame = frame.with_columns(unsorted(name) for name in self.scenario.public)
+        for _, expression in self.derived:
+            frame = frame.with_columns(expression)
+        return frame
+
+    def _rows_alone(self) -> pl.LazyFrame:
+        """Return as many rows as there are, with a number each: a choice of no columns would have no rows either."""
+        place = self._unused("row")
+        return self.frame.with_row_index(place).select(named(place))
+
+    def _unused(self, stem: str) -> str:
+        """Return a name that no column has."""
+        name = f"__{stem}"
+        while name in self.schema:
+            name = f"_{name}"
+        return name

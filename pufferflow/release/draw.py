@@ -1,0 +1,152 @@
+"""From exact sums to published numbers: noise on every sum, queries finished from noisy sums, and their error bars.
+
+Numbers and error bars cut to what is possible, whatever the rows: post-processing of what is published (M47).
+
+The limits of every number are public: they follow from the range of what is asked, and from the number of rows where
+everybody may know it. They are a table with two columns for each output, as the error bars are, whole numbers for
+counts; both are kept as one table.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.arrays import Floats
+from pufferflow.engine import MOST_ROWS, Tally
+from pufferflow.noise import Noise, grid_of
+from pufferflow.planning import Ready, ends, unit_of
+from pufferflow.queries import Query
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Clipped:
+    """Numbers and error bars that are possible, in the columns of the release; counts are whole numbers.
+
+    `frame` has null for what would be made of no rows, where everybody may know that there are none.
+    """
+
+    frame: pl.DataFrame
+    intervals: pl.DataFrame
+
+
+def limits_of(query: Query, size: Floats | None, cells: int) -> list[pl.Series]:
+    """Return the least and the largest number that each output of a query can be, whatever the rows, as columns."""
+    least, most = (np.broadcast_to(ends, (cells, len(query.outputs))) for ends in query.limits(size))
+    found = list[pl.Series]()
+    for place, name in enumerate(query.outputs):
+        for end, numbers in (("least", least), ("most", most)):
+            column = pl.Series(f"{name}_{end}", numbers[:, place], dtype=pl.Float64, nan_to_null=True)
+            found.append(column.clip(upper_bound=MOST_ROWS - 1).cast(pl.Int64) if query.whole else column)
+    return found
+
+
+def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
+    """Say which answers rest on no rows, in how many cells, where everybody may know that."""
+    cells = 0 if size is None else int((size == 0).sum())
+    names = [query.name for query in queries if cells and np.isnan(query.limits(size)[0]).any()]
+    if size is None or not names:
+        return []
+    where = "there are no rows" if len(size) == 1 else f"there are no rows in {cells} of {len(size)} groups"
+    return [f"{where}: what stands there for {', '.join(names)} is noise alone, with the whole range as its error bar"]
+
+
+def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> Clipped:
+    """Return numbers and bars cut to limits; columns are known by their places, so that names can be any."""
+    keys = _keys(frame, limits)
+    numbers, bars = frame.get_columns()[:keys], frame.get_columns()[:keys]
+    for place in range(frame.width - keys):
+        low, high = keys + 2 * place, keys + 2 * place + 1
+        number, ends = frame.to_series(keys + place), (intervals.to_series(low), intervals.to_series(high))
+        least, most = limits.to_series(low), limits.to_series(high)
+        if least.dtype.is_integer():  # outwards, so that bars hold what they held
+            number, ends = number.round(), (ends[0].floor(), ends[1].ceil())
+        cut, *cut_ends = (_cut(one, least, most) for one in (number, *ends))
+        numbers.append(cut.set(least.is_null(), None))
+        bars += cut_ends
+    return Clipped(pl.DataFrame(numbers), pl.DataFrame(bars))
+
+
+def together(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> pl.DataFrame:
+    """Return one table of bars and limits, which `parted` takes apart again."""
+    return intervals.hstack(limits.get_columns()[_keys(frame, limits) :])
+
+
+def parted(frame: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return bars, and the limits if there are any: three times as many columns more than the release has outputs."""
+    if not frame.width or ends.columns[-1:] != [f"{frame.columns[-1]}_most"]:
+        return ends, None
+    outputs = (ends.width - frame.width) // 3
+    columns = ends.get_columns()
+    keys, limits = columns[: frame.width - outputs], columns[-2 * outputs :]
+    return pl.DataFrame(columns[: -2 * outputs]), pl.DataFrame([*keys, *limits])
+
+
+def _keys(frame: pl.DataFrame, limits: pl.DataFrame) -> int:
+    """Return how many keys stand in front of the outputs, of which limits have two columns each."""
+    return 2 * frame.width - limits.width
+
+
+def _cut(given: pl.Series, least: pl.Series, most: pl.Series) -> pl.Series:
+    """Return numbers within limits, in the dtype of these; where there are none, as they are."""
+    columns = pl.DataFrame({"given": given, "least": least, "most": most})
+    cut = pl.when(pl.col("least").is_null()).then("given").otherwise(pl.col("given").clip("least", "most"))
+    return columns.select(cut.cast(least.dtype).alias(given.name)).to_series()
+
+
+class Drawn(NamedTuple):
+    """The answers, the ends of their error bars, and what is possible at all, each with the keys in front; and notes.
+
+    Limits and notes are public: they know of rows only how many there are, and only where everybody may.
+    """
+
+    frame: pl.DataFrame
+    intervals: pl.DataFrame
+    limits: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def drawn(ready: Ready, tally: Tally) -> Drawn:
+    """Return the noisy answers of a batch, with the operating system's randomness."""
+    questions = ready.questions
+    size = tally.rows.astype(np.float64) if questions.sized else None
+    sums, scales = _noisy(ready, tally), ready.scales
+    answers, bars, limits = list[pl.Series](), list[pl.Series](), list[pl.Series]()
+    for query, places in zip(questions.queries, questions.places, strict=True):
+        own = sums[:, list(places)]
+        found = query.finish(own, size)
+        low, high = ends(query, [scales[place] for place in places], own, size)
+        for place, name in enumerate(query.outputs):
+            answers.append(pl.Series(name, found[:, place]))
+            bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
+        limits += limits_of(query, size, len(sums))
+    notes = tuple(of_no_rows(questions.queries, size))
+    return Drawn(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes)
+
+
+def grid_below(noise: Noise) -> Fraction:
+    """Return the grid of a noisy sum of whole steps: the power of two next below scale/1024, at most one step (M13).
+
+    So every sum is on the grid, and bringing it there costs nothing.
+    """
+    return min(grid_of(noise.scale), Fraction(1)) if noise.scale else Fraction(1)
+
+
+def _noisy(ready: Ready, tally: Tally) -> Floats:
+    """Return the sums with noise, in the units of the answers."""
+    columns = list[Floats]()
+    sums = iter(tally.sums.T)
+    for measure, noise in zip(ready.questions.measures, ready.noises, strict=True):
+        steps = tally.rows if measure is None else next(sums)
+        noisy = noise.release(steps, grid=grid_below(noise))
+        columns.append(noisy.values * float(unit_of(measure)))  # a power of two: exact
+    return np.stack(columns, axis=1) if columns else np.zeros((len(tally.rows), 0))
+
+
+def _frame(tally: Tally, columns: list[pl.Series]) -> pl.DataFrame:
+    found = pl.DataFrame(columns)
+    return found if tally.keys is None else pl.concat([tally.keys, found], how="horizontal")

@@ -1,0 +1,38 @@
+"""The Pufferfish triple: what is hidden, from whom, and how rows depend on each other."""
+
+from pufferflow.scenario.domain import Bins, Domain, Interval, Label
+from pufferflow.scenario.missing_columns import Columns
+from pufferflow.scenario.scenario import Scenario
+from pufferflow.scenario.secret import (
+    AnySecret,
+    Derived,
+    Initial,
+    Presence,
+    Secret,
+    ValueSecret,
+    read_name,
+    restored_secret,
+)
+from pufferflow.scenario.secret_pairs import Closer
+from pufferflow.scenario.steps import UNITS, read_step, step_in_words
+
+__all__ = [
+    "UNITS",
+    "AnySecret",
+    "Bins",
+    "Closer",
+    "Columns",
+    "Derived",
+    "Domain",
+    "Initial",
+    "Interval",
+    "Label",
+    "Presence",
+    "Scenario",
+    "Secret",
+    "ValueSecret",
+    "read_name",
+    "read_step",
+    "restored_secret",
+    "step_in_words",
+]

@@ -1,0 +1,300 @@
+"""The values that a sensitive column can have: a list, an interval, or classes of a continuous column."""
+
+import abc
+import itertools
+import math
+import numbers
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any, cast, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number, shown
+from pufferflow.arrays import Floats
+from pufferflow.errors import Misuse, Refused
+from pufferflow.suggestions import explained
+
+Label = str | int | float | bool
+_WHOLE = 2**53
+_READABLE = 10**15
+_RANGE = re.compile(r"\s*(?P<low>-?\d+)\s*(-|:|\.\.+|to|,)\s*(?P<high>-?\d+)\s*")
+
+
+class Domain(abc.ABC):
+    """Base of the domains: `points` are the values at which a statistic is known (state i of a chain is points[i])."""
+
+    points: tuple[Label, ...]
+    finite: bool = True
+    """Whether the points are all there is; on an interval they are its ends."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every value is a number."""
+        return all(isinstance(point, int | float) and not isinstance(point, bool) for point in self.points)
+
+    @property
+    def numbers(self) -> Floats:
+        """The points as numbers; refused for labels."""
+        if not self.numeric:
+            raise Refused(
+                "Numbers are needed, and the domain has labels.",
+                allowed="a domain of numbers, or a statistic that gives each label a number",
+                instead="pf.Secret(column, domain=[0, 1, 2]), or a count of one label",
+            )
+        return np.array(self.points, dtype=np.float64)
+
+    @property
+    def width(self) -> float:
+        """How far two values can lie apart."""
+        return float(self.numbers.max() - self.numbers.min())
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Say in words what the values are."""
+
+    @abc.abstractmethod
+    def stored(self) -> dict[str, Any]:
+        """Return the domain as plain values, for JSON and the fingerprint."""
+
+    @cached_property
+    def _places(self) -> dict[Label, int]:
+        return {point: place for place, point in enumerate(self.points)}
+
+    def place(self, value: object, name: str) -> int:
+        """Return the place of one value of a finite domain."""
+        try:
+            found = self._places.get(cast(Label, value))
+        except TypeError:  # not hashable, so no value
+            found = None
+        if found is not None:
+            return found
+        raise Misuse(
+            f"{name} is {shown(value)}, which the domain does not have.",
+            allowed=f"one of {_shown(self.points)}",
+            instead=f"{self.points[0]!r}",
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Listed(Domain):
+    """A list of values, numbers or labels."""
+
+    points: tuple[Label, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse whole numbers that floats mix up: statistics would take two of them for one."""
+        if any(isinstance(point, int) and abs(point) > _WHOLE for point in self.points):
+            raise Misuse(
+                "A whole number beyond 2^53, which no float tells from its neighbours.",
+                allowed="numbers that a float holds",
+                instead="labels, or numbers counted from the smallest",
+            )
+
+    def describe(self) -> str:
+        """Say which values there are."""
+        return f"one of {_shown(self.points)}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return the list."""
+        return {"kind": "list", "points": list(self.points)}
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Interval(Domain):
+    """All numbers from low to high; a release reads what lies outside as the nearer end.
+
+    >>> Interval(0, 10).width
+    10.0
+    """
+
+    low: float
+    high: float
+    finite = False
+
+    def __post_init__(self) -> None:
+        allowed, instead = "two finite numbers, low < high", "pf.Interval(0, 10)"
+        low = finite_number(self.low, "low", allowed=allowed, instead=instead)
+        high = finite_number(self.high, "high", allowed=allowed, instead=instead)
+        if not low < high:
+            raise Misuse(f"The interval goes from {low:g} to {high:g}.", allowed=allowed, instead=instead)
+        object.__setattr__(self, "low", low + 0.0)  # −0.0 is 0.0
+        object.__setattr__(self, "high", high + 0.0)
+
+    @property
+    def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Both ends."""
+        return (self.low, self.high)
+
+    def describe(self) -> str:
+        """Say between which numbers the values lie."""
+        return f"a number from {self.low:g} to {self.high:g}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return both ends."""
+        return {"kind": "interval", "low": self.low, "high": self.high}
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Bins(Domain):
+    """A continuous column read in classes: `values[i]` stands for everything from edges[i] up to edges[i + 1].
+
+    With one value more than there are gaps between edges at each end, the outer classes are open.
+
+    >>> Bins([0, 1, 5], values=[0.5, 3]).points
+    (0.5, 3)
+    >>> Bins([1, 5], values=[0, 3, 10]).describe()
+    'read in 3 classes: below 1, 1 to 5, 5 and more'
+    """
+
+    edges: tuple[float, ...]
+    values: tuple[Label, ...]
+
+    def __init__(self, edges: Sequence[float], values: Sequence[Label]) -> None:
+        allowed = "growing edges, and one value for each class: between the edges, or also below and above them"
+        instead = "pf.Bins([0, 1, 5], values=[0.5, 3])"
+        if not isinstance(cast(object, edges), Sequence | np.ndarray) or isinstance(edges, str) or len(edges) == 0:
+            raise Misuse("edges is no list of numbers.", allowed=allowed, instead=instead)
+        read = tuple(finite_number(edge, "edges", allowed=allowed, instead=instead) for edge in edges)
+        if any(not low < high for low, high in itertools.pairwise(read)):
+            raise Misuse("The edges do not grow.", allowed=allowed, instead=instead)
+        points = Listed(_points(values, "values")).points
+        if len(points) not in (len(read) - 1, len(read) + 1):
+            raise Misuse(f"{len(points)} values for {len(read)} edges.", allowed=allowed, instead=instead)
+        object.__setattr__(self, "edges", read)
+        object.__setattr__(self, "values", points)
+
+    @property
+    def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The value of each class."""
+        return self.values
+
+    @property
+    def open(self) -> bool:
+        """Whether there are classes below the first and above the last edge."""
+        return len(self.values) > len(self.edges)
+
+    def describe(self) -> str:
+        """Say which classes there are."""
+        names = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(self.edges)]
+        if self.open:
+            names = [f"below {self.edges[0]:g}", *names, f"{self.edges[-1]:g} and more"]
+        return f"read in {len(self.values)} classes: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return edges and values."""
+        return {"kind": "bins", "edges": list(self.edges), "values": list(self.values)}
+
+
+def read_domain(given: object) -> Domain:
+    """Return a domain, from one or from a list of values; a tuple of two numbers may mean either, and is refused."""
+    if isinstance(given, Domain):
+        return given
+    if isinstance(given, tuple) and len(ends := cast(tuple[object, ...], given)) == 2:
+        _check_not_ends(*ends)
+    return listed_values(cast(object, given), "domain")
+
+
+def listed_values(given: object, name: str) -> Domain:
+    """Return the domain of a list or tuple of values."""
+    return Listed(_points(given, name))
+
+
+def restored_domain(stored: dict[str, Any]) -> Domain:
+    """Return the domain that `stored` tells of."""
+    match stored:
+        case {"kind": "list", "points": points}:
+            return Listed(_points(points, "domain"))
+        case {"kind": "interval", "low": low, "high": high}:
+            return Interval(low, high)
+        case {"kind": "bins", "edges": edges, "values": values}:
+            return Bins(edges, values)
+        case _:
+            raise Misuse("The stored domain is of no known kind.", allowed="what to_json wrote")
+
+
+def _points(given: object, name: str) -> tuple[Label, ...]:
+    allowed = "a list of two or more different numbers or labels, pf.Interval(low, high) or pf.Bins(edges, values)"
+    instead = f"{name}=[0, 1, 2, 3]"
+    if isinstance(given, np.ndarray):
+        given = cast(Any, given).tolist()
+    if isinstance(given, range):
+        given = list(given)
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=_listed_instead(given, name))
+    points = tuple(_label(value, name, allowed, instead) for value in cast(Sequence[object], given))
+    if len(points) < 2 or len(set(points)) < len(points):
+        raise Misuse(
+            f"{name} has {len(points)} values, {len(set(points))} of them different.", allowed=allowed, instead=instead
+        )
+    if len({isinstance(point, str) for point in points}) > 1:
+        raise Misuse(f"{name} mixes numbers and labels.", allowed=allowed, instead=instead)
+    return points
+
+
+def _listed_instead(given: object, name: str) -> str:
+    """Return how to write down the values that something else than a list stands for."""
+    instead = f"{name}=[0, 1, 2, 3], or {name}=pf.Interval(0, 100)"
+    ends = _RANGE.fullmatch(given) if isinstance(given, str) else None
+    if ends is not None:
+        instead = f"{name}=pf.Interval({ends['low']}, {ends['high']}), or a list of all values that there are"
+    elif isinstance(given, set | frozenset):
+        instead = f"{name}=sorted(values): the order of a list is that of the states, and sets have none"
+    elif isinstance(given, Mapping):
+        instead = f"{name}=list(values), or pf.Bins(edges, values) for classes"
+    elif hasattr(given, "categories"):
+        instead = f"{name}=dtype.categories.to_list(), if the categories were declared and not read from the rows"
+    elif hasattr(given, "to_list"):
+        instead = f"{name}=[0, 1, 2, 3], written down: values that were read from private rows would tell of them"
+    elif isinstance(given, int | float) and abs(given) < _READABLE:
+        instead = f"{name}=pf.Interval(0, {given}), or {name}=list(range({given}))"
+    return instead
+
+
+def _label(value: object, name: str, allowed: str, instead: str) -> Label:
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and math.isfinite(value):
+        number = float(value)
+        return int(number) if number.is_integer() and abs(number) <= _WHOLE else number
+    if value is None:
+        instead = f"{name}=[0, 1, 2, 3] without None, and missing= for the value that null is read as"
+    elif isinstance(value, date):
+        instead = f'texts, as in {name}=["2026-01-01", "2026-01-02"], or numbers, such as days since some date'
+    raise Misuse(
+        f"{name} has a value of type {type(value).__name__}"
+        + (" that is not finite." if isinstance(value, float) else "."),
+        allowed=allowed,
+        instead=instead,
+    )
+
+
+def _check_not_ends(first: object, second: object) -> None:
+    """Refuse two numbers that may be the ends of an interval as well as two values."""
+    try:
+        numbers_given = sorted(finite_number(end, "an end", allowed="", instead="") for end in (first, second))
+    except Misuse:  # no two numbers, so no ends
+        return
+    low, high = (f"{end:.15g}" for end in numbers_given)
+    if low != high:
+        raise Misuse(
+            f"domain is a tuple of two numbers, {low} and {high}: all numbers between them, or these two alone?",
+            allowed="pf.Interval(low, high) for all numbers between two, or a list of the values that there are",
+            instead=f"domain=pf.Interval({low}, {high}), or domain=[{low}, {high}] for two values",
+        )
+
+
+def _shown(points: Sequence[Label]) -> str:
+    """Show a few values; they are declared, not data."""
+    shown = ", ".join(repr(point) for point in points[:6])
+    return f"{shown}, … ({len(points)} values)" if len(points) > 6 else shown

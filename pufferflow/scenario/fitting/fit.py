@@ -1,0 +1,219 @@
+"""Fitting Markov chains to public references: transitions are counted, none is held impossible, doubts are noted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number, shown
+from pufferflow.arrays import Floats, Indices
+from pufferflow.chains import stationary
+from pufferflow.errors import Misuse
+from pufferflow.scenario.domain import Label
+from pufferflow.scenario.fitting.diagnosis import Diagnosis, SecondStep, diagnose, second_step
+from pufferflow.scenario.fitting.reference import Reference, digest_of, read_reference
+from pufferflow.scenario.fitting.sequences import Sequences, read_sequences
+from pufferflow.scenario.priors.prior import Provenance
+from pufferflow.scenario.secret import read_name
+
+Slack = float | Literal["confidence"] | None
+HALF = 0.5
+"""Added to each count (Krichevsky and Trofimov): an impossible transition would let one row tell all of another."""
+_FEW = 30
+_SETTLED = 0.05
+_MOST_CELLS = 4 * 10**6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A chain fitted to a reference: `transitions[p]` leads from phase p to p + 1, state i is `points[i]`.
+
+    `initial` is the stationary law at phase 0, or the law of the states seen there if there is none. `low` and `high`
+    bound each transition if slack was asked for. `diagnosis` and `second_step` say what a chain does not reproduce; the
+    notes of the provenance repeat it in words.
+    """
+
+    transitions: Floats
+    initial: Floats
+    points: tuple[Label, ...]
+    low: Floats | None
+    high: Floats | None
+    provenance: Provenance
+    diagnosis: Diagnosis
+    second_step: SecondStep
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the reference were read."""
+        return self.provenance.rows
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, and what fitting found wrong with the chain."""
+        return self.provenance.notes
+
+
+def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they are read
+    reference: Reference,
+    column: str,
+    order_by: str,
+    within: str | Sequence[str] | None = None,
+    *,
+    domain: object = None,
+    period: int = 1,
+    step: object = 1,
+    slack: Slack = None,
+    confidence: float = 0.95,
+    smoothing: float = HALF,
+) -> Fitted:
+    """Return the chain whose transitions are those of a public reference, counted between rows one step apart.
+
+    `step` is a number, or a duration such as "1h" if `order_by` is a time; phases are positions modulo `period`, and
+    positions count steps from 0, or from 1970-01-01. Rows without a value and gaps are left out. `domain` is a list of
+    values or pf.Bins; left out, it is the values that occur. `smoothing` is added to every count.
+
+    `slack` as a number allows every transition that much more or less. With "confidence" the bounds are simultaneous
+    Clopper–Pearson intervals, each at (1 − confidence)/cells: if the reference is a chain of this kind, all its
+    transitions lie between them with that confidence (nearly: how often a state is left is taken as given). They know
+    of chance only, not of how far the reference is from the private data.
+    """
+    _check(period, smoothing)
+    units = _units(column, order_by, within)
+    frame = read_reference(reference).read([*units, order_by, column])
+    sequences = read_sequences(frame, column, order_by, units, domain=domain, period=period, step=step)
+    points = sequences.domain.points
+    if period * len(points) ** 2 > _MOST_CELLS:
+        raise Misuse(
+            f"{period} phases of {len(points)} states: too many transitions to fit.",
+            allowed=f"at most {_MOST_CELLS} transitions",
+            instead="pf.Bins with fewer classes",
+        )
+    counts = sequences.counts.pairs(period, len(points))
+    transitions = _estimated(counts, smoothing, reference.name)
+    low, high = _bounds(counts, transitions, slack, confidence)
+    diagnosis, memory = diagnose(sequences, transitions), second_step(sequences.counts, len(points))
+    initial, settled = _initial(sequences, transitions)
+    notes = (*sequences.notes, *_thin(counts), *settled, *_doubts(diagnosis, memory))
+    provenance = Provenance(reference.name, sequences.rows, digest_of(frame), notes, reference.origin)
+    return Fitted(transitions, initial, points, low, high, provenance, diagnosis, memory)
+
+
+def _check(period: object, smoothing: object) -> None:
+    if isinstance(period, bool) or not isinstance(period, int) or period < 1:
+        raise Misuse(f"period is {period!r}.", allowed="a whole number of steps >= 1", instead="period=24")
+    allowed, instead = "a finite number >= 0, added to every count", "smoothing=0.5"
+    if finite_number(smoothing, "smoothing", allowed=allowed, instead=instead) < 0:
+        raise Misuse("smoothing is below 0.", allowed=allowed, instead=instead)
+
+
+def _units(column: str, order_by: str, within: str | Sequence[str] | None) -> list[str]:
+    """Return the columns that tell sequences apart."""
+    if within is not None and not isinstance(cast(object, within), str | Sequence):
+        raise Misuse(f"within is {shown(within)}.", allowed="names of columns", instead='within="meter"')
+    units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else within or [])]
+    names = [*units, read_name(order_by, "order_by"), read_name(column, "column")]
+    if len(set(names)) < len(names):
+        raise Misuse(
+            "Two of column, order_by and within name the same column.",
+            allowed="different columns",
+            instead='fit(reference, "level", order_by="hour", within="meter")',
+        )
+    return units
+
+
+def _estimated(counts: Indices, smoothing: float, name: str) -> Floats:
+    """Return the rows of probabilities."""
+    if not counts.sum():
+        raise Misuse(
+            f"No two rows of the reference {name!r} are one step apart, both with a value.",
+            allowed="sequences with rows that follow each other",
+            instead="a step that is the distance between rows, and within if there are several sequences",
+        )
+    left = counts.sum(axis=2, keepdims=True)
+    if smoothing == 0 and not left.all():
+        raise Misuse(
+            f"Without smoothing nothing is known of {_seldom(left, 1)}.",
+            allowed="a reference that leaves each state at each phase, or smoothing > 0",
+            instead="smoothing=0.5",
+        )
+    found = (counts + smoothing) / (left + smoothing * counts.shape[2])
+    return found / found.sum(axis=2, keepdims=True)
+
+
+def _bounds(
+    counts: Indices, transitions: Floats, slack: Slack, confidence: float
+) -> tuple[Floats, Floats] | tuple[None, None]:
+    """Return how small and how large each transition may be; what is estimated lies between."""
+    if slack is None:
+        return None, None
+    if slack == "confidence":
+        low, high = _clopper_pearson(counts, confidence)
+    else:
+        allowed, instead = 'a number from 0 to 1, or "confidence"', "slack=0.05"
+        width = np.inf if isinstance(slack, str) else finite_number(slack, "slack", allowed=allowed, instead=instead)
+        if not 0 <= width <= 1:
+            raise Misuse(f"slack is {slack!r}.", allowed=allowed, instead=instead)
+        low, high = transitions - width, transitions + width
+    # a wider class of chains is the private side
+    low, high = np.nextafter(np.minimum(low, transitions), -1), np.nextafter(np.maximum(high, transitions), 2)
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+
+def _clopper_pearson(counts: Indices, confidence: float) -> tuple[Floats, Floats]:
+    """Return intervals that hold for all cells at once (Bonferroni)."""
+    from scipy.special import betaincinv
+
+    allowed, instead = "a number between 0 and 1", "confidence=0.95"
+    if not 0 < finite_number(confidence, "confidence", allowed=allowed, instead=instead) < 1:
+        raise Misuse(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
+    times = counts.astype(np.float64)
+    others = times.sum(axis=2, keepdims=True) - times
+    tail = (1 - confidence) / (2 * counts.size)
+    least = np.asarray(betaincinv(np.maximum(times, 1), others + 1, tail), dtype=np.float64)
+    # the largest share of one state leaves the least share of the others, whose small digits are kept
+    rest = np.asarray(betaincinv(np.maximum(others, 1), times + 1, tail), dtype=np.float64)
+    return np.where(times > 0, least, 0.0), np.where(others > 0, 1 - rest, 1.0)
+
+
+def _initial(sequences: Sequences, transitions: Floats) -> tuple[Floats, tuple[str, ...]]:
+    """Return the law at phase 0, and a note if the states seen are not in the chain's own proportions."""
+    period, states, _ = transitions.shape
+    known = sequences.states >= 0
+    places = sequences.positions[known] % period * states + sequences.states[known]
+    seen = np.bincount(places, minlength=period * states).reshape(period, states)
+    law = stationary(transitions)
+    if law is None:
+        start = seen[0] if seen[0].any() else seen.sum(axis=0)
+        return start / start.sum(), ("the chain has more than one stationary law",)
+    expected, at = np.zeros(states), law
+    for phase, times in enumerate(seen.sum(axis=1)):
+        expected += times * at
+        at = at @ transitions[phase]
+    apart = float(np.abs(expected - seen.sum(axis=0)).sum() / (2 * seen.sum()))
+    words = f"states are not seen in the chain's stationary proportions ({apart:.2f} in total variation)"
+    return law, (words,) if apart >= _SETTLED else ()
+
+
+def _thin(counts: Indices) -> tuple[str, ...]:
+    """Say which states were left too seldom to know much of what follows them."""
+    left = counts.sum(axis=2)
+    never = (f"nothing is known of {_seldom(left, 1)}: any state may follow, equally likely",)
+    few = (f"less than {_FEW} transitions tell of {_seldom(left, _FEW)}",)
+    return never * bool((left == 0).any()) + few * bool(((left > 0) & (left < _FEW)).any())
+
+
+def _seldom(left: Indices, fewest: int) -> str:
+    """Say how many states were left less often than that, at least once if that is asked for."""
+    what = "states" if len(left) == 1 else "pairs of phase and state"
+    return f"{int(((left < fewest) & (left >= min(fewest - 1, 1))).sum())} of {left.size} {what}"
+
+
+def _doubts(diagnosis: Diagnosis, memory: SecondStep) -> tuple[str, ...]:
+    """Say what the chain does not reproduce."""
+    further = (
+        "the next state depends on more than the last one; the one before it "
+        f"changes its law by {memory.effect:.2f} in total variation on average"
+    )
+    return (diagnosis.text,) * bool(diagnosis.misses or not diagnosis.conclusive) + (further,) * memory.present

@@ -1,0 +1,149 @@
+"""Public references: tables that everybody may see, named, from which priors are fitted.
+
+Where the rows of a frame come from, so that a prior fitted on the private rows is noticed, and files that change.
+"""
+
+import hashlib
+import re
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast, final
+
+import polars as pl
+
+from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.suggestions import explained
+
+_SCAN = re.compile(r"(\w+) SCAN \[(.*)\]$", re.MULTILINE)
+_BARE_SCAN = re.compile(r"\w+ SCAN \[(?:(?!, )[^\n\[\]])+\](?:\n(?:PROJECT [^\n]*|ESTIMATED ROWS: \d+))*")
+"""One file and nothing else: whatever is done to its rows may give others each time, or bring in rows of its own."""
+_COLUMNAR = {"Parquet", "Ipc"}
+
+
+@final
+@dataclass(frozen=True)
+class Origin:
+    """The files that a frame scans, and the frame itself while it lives; it is not stored."""
+
+    files: frozenset[str]
+    frame: Any = field(compare=False, repr=False, default=None)
+    columnar: frozenset[str] = frozenset()
+    """Those of the files whose layout Polars looks up once for a frame, so that it cannot read another version."""
+    files_only: bool = False
+    """Whether the frame is a scan of one file and no more, so that its rows are those of the file each time."""
+
+    def holds(self, other: Any) -> bool:
+        """Say whether another frame is this one, or reads one of its files; no row is read to find out.
+
+        >>> frame = pl.DataFrame({"x": [1]})
+        >>> origin_of(frame).holds(frame), origin_of(frame).holds(pl.DataFrame({"x": [1]}))
+        (True, False)
+        """
+        same = self.frame is not None and self.frame() is other
+        return same or bool(self.files & origin_of(other).files)
+
+
+def origin_of(frame: Any) -> Origin:
+    """Return where a frame comes from, as far as its plan tells."""
+    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        return Origin(frozenset())
+    files, columnar, plan = set[str](), set[str](), ""
+    if isinstance(frame, pl.LazyFrame):
+        try:
+            plan = frame.explain(optimized=False)
+        except (pl.exceptions.PolarsError, OSError):  # it cannot be read either, and says so then
+            plan = ""
+    for reader, scanned in _SCAN.findall(plan):
+        paths = set(scanned.split(", "))
+        files |= paths
+        columnar |= paths if reader in _COLUMNAR else set()
+    only = _BARE_SCAN.fullmatch(plan.strip()) is not None
+    return Origin(frozenset(files), weakref.ref(frame), frozenset(columnar), only)
+
+
+_AT_ONCE = 1 << 17
+_INSTEAD = 'pf.Reference("census 2020", frame)'
+
+
+@final
+@explained
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A table that is declared to be public, and what people call it.
+
+    `frame` is a Polars frame, lazy or not, or whatever `pl.DataFrame` takes. What is fitted on it is no secret, so it
+    must not hold the rows that a release protects.
+
+    >>> Reference("three households", {"size": [1, 2, 4]}).read(["size"]).height
+    3
+    """
+
+    name: str
+    frame: pl.LazyFrame
+    origin: Origin
+
+    def __init__(self, name: str, frame: Any) -> None:
+        if not isinstance(cast(object, name), str) or not name.strip():
+            raise Misuse(
+                f"The name of a public reference is {name!r}.", allowed="what people call it", instead=_INSTEAD
+            )
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "frame", _lazy(frame))
+        object.__setattr__(self, "origin", origin_of(frame))
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Return some columns, which are public, and read nothing else."""
+        try:
+            known = self.frame.collect_schema().names()
+            missing = [column for column in columns if column not in known]
+            if not missing:
+                return self.frame.select(columns).collect()
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise SourceFailed(f"The public reference {self.name!r} could not be read.") from error
+        raise Misuse(
+            f"The public reference {self.name!r} has no column {missing[0]!r}.",
+            allowed=f"one of {known[:6]}{' …' if len(known) > 6 else ''}",
+            instead="the name of one of its columns",
+        )
+
+    def digest(self, columns: Sequence[str]) -> str:
+        """Return a short fingerprint of some columns."""
+        return digest_of(self.read(columns))
+
+
+def digest_of(frame: pl.DataFrame) -> str:
+    """Return a short fingerprint of a public table: of its names and values, row by row.
+
+    >>> digest_of(pl.DataFrame({"size": [1, 2, 4]})) == digest_of(pl.DataFrame({"size": [1, 2]}))
+    False
+    """
+    whole = hashlib.sha256(repr(frame.columns).encode())
+    for part in frame.iter_slices(_AT_ONCE):
+        whole.update(part.write_csv(include_header=False, null_value="\0").encode())
+    return whole.hexdigest()[:16]
+
+
+def read_reference(given: object) -> Reference:
+    """Return a reference; a bare frame is none, since nobody declared that it is public."""
+    if isinstance(given, Reference):
+        return given
+    raise Misuse(
+        f"The reference is of type {type(given).__name__}, which says neither its name nor that it is public.",
+        allowed="a pf.Reference",
+        instead=_INSTEAD,
+    )
+
+
+def _lazy(frame: Any) -> pl.LazyFrame:
+    if isinstance(frame, pl.LazyFrame):
+        return frame
+    if isinstance(frame, pl.DataFrame):
+        return frame.lazy()
+    try:
+        if not isinstance(frame, str | bytes) and frame is not None:
+            return pl.DataFrame(frame).lazy()
+        problem = f"The frame of a public reference is of type {type(frame).__name__}."
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        problem = f"pl.DataFrame does not take the frame of type {type(frame).__name__} ({type(error).__name__})."
+    raise Misuse(problem, allowed="a Polars frame, or what pl.DataFrame takes", instead='pl.scan_parquet("file")')

@@ -1,0 +1,147 @@
+"""Columns that cannot be read where they are named: what they are instead, and how that is declared."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import final
+
+import polars as pl
+
+from pufferflow.arguments import shown
+from pufferflow.dtypes import moment_source
+from pufferflow.errors import Misuse
+from pufferflow.scenario.secret import AnySecret, Presence
+from pufferflow.suggestions import did_you_mean, nearest
+
+_SOME = 8
+_COMPARISON = re.compile(r"\s*(?P<column>\w+)\s*(?P<operator>==?|<|>)\s*(?P<value>'[^']*'|\"[^\"]*\"|-?[\d.]+)\s*")
+
+
+def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
+    """Return the error for a column that a scenario names and a frame does not have."""
+    columns = list(frame)
+    near = nearest(name, [column for column in columns if column not in needed])
+    return Misuse(
+        f"The frame has no column {name!r}.{did_you_mean(name, near)}",
+        allowed=f"a frame with {listed(needed)}",
+        instead=f"{near[0]!r} instead of {name[:40]!r} in the scenario, or frame.rename({{{near[0]!r}: {name[:40]!r}}})"
+        if near
+        else f'frame.rename({{"…": "{name[:40]}"}}); a CSV file may need has_header=False',
+    )
+
+
+@final
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a frame with their types, and which of them a scenario declares to be sensitive or public."""
+
+    frame: Mapping[str, pl.DataType]
+    sensitive: tuple[str, ...]
+    public: tuple[str, ...]
+    secret: AnySecret
+
+    def not_sensitive(self, name: str, together: Sequence[str] = ()) -> Misuse:
+        """Return the error for a question about a column that has no declared domain, alone or with others."""
+        allowed = listed(self.sensitive) or "counts of rows, private_count(): no column is declared with a domain"
+        if name not in self.frame:
+            return self._not_there(name, self.sensitive or self.frame, allowed)
+        hidden = next((column for column in together if column in self.sensitive), None)
+        if name in self.public:
+            return self._asked_of_public(name, hidden, allowed)
+        if isinstance(self.secret, Presence) and not self.sensitive:
+            problem = f"pf.Presence({self.secret.within!r}) names no column, and {shown(name)} is asked about."
+            return Misuse(problem, allowed=allowed, instead=self._presence_of(name))
+        if hidden is not None:
+            return Misuse(
+                f"The column {shown(name)} is not declared, and is asked about together with {hidden!r}.",
+                allowed=allowed,
+                instead='frame.with_columns(both=…) of this expression before protect, and pf.Secret("both", …)',
+            )
+        return Misuse(
+            f"The column {shown(name)} is not declared: it is neither secret with a domain nor public.",
+            allowed=allowed,
+            instead=f"pf.Secret({shown(name)}, domain={self._domain_of(name)}) in a scenario of its own",
+        )
+
+    def not_public(self, name: str) -> Misuse:
+        """Return the error for a filter or group by a column that is not public."""
+        allowed = f"public columns: {listed(self.public[:_SOME])}" if self.public else "public columns: none yet"
+        if name in self.sensitive:
+            return Misuse(
+                f"The column {shown(name)} is not public but secret: filters and groups by it would tell who has what.",
+                allowed=allowed,
+                instead=f".private_histogram({shown(name)}), or .private_count(pl.col({shown(name)}) == …)",
+            )
+        if name not in self.frame:
+            return self._not_there(name, self.public, allowed)
+        return Misuse(
+            f"The column {shown(name)} is not public.",
+            allowed=allowed,
+            instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know it",
+        )
+
+    def _not_there(self, name: str, wanted: Iterable[str], allowed: str) -> Misuse:
+        near = nearest(name, wanted) or nearest(name, self.frame)
+        instead = repr(near[0]) if near else "batch.questions.schema, which lists all columns"
+        said = did_you_mean(name, near)
+        moment = _moment(name)
+        if not near and moment is not None:
+            instead, said = f"{moment}: in Polars a text beside a column is the name of another", ""
+        elif not near and not name.isidentifier():
+            instead = _compared(name)
+        return Misuse(f"The frame has no column {shown(name)}.{said}", allowed=allowed, instead=instead)
+
+    def _asked_of_public(self, name: str, hidden: str | None, allowed: str) -> Misuse:
+        if isinstance(self.secret, Presence):
+            instead = f".group_by({shown(name)}, keys=[…]).private_count(), or public without {shown(name)} and "
+            return Misuse(
+                f"The column {shown(name)} is public, and queries are about sensitive columns.",
+                allowed=allowed,
+                instead=instead + self._presence_of(name),
+            )
+        if hidden is not None:
+            sums = f'(frame[{shown(name)}] * frame["{hidden}_sum"]).sum() of the release\'s frame'
+            return Misuse(
+                f"The public column {shown(name)} stands in a query beside {hidden!r}.",
+                allowed="expressions of one sensitive column; public columns filter and group",
+                instead=f".group_by({shown(name)}).private_sum({hidden!r}), and then {sums}",
+            )
+        return Misuse(
+            f"The column {shown(name)} is public: everybody may know it, and it needs no noise.",
+            allowed=allowed,
+            instead=f"frame.select({shown(name)}) with Polars; pf.Secret({shown(name)}, domain=…) if it is secret",
+        )
+
+    def _domain_of(self, name: str) -> str:
+        """Return a domain that a column of this type can have."""
+        dtype = self.frame[name]
+        if dtype == pl.Boolean:
+            return "[False, True]"
+        return "pf.Interval(0, 100)" if dtype.is_numeric() else '["low", "high"]'
+
+    def _presence_of(self, name: str) -> str:
+        rows = getattr(self.secret, "rows", None) or 10
+        within = getattr(self.secret, "within", "")
+        return f"pf.Presence({within!r}, column={shown(name)}, domain={self._domain_of(name)}, rows={rows})"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as they are typed."""
+    return ", ".join(map(repr, names))
+
+
+def _compared(text: str) -> str:
+    """Return a comparison as an expression, if it is written as a text; else any one."""
+    found = _COMPARISON.fullmatch(text)
+    if found is None:
+        return 'pl.col("district") == "north", as an expression of Polars'
+    return f'pl.col("{found["column"]}") {found["operator"].replace("==", "=").replace("=", "==")} {found["value"]}'
+
+
+def _moment(text: str) -> str | None:
+    """Return a text that is a date or time as a literal; None if it is none."""
+    try:
+        return moment_source(datetime.fromisoformat(text), is_date=len(text) == 10)
+    except ValueError:
+        return None

@@ -1,0 +1,136 @@
+"""Attribute privacy: a released column given a secret one, as they stand in a named public reference (RPP, Table 1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, final
+
+import polars as pl
+
+from pufferflow.errors import Misuse
+from pufferflow.scenario.domain import Domain
+from pufferflow.scenario.fitting.reference import digest_of, read_reference
+from pufferflow.scenario.priors.prior import Prior, Provenance, restored_provenance, stored_provenance
+from pufferflow.scenario.priors.table import PROBABILITY, Table, Values, check_columns
+from pufferflow.scenario.secret import AnySecret, read_name
+from pufferflow.suggestions import explained
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Empirical(Prior):
+    """Each row is drawn from a public reference: what is hidden is its `secret`, what is asked about its `released`.
+
+    The laws are exact, through counts. Rows of the reference with a null (or NaN) in either column are left out.
+
+    >>> from pufferflow.scenario.fitting.reference import Reference
+    >>> pupils = Reference("pupils 2010", {"paid": ["no", "no", "yes", None], "grade": [8, 9, 9, 7]})
+    >>> Empirical(pupils, secret="paid", released="grade").describe()
+    "each row is drawn from the public reference 'pupils 2010': grade given paid, of 3 rows"
+    """
+
+    secret: str
+    released: str
+    pairs: tuple[Values, ...]
+    counts: tuple[int, ...]
+    provenance: Provenance
+
+    def __init__(self, reference: Any, *, secret: str, released: str) -> None:
+        source = read_reference(reference)
+        names = read_name(secret, "secret"), read_name(released, "released")
+        if secret == released or PROBABILITY in names:
+            raise Misuse(
+                f"secret is {secret!r} and released is {released!r}.",
+                allowed=f"two different columns, neither of them named {PROBABILITY!r}",
+                instead="pf.Secret with pf.Independent(), where the value itself is asked about",
+            )
+        frame = source.read(names)
+        used = _without_nulls(frame)
+        counted = used.group_by(names).len(name=PROBABILITY).sort(names)
+        *columns, counts = (column.to_list() for column in counted.get_columns())
+        _check(counted, names, source.name)
+        left_out = frame.height - used.height
+        notes = (f"{left_out} rows without {names[0]} or {names[1]} were left out",) if left_out else ()
+        self._set(names, columns, counts, Provenance(source.name, used.height, digest_of(frame), notes, source.origin))
+
+    def _set(
+        self, names: tuple[str, str], columns: Sequence[Any], counts: Sequence[int], provenance: Provenance
+    ) -> None:
+        object.__setattr__(self, "secret", names[0])
+        object.__setattr__(self, "released", names[1])
+        object.__setattr__(self, "pairs", tuple(zip(*columns, strict=True)))
+        object.__setattr__(self, "counts", tuple(counts))
+        object.__setattr__(self, "provenance", provenance)
+
+    @cached_property
+    def table(self) -> Table:
+        """The same as a table, with rational probabilities."""
+        total = sum(self.counts)
+        columns = dict(zip((self.secret, self.released), zip(*self.pairs, strict=True), strict=True))
+        return Table({**columns, PROBABILITY: [Fraction(count, total) for count in self.counts]})
+
+    @property
+    def alone(self) -> bool:
+        """Each row is a draw of its own."""
+        return True
+
+    @property
+    def columns(self) -> dict[str, Domain]:
+        """Both columns, with the values that the reference has."""
+        return self.table.columns
+
+    def check(self, secret: AnySecret) -> None:
+        """Refuse a secret that is neither column, or has values that the reference does not have."""
+        check_columns(self, secret, "Empirical")
+
+    def describe(self) -> str:
+        """Say in words what an adversary may believe."""
+        where = f"the public reference {self.provenance.reference!r}"
+        return f"each row is drawn from {where}: {self.released} given {self.secret}, of {self.provenance.rows} rows"
+
+    def stored(self) -> dict[str, Any]:
+        """Return how often each pair of values occurs, and where they come from."""
+        return {
+            "kind": "empirical",
+            "secret": self.secret,
+            "released": self.released,
+            "pairs": [list(pair) for pair in self.pairs],
+            "counts": list(self.counts),
+            **stored_provenance(self),
+        }
+
+    @classmethod
+    def restored(cls, fields: dict[str, Any]) -> "Empirical":
+        """Return the prior that was stored; the reference itself is not needed."""
+        fields = dict(fields)
+        columns = list(zip(*fields["pairs"], strict=True))
+        prior = object.__new__(cls)
+        prior._set((fields["secret"], fields["released"]), columns, fields["counts"], restored_provenance(fields))
+        return prior
+
+
+def _without_nulls(frame: pl.DataFrame) -> pl.DataFrame:
+    present = frame.drop_nulls()
+    floats = [pl.col(name).is_not_nan() for name, kind in frame.schema.items() if kind.is_float()]
+    return present.filter(*floats) if floats else present
+
+
+def _check(counted: pl.DataFrame, names: tuple[str, str], reference: str) -> None:
+    """Refuse columns whose values are no labels, and a secret with nothing to tell apart."""
+    for name in names:
+        kind = counted.schema[name]
+        texts = isinstance(kind, pl.String | pl.Categorical | pl.Enum | pl.Boolean)
+        if not (texts or kind.is_integer() or (kind.is_float() and counted[name].is_finite().all())):
+            raise Misuse(
+                f"The column {name!r} of {reference!r} is of type {kind}, or not finite.",
+                allowed="whole or finite numbers, texts or booleans",
+                instead=f"frame.with_columns(pl.col({name!r}).cast(pl.Float64))",
+            )
+    if counted[names[0]].n_unique() < 2:
+        raise Misuse(
+            f"The secret {names[0]!r} has fewer than two values in {reference!r}: nothing could be told apart.",
+            allowed="a secret with two values or more",
+            instead="another column, or a reference that has all its values",
+        )

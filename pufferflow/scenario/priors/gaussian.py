@@ -1,0 +1,170 @@
+"""Rows that are jointly Gaussian: a change of one row translates the others (M15).
+
+From stored values back to covariances.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number
+from pufferflow.arrays import Floats
+from pufferflow.errors import Misuse
+from pufferflow.law import GaussianLaw
+from pufferflow.scenario.domain import Bins
+from pufferflow.scenario.priors.correlations import AR1, Exchangeable
+from pufferflow.scenario.priors.covariance import Covariance, Matrix, read_covariance
+from pufferflow.scenario.priors.kernel import Kernel
+from pufferflow.scenario.priors.prior import Prior, wrong_secret
+from pufferflow.scenario.secret import AnySecret, Initial, Secret
+from pufferflow.suggestions import explained
+
+
+def restored_covariance(stored: dict[str, Any]) -> Covariance:
+    """Return the covariance that `stored` tells of."""
+    match stored:
+        case {"kind": "exchangeable", "rho": rho}:
+            return Exchangeable(rho)
+        case {"kind": "ar1", "phi": phi}:
+            return AR1(phi)
+        case {"kind": "kernel", "correlations": correlations}:
+            return Kernel(correlations)
+        case {"kind": "matrix", "entries": entries}:
+            return Matrix(entries)
+        case _:
+            raise Misuse("The stored covariance is of no known kind.", allowed="what to_json wrote")
+
+
+_ALLOWED = "pf.Secret or pf.Initial with a pf.Interval, pf.Bins, or a list of numbers"
+_INSTEAD = "pf.Secret(column, domain=pf.Interval(0, 10))"
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class GaussianPrior(Prior):
+    """The rows of a group are jointly Gaussian, with mean, variance and covariance as declared (M15).
+
+    Given X_i = a or X_i = b, the other rows differ by the translation Cov(X_r, X_i)/Var(X_i)·(a − b), and by nothing
+    else: how far an answer moves depends neither on the mean nor on the size of the variance, which only say what the
+    prior is; but for totals of many releases under pf.AR1 with a δ, which count on rows that vary as much. A release
+    reads values into the domain, so each row moves by some share of its translation, from nothing to all, and never by
+    more than the domain is wide.
+
+    An Interval is the domain to use. With a list of numbers (read as the nearest) or Bins the smallest translation may
+    carry every correlated row over the border of its class, and that is what is counted. Secrets are values of the
+    domain; a class of Bins says no more than that the value lies in it, and an open class has values any distance away.
+
+    `covariance` is pf.Exchangeable(rho), pf.AR1(phi), pf.Kernel(function), or a matrix, which has the variances on its
+    diagonal. rho and phi may be pairs (low, high): a class of priors, of which the worst counts. Variances of 0 and
+    correlations of 1 or −1 are refused: a row that is fixed, by itself or by another one, has no two values to hide.
+
+    >>> from pufferflow.scenario.priors import AR1
+    >>> GaussianPrior(AR1(0.9), variance=4.0).describe()
+    'rows are jointly Gaussian with mean 0 and variance 4; rows d steps apart have the correlation 0.9^d'
+    """
+
+    covariance: Covariance
+    variance: float | None
+    mean: float
+
+    def __init__(self, covariance: Any, variance: float | None = None, mean: float = 0.0) -> None:
+        read = read_covariance(covariance)
+        object.__setattr__(self, "covariance", read)
+        object.__setattr__(self, "variance", _variance(variance, read))
+        centre = finite_number(mean, "mean", allowed="a finite number", instead="mean=0.0")
+        object.__setattr__(self, "mean", centre + 0.0)
+
+    def describe(self) -> str:
+        """Say in words what an adversary may believe."""
+        variance = "" if self.variance is None else f" and variance {self.variance:g}"
+        return f"rows are jointly Gaussian with mean {self.mean:g}{variance}; {self.covariance.describe()}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return all fields as plain values."""
+        return {**self._numbers, "covariance": self.covariance.stored()}
+
+    def fingerprint(self) -> Any:
+        """Return plain values that equal priors share, a kernel's function by what it gives."""
+        return {**self._numbers, "covariance": self.covariance.fingerprint()}
+
+    @classmethod
+    def restored(cls, fields: dict[str, Any]) -> Self:
+        """Return the prior that stored fields tell of."""
+        return cls(restored_covariance(fields["covariance"]), fields["variance"], fields["mean"])
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the covariance speaks of positions."""
+        return self.covariance.ordered
+
+    @property
+    def repeats(self) -> int | None:
+        """1 if covariances depend on how far apart rows are."""
+        return 1 if self.covariance.stationary else None
+
+    def check(self, secret: AnySecret) -> None:
+        """Refuse secrets that are no value of a row, and domains without numbers."""
+        if not isinstance(secret, Secret | Initial):
+            raise wrong_secret("pf.GaussianPrior", secret, allowed=_ALLOWED, instead=_INSTEAD)
+        if not (isinstance(secret.domain, Bins) or secret.domain.numeric):
+            raise Misuse(
+                "The prior pf.GaussianPrior with a domain of labels.", allowed=_ALLOWED, instead="pf.AnyCorrelation()"
+            )
+
+    def conditional(
+        self, positions: Any, weights: Any, row: int, a: float, b: float
+    ) -> tuple[GaussianLaw, GaussianLaw]:
+        """Return the laws of Σ w_r·X_r given X_row = a and given X_row = b, of the values as they are, unread.
+
+        A release reads values into a domain and does not have these laws; they are for small groups and comparisons.
+
+        >>> prior = GaussianPrior([[2.0, 0.6], [0.6, 1.0]])
+        >>> mu, nu = prior.conditional([0, 1], [0, 1], 0, 3, 0)
+        >>> round(float(mu.mean[0] - nu.mean[0]), 9), round(float(mu.covariance[0, 0]), 9)
+        (0.9, 0.82)
+        """
+        if not self.covariance.known:
+            raise Misuse(
+                "The laws under a class of covariances.", allowed="one covariance", instead="pf.AR1(0.9), one number"
+            )
+        places = np.asarray(positions, dtype=np.float64)
+        self.covariance.check(places)
+        above, below = self.covariance.toward(places[[row]], places)
+        factors = (above - below)[0]
+        covariances = self._covariances(places)
+        rest = covariances - np.outer(factors, factors) * covariances[row, row]
+        given = (
+            GaussianLaw(self.mean + factors * (a - self.mean), rest),
+            GaussianLaw(self.mean + factors * (b - self.mean), rest),
+        )
+        return given[0].map(weights), given[1].map(weights)
+
+    def _covariances(self, places: Floats) -> Floats:
+        """Return Cov(X_s, X_r) of rows at some places: the factors of each as the secret, times its variance."""
+        above, below = self.covariance.toward(places, places)
+        entries = getattr(self.covariance, "entries", None)
+        variances = np.full(len(places), self.variance) if entries is None else entries.diagonal()[places.astype(int)]
+        return (above - below) * variances[:, None]
+
+    @property
+    def _numbers(self) -> dict[str, Any]:
+        return {"kind": "gaussian", "variance": self.variance, "mean": self.mean}
+
+
+def _variance(given: object, covariance: Covariance) -> float | None:
+    allowed, instead = "a finite number > 0", "variance=1.0"
+    if covariance.has_variances:
+        if given is not None:
+            raise Misuse(
+                "A variance beside a covariance matrix.",
+                allowed="one of them: the matrix has the variances on its diagonal",
+                instead="leaving variance out",
+            )
+        return None
+    number = finite_number(1.0 if given is None else given, "variance", allowed=allowed, instead=instead)
+    if not number > 0:
+        hides = ": every row has one value, and hides none" if number == 0 else ""
+        raise Misuse(f"variance is {number:g}{hides}.", allowed=allowed, instead=instead)
+    return number

@@ -1,0 +1,213 @@
+"""What every prior owes: words for people, plain values for the fingerprint, and where it comes from.
+
+Reading the probabilities of a declared prior: rational ones stay rational, others are floats with sum 1.
+"""
+
+import abc
+import hashlib
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, cast, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number
+from pufferflow.arrays import Array
+from pufferflow.errors import Misuse
+from pufferflow.rounding import UNIT
+from pufferflow.scenario.domain import Domain, Label
+from pufferflow.scenario.fitting.reference import Origin
+from pufferflow.scenario.secret import AnySecret
+
+
+@final
+@dataclass(frozen=True)
+class Provenance:
+    """Where a prior comes from: declared by a person, or fitted on a named public reference."""
+
+    reference: str | None = None
+    rows: int = 0
+    digest: str = ""
+    notes: tuple[str, ...] = field(default=())
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy without the origin, which is a matter of this process."""
+        return Provenance, (self.reference, self.rows, self.digest, self.notes)
+
+    def describe(self) -> str:
+        """Say in words where the prior comes from, and what fitting found wrong with it."""
+        return "; ".join([self.origin_in_words, *self.notes])
+
+    @property
+    def origin_in_words(self) -> str:
+        """Where the prior comes from."""
+        if self.reference is None:
+            return "declared"
+        return f"fitted on {self.rows} rows of the public reference {self.reference!r}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return all fields as plain values."""
+        return {"reference": self.reference, "rows": self.rows, "digest": self.digest, "notes": list(self.notes)}
+
+
+DECLARED = Provenance()
+
+
+class Prior(abc.ABC):
+    """What an adversary may believe of the rows of one correlated group, before seeing any answer.
+
+    To add one, write a frozen dataclass with these methods in a file of its own, give it a place in `restored_prior`,
+    and teach one method of `pufferflow.inference` to derive the laws it implies, if none covers it yet.
+
+    >>> import pufferflow as pf
+    >>> isinstance(pf.Independent(), Prior)
+    True
+    """
+
+    provenance: Provenance = DECLARED
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Say in words what an adversary may believe."""
+
+    @abc.abstractmethod
+    def stored(self) -> dict[str, Any]:
+        """Return the prior as plain values, with its `kind`, for JSON and the fingerprint."""
+
+    def fingerprint(self) -> Any:
+        """Return plain values that equal priors share; what `stored` gives, if the prior can be stored."""
+        return self.stored()
+
+    def check(self, secret: AnySecret) -> None:
+        """Refuse a secret that the prior says nothing about; called when a scenario is made."""
+        del secret
+
+    def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
+        """Return the values of a secret that have no probability at some positions: there they need not be hidden.
+
+        A value that has none at any position is refused by `check`: it would be hidden from nobody anywhere.
+        """
+        del secret
+        return ()
+
+    @property
+    def columns(self) -> dict[str, Domain]:
+        """The columns of private data that the prior itself speaks of, with the values they can have."""
+        return {}
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows form a sequence, so that a scenario has to name `order_by`."""
+        return False
+
+    @property
+    def repeats(self) -> int | None:
+        """By multiples of how many steps all positions may be shifted without changing any law; None: by none.
+
+        The laws then do not depend on where a sequence began. 1 where rows have no order.
+        """
+        return None if self.ordered else 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether the rows of a group tell nothing of each other, so that the values of one row move nothing else."""
+        return False
+
+
+def belief_in_words(prior: Prior) -> str:
+    """Return what a prior says, without where it comes from.
+
+    >>> import pufferflow as pf
+    >>> belief_in_words(pf.Independent())
+    'rows are independent of each other'
+    """
+    return prior.describe().removesuffix(f"; {prior.provenance.describe()}")
+
+
+def stored_provenance(prior: Prior) -> dict[str, Any]:
+    """Return the provenance to store, if there is any to speak of."""
+    return {} if prior.provenance == DECLARED else {"provenance": prior.provenance.stored()}
+
+
+def restored_provenance(fields: dict[str, Any]) -> Provenance:
+    """Take the provenance out of stored fields."""
+    stored = fields.pop("provenance", None)
+    if stored is None:
+        return DECLARED
+    return Provenance(stored["reference"], stored["rows"], stored["digest"], tuple(stored["notes"]))
+
+
+def digest(content: bytes) -> str:
+    """Return a short fingerprint of a reference."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -> Misuse:
+    """Return the error for a secret that a prior cannot speak of."""
+    return Misuse(f"The prior {prior} with the secret pf.{type(secret).__name__}.", allowed=allowed, instead=instead)
+
+
+Probability = Fraction | float
+TOLERANCE = 1e-9
+_ALLOWED = "numbers >= 0 with sum 1 (within 1e-9): floats, Fractions or Decimals"
+_INSTEAD = "[0.25, 0.75], or [Fraction(1, 3), Fraction(2, 3)]"
+
+
+def read_law(given: object, name: str) -> tuple[Probability, ...]:
+    """Return one law: Fractions if every number is rational, floats otherwise.
+
+    >>> read_law([0.25, 0.75], "weights"), read_law([Fraction(1, 3), Fraction(2, 3)], "weights")[0]
+    ((0.25, 0.75), Fraction(1, 3))
+    """
+    listed = as_list(given, name)
+    rational = all(isinstance(one, numbers.Rational | Decimal) for one in listed)
+    read = [_number(one, name, rational=rational) for one in listed]
+    if not read or min(read) < 0:
+        raise _bad(name, "no entries" if not read else "a negative entry")
+    total = sum(cast(list[Fraction], read), Fraction(0)) if rational else math.fsum(read)
+    if not abs(total - 1) <= TOLERANCE:
+        raise _bad(name, f"the sum {float(total):.12g}")
+    rounding = 0 if rational else len(read) * UNIT  # what was normalised once stays as it is
+    return tuple(read) if abs(total - 1) <= rounding else tuple(one / total for one in read)
+
+
+def as_array(law: Sequence[Probability] | Sequence[Sequence[Probability]]) -> Array:
+    """Return probabilities as an array: floats, or Fractions where all of them are."""
+    array = np.array(law, dtype=object)
+    return array if all(isinstance(one, Fraction) for one in array.flat) else array.astype(np.float64)
+
+
+def stored_law(law: Sequence[Probability]) -> list[float | str]:
+    """Return probabilities for JSON: floats as they are, Fractions as "1/3"."""
+    return [str(one) if isinstance(one, Fraction) else one for one in law]
+
+
+def restored_law(stored: Sequence[float | str]) -> list[Probability]:
+    """Return what was stored."""
+    return [Fraction(one) if isinstance(one, str) else one for one in stored]
+
+
+def as_list(given: Any, name: str) -> list[Any]:
+    """Return the entries of a list, an array or a column."""
+    for method in ("tolist", "to_list"):
+        if hasattr(given, method):
+            given = getattr(given, method)()
+            break
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise _bad(name, f"the type {type(given).__name__}")
+    return list(cast(Sequence[Any], given))
+
+
+def _number(given: Any, name: str, *, rational: bool) -> Probability:
+    number = finite_number(given, f"An entry of {name}", allowed=_ALLOWED, instead=_INSTEAD)
+    whole = isinstance(given, numbers.Integral)
+    return Fraction(int(given) if whole else given) if rational else number + 0.0
+
+
+def _bad(name: str, what: str) -> Misuse:
+    return Misuse(f"{name} has {what}.", allowed=_ALLOWED, instead=_INSTEAD)

@@ -1,0 +1,181 @@
+"""What a simulation says: answers drawn under each value of a secret, certified with a confidence (M8).
+
+Python functions as beliefs: each is known by itself, in this process, since no text tells two of them apart.
+
+Source and byte code do not say what a function closes over or calls, and no sample says what it gives elsewhere.
+"""
+
+import numbers
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.arguments import finite_number
+from pufferflow.errors import Misuse, Refused
+from pufferflow.scenario.domain import Label
+from pufferflow.scenario.priors.prior import Prior, wrong_secret
+from pufferflow.scenario.secret import AnySecret, Derived, Secret
+from pufferflow.suggestions import explained
+
+
+@final
+@dataclass(eq=False)
+class Identity:
+    """What no other function ever has: a token, drawn anew in every process; and what the function gave so far."""
+
+    function: Callable[[], Any]
+    token: str = field(default_factory=lambda: token_hex(16))
+    given: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+
+_KNOWN: dict[int, Identity] = {}
+
+
+def identity_of(function: Any) -> Identity:
+    """Return the identity of a function, the same one as long as the function lives.
+
+    >>> first, second = (lambda lag: lag), (lambda lag: lag)
+    >>> identity_of(first).token == identity_of(first).token, identity_of(first).token == identity_of(second).token
+    (True, False)
+    """
+    key = id(function)
+    known = _KNOWN.setdefault(key, Identity(_reference(function, key)))
+    if known.function() is not function:  # another object has the place of one that is gone
+        known = _KNOWN[key] = Identity(_reference(function, key))
+    return known
+
+
+def name_of(function: Any) -> str:
+    """Return what a function is called."""
+    return str(getattr(function, "__qualname__", type(function).__qualname__)).rpartition(".")[2]
+
+
+def _reference(function: Any, key: int) -> Callable[[], Any]:
+    """Return what leads to a function without keeping it alive, where that can be done."""
+    try:
+        return weakref.ref(function, lambda _: _KNOWN.pop(key, None))
+    except TypeError:
+        return lambda: function
+
+
+Draw = Callable[[Label, int | None, Any, int, np.random.Generator], Any]
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Simulator(Prior):
+    """A function that draws answers as they would come out under a value of the secret.
+
+    `fn(value, row, statistic, draws, rng)` returns an array with `draws` independent draws of the statistic of one
+    group, of shape (draws,) or (draws, answers), given that the secret has the value: in row `row` for a `pf.Secret`,
+    None for a `pf.Derived`. With `exchangeable` rows of equal weight stand for each other, and only one is drawn.
+
+    Nothing but nearness can be certified by draws (M8): bounds with a delta hold with the given confidence, others are
+    refused. The draws are seeded by the operating system unless `seed` is given, which is for tests. A function is
+    known by itself, and only in its process: no two share a fingerprint, and accounts, jobs and JSON refuse it. What it
+    reads must stay as it is.
+
+    >>> def heights(value, row, statistic, draws, rng):
+    ...     return rng.normal(0.3 * value, 1.0, draws)
+    >>> Simulator(heights, draws=10_000, confidence=0.999).describe()
+    "what 'heights' draws: bounds hold with confidence 0.999 over 10000 draws for each value of the secret"
+    """
+
+    fn: Draw
+    draws: int = 10_000
+    confidence: float = 0.999
+    exchangeable: bool = False
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(cast(object, self.fn)):
+            raise Misuse(
+                f"fn is of type {type(self.fn).__name__}.",
+                allowed="a function fn(value, row, statistic, draws, rng) that returns an array of answers",
+                instead="lambda value, row, statistic, draws, rng: rng.normal(value, 1.0, draws)",
+            )
+        draws = cast(object, self.draws)
+        if isinstance(draws, bool) or not isinstance(draws, numbers.Integral) or draws < 1:
+            raise Misuse(f"draws is {draws!r}.", allowed="a whole number >= 1", instead="draws=100_000")
+        allowed, instead = "a number with 0 < confidence < 1", "confidence=0.999"
+        confidence = finite_number(self.confidence, "confidence", allowed=allowed, instead=instead)
+        if not 0 < confidence < 1:
+            raise Misuse(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
+        object.__setattr__(self, "draws", int(draws))
+        object.__setattr__(self, "confidence", confidence)
+
+    @property
+    def repeats(self) -> int | None:
+        """None: the function is told where rows stand."""
+        return None
+
+    def check(self, secret: AnySecret) -> None:
+        """Refuse secrets that are no value to draw under."""
+        if not isinstance(secret, Secret | Derived):
+            allowed = "pf.Secret(column, domain) or pf.Derived(name, values): what fn is given as its value"
+            raise wrong_secret("Simulator", secret, allowed=allowed, instead="pf.Derived(name, values=[0, 1])")
+        if isinstance(secret, Derived) and secret.values is None:
+            raise Misuse(
+                f"The secret {secret.name!r} has no values, and a simulator does not know them either.",
+                allowed="a derived secret with its values",
+                instead=f"pf.Derived({secret.name!r}, values=[0, 1])",
+            )
+        if isinstance(secret, Secret) and not secret.domain.finite:
+            raise Misuse(
+                f"The domain of {secret.column!r} is an interval: its ends need not be the worst two values.",
+                allowed="a list of values, or pf.Bins",
+                instead=f"pf.Secret({secret.column!r}, domain=[0, 1, 2])",
+            )
+
+    def sample(self, value: Label, row: int | None, statistic: Any, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Return draws under one value of the secret, of shape (draws, answers), checked."""
+        allowed = f"finite numbers of shape ({self.draws},) or ({self.draws}, {statistic.answers})"
+        try:
+            drawn = np.asarray(self.fn(value, row, statistic, self.draws, rng), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise Misuse(
+                f"{self.name} failed, or returned no array of numbers ({error}).".replace("\n", " "),
+                allowed=allowed,
+                instead="fn(value, row, statistic, draws, rng)",
+            ) from error
+        if drawn.ndim == 1 and statistic.answers == 1:
+            drawn = drawn[:, None]
+        if drawn.shape != (self.draws, statistic.answers) or not np.isfinite(drawn).all():
+            found = f"the shape {drawn.shape}" if np.isfinite(drawn).all() else "NaN or infinite answers"
+            raise Misuse(f"{self.name} returned {found}.", allowed=allowed, instead="one answer for each draw")
+        return drawn
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return name_of(self.fn)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the numbers, and what only this very function has, and only in this process."""
+        return {
+            "kind": "simulator",
+            "function": self.name,
+            "only": identity_of(self.fn).token,
+            "draws": self.draws,
+            "confidence": self.confidence,
+            "exchangeable": self.exchangeable,
+        }
+
+    def describe(self) -> str:
+        """Say in words what an adversary may believe, and how sure the bounds are."""
+        sure = f"bounds hold with confidence {self.confidence:g} over {self.draws} draws for each value of the secret"
+        return f"what {self.name!r} draws: {sure}"
+
+    def stored(self) -> dict[str, Any]:
+        """Refuse: a function cannot be written down as plain values."""
+        raise Refused(
+            "A prior with a pf.Simulator as JSON: a function cannot be written down.",
+            allowed="any other prior; a function is known by itself, and only in the process that has it",
+            instead="pf.Table, pf.LatentClass or pf.AnyCorrelation(); or releases without an account",
+        )

@@ -1,0 +1,236 @@
+"""A finite joint law of secrets, confounders and data, written down as a table (M22)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, cast, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.arguments import shown
+from pufferflow.arrays import Array
+from pufferflow.errors import Misuse
+from pufferflow.scenario.domain import Domain, Label, Listed
+from pufferflow.scenario.priors.prior import (
+    Prior,
+    Probability,
+    as_array,
+    as_list,
+    read_law,
+    restored_law,
+    stored_law,
+    wrong_secret,
+)
+from pufferflow.scenario.secret import AnySecret, Derived, Secret
+from pufferflow.suggestions import did_you_mean, explained, nearest
+
+PROBABILITY = "probability"
+Values = tuple[Label, ...]
+_ALLOWED = "columns of values, and one named 'probability', all of one length"
+_MISSPELT = ("prob", "probs", "p", "w", "weight", "weights", "mass", "pr", "prior", "share", "freq", "frequency")
+_INSTEAD = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})'
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Table(Prior):
+    """Every combination of secrets, confounders and data that can occur, and its `probability` (M22).
+
+    `frame` is a Polars frame, or what `pl.DataFrame` takes. Each private row is one independent draw from it, of which
+    the data hold some columns; a secret is a column of it, which the data need not hold. Columns named in `shared` are
+    drawn once for all rows of a group, the others for each row, independently given them.
+
+    >>> Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]}).describe()
+    'each row is one draw from a table of 3 combinations of ill, score'
+    """
+
+    names: tuple[str, ...]
+    cells: tuple[Values, ...]
+    probabilities: tuple[Probability, ...]
+    shared: tuple[str, ...]
+
+    def __init__(self, frame: Any, shared: str | Sequence[str] = ()) -> None:
+        names, cells, masses = _read(frame)
+        if not isinstance(cast(object, shared), str | Sequence):
+            raise _bad(f"shared is {shown(shared)}.", "the name of a column, or a list of them")
+        joined = (shared,) if isinstance(shared, str) else tuple(shared)
+        for name in joined:
+            if name not in names:
+                raise _bad(f"shared names {shown(name)}, which is no column of the table.", f"one of {list(names)[:6]}")
+        law = read_law(masses, PROBABILITY)
+        rows = _merged(cells, law)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "cells", tuple(zip(*rows, strict=True)))
+        object.__setattr__(self, "probabilities", tuple(rows.values()))
+        object.__setattr__(self, "shared", joined)
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing is drawn once for all rows of a group."""
+        return not self.shared
+
+    @property
+    def columns(self) -> dict[str, Domain]:
+        """All columns but the probability, with the values they can have, in ascending order."""
+        return {name: Listed(self.values(name)) for name in self.names}
+
+    def values(self, name: str) -> Values:
+        """Return the values that a column can have, in order."""
+        return tuple(dict.fromkeys(sorted(self.cells[self.names.index(name)])))
+
+    def joint(self, *axes: Sequence[str]) -> tuple[list[list[Values]], Array]:
+        """Return the joint law of groups of columns: the values of each group that occur, and an array with their mass.
+
+        >>> table = Table({"ill": [0, 0, 1], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})
+        >>> table.joint(["ill"], ["score"])
+        ([[(0,), (1,)], [(0,), (1,)]], array([[0.5 , 0.25],
+               [0.  , 0.25]]))
+        """
+        known: list[list[Values]] = []
+        places: list[list[int]] = []
+        for axis in axes:
+            columns = [self.cells[self.names.index(name)] for name in axis]
+            keys = list(zip(*columns, strict=True)) if columns else [()] * len(self.probabilities)
+            known.append(sorted(set(keys)))
+            place = {key: at for at, key in enumerate(known[-1])}
+            places.append([place[key] for key in keys])
+        masses = as_array(self.probabilities)
+        joint = np.zeros([len(keys) for keys in known], dtype=masses.dtype)
+        np.add.at(joint, tuple(np.array(place) for place in places), masses)
+        return known, joint
+
+    def check(self, secret: AnySecret) -> None:
+        """Refuse a secret that is no column, or has values that the table never produces or the domain does not list.
+
+        A value that never occurs has no law; one that is not listed would be read as another.
+        """
+        check_columns(self, secret, "Table")
+
+    def describe(self) -> str:
+        """Say in words what an adversary may believe."""
+        drawn = f"; {', '.join(self.shared)} once for all rows of a group" if self.shared else ""
+        count = len(self.probabilities)
+        return f"each row is one draw from a table of {count} combinations of {', '.join(self.names)}{drawn}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return the table, column by column."""
+        return {
+            "kind": "table",
+            "columns": list(self.names),
+            "cells": [list(column) for column in self.cells],
+            "probability": stored_law(self.probabilities),
+            "shared": list(self.shared),
+        }
+
+    @classmethod
+    def restored(cls, fields: dict[str, Any]) -> "Table":
+        """Return the table that was stored."""
+        columns = dict(zip(fields["columns"], fields["cells"], strict=True))
+        return cls({**columns, PROBABILITY: restored_law(fields["probability"])}, fields["shared"])
+
+
+def check_columns(prior: Prior, secret: AnySecret, kind: str) -> None:
+    """Refuse a secret that a prior with columns says nothing about."""
+    known = prior.columns
+    if not isinstance(secret, Secret | Derived):
+        allowed = "pf.Secret(column, domain) or pf.Derived(name) for a column of it: its rows have no order and stay"
+        raise wrong_secret(kind, secret, allowed=allowed, instead="pf.Secret, or another prior")
+    hidden = secret.column if isinstance(secret, Secret) else secret.name
+    for name in (hidden, secret.reads[0] if secret.reads else hidden):
+        if name not in known:
+            near = nearest(name, known)
+            raise Misuse(
+                f"The prior {kind} has no column {name!r}.{did_you_mean(name, known)}",
+                allowed=f"one of {list(known)[:6]}",
+                instead=f"pf.{type(secret).__name__}({near[0]!r}, …), or a prior with the column {name!r}"
+                if near
+                else f"a prior whose column is called {name!r}",
+            )
+    if secret.reads:
+        _check_domain(known[secret.reads[0]].points, secret.reads, exactly=isinstance(secret, Secret))
+    if isinstance(secret, Derived):
+        secret.value_pairs(known[hidden].points)
+
+
+def _check_domain(values: Values, reads: tuple[str, Domain], *, exactly: bool) -> None:
+    name, domain = reads
+    if not domain.finite:
+        raise Misuse(
+            f"The domain of {name!r} is an interval, and the prior is about single values.",
+            allowed="a list of values, or pf.Bins",
+            instead=f"domain={list(values)[:6]}",
+        )
+    for value in values if not exactly else (*values, *domain.points):
+        never = value not in values
+        if never or value not in domain.points:
+            says = "The prior never produces" if never else "The domain does not list"
+            raise Misuse(
+                f"{says} {name} = {value!r}.",
+                allowed="a domain with the values that have a probability above 0",
+                instead=f"domain={list(values)[:6]}",
+            )
+
+
+def _read(frame: Any) -> tuple[tuple[str, ...], list[Values], list[Any]]:
+    """Return names, columns and probabilities."""
+    if isinstance(frame, pl.LazyFrame):
+        raise _bad("The table is a LazyFrame, whose rows are not there yet.", "a frame with its rows, frame.collect()")
+    if not isinstance(frame, pl.DataFrame | dict):
+        try:
+            frame = pl.DataFrame(frame)
+        except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+            raise _bad(f"pl.DataFrame does not take the table of type {type(frame).__name__}.") from error
+    columns = cast(dict[str, Any], frame if isinstance(frame, dict) else frame.to_dict())
+    listed = {name: as_list(column, f"The column {name!r}") for name, column in columns.items()}
+    masses = listed.pop(PROBABILITY, None)
+    if masses is None or not listed or not masses:
+        raise _bad(*_without_probability(frame, listed, masses))
+    if len({len(masses), *map(len, listed.values())}) > 1:
+        raise _bad("The table has columns of different lengths.")
+    return tuple(listed), [_labels(name, column) for name, column in listed.items()], masses
+
+
+def _without_probability(frame: Any, listed: dict[str, list[Any]], masses: list[Any] | None) -> tuple[str, str, str]:
+    """Return what is wrong with a table whose probabilities are not found, what is allowed, and what to type."""
+    meant = [name for name in listed if name.casefold() in _MISSPELT or nearest(name, [PROBABILITY])]
+    instead = _INSTEAD
+    if masses is None and meant:
+        renamed = {PROBABILITY if name == meant[0] else name: name for name in listed}
+        instead = f'pf.Table(frame.rename({{"{meant[0]}": "{PROBABILITY}"}}))'
+        if isinstance(frame, dict):
+            instead = f"pf.Table({{{', '.join(f'{new!r}: table[{old!r}]' for new, old in renamed.items())}}})"
+    rows = len(masses) if masses is not None else max(map(len, listed.values()), default=0)
+    lacks = f", and none named {PROBABILITY!r}" if masses is None else f", and {rows} rows"
+    return f"The table has the columns {list(listed)[:6]}{lacks}.", _ALLOWED, instead
+
+
+def _labels(name: str, column: list[Any]) -> Values:
+    kinds: set[type] = {type(value) for value in column}
+    numbers = kinds <= {int, float} and all(math.isfinite(value) for value in column)
+    if not (numbers or kinds in ({str}, {bool})):
+        raise _bad(
+            f"The column {name!r} of the table has values of types {sorted(kind.__name__ for kind in kinds)}"
+            + (", not all of them finite." if kinds <= {int, float} else "."),
+            "numbers, or texts, or booleans in a column, none of them missing",
+        )
+    return tuple(column)
+
+
+def _merged(cells: list[Values], law: tuple[Probability, ...]) -> dict[Values, Probability]:
+    """Add up rows that are equal and leave out those that never occur, in an order that does not depend on theirs."""
+    found: dict[Values, Probability] = {}
+    for row, mass in sorted(zip(zip(*cells, strict=True), law, strict=True)):
+        if mass > 0:
+            found[row] = _sum(found[row], mass) if row in found else mass
+    return found
+
+
+def _sum(first: Probability, second: Probability) -> Probability:
+    return cast(Fraction, first) + cast(Fraction, second)
+
+
+def _bad(problem: str, allowed: str = _ALLOWED, instead: str = _INSTEAD) -> Misuse:
+    return Misuse(problem, allowed=allowed, instead=instead)

@@ -1,0 +1,399 @@
+"""The Pufferfish triple and how rows hang together: what is hidden, from whom, and what everybody may know."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Any, cast, final
+
+import polars as pl
+
+from pufferflow.arguments import belief_refused, shown, stored_belief
+from pufferflow.dtypes import type_name
+from pufferflow.errors import Misuse, visible
+from pufferflow.scenario.missing_columns import listed, no_column
+from pufferflow.scenario.priors import restored_prior
+from pufferflow.scenario.priors.prior import Prior, wrong_secret
+from pufferflow.scenario.priors.simple import AnyCorrelation, Independent
+from pufferflow.scenario.secret import AnySecret, Derived, Presence, read_name, restored_secret
+from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
+from pufferflow.suggestions import EXAMPLES, explained, way_to_protect
+
+VERSION = 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@final
+@explained
+@dataclass(frozen=True, repr=False)
+class Scenario:
+    """What must stay hidden (`secret`), what an adversary may believe (`prior`), and how rows hang together.
+
+    `prior` is one prior, or a list of them: the class Θ, whose worst member counts. Rows with the same value of
+    `within` (a column or several) may depend on each other, others are independent; left out, all rows hang together.
+    `order_by` puts them in order: a row's position is the value itself, counted in `step`, a duration or a number.
+    `start` is where every sequence began, whether rows of it are kept or not: there an initial law holds, and the value
+    there is what `pf.Initial` hides. It is a number (0 if left out), or a date or time for a `step` that is a duration.
+    `public` names the columns that everybody may know; only they can filter and group. `order_by` and `within` are
+    among them.
+
+    >>> import pufferflow as pf
+    >>> scenario = pf.Scenario(
+    ...     secret=pf.Secret("level", domain=[0, 1]),
+    ...     prior=pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]),
+    ...     order_by="hour",
+    ...     step="1h",
+    ...     within="meter",
+    ... )
+    >>> scenario.public
+    ('meter', 'hour')
+    >>> pf.Scenario.from_json(scenario.to_json()) == scenario
+    True
+    """
+
+    secret: AnySecret
+    priors: tuple[Prior, ...]
+    order_by: str | None
+    step: int
+    start: int | float | datetime | None
+    within: tuple[str, ...]
+    public: tuple[str, ...]
+    timed: bool
+    refusal: str = field(compare=False)
+    """Why beliefs of a scenario that an older version stored are refused now; empty for all others."""
+
+    def __init__(  # noqa: PLR0913 - the parts of a scenario, each by its name
+        self,
+        secret: AnySecret,
+        prior: Prior | Sequence[Prior],
+        *,
+        order_by: str | None = None,
+        step: object = 1,
+        start: object = None,
+        within: str | Sequence[str] = (),
+        public: str | Sequence[str] = (),
+    ) -> None:
+        if not isinstance(secret, AnySecret):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise _no_secret(secret)
+        together = _names(within, "within")
+        if isinstance(secret, Presence) and not together:
+            together = (secret.within,)
+        unit, timed = read_step(step)
+        order = None if order_by is None else read_name(order_by, "order_by")
+        known = [*together, *([order] if order else []), *_names(public, "public")]
+        object.__setattr__(self, "refusal", "")
+        object.__setattr__(self, "secret", secret)
+        object.__setattr__(self, "priors", _priors(prior, secret))
+        object.__setattr__(self, "order_by", order)
+        object.__setattr__(self, "step", unit)
+        object.__setattr__(self, "timed", timed)
+        object.__setattr__(self, "start", read_start(start, timed=timed))
+        object.__setattr__(self, "within", together)
+        object.__setattr__(self, "public", tuple(dict.fromkeys(known)))
+        if start is not None and order is None:
+            raise Misuse(
+                "start is given, and order_by is missing.",
+                allowed="start together with the column that puts the rows in order",
+                instead='order_by="hour", step="1h", start="2026-01-01"',
+            )
+        self._agree()
+
+    def _agree(self) -> None:
+        """Check that the parts go together."""
+        if self.order_by is None and any(prior.ordered for prior in self.priors):
+            raise Misuse(
+                "The prior speaks of rows in order, and order_by is missing.",
+                allowed="the column that puts the rows in order",
+                instead='order_by="hour", step="1h"',
+            )
+        self._one_domain_each()
+        hidden = [self.secret.name] if isinstance(self.secret, Derived) else []
+        for column in (*self.sensitive, *hidden):
+            if column in self.public:
+                raise Misuse(
+                    f"The column {column!r} is both secret and public.",
+                    allowed="public columns that are not hidden",
+                    instead=f"public without {column!r}",
+                )
+
+    def _one_domain_each(self) -> None:
+        """Refuse priors that know different values of one column: a sum would mean different things to them."""
+        known = {} if self.secret.reads is None else dict([self.secret.reads])
+        for prior in self.priors:
+            for column, domain in prior.columns.items():
+                if known.setdefault(column, domain).points != domain.points and column != _read(self.secret):
+                    raise Misuse(
+                        f"Two priors know different values of the column {column!r}.",
+                        allowed="priors with the same values of each column; a probability may be 0 or nearly so",
+                        instead=f"a secret or priors that list all values of {column!r}",
+                    )
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns that may be asked about and must not be read otherwise."""
+        known = [column for prior in self.priors for column in prior.columns]
+        if self.secret.reads is not None:
+            known.append(self.secret.reads[0])
+        return tuple(dict.fromkeys(known))
+
+    @property
+    def start_known(self) -> bool:
+        """Whether it is known where the sequences began; of times that nobody named it is not."""
+        return self.start is not None
+
+    @property
+    def start_position(self) -> float:
+        """Where the sequences began, in steps (times since 1970-01-01 UTC); 0.0 if that is not known."""
+        if isinstance(self.start, datetime):
+            return (self.start - _EPOCH) // timedelta(microseconds=1) * 1000 / self.step
+        return float(Fraction(self.start or 0) / self.step)
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that equal scenarios share, and no others, in every process and release of this library.
+
+        One with a Python function (`pf.Simulator`, `pf.Kernel`) has it in its own process only.
+        """
+        kept = {"secret": self.secret.stored(), "priors": [prior.fingerprint() for prior in self.priors]}
+        text = json.dumps({**self._frame(), **kept}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return f"pf{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+    @property
+    def setting(self) -> str:
+        """A short text that scenarios share which differ in nothing but their priors."""
+        text = json.dumps({**self._frame(), "secret": self.secret.stored()}, sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def describe(self) -> str:
+        """Say in plain words what is hidden, from whom, and what is assumed."""
+        lines = [f"Hidden: {self.secret.describe()}."]
+        if len(self.priors) == 1:
+            lines.append(f"From: anybody who believes that {self.priors[0].describe()}.")
+        else:
+            lines.append("From: anybody who believes one of the following.")
+            lines += [f"  - {prior.describe()}" for prior in self.priors]
+        if self.within:
+            lines.append(f"Rows that differ in {listed(self.within)} are assumed to be independent of each other.")
+        else:
+            alone = all(prior.alone for prior in self.priors)
+            others = (
+                "what one tells of others is as believed"
+                if alone
+                else "none is assumed to be independent of the others"
+            )
+            lines.append(f"All rows belong together; {others}.")
+        if self.order_by is not None:
+            lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
+        if self.start:
+            lines.append(f"Every sequence began where {self.order_by!r} is {start_in_words(self.start)}.")
+        others = [name for name in self.public if not isinstance(self.secret, Presence) or name != self.secret.within]
+        if isinstance(self.secret, Presence):
+            known = f"Known to everybody: what values {listed(others)} can have. " if others else ""
+            lines.append(f"{known}Nobody may know how many rows there are, nor whose.")
+        elif others:
+            lines.append(f"Known to everybody: {listed(others)}, and which rows there are.")
+        return "\n".join(lines)
+
+    @property
+    def step_in_words(self) -> str:
+        """The step as it could be typed."""
+        return step_in_words(self.step) if self.timed else str(self.step)
+
+    def check_frame(self, frame: pl.LazyFrame | pl.DataFrame) -> None:
+        """Check a private frame before any row of it is read: columns, types, and that no prior was fitted on it.
+
+        A prior that was fitted in this process on the same frame, or on a file that the frame scans, is refused.
+        """
+        if not isinstance(frame, pl.LazyFrame | pl.DataFrame):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Misuse(
+                f"The frame is of type {type(frame).__name__}.",
+                allowed="a Polars frame, lazy or not",
+                instead=way_to_protect(frame),
+            )
+        for prior in self.priors:
+            origin = prior.provenance.origin
+            if origin is not None and origin.holds(frame):
+                raise Misuse(
+                    f"The prior was fitted on {prior.provenance.reference!r}, which is the private frame itself.",
+                    allowed="a prior that is declared, or fitted on other, public rows",
+                    instead='pf.Reference("a public survey", other_frame)',
+                )
+        self.check_schema(frame.collect_schema())
+
+    def check_schema(self, schema: Mapping[str, Any]) -> None:
+        """Check a frame's columns and types against the scenario; no row is read."""
+        if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise Misuse(
+                f"The schema is of type {type(schema).__name__}.",
+                allowed="a pl.Schema",
+                instead="scenario.check_frame(frame), or frame.collect_schema()",
+            )
+        needed = (*([self.secret.reads[0]] if self.secret.reads is not None else []), *self.public)
+        for column in needed:
+            if column not in schema:
+                raise no_column(column, schema, needed)
+        if self.secret.reads is not None:
+            column, domain = self.secret.reads
+            _check_type(column, schema[column], numeric=domain.numeric)
+        if self.order_by is not None:
+            self._check_order(schema[self.order_by])
+
+    def _check_order(self, dtype: Any) -> None:
+        fits = dtype.is_temporal() if self.timed else dtype.is_integer() or dtype.is_float() or dtype.is_decimal()
+        if fits and isinstance(self.start, datetime) and dtype not in (pl.Date, pl.Datetime):
+            raise Misuse(
+                f"The column {self.order_by!r} of type {type_name(dtype)} for sequences that begin at a date.",
+                allowed="a column of dates, or of dates with a time",
+                instead="casting the column, or leaving start out",
+            )
+        if not fits:
+            raise Misuse(
+                f"The column {self.order_by!r} of type {type_name(dtype)} counted in steps of {self.step_in_words}.",
+                allowed="a date or time with a step such as '1h', or a number with a step such as 1",
+                instead=f'step="{self._seconds}"' if dtype.is_temporal() else "step=1",
+            )
+
+    @property
+    def _seconds(self) -> str:
+        """A step that is a number, as so many seconds; an hour for the one that nobody named."""
+        return "1h" if self.step == 1 else step_in_words(self.step * 10**9)
+
+    def _frame(self) -> dict[str, Any]:
+        """Return what is neither secret nor prior as plain values; a start at 0 goes without saying."""
+        start = self.start.isoformat() if isinstance(self.start, datetime) else self.start
+        return {
+            **({"start": start} if start else {}),
+            "version": VERSION,
+            "order_by": self.order_by,
+            "step": self.step_in_words if self.timed else self.step,
+            "within": list(self.within),
+            "public": list(self.public),
+        }
+
+    def to_json(self) -> str:
+        """Return the scenario as JSON text, which `from_json` reads back; refused for a Python function."""
+        stored = {**self._frame(), "secret": self.secret.stored(), "priors": [prior.stored() for prior in self.priors]}
+        return json.dumps(stored, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Scenario":
+        """Return the scenario that `to_json` wrote."""
+        allowed = "what to_json wrote"
+        try:
+            stored = json.loads(text)
+            if stored["version"] != VERSION:
+                raise Misuse(
+                    f"The scenario was stored in version {stored['version']!r}.",
+                    allowed=f"version {VERSION}",
+                    instead="a newer pufferflow",
+                )
+            return cls(
+                restored_secret(stored["secret"]),
+                [restored_prior(prior) for prior in stored["priors"]],
+                start=stored.get("start"),
+                **{name: stored[name] for name in ("order_by", "step", "within", "public")},
+            )
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            if isinstance(error, Misuse):
+                raise
+            raise Misuse("The text is no stored scenario.", allowed=allowed, instead="scenario.to_json()") from error
+
+    @classmethod
+    def from_ledger(cls, text: str) -> "Scenario":
+        """Return a scenario that some version stored; one whose beliefs are refused now is read, not planned with."""
+        with stored_belief() as refusals:
+            found = cls.from_json(text)
+        object.__setattr__(found, "refusal", " ".join(dict.fromkeys(refusals)))
+        return found
+
+    def check_sound(self) -> None:
+        """Refuse a scenario of an older ledger whose beliefs are refused now."""
+        if self.refusal:
+            raise belief_refused(self.refusal)
+
+    def __repr__(self) -> str:
+        """Show what is hidden and from whom, in one line."""
+        priors = ", ".join(type(prior).__name__ for prior in self.priors)
+        return visible(f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>", one_line=True)
+
+
+def _no_secret(given: object) -> Misuse:
+    instead = EXAMPLES["Scenario"]
+    if isinstance(given, str):
+        instead = f"secret=pf.Secret({shown(given)}, domain=[0, 1, 2, 3])"
+    elif isinstance(given, type) and issubclass(given, AnySecret):
+        instead = f"secret={EXAMPLES[given.__name__]}"
+    elif isinstance(given, list | tuple) and cast(Sequence[object], given):
+        instead = "secret=secrets[0]: a scenario has one secret, another column is asked about in a scenario of its own"
+    elif isinstance(given, Prior):
+        instead = "pf.Scenario(secret, prior): the secret comes first"
+    return Misuse(
+        f"secret is {_kind(cast(object, given))}.",
+        allowed="pf.Secret, pf.Initial, pf.Presence or pf.Derived",
+        instead=instead,
+    )
+
+
+def _kind(given: object) -> str:
+    """Return what was given, a class as itself."""
+    return f"the class {given.__name__}" if isinstance(given, type) else shown(given)
+
+
+def _read(secret: AnySecret) -> str | None:
+    return None if secret.reads is None else secret.reads[0]
+
+
+def _names(given: object, what: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (read_name(given, what),)
+    if given is None:
+        return ()
+    if not isinstance(given, Sequence):
+        problem = f"{what} is of type {type(given).__name__}."
+        some = sorted(map(str, cast("set[object]", given))) if isinstance(given, set) else []
+        raise Misuse(problem, allowed="names of columns", instead=f"{what}={some[:8] or ['day']}")
+    return tuple(dict.fromkeys(read_name(name, what) for name in cast(Sequence[object], given)))
+
+
+def _no_prior(given: object) -> Misuse:
+    problem, instead = f"prior is {_kind(given)}.", "prior=pf.Independent(), or pf.AnyCorrelation() for the worst case"
+    if isinstance(given, type) and issubclass(given, Prior):
+        instead = f"prior={EXAMPLES.get(given.__name__, f'pf.{given.__name__}(…)')}"
+    elif isinstance(given, list | tuple) and any(isinstance(one, Prior) for one in cast(Sequence[object], given)):
+        problem = "prior is a list that has something else than priors in it."
+        instead = "prior=[pf.Independent(), pf.AnyCorrelation()]"
+    elif isinstance(given, list | tuple) or hasattr(cast(object, given), "__array__"):
+        instead = 'prior=pf.MarkovChain(matrix, initial="stationary"), if that is the matrix of a chain'
+    return Misuse(problem, allowed="one prior, or a list of them: the worst one counts", instead=instead)
+
+
+def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
+    found = [given] if isinstance(given, Prior) else list(cast(Any, given)) if isinstance(given, list | tuple) else []
+    if not found or not all(isinstance(prior, Prior) for prior in found):
+        raise _no_prior(cast(object, given))
+    priors = tuple(dict.fromkeys(cast(list[Prior], found)))
+    for prior in priors:
+        if isinstance(secret, Presence) and not isinstance(prior, Independent | AnyCorrelation):
+            raise wrong_secret(
+                f"pf.{type(prior).__name__}",
+                secret,
+                allowed="pf.Independent() or pf.AnyCorrelation() with pf.Presence",
+                instead="prior=pf.Independent()",
+            )
+        prior.check(secret)
+    return priors
+
+
+def _check_type(column: str, dtype: Any, *, numeric: bool) -> None:
+    number = dtype.is_numeric() or dtype == pl.Boolean
+    label = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Categorical | pl.Enum)
+    if (numeric and not number) or (not numeric and not (label or dtype == pl.Boolean)):
+        raise Misuse(
+            f"The column {column!r} of type {type_name(dtype)} for a domain of {'numbers' if numeric else 'labels'}.",
+            allowed="a column of numbers" if numeric else "a column of texts or categories",
+            instead="labels as domain, such as ['low', 'high'], or frame.cast before protect"
+            if numeric
+            else "numbers as domain, such as [0, 1, 2, 3], without quotes",
+        )

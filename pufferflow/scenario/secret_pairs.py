@@ -1,0 +1,114 @@
+"""Which two values of a secret must look alike."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number, shown
+from pufferflow.errors import Misuse, Refused
+from pufferflow.scenario.domain import Domain, Interval, Label
+from pufferflow.suggestions import explained, nearest
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Closer:
+    """All pairs of values that lie no farther apart than `distance`.
+
+    >>> Closer(2)
+    Closer(distance=2.0)
+    """
+
+    distance: float
+
+    def __post_init__(self) -> None:
+        allowed, instead = "a finite number > 0", "pf.Closer(2)"
+        distance = finite_number(self.distance, "distance", allowed=allowed, instead=instead)
+        if not distance > 0:
+            raise Misuse(f"distance is {distance:g}.", allowed=allowed, instead=instead)
+        object.__setattr__(self, "distance", distance)
+
+
+Chosen = tuple[tuple[Label, Label], ...]
+Rule = Literal["all", "adjacent"] | Closer | Chosen
+
+
+def read_rule(given: object, domain: Domain) -> Rule:
+    """Return which pairs are asked for, checked against the domain."""
+    allowed = '"all", "adjacent", pf.Closer(distance) or a list of pairs of values'
+    if isinstance(given, str):
+        if given not in ("all", "adjacent"):
+            near = nearest(given, ("all", "adjacent"))
+            raise Misuse(f"pairs is {shown(given)}.", allowed=allowed, instead=f'pairs="{near[0] if near else "all"}"')
+        rule: Rule = "all" if given == "all" else "adjacent"
+    elif isinstance(given, Closer):
+        rule = given
+    else:
+        rule = _chosen(given, domain, allowed)
+    value_pairs(rule, domain)
+    return rule
+
+
+def _chosen(given: object, domain: Domain, allowed: str) -> Chosen:
+    instead = f"pairs=[({domain.points[0]!r}, {domain.points[1]!r})]"
+    if not isinstance(given, Sequence) or not given:
+        raise Misuse(
+            f"pairs is of type {type(cast(object, given)).__name__}, or empty.", allowed=allowed, instead=instead
+        )
+    found: list[tuple[Label, Label]] = []
+    for pair in cast(Sequence[Any], given):
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(cast(Sequence[Any], pair)) != 2:
+            raise Misuse("pairs has an entry that is no pair.", allowed=allowed, instead=instead)
+        a, b = (_value(value, domain) for value in cast(Sequence[Any], pair))
+        if a == b:
+            raise Misuse(f"pairs has a pair of equal values, {a!r}.", allowed=allowed, instead=instead)
+        found.append((a, b))
+    return tuple(found)
+
+
+def _value(value: object, domain: Domain) -> Label:
+    if isinstance(domain, Interval):
+        number = finite_number(value, "a value of pairs", allowed=domain.describe(), instead=f"{domain.low:g}")
+        if not domain.low <= number <= domain.high:
+            raise Misuse(f"pairs has {number:g}.", allowed=domain.describe(), instead=f"{domain.low:g}")
+        return number
+    return domain.points[domain.place(value, "a value of pairs")]
+
+
+def value_pairs(rule: Rule, domain: Domain) -> list[tuple[Label, Label]]:
+    """Return the pairs of values, each once; on an interval those that lie farthest apart, which stand for all."""
+    if isinstance(rule, tuple):
+        return list(rule)
+    if isinstance(domain, Interval):
+        return [_on_interval(rule, domain)]
+    if rule == "all":
+        return list(itertools.combinations(domain.points, 2))
+    if rule == "adjacent":
+        return list(itertools.pairwise(domain.points))
+    numbers = domain.numbers
+    slack = 1e-12 * (float(np.abs(numbers).max()) + rule.distance)  # 0.8 − 0.7 is more than 0.1 in floats
+    near = np.abs(numbers[:, None] - numbers[None, :]) <= rule.distance + slack
+    found = [(domain.points[i], domain.points[j]) for i, j in np.argwhere(np.triu(near, 1)).tolist()]
+    if not found:
+        raise Misuse(
+            f"No two values lie within {rule.distance:g}: nothing would be hidden.",
+            allowed="a distance that some two values of the domain have",
+            instead='pairs="adjacent"',
+        )
+    return found
+
+
+def _on_interval(rule: Rule, domain: Interval) -> tuple[Label, Label]:
+    if rule == "adjacent":
+        raise Refused(
+            "Adjacent values of an interval: every number has another one arbitrarily near.",
+            allowed='pairs="all", pf.Closer(distance) or a list of pairs for an interval',
+            instead="pairs=pf.Closer(1.0)",
+        )
+    if isinstance(rule, Closer):
+        return domain.low, min(domain.low + rule.distance, domain.high)
+    return domain.low, domain.high

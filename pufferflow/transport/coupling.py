@@ -1,0 +1,172 @@
+"""What a distance says: a number, how sure it is, and (when asked) the coupling that attains it.
+
+A coupling that can be priced: what E cost(X − Y) is under it, rounded up.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Self, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.arrays import Array, Floats
+from pufferflow.errors import InternalError, Misuse
+from pufferflow.law import GaussianLaw, Law
+from pufferflow.rounding import SMALLEST, UNIT, upwards
+from pufferflow.transport import masses
+
+WITHIN_ROUNDING = "holds for weights equal to those given up to rounding; Fractions give it exactly"
+
+
+class Certainty(StrEnum):
+    """How a number relates to the truth it stands for.
+
+    `EXACT`: the truth, rounded up: by no more than a few units in the last place for finite laws, by no more than 1e-9
+    of it for Gaussian ones. `UPPER_BOUND`: never below the truth. `ESTIMATE`: neither is proven.
+    """
+
+    EXACT = "exact"
+    UPPER_BOUND = "upper_bound"
+    ESTIMATE = "estimate"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """A joint law of X ~ left and Y ~ right: mass `masses[k]` on the pair of atoms (rows[k], columns[k])."""
+
+    left: Law
+    right: Law
+    rows: npt.NDArray[np.intp]
+    columns: npt.NDArray[np.intp]
+    masses: npt.NDArray[np.float64]
+
+    def marginals(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the weights that the coupling gives to the atoms of both laws."""
+        left, right = np.zeros(len(self.left)), np.zeros(len(self.right))
+        np.add.at(left, self.rows, self.masses)
+        np.add.at(right, self.columns, self.masses)
+        return left, right
+
+    def differences(self) -> npt.NDArray[Any]:
+        """Return X − Y for every pair that has mass."""
+        return self.left.values[self.rows] - self.right.values[self.columns]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AffineCoupling:
+    """The joint law of X ~ left and Y = matrix · (X − left.mean) + right.mean, two Gaussians."""
+
+    left: GaussianLaw
+    right: GaussianLaw
+    matrix: npt.NDArray[np.float64]
+
+
+C = TypeVar("C", Coupling, AffineCoupling)
+
+
+@final
+class Distance(float, Generic[C]):
+    """A distance: a float that also says how sure it is.
+
+    `certainty` is exact or upper_bound. `rounding` is the relative (for `near`: absolute) width within which sums of
+    float weights were taken as equal, 0.0 where weights were rational and nothing was. A result from float weights is
+    called exact only if it is the same for all weights within that width; otherwise it is an upper bound for some
+    weights within it. `note` says in words what a reader should know, `coupling` is there if it was asked for.
+
+    >>> distance = Distance(2.0, Certainty.EXACT)
+    >>> distance, distance.certainty.value
+    (2.0, 'exact')
+    """
+
+    certainty: Certainty
+    rounding: float
+    note: str
+    _coupling: C | None
+
+    def __new__(
+        cls, value: float, certainty: Certainty, *, rounding: float = 0.0, note: str = "", coupling: C | None = None
+    ) -> Self:
+        """Make a distance; NaN or a negative number would be a fault of this library."""
+        if not value >= 0:
+            raise InternalError(f"A distance came out as {value}.", instead="reporting the two laws to the maintainers")
+        self = super().__new__(cls, value)
+        self.certainty, self.rounding, self.note, self._coupling = certainty, rounding, note, coupling
+        return self
+
+    @property
+    def coupling(self) -> C:
+        """The joint law that attains the distance, if it was asked for with `coupling=True`."""
+        if self._coupling is None:
+            raise Misuse(
+                "The coupling was not asked for.",
+                allowed="coupling=True",
+                instead="pf.winf(mu, nu, coupling=True).coupling",
+            )
+        return self._coupling
+
+    def __getnewargs_ex__(self) -> tuple[tuple[float, Certainty], dict[str, Any]]:
+        """Pickle and copy with all fields."""
+        evidence = {"rounding": self.rounding, "note": self.note, "coupling": self._coupling}
+        return (float(self), self.certainty), evidence
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A joint law of X ~ left and Y ~ right as mass on pairs of atoms, and what is known of its rounding."""
+
+    left: Law
+    right: Law
+    rows: npt.NDArray[np.intp]
+    columns: npt.NDArray[np.intp]
+    masses: Floats
+    differences: Floats
+    """X − Y for every pair, of shape (k,) or (k, d), no coordinate nearer to 0 than it is."""
+    doubts: Floats | None = None
+    """How much mass may stand on the wrong one of each two pairs that follow each other; None if none may."""
+    settled: bool = True
+    """Whether rounding of the weights left no choice of the coupling."""
+
+    def price(self, costs: Floats) -> float:
+        """Return E cost for one cost ≥ 0 per pair, not below the exact sum.
+
+        A float level of tail t is known within n·2⁻⁵²·t, and moves mass between the two pairs that meet there. A
+        product too small for a float counts as the smallest there is.
+        """
+        total = upwards(math.fsum(self.masses * costs), 8 * UNIT) + len(costs) * SMALLEST
+        return total if self.doubts is None else total + float(self.doubts @ np.abs(np.diff(costs)))
+
+    def coupling(self) -> Coupling:
+        """Return the joint law alone."""
+        return Coupling(self.left, self.right, self.rows, self.columns, self.masses)
+
+
+def of_coupling(coupling: Coupling) -> Plan:
+    """Return the plan of a coupling whose marginals are exact."""
+    left, right = masses.values(coupling.left, coupling.right)
+    differences = signed_above(left[coupling.rows], right[coupling.columns])
+    return Plan(coupling.left, coupling.right, coupling.rows, coupling.columns, coupling.masses, differences)
+
+
+def all_differences(mu: Law, nu: Law) -> Floats:
+    """Return x − y for all pairs of atoms, of shape (n, m) or (n, m, d)."""
+    left, right = masses.values(mu, nu)
+    return signed_above(left[:, None], right[None, :])
+
+
+def signed_above(left: Array, right: Array) -> Floats:
+    """Return left − right as floats that are not nearer to 0 than the exact difference, of the same sign."""
+    with np.errstate(over="ignore"):
+        steps = left - right
+    if steps.dtype == object:
+        sizes = masses.floats_above(np.abs(steps))
+        return np.where(steps < 0, -sizes, sizes)
+    back = steps - left  # Knuth's two-sum of left and −right: `lost` is the exact error of `steps`
+    with np.errstate(invalid="ignore"):
+        lost = (left - (steps - back)) + (-right - back)
+    outward = np.where(np.sign(lost) == np.sign(steps), np.nextafter(steps, np.copysign(np.inf, steps)), steps)
+    return np.where(lost != 0, outward, steps)
