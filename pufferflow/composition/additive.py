@@ -38,7 +38,7 @@ from pufferflow.inference import rounded_up
 from pufferflow.noise import Gaussian, Noise
 from pufferflow.rounding import UNIT
 from pufferflow.scenario import Initial, Presence, Scenario, Secret, ValueSecret
-from pufferflow.scenario.priors import AR1, Exchangeable, GaussianPrior, Independent, Prior
+from pufferflow.scenario.priors import GaussianPrior, Independent, Prior
 
 
 def beyond(asked: Asked) -> bool:
@@ -48,7 +48,11 @@ def beyond(asked: Asked) -> bool:
     these, which are a pair of the secret if all states are.
     """
     secret = asked.scenario.secret
-    return (asked.wider or asked.left_out) and not asked.prior.alone and getattr(secret, "pairs", "all") != "all"
+    return (
+        (asked.wider or asked.left_out)
+        and not asked.prior.independent_rows
+        and getattr(secret, "pairs", "all") != "all"
+    )
 
 
 @final
@@ -145,7 +149,7 @@ def _unseen(asked: Asked) -> bool:
     if beyond(asked):
         return True
     prior, first = asked.prior, isinstance(asked.scenario.secret, Initial)
-    known = first or not isinstance(prior, GaussianPrior) or isinstance(prior.covariance, AR1 | Exchangeable)
+    known = first or not isinstance(prior, GaussianPrior) or prior.covariance.falls_off
     return asked.wider and not known
 
 
@@ -225,7 +229,7 @@ def columns_of(scenario: Scenario, prior: Prior) -> tuple[str, ...]:
     """Return the columns of which every unit has one value only, so that filters on them keep units apart."""
     if isinstance(scenario.secret, Presence):
         return (scenario.secret.within,)
-    return scenario.public if prior.alone else scenario.within
+    return scenario.public if prior.independent_rows else scenario.within
 
 
 def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Sequence[Cost]]:
@@ -236,7 +240,7 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
     """
     columns = columns_of(scenario, prior)
     costs = [cost for cost in costs if not cost.silent]
-    if prior.alone and isinstance(scenario.secret, ValueSecret):
+    if prior.independent_rows and isinstance(scenario.secret, ValueSecret):
         return _about_one_row(costs, columns)
     if not any(name in cost.apart for cost in costs for name in columns):
         return [costs]

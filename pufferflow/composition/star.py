@@ -20,7 +20,6 @@ from pufferflow.inference import Star, StarWalk, implied
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT
 from pufferflow.scenario import Derived, Secret
-from pufferflow.scenario.priors import LatentClass, Table
 
 _MOST_RELEASES = 16
 _MOST_SETS = 16
@@ -117,8 +116,7 @@ def _star(asked: Asked) -> Star | None:
     """Return the class with its rows; None if there is none, or releases read several columns."""
     prior, secret = asked.prior, asked.scenario.secret
     columns = {shape.column for shape in asked.shapes if shape.exposure.any()} or {asked.shapes[0].column}
-    shared = isinstance(prior, LatentClass) or (isinstance(prior, Table) and not prior.alone)
-    if not shared or not isinstance(secret, Secret | Derived) or len(columns) != 1:
+    if not prior.shared_class or not isinstance(secret, Secret | Derived) or len(columns) != 1:
         return None
     try:
         (walk,) = implied(prior, Statistic.total(1, column=columns.pop()), secret).walks()

@@ -83,7 +83,7 @@ class Draws:
         """Return what releases read of a row; None if rows are no single draws, or it is not known what they add."""
         prior, secret = asked.prior, asked.scenario.secret
         table = prior.table if isinstance(prior, Empirical) else prior
-        if not isinstance(table, Table) or not table.alone or not isinstance(secret, Secret | Derived):
+        if not isinstance(table, Table) or not table.independent_rows or not isinstance(secret, Secret | Derived):
             return None
         readings = _readings(prior, secret, asked.costs)
         if readings is None or not all(one.known for one in readings):

@@ -54,7 +54,7 @@ def _of_pair(plan: Planned, origin: Origin, pair: Pair) -> Seen:
     if origin.laws.movement_only:
         length = plan.calibration.sensitivity if pair.dimension == 1 else float(steps.max())
         return stand_ins(measure, length / weight, pair.secrets)
-    rows = 1 if origin.laws.constant or origin.tables.prior.alone else int(_rows_in(origin, cell))
+    rows = 1 if origin.laws.constant or origin.tables.prior.independent_rows else int(_rows_in(origin, cell))
     coordinate = int(steps.argmax())
     first, second = (_coordinate(law, coordinate).map(lambda values: values / weight) for law in (mu, nu))
     return Seen(measure, first, second, pair.secrets, rows)

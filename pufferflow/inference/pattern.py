@@ -16,7 +16,7 @@ from pufferflow.inference.laws import implied
 from pufferflow.inference.shift import scattered
 from pufferflow.queries import Pattern, Statistic
 from pufferflow.scenario import AnySecret, Initial, Presence, Secret
-from pufferflow.scenario.priors import AnyCorrelation, ChainsBetween, LatentClass, MarkovChain, Prior, Table
+from pufferflow.scenario.priors import AnyCorrelation, MarkovChain, Prior
 
 _MOST_WEIGHTS = 2_000_000
 _MOST_COMPARED = 300_000
@@ -52,7 +52,7 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
     """
     if prior.ordered and pattern.positions is None:
         raise InternalError("The pattern of rows in order has no positions.", instead="reporting it")
-    if prior.alone and not isinstance(secret, Presence):
+    if prior.independent_rows and not isinstance(secret, Presence):
         pattern = _one_row(pattern, secret)
     open_cells = isinstance(secret, Presence) or pattern.covers
     asked = Asked(pattern, np.atleast_2d(tables), column, open_cells, cells, _MOST_COMPARED / max(patterns, 1))
@@ -153,7 +153,7 @@ class Asked:
             return False
         if isinstance(prior, AnyCorrelation):
             return self.split <= 1  # the movement of several cells is no longer than that of each
-        if not isinstance(prior, MarkovChain | ChainsBetween | LatentClass | Table):
+        if not prior.joint_laws:
             return True
         kinds = np.unique(self.tables, axis=1).shape[1]
         sizes = self.in_cells(self.tables).sizes

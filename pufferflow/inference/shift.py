@@ -74,7 +74,7 @@ def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | N
     """
     if isinstance(prior, GaussianPrior):
         return _apart(prior, statistic, secret)
-    if isinstance(prior, AnyCorrelation | Diffusion | WeaklyDependent) or isinstance(secret, Presence):
+    if prior.coupled or isinstance(secret, Presence):
         return implied(prior, statistic, secret)
     return None
 

@@ -68,7 +68,7 @@ def if_wrong(spent: Spent) -> tuple[WhatIf, ...]:
 
 def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
     group = _group(scenario)
-    if belief.alone:
+    if belief.independent_rows:
         return "Rows tell nothing of each other, so only releases about the same row add up."
     if isinstance(belief, AnyCorrelation):
         return f"{_begun(group)} may have anything to do with each other, so what all releases tell of them adds up."
@@ -130,7 +130,7 @@ def _no_row(spent: Spent) -> str:
 def _no_group(spent: Spent) -> str:
     if isinstance(spent.scenario.secret, Presence):
         return "not known: units are believed to come and go by themselves"
-    if all(prior.alone for prior in spent.priors):
+    if all(prior.independent_rows for prior in spent.priors):
         return "not known: rows are believed to be independent, and how many there are in a group was not looked at"
     return "not known"
 

@@ -15,10 +15,9 @@ from pufferflow.planning.facts import ONE_ROW, Facts
 from pufferflow.planning.tables import Tables, free_tables, on_interval, tables_of
 from pufferflow.queries import Pattern, Questions
 from pufferflow.scenario import Initial, Presence, ValueSecret
-from pufferflow.scenario.priors import AnyCorrelation, Diffusion, GaussianPrior, Independent, WeaklyDependent
+from pufferflow.scenario.priors import GaussianPrior, Independent
 
 _MOST_RUNS = 20_000
-_COUPLED = (GaussianPrior, Diffusion, WeaklyDependent, AnyCorrelation)
 Table = tuple[tuple[float, ...], ...]
 
 
@@ -90,7 +89,7 @@ def _alone(planned: Planned) -> Table | None:
 
     So it is for those who believe that rows are independent, and for what a row's own value costs, whoever believes.
     """
-    ways = [way for way in planned.ways if way[0].prior.alone]
+    ways = [way for way in planned.ways if way[0].prior.independent_rows]
     questions, secret = planned.questions, planned.questions.scenario.secret
     if not ways and isinstance(secret, ValueSecret) and questions.column == secret.column:
         ways = [tables_of(Independent(), secret, questions.measures, planned.values)]
@@ -105,9 +104,9 @@ def _moved(planned: Planned) -> dict[str, float]:
     scenario, norm = planned.questions.scenario, planned.calibration.noise.norm
     found = dict[str, float]()
     for prior, way in zip(scenario.priors, planned.ways, strict=True):
-        if isinstance(prior, _COUPLED) or isinstance(scenario.secret, Presence):
+        if prior.coupled or isinstance(scenario.secret, Presence):
             laws = planned.facts.laws([way], planned.weights)
-        elif prior.alone:
+        elif prior.independent_rows:
             laws = planned.facts.laws_on([ONE_ROW], _free(planned), planned.weights)
         else:
             continue
@@ -118,7 +117,7 @@ def _moved(planned: Planned) -> dict[str, float]:
 def _group(planned: Planned, placed: Sequence[Pattern] | None) -> float | None:
     """Return how far all sums move if every row of a group may change (M7); None where no group was looked at."""
     scenario = planned.questions.scenario
-    if isinstance(scenario.secret, Presence) or all(prior.alone for prior in scenario.priors):
+    if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
         return None
     known = placed is not None  # patterns without order need not be read as well
     laws = planned.facts.laws_on(placed, _free(planned), planned.weights) if known else planned.group_laws
@@ -132,7 +131,7 @@ def _free(planned: Planned) -> Tables:
 def _rows(facts: Facts, placed: Sequence[Pattern] | None) -> Rows | None:
     """Return which rows of a group are asked about; None where rows tell nothing of each other."""
     scenario = facts.questions.scenario
-    tied = [prior for prior in scenario.priors if not prior.alone]
+    tied = [prior for prior in scenario.priors if not prior.independent_rows]
     if isinstance(scenario.secret, Presence) or (not tied and placed is None):
         return None
     patterns = placed if placed is not None else facts.patterns(tied[0]).distinct

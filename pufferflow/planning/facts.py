@@ -54,14 +54,14 @@ class Facts:
             if isinstance(prior, AnyCorrelation) and scenario.within != (scenario.secret.within,):
                 raise _more_may_leave(scenario.secret.within, scenario.within)
             return Patterns((_present(scenario.secret),), 1)
-        if not prior.alone and _order_of(prior, scenario.secret) == PLACED and not scenario.start_known:
+        if not prior.independent_rows and _order_of(prior, scenario.secret) == PLACED and not scenario.start_known:
             raise Misuse(
                 "The prior or the secret speaks of the beginning of sequences, and it is not known when they began.",
                 allowed="a scenario with the start of all sequences",
                 instead='pf.Scenario(..., start="2026-01-01")',
             )
         self._read(*_orders_of(scenario))
-        if prior.alone:
+        if prior.independent_rows:
             return Patterns((ONE_ROW,), 1)
         order = _order_of(prior, scenario.secret)
         self._read(order)
@@ -152,7 +152,7 @@ class Facts:
 
 def _orders_of(scenario: Scenario) -> list[Order]:
     """Return in which orders the priors and the secret of a scenario look at rows: read at once, they fit together."""
-    found = [_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.alone]
+    found = [_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows]
     placed = isinstance(scenario.secret, Initial) or any(order.ordered for order in found)
     return [*found, *([PLACED] if placed else [])]
 

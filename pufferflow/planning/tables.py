@@ -119,7 +119,7 @@ def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None
         return [Tables(prior, secret, values)]
     found: list[Tables] = []
     smooth = all(one is None or one.slope is not None for one in lined)
-    if prior.alone and isinstance(secret, ValueSecret):
+    if prior.independent_rows and isinstance(secret, ValueSecret):
         exact = len(lined) == 1 and lined[0] is not None and lined[0].affine
         by_distance = Tables(prior, Secret(secret.column, [0, 1]), _moves(lined, secret), exact=exact)
         return [by_distance] if exact else [by_distance, Tables(prior, _of_corners(secret, values), values)]

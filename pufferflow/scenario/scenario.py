@@ -16,7 +16,6 @@ from pufferflow.errors import Misuse, visible
 from pufferflow.scenario.missing_columns import listed, no_column
 from pufferflow.scenario.priors import restored_prior
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
-from pufferflow.scenario.priors.simple import AnyCorrelation, Independent
 from pufferflow.scenario.secret import AnySecret, Derived, Presence, read_name, restored_secret
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
 from pufferflow.suggestions import EXAMPLES, explained, way_to_protect
@@ -177,7 +176,7 @@ class Scenario:
         if self.within:
             lines.append(f"Rows that differ in {listed(self.within)} are assumed to be independent of each other.")
         else:
-            alone = all(prior.alone for prior in self.priors)
+            alone = all(prior.independent_rows for prior in self.priors)
             others = (
                 "what one tells of others is as believed"
                 if alone
@@ -375,7 +374,7 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
         raise _no_prior(cast(object, given))
     priors = tuple(dict.fromkeys(cast(list[Prior], found)))
     for prior in priors:
-        if isinstance(secret, Presence) and not isinstance(prior, Independent | AnyCorrelation):
+        if isinstance(secret, Presence) and not prior.allows_presence:
             raise wrong_secret(
                 f"pf.{type(prior).__name__}",
                 secret,

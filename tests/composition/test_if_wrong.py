@@ -60,7 +60,7 @@ def drawn(rng, scenario):
         values = [number + 1, *rng.integers(-3, 4, len(LEVELS) - 1).tolist()]  # equal sums would be one, with one noise
         chosen = pl.col("level").replace_strict(dict(zip(LEVELS, values, strict=True)), return_dtype=pl.Float64)
         batch, functions = batch.private_sum(chosen, name=f"sum{number}"), [*functions, values]
-    quick = {} if scenario.priors[0].alone else {"bound": pf.Group()}
+    quick = {} if scenario.priors[0].independent_rows else {"bound": pf.Group()}
     plan = batch.plan(pf.Pure(float(rng.uniform(0.2, 2.0))), noise=pf.Laplace, **quick)
     return plan, (hours, functions, [plan.noises[f"sum{number}"].scale for number in range(len(functions))])
 

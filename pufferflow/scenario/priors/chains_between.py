@@ -52,6 +52,8 @@ class ChainsBetween(Prior):
     initial: str | tuple[float, ...] = "stationary"
     period: int | None = 1
     provenance: Provenance = field(default=DECLARED)
+    ordered = True
+    joint_laws = True
 
     def __init__(
         self,
@@ -93,11 +95,6 @@ class ChainsBetween(Prior):
     def states(self) -> int:
         """How many states there are."""
         return len(self.low[0])
-
-    @property
-    def ordered(self) -> bool:
-        """A chain is a sequence."""
-        return True
 
     @property
     def repeats(self) -> int | None:

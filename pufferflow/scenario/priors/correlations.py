@@ -44,6 +44,7 @@ class AR1(Covariance):
 
     phi: Span
     stationary = True
+    falls_off = True
 
     def __init__(self, phi: Given) -> None:
         allowed, instead = "a number above -1 and below 1, or a pair (low, high) of them", "pf.AR1(0.9)"
@@ -196,6 +197,7 @@ class Exchangeable(Covariance):
     rho: Span
     ordered = False
     stationary = True
+    falls_off = True
 
     def __init__(self, rho: Given) -> None:
         allowed = "a correlation above -1 and below 1, or a pair (low, high) of them"

@@ -40,6 +40,8 @@ class Covariance(abc.ABC):
     """Whether positions matter."""
     stationary: bool = False
     """Whether rows shifted together keep their covariances."""
+    falls_off: bool = False
+    """Whether no correlation is larger than one at a shorter lag."""
     has_variances: bool = False
     """Whether it says how much rows vary, not only how they correlate."""
 

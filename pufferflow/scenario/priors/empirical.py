@@ -36,6 +36,7 @@ class Empirical(Prior):
     pairs: tuple[Values, ...]
     counts: tuple[int, ...]
     provenance: Provenance
+    independent_rows = True
 
     def __init__(self, reference: Any, *, secret: str, released: str) -> None:
         source = read_reference(reference)
@@ -70,11 +71,6 @@ class Empirical(Prior):
         total = sum(self.counts)
         columns = dict(zip((self.secret, self.released), zip(*self.pairs, strict=True), strict=True))
         return Table({**columns, PROBABILITY: [Fraction(count, total) for count in self.counts]})
-
-    @property
-    def alone(self) -> bool:
-        """Each row is a draw of its own."""
-        return True
 
     @property
     def columns(self) -> dict[str, Domain]:

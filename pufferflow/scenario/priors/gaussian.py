@@ -68,6 +68,7 @@ class GaussianPrior(Prior):
     covariance: Covariance
     variance: float | None
     mean: float
+    coupled = True
 
     def __init__(self, covariance: Any, variance: float | None = None, mean: float = 0.0) -> None:
         read = read_covariance(covariance)
@@ -95,7 +96,7 @@ class GaussianPrior(Prior):
         return cls(restored_covariance(fields["covariance"]), fields["variance"], fields["mean"])
 
     @property
-    def ordered(self) -> bool:
+    def ordered(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the covariance speaks of positions."""
         return self.covariance.ordered
 

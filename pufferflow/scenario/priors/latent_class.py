@@ -36,6 +36,8 @@ class LatentClass(Prior):
 
     weights: tuple[Probability, ...]
     rows: tuple[tuple[Probability, ...], ...]
+    shared_class = True
+    joint_laws = True
 
     def __init__(self, weights: Any, rows: Any) -> None:
         shares = read_law(weights, "weights")

@@ -61,6 +61,8 @@ class MarkovChain(Prior):
     initial: str | tuple[float, ...] = "stationary"
     period: int | None = 1
     provenance: Provenance = field(default=DECLARED)
+    ordered = True
+    joint_laws = True
 
     def __init__(
         self,
@@ -82,11 +84,6 @@ class MarkovChain(Prior):
     def states(self) -> int:
         """How many states there are."""
         return len(self.transition[0])
-
-    @property
-    def ordered(self) -> bool:
-        """A chain is a sequence."""
-        return True
 
     @property
     def repeats(self) -> int | None:

@@ -70,6 +70,18 @@ class Prior(abc.ABC):
     """
 
     provenance: Provenance = DECLARED
+    ordered: bool = False
+    """Whether the rows form a sequence, so that a scenario has to name `order_by`."""
+    independent_rows: bool = False
+    """Whether the value of one row says nothing about any other row, so that it moves nothing else."""
+    coupled: bool = False
+    """Whether its laws are known through one coupling of whole data sets, so that losses of releases add (M1, M24)."""
+    shared_class: bool = False
+    """Whether the rows of a group share a hidden class and are independent given it (M21)."""
+    joint_laws: bool = False
+    """Whether joint laws of many answers are listed value by value, which takes long."""
+    allows_presence: bool = False
+    """Whether it is a belief about units whose presence is the secret, `pf.Presence`."""
 
     @abc.abstractmethod
     def describe(self) -> str:
@@ -101,22 +113,12 @@ class Prior(abc.ABC):
         return {}
 
     @property
-    def ordered(self) -> bool:
-        """Whether the rows form a sequence, so that a scenario has to name `order_by`."""
-        return False
-
-    @property
     def repeats(self) -> int | None:
         """By multiples of how many steps all positions may be shifted without changing any law; None: by none.
 
         The laws then do not depend on where a sequence began. 1 where rows have no order.
         """
         return None if self.ordered else 1
-
-    @property
-    def alone(self) -> bool:
-        """Whether the rows of a group tell nothing of each other, so that the values of one row move nothing else."""
-        return False
 
 
 def belief_in_words(prior: Prior) -> str:

@@ -32,10 +32,8 @@ class Independent(Prior):
     'rows are independent of each other'
     """
 
-    @property
-    def alone(self) -> bool:
-        """Rows tell nothing of each other."""
-        return True
+    independent_rows = True
+    allows_presence = True
 
     def describe(self) -> str:
         """Say in words what an adversary may believe."""
@@ -57,6 +55,9 @@ class AnyCorrelation(Prior):
     >>> AnyCorrelation().describe()
     'rows that belong together may depend on each other in every way'
     """
+
+    coupled = True
+    allows_presence = True
 
     def describe(self) -> str:
         """Say in words what an adversary may believe."""
@@ -84,6 +85,7 @@ class WeaklyDependent(Prior):
     """
 
     distance: float
+    coupled = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distance", finite_number_at_least_zero(self.distance, "distance"))
@@ -125,6 +127,8 @@ class Diffusion(Prior):
     """
 
     contraction: float
+    ordered = True
+    coupled = True
 
     def __post_init__(self) -> None:
         allowed, instead = "a finite number >= 0, for steps of the scenario", "pf.Diffusion(0.5)"
@@ -145,11 +149,6 @@ class Diffusion(Prior):
     def restored(cls, fields: dict[str, Any]) -> Self:
         """Return the prior that stored fields tell of."""
         return cls(fields["contraction"])
-
-    @property
-    def ordered(self) -> bool:
-        """Time passes."""
-        return True
 
     def check(self, secret: AnySecret) -> None:
         """Refuse all secrets but the start: two paths through one later value may come from anywhere."""

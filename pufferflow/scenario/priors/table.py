@@ -51,6 +51,7 @@ class Table(Prior):
     cells: tuple[Values, ...]
     probabilities: tuple[Probability, ...]
     shared: tuple[str, ...]
+    joint_laws = True
 
     def __init__(self, frame: Any, shared: str | Sequence[str] = ()) -> None:
         names, cells, masses = _read(frame)
@@ -68,9 +69,14 @@ class Table(Prior):
         object.__setattr__(self, "shared", joined)
 
     @property
-    def alone(self) -> bool:
+    def independent_rows(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether nothing is drawn once for all rows of a group."""
         return not self.shared
+
+    @property
+    def shared_class(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether something is drawn once for all rows of a group."""
+        return bool(self.shared)
 
     @property
     def columns(self) -> dict[str, Domain]:
