@@ -28,7 +28,7 @@ from pufferflow.arguments import shown
 from pufferflow.arrays import Array
 from pufferflow.engine.classes import Classes, Ordered, check_column, classes_of, inside
 from pufferflow.errors import Misuse
-from pufferflow.expressions import Lined, Tabled
+from pufferflow.expressions import OnInterval, OnPoints
 from pufferflow.queries import Measure
 from pufferflow.scenario import Interval
 
@@ -99,7 +99,7 @@ class Column(abc.ABC):
 class ByLine(Column):
     """Steps of φ at a number of an interval, added up: fewer than 2^32 rows of at most 2^30 steps stay within 2^62."""
 
-    values: tuple[Lined, ...]
+    values: tuple[OnInterval, ...]
 
     def totals(self, clean: pl.Expr) -> list[pl.Expr]:
         """Add up the steps; clipped once more, so that the proof needs nothing of the formula."""
@@ -168,10 +168,10 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
     check_column(column, dtype, domain)
     values = [measures[place].values for place in own]
     if isinstance(domain, Interval):
-        lines = tuple(value for value in values if isinstance(value, Lined) and _bounded(value, _MOST_LINED))
+        lines = tuple(value for value in values if isinstance(value, OnInterval) and _bounded(value, _MOST_LINED))
         if len(lines) == len(values):
             return ByLine(own, inside(column, domain, first.missing), lines)
-    tables = [value.steps for value in values if isinstance(value, Tabled) and _bounded(value, MOST_STEPS)]
+    tables = [value.steps for value in values if isinstance(value, OnPoints) and _bounded(value, MOST_STEPS)]
     if len(tables) < len(values) or not domain.finite:
         raise Misuse(f"What is asked of {shown(column)} has steps that no sum is proven to hold.", allowed="2^30 steps")
     steps = np.array(tables, dtype=np.int64)
@@ -183,7 +183,7 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
     return ByClass(own, classes.clean, classes, by_class)
 
 
-def _bounded(values: Lined | Tabled, most: int) -> bool:
+def _bounded(values: OnInterval | OnPoints, most: int) -> bool:
     return max(abs(values.low), abs(values.high)) <= most
 
 

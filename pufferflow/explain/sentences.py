@@ -18,7 +18,7 @@ from pufferflow.errors import visible
 from pufferflow.explain.compare import too_noisy
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import NAMELESS, nameless
-from pufferflow.expressions import Tabled, Values, public_words
+from pufferflow.expressions import OnPoints, Values, public_words
 from pufferflow.guarantees import Guarantee
 from pufferflow.planning import ERROR_BARS, Planned, impossible_values, in_units
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Questions, Sum
@@ -119,7 +119,7 @@ def _off(query: Query, distance: float, it: str) -> str:
 
 def _slope(values: Values | None) -> float | None:
     """Return how much faster what is asked about rises or falls than the value itself, if that is everywhere alike."""
-    if not isinstance(values, Tabled):
+    if not isinstance(values, OnPoints):
         return None
     points, numbers = values.domain.numbers, np.array(values.steps) * float(values.unit)
     low, high = points.argmin(), points.argmax()

@@ -1,9 +1,9 @@
 """What may be asked of one sensitive column, and what of public ones: Polars expressions, read and checked."""
 
-from pufferflow.expressions.comparisons import Kept, fitting, kept, like, values_kept
-from pufferflow.expressions.finite import Tabled
+from pufferflow.expressions.comparisons import Condition, conditions, fitting, is_one_of, like
+from pufferflow.expressions.finite import OnPoints
 from pufferflow.expressions.indicators import classes, indicators
-from pufferflow.expressions.interval import Lined
+from pufferflow.expressions.interval import OnInterval
 from pufferflow.expressions.public import identity, public_words, read_public
 from pufferflow.expressions.reader import read_values
 from pufferflow.expressions.refusals import short
@@ -11,15 +11,16 @@ from pufferflow.expressions.tree import named, read_tree, unsorted
 from pufferflow.expressions.values import Values
 
 __all__ = [
-    "Kept",
-    "Lined",
-    "Tabled",
+    "Condition",
+    "OnInterval",
+    "OnPoints",
     "Values",
     "classes",
+    "conditions",
     "fitting",
     "identity",
     "indicators",
-    "kept",
+    "is_one_of",
     "like",
     "named",
     "public_words",
@@ -28,5 +29,4 @@ __all__ = [
     "read_values",
     "short",
     "unsorted",
-    "values_kept",
 ]

@@ -113,7 +113,7 @@ _MOST: Final = 1000
 _DAY: Final = 86_400 * 10**9
 
 
-class Kept(NamedTuple):
+class Condition(NamedTuple):
     """The values of one kind that a column has in the rows that pass: one of `labels`, or between two ends."""
 
     column: str
@@ -125,19 +125,19 @@ class Kept(NamedTuple):
     high_open: bool = False
 
 
-def kept(expression: pl.Expr, types: Mapping[str, pl.DataType]) -> list[Kept]:
+def conditions(expression: pl.Expr, types: Mapping[str, pl.DataType]) -> list[Condition]:
     """Return what a filter says of the public columns of these types.
 
-    >>> kept((pl.col("day") >= 3) & (pl.col("house") == "a"), {"day": pl.Int64(), "house": pl.String()})
-    [Kept(column='house', kind='text', labels=('a',), ...), Kept(column='day', kind='number', ...low=3, ...)]
+    >>> conditions((pl.col("day") >= 3) & (pl.col("house") == "a"), {"day": pl.Int64(), "house": pl.String()})
+    [Condition(column='house', kind='text', labels=('a',), ...), Condition(column='day', kind='number', ...low=3, ...)]
     """
     return [one for part in _conjuncts(expression) for one in _compared(part, types)]
 
 
-def values_kept(column: str, values: pl.Series) -> list[Kept]:
+def is_one_of(column: str, values: pl.Series) -> list[Condition]:
     """Return that a column has one of some values, if these are of a kind that is compared."""
     found = _comparable(values, values.dtype)
-    return [] if found is None else [Kept(column, found[0], labels=found[1])]
+    return [] if found is None else [Condition(column, found[0], labels=found[1])]
 
 
 def _conjuncts(expression: pl.Expr) -> Iterator[pl.Expr]:
@@ -149,7 +149,7 @@ def _conjuncts(expression: pl.Expr) -> Iterator[pl.Expr]:
         yield expression
 
 
-def _compared(part: pl.Expr, types: Mapping[str, pl.DataType]) -> list[Kept]:
+def _compared(part: pl.Expr, types: Mapping[str, pl.DataType]) -> list[Condition]:
     """Return what one comparison says, nothing if it is no plain one."""
     node, inputs = read_tree(part), part.meta.pop()[::-1]
     if node.kind == "operator" and node.word in _MIRRORED:
@@ -162,27 +162,27 @@ def _compared(part: pl.Expr, types: Mapping[str, pl.DataType]) -> list[Kept]:
     return reader(node, inputs[1:], types[node.inputs[0].word])
 
 
-def _between(node: Node, ends: Sequence[pl.Expr], dtype: pl.DataType) -> list[Kept]:
+def _between(node: Node, ends: Sequence[pl.Expr], dtype: pl.DataType) -> list[Condition]:
     low, high = (_bound(one, dtype) for one in ends)
     if low is None or high is None or low[0] != high[0] or not _ordered(dtype):
         return []
     closed = str(node.value["closed"]).lower()
     opens = closed not in ("both", "left"), closed not in ("both", "right")
-    return [Kept(node.inputs[0].word, low[0], None, low[1], high[1], *opens)]
+    return [Condition(node.inputs[0].word, low[0], None, low[1], high[1], *opens)]
 
 
-def _among(node: Node, values: Sequence[pl.Expr], dtype: pl.DataType) -> list[Kept]:
+def _among(node: Node, values: Sequence[pl.Expr], dtype: pl.DataType) -> list[Condition]:
     found = _labels(values[0], dtype)
-    return [] if found is None else [Kept(node.inputs[0].word, found[0], labels=found[1])]
+    return [] if found is None else [Condition(node.inputs[0].word, found[0], labels=found[1])]
 
 
-_FUNCTIONS: Final[dict[str, Callable[[Node, Sequence[pl.Expr], pl.DataType], list[Kept]]]] = {
+_FUNCTIONS: Final[dict[str, Callable[[Node, Sequence[pl.Expr], pl.DataType], list[Condition]]]] = {
     "is_between": _between,
     "is_in": _among,
 }
 
 
-def _of_operator(node: Node, inputs: Sequence[pl.Expr], types: Mapping[str, pl.DataType]) -> list[Kept]:
+def _of_operator(node: Node, inputs: Sequence[pl.Expr], types: Mapping[str, pl.DataType]) -> list[Condition]:
     left, right = node.inputs
     word, column, literal = node.word, left, inputs[1]
     if left.kind == "literal":
@@ -195,13 +195,13 @@ def _of_operator(node: Node, inputs: Sequence[pl.Expr], types: Mapping[str, pl.D
     kind, value = found
     match word:
         case "==":
-            return [Kept(column.word, kind, labels=(value,))]
+            return [Condition(column.word, kind, labels=(value,))]
         case _ if not _ordered(types[column.word]):
             return []
         case ">" | ">=":
-            return [Kept(column.word, kind, None, low=value, low_open=word == ">")]
+            return [Condition(column.word, kind, None, low=value, low_open=word == ">")]
         case _:
-            return [Kept(column.word, kind, None, high=value, high_open=word == "<")]
+            return [Condition(column.word, kind, None, high=value, high_open=word == "<")]
 
 
 def _ordered(dtype: pl.DataType) -> bool:

@@ -23,7 +23,7 @@ from pufferflow.scenario import Domain, Label
 
 @final
 @dataclass(frozen=True)
-class Tabled(Values):
+class OnPoints(Values):
     """φ(domain.points[i]) is steps[i] · unit; |steps[i]| ≤ 2^40."""
 
     steps: tuple[int, ...]
@@ -42,7 +42,7 @@ class Tabled(Values):
         """Return φ with the given values: exactly if they are short binary fractions, else to the nearest step.
 
         >>> from pufferflow.scenario.domain import read_domain
-        >>> Tabled.of("x", read_domain([1, 2]), [Fraction(1, 2), Fraction(3)], "…").steps
+        >>> OnPoints.of("x", read_domain([1, 2]), [Fraction(1, 2), Fraction(3)], "…").steps
         (1, 6)
         """
         unit = grid(values, TABLE_LIMIT)
@@ -56,10 +56,10 @@ class Tabled(Values):
             return None
         return self.column, self.domain, self.unit, self.steps
 
-    def squared(self, center: Fraction) -> "Tabled":
+    def squared(self, center: Fraction) -> "OnPoints":
         """Return (φ − center)² of φ as it stands on its grid."""
         values = [(self.unit * step - center) ** 2 for step in self.steps]
-        return Tabled.of(self.column, self.domain, values, squared_words(self.words, center))
+        return OnPoints.of(self.column, self.domain, values, squared_words(self.words, center))
 
 
 def squared_words(words: str, center: Fraction) -> str:

@@ -10,8 +10,8 @@ import polars as pl
 
 from pufferflow.arguments import finite_number
 from pufferflow.errors import Misuse
-from pufferflow.expressions.finite import Tabled
-from pufferflow.expressions.interval import Lined
+from pufferflow.expressions.finite import OnPoints
+from pufferflow.expressions.interval import OnInterval
 from pufferflow.expressions.pieces import Line, Pieces, compare, times, together
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.values import Values
@@ -44,9 +44,9 @@ def indicators(column: str, domain: Domain, bins: Numbers | None = None) -> tupl
     )
 
 
-def _one(column: str, domain: Domain, place: int, words: str) -> Tabled:
+def _one(column: str, domain: Domain, place: int, words: str) -> OnPoints:
     steps = tuple(int(other == place) for other in range(len(domain.points)))
-    return Tabled(
+    return OnPoints(
         column, domain, short(words, 60), boolean=True, unit=Fraction(1), low=0, high=1, name=None, steps=steps
     )
 
@@ -109,7 +109,7 @@ def _labelled(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[
     return tuple((label, _between(column, domain, label, low, high)) for label, low, high in bounds)
 
 
-def _between(column: str, domain: Interval, label: str, low: float | None, high: float | None) -> Lined:
+def _between(column: str, domain: Interval, label: str, low: float | None, high: float | None) -> OnInterval:
     ends = Fraction(domain.low), Fraction(domain.high)
     line = Pieces.line(*ends, Line(Fraction(0), Fraction(1)))
     found = Pieces.line(*ends, Line(Fraction(1)))
@@ -118,7 +118,7 @@ def _between(column: str, domain: Interval, label: str, low: float | None, high:
     if high is not None:
         below = compare(line, Pieces.line(*ends, Line(Fraction(high))), lambda sign: sign < 0)
         found = together(times, found, below)
-    return Lined.of(column, domain, found, short(f"{short(column, 30)} in {label}", 60), boolean=True)
+    return OnInterval.of(column, domain, found, short(f"{short(column, 30)} in {label}", 60), boolean=True)
 
 
 def _number(edge: float) -> str:

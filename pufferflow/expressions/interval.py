@@ -28,7 +28,7 @@ _ROUNDER: Final = 1.5 * 2.0**52
 
 @final
 @dataclass(frozen=True)
-class Lined(Values):
+class OnInterval(Values):
     """φ on an interval, as `pieces`, or their square where `square` says so; |steps| ≤ 2^30.
 
     `affine` says that φ is a single line. `slope` is how many steps φ changes at most per unit of the column, None if
@@ -55,7 +55,7 @@ class Lined(Values):
         """Return φ for a piecewise linear function: level ones on the coarsest grid they fit, others on the finest.
 
         >>> line = Pieces.line(Fraction(0), Fraction(5), Line(Fraction(0), Fraction(1)))
-        >>> Lined.of("x", Interval(0, 5), line, "x").slope == 2**27
+        >>> OnInterval.of("x", Interval(0, 5), line, "x").slope == 2**27
         True
         """
         held = pieces.values()
@@ -86,7 +86,7 @@ class Lined(Values):
             return None
         return self.column, self.domain, self.unit, self.pieces, self.square
 
-    def squared(self, center: Fraction) -> "Lined":
+    def squared(self, center: Fraction) -> "OnInterval":
         """Return (φ − center)² of a line; of anything else it is no form that can be read."""
         if not self.affine:
             raise Refused(
@@ -99,14 +99,14 @@ class Lined(Values):
         words = squared_words(self.words, center)
         if moved.flat:
             level = moved.mapped(lambda line: Line(line.intercept**2))
-            return Lined.of(self.column, domain, level, words)
+            return OnInterval.of(self.column, domain, level, words)
         ends = sorted(abs(value) for value in moved.at)
         crosses = not moved.sign().straight
         largest = ends[1] ** 2
         unit = fitting_unit(largest, LINE_LIMIT)
         steepest = 2 * abs(moved.lines[0].slope) * ends[1] / unit
         _moderate(domain, largest, steepest)
-        return Lined(
+        return OnInterval(
             self.column,
             domain,
             words,

@@ -8,9 +8,9 @@ import polars as pl
 from pufferflow.arguments import shown
 from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.expressions.curves import curve
-from pufferflow.expressions.finite import Tabled, table
+from pufferflow.expressions.finite import OnPoints, table
 from pufferflow.expressions.functions import VALUES, check
-from pufferflow.expressions.interval import Lined, agrees
+from pufferflow.expressions.interval import OnInterval, agrees
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.values import Values
@@ -89,9 +89,9 @@ def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str
     if isinstance(domain, Interval):
         drawn = curve(tree, domain)
         boolean = agrees(drawn, expression, column, said)
-        return Lined.of(column, domain, drawn, said, boolean=boolean, name=name)
+        return OnInterval.of(column, domain, drawn, said, boolean=boolean, name=name)
     values, boolean = table(expression, column, domain.points, said)
-    return Tabled.of(column, domain, values, said, boolean=boolean, name=name)
+    return OnPoints.of(column, domain, values, said, boolean=boolean, name=name)
 
 
 def _alias(expression: pl.Expr, tree: Node) -> str | None:

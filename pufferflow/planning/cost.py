@@ -9,7 +9,7 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.composition import Cost, Drawn, Region, Rows, Shape, digest_of
 from pufferflow.errors import InternalError
-from pufferflow.expressions import Kept, kept, values_kept
+from pufferflow.expressions import Condition, conditions, is_one_of
 from pufferflow.planning.decide import SURELY, Planned
 from pufferflow.planning.facts import ONE_ROW, Facts
 from pufferflow.planning.tables import Tables, free_tables, on_interval, tables_of
@@ -54,10 +54,10 @@ def cost_of(planned: Planned) -> Cost:
 def regions(questions: Questions) -> dict[str, Region]:
     """Return which rows are asked about, as far as filters and keys say so by literal values of declared columns."""
     types = {name: questions.schema[name] for name in questions.scenario.public}
-    found = [one for predicate in questions.filters for one in kept(predicate, types)]
+    found = [one for predicate in questions.filters for one in conditions(predicate, types)]
     if questions.keys is not None:
         named = [name for name in questions.by if name in types]
-        found += [one for name in named for one in values_kept(name, questions.keys[name])]
+        found += [one for name in named for one in is_one_of(name, questions.keys[name])]
     regions: dict[str, Region] = {}
     for one in found:
         region = _region(one)
@@ -66,7 +66,7 @@ def regions(questions: Questions) -> dict[str, Region]:
     return regions
 
 
-def _region(one: Kept) -> Region:
+def _region(one: Condition) -> Region:
     return Region(one.kind, one.labels, one.low, one.high, one.low_open, one.high_open)
 
 

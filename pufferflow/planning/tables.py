@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.expressions import Lined, Tabled
+from pufferflow.expressions import OnInterval, OnPoints
 from pufferflow.queries import Measure
 from pufferflow.scenario import AnySecret, Closer, Interval, Presence, Secret, ValueSecret
 from pufferflow.scenario.priors import AnyCorrelation, Prior
@@ -24,7 +24,7 @@ from pufferflow.scenario.priors import AnyCorrelation, Prior
 _MOST = 512
 
 
-def corners(lined: Sequence[Lined | None], *, from_nothing: bool) -> Floats:
+def corners(lined: Sequence[OnInterval | None], *, from_nothing: bool) -> Floats:
     """Return the values of all functions at the corners, in steps, of shape (functions, corners); None is always 1.
 
     Values are a little larger than they are (`_slack`), which covers the rounding of all of them. Of very many corners
@@ -50,7 +50,7 @@ def _ends_of_corners(columns: Floats, *, from_nothing: bool) -> Floats:
     return np.stack([np.minimum(low, 0), np.maximum(high, 0), np.maximum(np.abs(low), np.abs(high))], axis=1)
 
 
-def _slack(lined: Sequence[Lined | None]) -> float:
+def _slack(lined: Sequence[OnInterval | None]) -> float:
     """Return by how much the longest movement grows if each function is rounded to steps, relatively.
 
     A movement of r steps from end to end becomes at most two steps longer, and the longest of all functions together is
@@ -60,7 +60,7 @@ def _slack(lined: Sequence[Lined | None]) -> float:
     return sum(2 / max(one.high - one.low, 1) for one in sloped) * (1 + 2.0**-20)
 
 
-def _at_corners(one: Lined | None, knots: Sequence[Fraction]) -> list[int]:
+def _at_corners(one: OnInterval | None, knots: Sequence[Fraction]) -> list[int]:
     """Return the steps at every knot, and at both ends of every gap between knots."""
     count = len(knots) + 2 * max(len(knots) - 1, 0)
     if one is None:
@@ -103,7 +103,7 @@ def known_values(measures: Sequence[Measure | None], points: int, *, from_nothin
     lined = _lined(measures)
     if on_interval(measures):
         return corners(lined, from_nothing=from_nothing)
-    rows = [np.ones(points) if one is None else np.array(cast(Tabled, one.values).steps, float) for one in measures]
+    rows = [np.ones(points) if one is None else np.array(cast(OnPoints, one.values).steps, float) for one in measures]
     return np.stack(rows)
 
 
@@ -147,16 +147,16 @@ def on_interval(measures: Sequence[Measure | None]) -> bool:
     return any(_lined(measures))
 
 
-def _monotone(one: Lined | None) -> bool:
+def _monotone(one: OnInterval | None) -> bool:
     if one is None or one.affine:
         return True
     slopes = [line.slope for line in one.pieces.lines]
     return not one.square and (all(slope >= 0 for slope in slopes) or all(slope <= 0 for slope in slopes))
 
 
-def _lined(measures: Sequence[Measure | None]) -> list[Lined | None]:
+def _lined(measures: Sequence[Measure | None]) -> list[OnInterval | None]:
     """Return the functions of a batch on an interval; nothing but None on a finite domain."""
-    return [measure.values if measure and isinstance(measure.values, Lined) else None for measure in measures]
+    return [measure.values if measure and isinstance(measure.values, OnInterval) else None for measure in measures]
 
 
 def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
@@ -169,14 +169,14 @@ def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
     return Secret(column, points)
 
 
-def _moves(lined: Sequence[Lined | None], secret: ValueSecret) -> Floats:
+def _moves(lined: Sequence[OnInterval | None], secret: ValueSecret) -> Floats:
     """Return functions at two points as far apart as one row alone moves each sum between two paired values."""
     distance = _distance(secret)
     rows = [(0, 0) if one is None else (0, _move(one, distance)) for one in lined]
     return np.array(rows, dtype=np.float64)
 
 
-def _move(one: Lined, distance: Fraction) -> int:
+def _move(one: OnInterval, distance: Fraction) -> int:
     most = one.high - one.low
     return most if one.slope is None else min(most, math.ceil(one.slope * distance) + 1)
 
@@ -192,12 +192,12 @@ def _distance(secret: ValueSecret) -> Fraction:
     return max(abs(Fraction(cast(float, a)) - Fraction(cast(float, b))) for a, b in rule)
 
 
-def _steepest(lined: Sequence[Lined | None]) -> Floats:
+def _steepest(lined: Sequence[OnInterval | None]) -> Floats:
     """Return the ends of linear functions with the steepest slope of each."""
     return np.array([(1.0, 1.0) if one is None else _ends(one) for one in lined])
 
 
-def _ends(one: Lined) -> tuple[float, float]:
+def _ends(one: OnInterval) -> tuple[float, float]:
     if one.affine:
         return float(one.low), float(one.high)
     domain = cast(Interval, one.domain)

@@ -11,7 +11,7 @@ from pufferflow.engine import columns as exact
 from pufferflow.engine.columns import ByPlace, columns_of
 from pufferflow.engine.one_pass import tally
 from pufferflow.errors import Misuse
-from pufferflow.expressions import Tabled, read_values
+from pufferflow.expressions import OnPoints, read_values
 from pufferflow.queries.query import Measure
 from pufferflow.scenario.domain import read_domain
 
@@ -37,7 +37,7 @@ def test_sums_of_clipped_numbers_do_not_overflow(points):
     domain, rows = read_domain(points), 2**32 - 1
     rise = (2**30 - 2) // (len(points) - 1)
     steps = tuple(-(2**29) + 1 + rise * place for place in range(len(points)))
-    table = Tabled("x", domain, "φ", boolean=False, unit=1, low=min(steps), high=max(steps), name=None, steps=steps)
+    table = OnPoints("x", domain, "φ", boolean=False, unit=1, low=min(steps), high=max(steps), name=None, steps=steps)
     (column,) = columns_of(pl.Schema({"x": pl.Int64}), [Measure(table, points[0])])
     assert isinstance(column, ByPlace)
     for there, place in [(rows, 0), (rows, len(points) - 1), (0, 0), (rows // 2, 2)]:
@@ -49,7 +49,7 @@ def test_sums_of_clipped_numbers_do_not_overflow(points):
 def test_steps_that_no_sum_is_proven_to_hold_are_refused():
     """Steps beyond 2^40, and an engine that counts rows in 64 bits."""
     domain = read_domain([0, 1])
-    huge = Tabled("x", domain, "φ", boolean=False, unit=1, low=0, high=2**41, name=None, steps=(0, 2**41))
+    huge = OnPoints("x", domain, "φ", boolean=False, unit=1, low=0, high=2**41, name=None, steps=(0, 2**41))
     with pytest.raises(Misuse, match="proven"):
         columns_of(pl.Schema({"x": pl.Int64}), [Measure(huge, 0)])
 

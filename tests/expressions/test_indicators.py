@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pufferflow.errors import Misuse
-from pufferflow.expressions import Lined, Tabled, classes, indicators
+from pufferflow.expressions import OnInterval, OnPoints, classes, indicators
 from pufferflow.scenario import Bins, Interval
 from pufferflow.scenario.domain import read_domain
 
@@ -29,7 +29,7 @@ def test_a_finite_domain_has_a_class_for_each_point(domain, expected):
     found = indicators("x", domain)
     assert [label for label, _ in found] == expected
     for place, (_, values) in enumerate(found):
-        assert isinstance(values, Tabled)
+        assert isinstance(values, OnPoints)
         assert values.boolean
         assert values.unit == 1
         assert values.steps == tuple(int(other == place) for other in range(len(found)))
@@ -55,7 +55,7 @@ def test_classes_of_an_interval_say_where_they_lie_and_cover_it(edges, expected)
 def test_every_value_is_in_one_class_and_edges_belong_to_the_class_they_begin(edges, number):
     found = indicators("x", Interval(0, 10), bins=edges)
     assert len({label for label, _ in found}) == len(found)
-    assert all(isinstance(values, Lined) and values.boolean and values.unit == 1 for _, values in found)
+    assert all(isinstance(values, OnInterval) and values.boolean and values.unit == 1 for _, values in found)
     held = [0.0, 10.0, number, *(float(edge) for edge in edges if 0 <= edge <= 10)]
     frame = pl.DataFrame({"x": held}).select(values.read(pl.col("x")).alias(label) for label, values in found)
     for value, row in zip(held, frame.iter_rows(named=True), strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
-from pufferflow.expressions import Lined, Tabled
+from pufferflow.expressions import OnInterval, OnPoints
 from pufferflow.queries.query import Measure
 from pufferflow.scenario.domain import Bins, Interval, read_domain
 
@@ -65,7 +65,7 @@ def measures(draw, name, domain, most=4):
     affine = st.builds(lambda a, b: [a + b * place for place in range(size)], st.integers(-9, 9), st.integers(-3, 3))
     table = st.lists(steps, min_size=size, max_size=size) | affine
     tables = draw(st.lists(table, min_size=1, max_size=most))
-    return [Measure(Tabled.of(name, domain, [Fraction(one) for one in table], "φ"), missing) for table in tables]
+    return [Measure(OnPoints.of(name, domain, [Fraction(one) for one in table], "φ"), missing) for table in tables]
 
 
 def absent(value):
@@ -92,9 +92,9 @@ def place_of(domain, value, missing):
 def steps_of(measure, value):
     """The steps of one private value: by table, or by formula at the nearest number of an interval."""
     values = measure.values
-    if isinstance(values, Tabled):
+    if isinstance(values, OnPoints):
         return values.steps[place_of(values.domain, value, measure.missing)]
-    assert isinstance(values, Lined)
+    assert isinstance(values, OnInterval)
     assert isinstance(values.domain, Interval)
     number = measure.missing if absent(value) else value
     number = float(min(max(number, values.domain.low), values.domain.high))

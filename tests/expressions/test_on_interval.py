@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pufferflow.errors import PufferflowError, Refused
-from pufferflow.expressions import Lined, read_values
+from pufferflow.expressions import OnInterval, read_values
 from pufferflow.scenario import Interval
 
 x = pl.col("x")
@@ -322,7 +322,7 @@ def test_a_level_line_has_a_level_square_and_what_bends_has_none():
 )
 def test_known_expressions_have_known_facts(expression, affine, slope, low, high, unit):
     values = read_values(expression, {"x": Interval(0, 5)})
-    assert isinstance(values, Lined)
+    assert isinstance(values, OnInterval)
     assert (values.affine, values.slope, values.low, values.high, values.unit) == (affine, slope, low, high, unit)
 
 

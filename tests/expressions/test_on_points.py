@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pufferflow.errors import PufferflowError
-from pufferflow.expressions import Tabled, read_values
+from pufferflow.expressions import OnPoints, read_values
 from pufferflow.scenario.domain import read_domain
 
 x = pl.col("x")
@@ -82,7 +82,7 @@ def test_steps_are_what_polars_computes_on_any_rows(expression, domain, data):
     st.lists(st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction), min_size=2, max_size=6)
 )
 def test_the_grid_is_the_coarsest_exact_one_or_the_finest_within_its_limit(held):
-    values = Tabled.of("x", read_domain(list(range(len(held)))), held, "…")
+    values = OnPoints.of("x", read_domain(list(range(len(held)))), held, "…")
     unit, most = values.unit, max(map(abs, held))
     assert unit > 0
     assert unit.numerator & (unit.numerator - 1) == 0 == unit.denominator & (unit.denominator - 1)
@@ -99,7 +99,7 @@ def test_the_grid_is_the_coarsest_exact_one_or_the_finest_within_its_limit(held)
 @given(st.lists(st.integers(-(2**40), 2**40), min_size=2, max_size=4), st.integers(-80, 80))
 def test_short_binary_fractions_are_met_exactly(steps, exponent):
     held = [step * Fraction(2) ** exponent for step in steps]
-    values = Tabled.of("x", read_domain(list(range(len(held)))), held, "…")
+    values = OnPoints.of("x", read_domain(list(range(len(held)))), held, "…")
     assert [step * values.unit for step in values.steps] == held
 
 

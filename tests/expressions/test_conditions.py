@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import polars as pl
 import pytest
 
-from pufferflow.expressions import kept, values_kept
+from pufferflow.expressions import conditions, is_one_of
 
 TYPES = {
     "n": pl.Int64(),
@@ -37,7 +37,7 @@ def said(expression):
             one.low_open,
             one.high_open,
         )
-        for one in kept(expression, TYPES)
+        for one in conditions(expression, TYPES)
     ]
     return sorted(found, key=repr)
 
@@ -109,7 +109,7 @@ def test_comparisons_with_literals_are_read(case):
 @pytest.mark.parametrize("case", NOT_READ)
 def test_nothing_else_is_read(case):
     """What is no such comparison says nothing, so it never keeps rows apart."""
-    assert kept(NOT_READ[case], TYPES) == []
+    assert conditions(NOT_READ[case], TYPES) == []
 
 
 def test_rows_that_pass_have_the_values_that_are_told():
@@ -121,7 +121,7 @@ def test_rows_that_pass_have_the_values_that_are_told():
         pl.col("s").is_in(["a", "c"]),
         pl.col("s") == "b",
     ):
-        (one,) = kept(expression, {"n": pl.Int64(), "s": pl.String()})
+        (one,) = conditions(expression, {"n": pl.Int64(), "s": pl.String()})
         for value in frame.filter(expression)[one.column].to_list():
             if one.labels is not None:
                 assert value in one.labels
@@ -132,6 +132,6 @@ def test_rows_that_pass_have_the_values_that_are_told():
 
 def test_keys_are_read():
     """The keys of a group are literal values too; too many of them, or null, say nothing."""
-    assert [one.labels for one in values_kept("n", pl.Series([3, 1]))] == [(3, 1)]
-    assert values_kept("n", pl.Series([1, None])) == []
-    assert values_kept("n", pl.Series(range(5000))) == []
+    assert [one.labels for one in is_one_of("n", pl.Series([3, 1]))] == [(3, 1)]
+    assert is_one_of("n", pl.Series([1, None])) == []
+    assert is_one_of("n", pl.Series(range(5000))) == []
