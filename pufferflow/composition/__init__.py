@@ -4,7 +4,7 @@ from pufferflow.composition.account_costs import Composed, Spent, asks_elsewhere
 from pufferflow.composition.additive import Coupling
 from pufferflow.composition.chain import temporal_leakage
 from pufferflow.composition.compose import compose
-from pufferflow.composition.cost import Cost, Drawn, Rows, Shape, canonical, digest_of
+from pufferflow.composition.cost import Cost, Rows, Shape, canonical, digest_of
 from pufferflow.composition.forecast import (
     Every,
     Forecast,
@@ -21,7 +21,6 @@ __all__ = [
     "Composed",
     "Cost",
     "Coupling",
-    "Drawn",
     "Every",
     "Forecast",
     "Recurring",

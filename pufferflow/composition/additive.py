@@ -86,7 +86,7 @@ class Coupling(Rule):
 
     def gaussian(self, asked: Asked) -> float:
         """Return the root of the sum of squared movements, each over its noise's standard deviation."""
-        if not all(isinstance(shape.noise.noise, Gaussian) for shape in asked.shapes):
+        if not all(isinstance(shape.noise, Gaussian) for shape in asked.shapes):
             return math.inf
         squares = added((_deviations(shape, asked) ** 2 * (1 + UNIT) for shape in asked.shapes), asked.times)
         return math.sqrt(squares) * (1 + UNIT)
@@ -127,7 +127,7 @@ class Translation(Rule):
 def _loss(shape: Shape, asked: Asked, alpha: float | None) -> float:
     """Return the loss of one release, ∞ where its movement is not known."""
     moved = _moved(shape, asked)
-    noise = shape.noise.noise
+    noise = shape.noise
     if math.isinf(moved):
         return math.inf
     if alpha is None:
@@ -203,7 +203,7 @@ def _largest(asked: Asked, loss: Loss) -> float:
         moves = _moves(shape, secret, ends)
         if moves is None:
             return math.inf
-        totals = totals + often[digest] * loss(shape.noise.noise, moves).sum(axis=0)
+        totals = totals + often[digest] * loss(shape.noise, moves).sum(axis=0)
         terms += len(moves) + (often[digest] > 1)
     return float(totals.max()) * (1 + max(terms - 1, 0) * UNIT)
 

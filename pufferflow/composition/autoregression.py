@@ -177,7 +177,7 @@ class _Line:
         """Say whether a release is about rows at whole steps, those that all others count, and its noise is known."""
         shape, start = cost.shape, cost.start if isinstance(self._secret, Initial) else 0.0
         linear = shape.slopes is not None or shape.values is not None
-        noisy = shape.noise.family == FAMILIES[self._norm].__name__ and shape.noise.scale > 0
+        noisy = isinstance(shape.noise, FAMILIES[self._norm]) and shape.noise.scale > 0
         if not linear or not noisy or not runs_of(shape) or start is None or start != int(start):
             return False
         self._place = self._place or (cost.clock, start)

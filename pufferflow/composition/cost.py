@@ -4,16 +4,15 @@ import hashlib
 import json
 import math
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import msgspec
 import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.composition.regions import Region
-from pufferflow.errors import InternalError
 from pufferflow.guarantees import Approx, ApproxRenyi, Pure, Renyi, RenyiCurve
-from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
+from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.priors import Prior
 
@@ -24,50 +23,6 @@ Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 
 class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
     """Base of what ledgers keep: plain values, and facts worked out of them once."""
-
-
-@final
-class Drawn(_Stored, frozen=True):
-    """The noise on every weighted sum."""
-
-    family: str
-    scale: float
-    k: float | None = None
-    epsilon: float | None = None
-    gamma: float | None = None
-
-    @classmethod
-    def of(cls, noise: Noise) -> "Drawn":
-        """Return a noise as plain values.
-
-        >>> Drawn.of(Laplace(2.0)).noise
-        Laplace(scale=2.0)
-        """
-        known: Any = noise
-        match noise:
-            case Laplace() | Gaussian():
-                return cls(type(noise).__name__, noise.scale)
-            case GeneralizedCauchy():
-                return cls("GeneralizedCauchy", noise.scale, k=known.k)
-            case Staircase():
-                return cls("Staircase", noise.scale, epsilon=known.epsilon, gamma=known.gamma)
-            case _:
-                raise InternalError(f"{type(noise).__name__} noise cannot be stored.", instead="reporting it")
-
-    @cached_property
-    def noise(self) -> Noise:
-        """The noise itself."""
-        match self.family:
-            case "Laplace":
-                return Laplace(self.scale)
-            case "Gaussian":
-                return Gaussian(self.scale)
-            case "GeneralizedCauchy":
-                return GeneralizedCauchy(self.scale, 2.0 if self.k is None else self.k)
-            case "Staircase":
-                return Staircase(self.scale, 1.0 if self.epsilon is None else self.epsilon, self.gamma)
-            case _:
-                raise InternalError(f"No noise is called {self.family!r}.", instead="a newer pufferflow")
 
 
 @final
@@ -101,7 +56,7 @@ class Shape(_Stored, frozen=True):
     promise: Promise
     setting: str
     priors: tuple[str, ...]
-    noise: Drawn
+    stored_noise: dict[str, str | int | float] = msgspec.field(name="noise")
     dimension: int
     values: Table | None = None
     slopes: Table | None = None
@@ -112,6 +67,11 @@ class Shape(_Stored, frozen=True):
     group: float | None = None
     column: str | None = None
     rows: Rows | None = None
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The noise on every weighted sum."""
+        return Noise.restored(self.stored_noise)
 
     @cached_property
     def digest(self) -> str:
@@ -135,7 +95,7 @@ class Shape(_Stored, frozen=True):
         """ℓ(e, f): the most that noisy sums tell of one row's value, were the others known (M20); rounded up."""
         moves = np.abs(self.table[:, :, None] - self.table[:, None, :])
         with np.errstate(over="ignore"):
-            losses = np.asarray(self.noise.noise.pure(moves)).sum(axis=0)
+            losses = np.asarray(self.noise.pure(moves)).sum(axis=0)
         return losses * (1 + (len(self.table) + 1) * UNIT)
 
 

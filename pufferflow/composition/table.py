@@ -246,7 +246,7 @@ def _told(tops: Array, bottoms: Array, limits: Floats) -> float:
 
 def _vector_loss(draws: Draws, kind: Kind) -> float:
     """Return a loss of the vector of all answers, or ∞; answers without noise are known."""
-    noises = {one.shape.noise.noise.at(1.0) for one in draws.readings if one.shape.noise.scale > 0}
+    noises = {one.shape.noise.at(1.0) for one in draws.readings if one.shape.noise.scale > 0}
     (points,), laws = draws.laws(draws.columns)
     steps = sum(one.times * len(one.shape.table) for one in draws.readings if one.shape.noise.scale > 0)
     if len(noises) > 1 or len(points) * max(steps, len(points)) * len(draws.pairs) > _MOST_LISTED:

@@ -12,7 +12,6 @@ from pufferflow.errors import PufferflowError
 from pufferflow.explain.one_number import Number, Origin, Seen, at_place, number_of, origin_of, span_of, stand_ins
 from pufferflow.guarantees import Approx, Guarantee, Pure
 from pufferflow.law import Law
-from pufferflow.noise import GeneralizedCauchy, Noise, Staircase
 from pufferflow.planning import Planned, on_interval
 from pufferflow.report.evidence import Atoms, WorstPair
 from pufferflow.scenario import Presence
@@ -94,22 +93,11 @@ def _shown(plan: Planned, seen: Seen) -> WorstPair:
         nu=nu,
         noise=type(noise).__name__,
         scale=noise.scale * number.step,
-        shape=_shape(noise),
+        shape=noise.shape,
         epsilon=epsilon,
         delta=delta,
         note="; ".join(note for note in notes if note),
     )
-
-
-def _shape(noise: Noise) -> float:
-    """Return what a noise has beside its scale."""
-    match noise:
-        case GeneralizedCauchy():
-            return noise.k
-        case Staircase():
-            return noise.epsilon
-        case _:
-            return 0.0
 
 
 def _names(plan: Planned, seen: Seen) -> tuple[str, str]:

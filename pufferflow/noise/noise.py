@@ -7,17 +7,18 @@ file states the losses at scale 1 and this one does the rest.
 
 import abc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arguments import finite_number, finite_number_above, finite_number_at_least_zero, order_above_one
 from pufferflow.arrays import Array, Floats
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import InternalError, Misuse, PufferflowError, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import drawing
 from pufferflow.noise.drawing import Noisy
@@ -32,8 +33,9 @@ Family = Callable[[float], "Noise"]
 class Noise(abc.ABC):
     """Base of the noises.
 
-    To add one, write a frozen dataclass with a field or property `scale`, and what is abstract below: everything in
-    units of the scale, for shifts ≥ 0.
+    To add one, write a frozen dataclass with a field `scale` (or a property of this name that is its first field), and
+    what is abstract below: everything in units of the scale, for shifts ≥ 0. Its name and its fields, which are
+    numbers, are what ledgers store and pages draw it from.
     """
 
     norm: ClassVar[float]
@@ -44,6 +46,28 @@ class Noise(abc.ABC):
     """Whether the exact loss of any two laws falls as the scale grows: so if ζ is self-decomposable (M6)."""
 
     scale: float
+
+    _by_name: ClassVar[dict[str, type["Noise"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Make the noise known by its name; a name is never given to two, since ledgers store it."""
+        known = Noise._by_name.get(cls.__name__, cls)
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise Misuse(
+                f"Two noises are called {cls.__name__}.",
+                allowed="a name of its own for every noise",
+                instead=f"class Own{cls.__name__}(pf.Noise)",
+            )
+        Noise._by_name[cls.__name__] = cls
+
+    @classmethod
+    def named(cls, name: str) -> type["Noise"]:
+        """Return the class of noises with this name."""
+        if name not in Noise._by_name:
+            raise InternalError(
+                f"No noise is called {name!r}.", instead="a newer pufferflow, or importing the module that defines it"
+            )
+        return Noise._by_name[name]
 
     @abc.abstractmethod
     def at(self, scale: float) -> Self:
@@ -59,6 +83,51 @@ class Noise(abc.ABC):
         """Say whether exp((α−1)·D_α) is convex in the shift, so that on R the quantile coupling is optimal (M5)."""
         del alpha
         return False
+
+    # As plain values
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """What the noise has beside its scale, by name."""
+        return {name: getattr(self, name) for name in _fields_of(type(self))[1:]}
+
+    def stored(self) -> dict[str, str | int | float]:
+        """Return the noise as plain values, which `restored` reads.
+
+        >>> import pufferflow as pf
+        >>> pf.GeneralizedCauchy(2.0, k=4).stored()
+        {'family': 'GeneralizedCauchy', 'scale': 2.0, 'k': 4.0}
+        """
+        return {"family": type(self).__name__, "scale": self.scale, **self.parameters}
+
+    @staticmethod
+    def restored(stored: Mapping[str, str | int | float]) -> "Noise":
+        """Return the noise that was stored.
+
+        >>> import pufferflow as pf
+        >>> pf.Noise.restored(pf.Laplace(2.0).stored())
+        Laplace(scale=2.0)
+        """
+        others: dict[str, Any] = dict(stored)
+        family = Noise.named(others.pop("family", ""))
+        try:
+            return family(**{_fields_of(family)[0]: others.pop("scale")}, **others)
+        except (KeyError, TypeError, PufferflowError) as error:
+            raise InternalError(
+                f"Stored {family.__name__} noise is not as this version knows it.", instead="a newer pufferflow"
+            ) from error
+
+    @property
+    def shape(self) -> float:
+        """The first parameter, 0 if there is none: with scale and name it is what a page draws the noise from."""
+        return next(iter(self.parameters.values()), 0.0)
+
+    @classmethod
+    def shaped(cls, scale: float, shape: float, epsilon: float | None) -> "Noise":
+        """Return the noise of this class with such a `shape` (0 if it is not known), drawn for a promise of epsilon."""
+        del epsilon
+        values = (scale, shape) if shape else (scale,)
+        return cls(**dict(zip(_fields_of(cls), values, strict=False)))
 
     # Losses of a shift
 
@@ -312,6 +381,12 @@ class Noise(abc.ABC):
         if near.any():
             losses[near] = np.maximum(loss(units[near]), 0.0 if free else SMALLEST)
         return _shaped(losses.reshape(moves.shape))
+
+
+def _fields_of(family: type[Noise]) -> list[str]:
+    """Return the names of a noise's fields: the scale first, whatever it is called and wherever it stands."""
+    names = [field.name for field in fields(cast(Any, family))]
+    return sorted(names, key=lambda name: name != "scale")
 
 
 def read_scale(value: object) -> float:

@@ -79,8 +79,11 @@ class Staircase(Noise):
         return self.sensitivity
 
     def at(self, scale: float) -> Self:
-        """Return the noise with the same fall per step and another width of steps."""
         return type(self)(scale, self.epsilon, self.gamma)
+
+    @classmethod
+    def shaped(cls, scale: float, shape: float, epsilon: float | None) -> Noise:
+        return cls(scale, shape or epsilon or 0.0)
 
     def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
         """Return the largest Rényi loss of a shift up to the radius: at it, or at a turning point below it."""

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.composition import Cost, Drawn, Region, Rows, Shape, digest_of
+from pufferflow.composition import Cost, Region, Rows, Shape, digest_of
 from pufferflow.errors import InternalError
 from pufferflow.expressions import Condition, conditions, is_one_of
 from pufferflow.planning.decide import SURELY, Planned
@@ -30,7 +30,7 @@ def cost_of(planned: Planned) -> Cost:
         promise=cast(Any, planned.calibration.guarantee),  # every kind of promise is one of the union
         setting=scenario.setting,
         priors=tuple(digest_of(prior) for prior in scenario.priors),
-        noise=Drawn.of(planned.calibration.noise.at(planned.calibration.noise.scale * SURELY)),
+        stored_noise=planned.calibration.noise.at(planned.calibration.noise.scale * SURELY).stored(),
         dimension=planned.laws.dimension,
         values=None if interval else _table(planned.values, planned.weights),
         slopes=None if bent is None else _table(bent.values, planned.weights),

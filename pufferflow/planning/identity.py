@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final, cast
 
 from pufferflow.bounds import BOUNDS, Bound, Bounds, proof_of
-from pufferflow.composition import Cost, Drawn
+from pufferflow.composition import Cost
 from pufferflow.errors import Misuse
 from pufferflow.noise import Noise
 from pufferflow.planning.decide import SURELY, Planned
@@ -42,7 +42,7 @@ def as_reserved(plan: Planned, own: Cost, reserved: Cost) -> Planned:
     """
     if not agree(own, reserved):
         raise _refused("its cost is not that of this plan, not even but for rounding")
-    noise, promise = reserved.shape.noise.noise, reserved.shape.promise
+    noise, promise = reserved.shape.noise, reserved.shape.promise
     alone = [] if plan.row_laws is None or plan.row_laws is plan.laws or not plan.floor else [plan.row_laws]
     bounds = cast(Bounds, [plan.calibration.bound, plan.wanted.bound])  # the one that was best is tried first
     proof = proof_of([(plan.laws, bounds), *((laws, "auto") for laws in alone)], promise, noise)
@@ -52,8 +52,11 @@ def as_reserved(plan: Planned, own: Cost, reserved: Cost) -> Planned:
 
 
 def _noise_in_words(noise: Noise) -> str:
-    known = Drawn.of(noise)
-    return repr((known.family, known.k, known.epsilon, known.gamma and f"{known.gamma:.6g}"))
+    """Return a noise but for its scale; names of plans begin with these parameters, `gamma` may be worked out."""
+    known: dict[str, float | str | None] = {"k": None, "epsilon": None, "gamma": None, **noise.parameters}
+    if gamma := known["gamma"]:
+        known["gamma"] = f"{gamma:.6g}"
+    return repr((type(noise).__name__, *known.values()))
 
 
 def _bounds_in_words(bound: Bounds) -> str:

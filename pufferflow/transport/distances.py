@@ -19,7 +19,7 @@ from pufferflow.arguments import decimal_reading, finite_number, probability_bel
 from pufferflow.errors import Misuse, Refused
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.rounding import SMALLEST, UNIT, float_below, upwards
-from pufferflow.transport import gaussian, line, line_near, space
+from pufferflow.transport import emd, gaussian, line, line_near, space
 from pufferflow.transport.coupling import AffineCoupling, Certainty, Coupling, Distance
 
 MOST_PAIRS = 16_000_000
@@ -141,8 +141,6 @@ def wasserstein(
         return winf(mu, nu, norm, coupling=coupling)
     if _on_a_line(mu, nu):
         return line.wasserstein(mu, nu, p, coupling=coupling)
-    from pufferflow.transport import emd  # POT takes longer to load than everything else here together
-
     if needed(mu, nu):
         return bound(mu, nu, norm, lambda a, b: emd.wasserstein(a, b, p, norm), coupling=coupling)
     return emd.wasserstein(mu, nu, p, norm, coupling=coupling)

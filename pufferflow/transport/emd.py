@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import ot
 
 from pufferflow.arrays import Floats
 from pufferflow.errors import InternalError
@@ -99,6 +98,8 @@ def _dual_value(left: Vector, right: Vector, powers: Costs, u: Vector, v: Vector
 
 def _pot(left: Vector, right: Vector, matrix: Costs) -> tuple[Costs, dict[str, Vector]]:
     """Call POT, which has no types."""
+    import ot  # pyright: ignore[reportMissingTypeStubs]  # takes longer to load than everything else here together
+
     return cast(Any, ot).emd(left, right, matrix, numItermax=_MOST_ITERATIONS, log=True)
 
 
@@ -118,7 +119,7 @@ _MOST_PIVOTS = 1_000_000
 
 def small_plans(a: Floats, b: Floats, costs: Floats) -> tuple[Floats, Floats]:
     """Return cheapest plans from a to b, and functions that prove them so; what both have in common stays."""
-    import ot  # pyright: ignore[reportMissingTypeStubs]  # takes a second to load
+    import ot  # pyright: ignore[reportMissingTypeStubs]  # see `_pot`
 
     solve = cast(Callable[..., tuple[Floats, float, Floats, Floats, int]], cast(Any, ot).lp.emd_wrap.emd_c)
     plans, heights = np.zeros((*a.shape, a.shape[1])), np.zeros(a.shape)

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 import pufferflow as pf
-from pufferflow.composition import Cost, Drawn, Rows, Shape, Spent, forecast
+from pufferflow.composition import Cost, Rows, Shape, Spent, forecast
 from pufferflow.composition.autoregression import Movements, Schedule, distance
 from pufferflow.inference import implied
 from pufferflow.inference.shift import scattered
@@ -43,7 +43,7 @@ def shape_of(rng, scenario, noise, sums=2):
         promise=pf.Pure(1.0),
         setting="",
         priors=(),
-        noise=Drawn.of(noise(float(rng.uniform(1, 20)))),
+        stored_noise=noise(float(rng.uniform(1, 20))).stored(),
         dimension=sums,
         values=None if whole else tables,
         slopes=tables if whole else None,
@@ -204,7 +204,7 @@ def test_what_a_far_class_tells_is_within_delta():
     far = int(distance(prior, scenario.secret, share * 2.0**-16)) + 1
     shape = msgspec.structs.replace(
         shape_of(np.random.default_rng(0), scenario, pf.Laplace, 1),
-        noise=Drawn.of(pf.Laplace(b)),
+        stored_noise=pf.Laplace(b).stored(),
         values=((0.0, 1.0),),
         rows=Rows(1, 0, ((0, 1, 0),)),
     )

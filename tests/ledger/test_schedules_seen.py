@@ -121,8 +121,8 @@ def test_days_are_seen_though_their_noise_differs(ledger):
 
 def _last_digits(spent):
     shapes = [cost.shape for cost in spent.costs]
-    other = msgspec.structs.replace(shapes[-1].noise, scale=shapes[-1].noise.scale * (1 + 1e-15))
-    last = msgspec.structs.replace(shapes[-1], noise=other)
+    other = {**shapes[-1].stored_noise, "scale": shapes[-1].noise.scale * (1 + 1e-15)}
+    last = msgspec.structs.replace(shapes[-1], stored_noise=other)
     moved = msgspec.structs.replace(spent.costs[-1], shape=last, shift=spent.costs[-1].shift + 24)
     spent.add(moved)
     found = recurring(spent)

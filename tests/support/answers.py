@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 import pufferflow as pf
-from pufferflow.composition.cost import Cost, Drawn, Rows, Shape, digest_of
+from pufferflow.composition.cost import Cost, Rows, Shape, digest_of
 from pufferflow.composition.rule import Asked
 
 
@@ -16,7 +16,7 @@ def cost(noise, *values, scenario=None, promise=1.0, apart=None, **fields):
     made = pf.Pure(promise) if isinstance(promise, float) else promise
     table = tuple(tuple(map(float, row)) for row in values) or None
     fields["rows"] = Rows(*fields["rows"]) if "rows" in fields else None
-    shape = Shape(made, "", priors, Drawn.of(noise), len(values), values=table, **fields)
+    shape = Shape(made, "", priors, noise.stored(), len(values), values=table, **fields)
     return Cost(shape, apart=apart or {})
 
 

@@ -7,7 +7,7 @@ import types
 import polars as pl
 
 import pufferflow as pf
-from pufferflow.composition import Cost, Drawn, Shape, digest_of
+from pufferflow.composition import Cost, Shape, digest_of
 from pufferflow.planning.certificate import Asked, Certificate
 
 SECRET = pf.Secret("level", domain=[0, 1, 2, 3])
@@ -19,8 +19,8 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
     """Return what a plan hands over, of a release that costs about epsilon whatever hangs together."""
     promise = pf.Pure(epsilon)
     priors = tuple(digest_of(prior) for prior in scenario.priors)
-    noise = Drawn.of(pf.Laplace(1 / epsilon * (1 + 1e-12)))
-    shape = Shape(promise=promise, setting=scenario.setting, priors=priors, noise=noise, dimension=1, group=1.0)
+    noise = pf.Laplace(1 / epsilon * (1 + 1e-12)).stored()
+    shape = Shape(promise=promise, setting=scenario.setting, priors=priors, stored_noise=noise, dimension=1, group=1.0)
     certificate = Certificate(
         scenario=scenario.fingerprint,
         hidden="levels",

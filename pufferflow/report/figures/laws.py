@@ -12,7 +12,7 @@ from scipy import special
 
 from pufferflow.arrays import Floats
 from pufferflow.errors import PufferflowError
-from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
+from pufferflow.noise import Noise
 from pufferflow.report.evidence import Atoms, WorstPair
 from pufferflow.report.figures.canvas import (
     CALM,
@@ -69,18 +69,7 @@ def noise_of(pair: WorstPair) -> Noise | None:
     GeneralizedCauchy(scale=2.0, k=4.0)
     """
     try:
-        match pair.noise:
-            case "Laplace":
-                return Laplace(pair.scale)
-            case "Gaussian":
-                return Gaussian(pair.scale)
-            case "GeneralizedCauchy":
-                return GeneralizedCauchy(pair.scale, pair.shape or 2.0)
-            case "Staircase":
-                fall = pair.shape or pair.epsilon
-                return Staircase(pair.scale, fall) if fall else None
-            case _:
-                return None
+        return Noise.named(pair.noise).shaped(pair.scale, pair.shape, pair.epsilon)
     except PufferflowError:
         return None
 
