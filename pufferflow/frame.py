@@ -16,8 +16,8 @@ from pufferflow.guarantees import Guarantee, Kind, Within
 from pufferflow.guarded import guarded
 from pufferflow.noise import Family
 from pufferflow.plan import Plan, plan_of
-from pufferflow.planning import Wanted, read_promise, read_seconds
-from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Questions, Sum, Variance
+from pufferflow.planning import Terms, read_promise, read_seconds
+from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum, Variance
 from pufferflow.release import Account, Release
 from pufferflow.scenario import Domain, Interval, Scenario
 from pufferflow.suggestions import EXAMPLES, Suggesting, explained, misfit
@@ -45,10 +45,10 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
         )
     scenario.check_sound()
     guarded(lambda: scenario.check_frame(frame))
-    questions = Questions(frame.lazy(), scenario)
-    for column, domain in questions.domains.items():
-        check_column(column, questions.schema[column], domain)
-    return Batch(questions)
+    request = Request(frame.lazy(), scenario)
+    for column, domain in request.domains.items():
+        check_column(column, request.schema[column], domain)
+    return Batch(request)
 
 
 @final
@@ -65,7 +65,7 @@ class Batch(Suggesting):
     ['day', 'level_sum', 'peaks']
     """
 
-    questions: Questions
+    questions: Request
 
     # Which rows
 
@@ -129,7 +129,7 @@ class Batch(Suggesting):
         """
         values = self._read(column)
         called = _named(name, values, "mean")
-        if self.questions.sized:
+        if self.questions.counts_are_public:
             return self._asking(Mean.of(called, values))
         center, centered = self._centered(column, values)
         low, high = (float(end * values.unit) for end in (values.low, values.high))
@@ -142,7 +142,7 @@ class Batch(Suggesting):
         >>> batch = _example().private_count(pl.col("level") >= 3)
         """
         if predicate is None:
-            if self.questions.sized:
+            if self.questions.counts_are_public:
                 column = next(iter(self.questions.domains), "level")
                 raise Misuse(
                     "A count of all rows: which rows there are is public here, so it needs no noise.",
@@ -190,7 +190,9 @@ class Batch(Suggesting):
         _, centered = self._centered(column, values)
         squares = centered.squared(Fraction(0))
         called = _named(name, values, "variance")
-        return self._asking(Variance.of(called, centered, squares, values.words, sized=self.questions.sized))
+        return self._asking(
+            Variance.of(called, centered, squares, values.words, counts_are_public=self.questions.counts_are_public)
+        )
 
     def private_quantile(
         self, column: Asked, q: float, name: str | None = None, *, bins: Sequence[float] | None = None
@@ -244,7 +246,7 @@ class Batch(Suggesting):
         Pure(epsilon=1.0)
         """
         promise = read_promise(guarantee, epsilon, accuracy)
-        return plan_of(self.questions, Wanted(promise, noise, bound, accuracy, shares, floor, read_seconds(seconds)))
+        return plan_of(self.questions, Terms(promise, noise, bound, accuracy, shares, floor, read_seconds(seconds)))
 
     def release(
         self,

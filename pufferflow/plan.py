@@ -30,20 +30,20 @@ from pufferflow.explain import (
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
 from pufferflow.planning import (
-    Asked,
+    AskedQuery,
     Certificate,
     Facts,
-    Noised,
+    NoisySum,
     Planned,
     Ready,
-    Wanted,
+    Terms,
     as_reserved,
     cost_of,
     name_of,
     planned,
     unit_of,
 )
-from pufferflow.queries import Questions
+from pufferflow.queries import Request
 from pufferflow.release import Account, Release, grid_below, put_text, released
 from pufferflow.report.evidence import Budget, Evidence
 from pufferflow.suggestions import Suggesting
@@ -110,9 +110,9 @@ class Plan(Suggesting):
         return self._planned.ordinary
 
     @property
-    def questions(self) -> Questions:
+    def questions(self) -> Request:
         """What is asked."""
-        return self._planned.questions
+        return self._planned.request
 
     @property
     def cost(self) -> Cost:
@@ -123,8 +123,8 @@ class Plan(Suggesting):
     def noises(self) -> dict[str, Noise]:
         """The noise behind each output, in the units of its sum (a mean's sum is not divided yet)."""
         scales = self._ready.scales
-        questions = self.questions
-        pairs = zip(questions.queries, questions.places, strict=True)
+        request = self.questions
+        pairs = request.reads
         return {
             name: scales[place] for query, places in pairs for name, place in zip(query.outputs, places, strict=False)
         }
@@ -132,7 +132,7 @@ class Plan(Suggesting):
     @property
     def rows(self) -> int | None:
         """How many rows are asked about; None where that is private."""
-        return int(self._planned.facts.cells.rows.sum()) if self.questions.sized else None
+        return int(self._planned.facts.cells.rows.sum()) if self.questions.counts_are_public else None
 
     @property
     def certificate(self) -> Certificate:
@@ -262,9 +262,9 @@ class Plan(Suggesting):
         return plan_block(self.explain(), self.summary())
 
 
-def plan_of(questions: Questions, wanted: Wanted) -> Plan:
+def plan_of(request: Request, terms: Terms) -> Plan:
     """Return the plan for a batch."""
-    return Plan(planned(Facts(questions), wanted))
+    return Plan(planned(Facts(request), terms))
 
 
 def _ready_of(plan: Planned, certificate: Certificate) -> Ready:
@@ -275,37 +275,34 @@ def _ready_of(plan: Planned, certificate: Certificate) -> Ready:
         other = as_reserved(plan, certificate.cost, cost)
         return _ready_of(other, structs.replace(certificate_of(other), cost=cost))
 
-    return Ready(plan.questions, plan.noises, certificate, public, name_of(plan, public), reserved)
+    return Ready(plan.request, plan.noises, certificate, public, name_of(plan, public), reserved)
 
 
 def certificate_of(plan: Planned) -> Certificate:
     """Return the facts that go out with the answers."""
-    questions, found = plan.questions, plan.calibration
+    request, found = plan.request, plan.calibration
     sums = tuple(
-        Noised(
+        NoisySum(
             "the number of rows" if measure is None else measure.values.words,
             type(noise).__name__,
             noise.scale * float(unit_of(measure)),
             str(Fraction(grid_below(noise)) * unit_of(measure)),
         )
-        for measure, noise in zip(questions.measures, plan.noises, strict=True)
+        for measure, noise in zip(request.measures, plan.noises, strict=True)
     )
-    queries = tuple(
-        Asked(query.words, query.outputs, places)
-        for query, places in zip(questions.queries, questions.places, strict=True)
-    )
+    queries = tuple(AskedQuery(query.words, query.outputs, places) for query, places in request.reads)
     sensitivity, unit = _sensitivity(plan)
     return Certificate(
-        scenario=questions.scenario.fingerprint,
-        hidden=questions.scenario.describe(),
+        scenario=request.scenario.fingerprint,
+        hidden=request.scenario.describe(),
         promise=cast(Any, found.guarantee),  # every kind of promise is one of the union
         loss=found.loss,
         queries=queries,
         sums=sums,
-        where=questions.where,
+        where=request.where,
         cost=cost_of(plan),
-        questions=questions.digest,
-        groups=questions.by,
+        questions=request.digest,
+        groups=request.by,
         bound=repr(found.bound),
         sensitivity=sensitivity,
         sensitivity_unit=unit,
@@ -315,7 +312,7 @@ def certificate_of(plan: Planned) -> Certificate:
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
         ordinary=cast(Any, plan.ordinary),
-        readings=readings_together(questions),
+        readings=readings_together(request),
         library=_version(),
     )
 
@@ -326,7 +323,7 @@ def _sensitivity(plan: Planned) -> tuple[float, str]:
     if isinstance(plan.calibration.bound, Messages | Quilt):
         return found, "by one row alone, in units in which a row moves all sums by at most 1"
     if len(weights) == 1 and weights[0] > 0:
-        return found / float(weights[0]) * float(unit_of(plan.questions.measures[0])), "in the unit of the answer"
+        return found / float(weights[0]) * float(unit_of(plan.request.measures[0])), "in the unit of the answer"
     return found, "in units in which one row moves all sums by at most 1"
 
 

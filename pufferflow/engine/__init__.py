@@ -3,7 +3,7 @@
 from pufferflow.engine.classes import WIDE, check_column, clean_dtype, labelled
 from pufferflow.engine.columns import MOST_ROWS
 from pufferflow.engine.one_pass import Tally, at_most, tally
-from pufferflow.engine.patterns import PLACED, Order, Patterns, found
+from pufferflow.engine.patterns import PLACED, Order, Patterns, find_patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot, collect
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "check_column",
     "clean_dtype",
     "collect",
-    "found",
+    "find_patterns",
     "labelled",
     "tally",
 ]

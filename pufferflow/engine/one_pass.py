@@ -37,7 +37,7 @@ _AT_ONCE = 2**14
 
 @final
 @dataclass(frozen=True, eq=False)
-class Pass:
+class OnePass:
     """A pass that reads the columns of `measures` measures in groups."""
 
     by: tuple[str, ...]
@@ -225,7 +225,7 @@ def tally(
     """
     bounded_rows()
     schema = frame.collect_schema()
-    once = Pass(by, columns_of(schema, measures), len(measures))
+    once = OnePass(by, columns_of(schema, measures), len(measures))
     query = once.query(frame)
     if not by:
         table = collect(query)

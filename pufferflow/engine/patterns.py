@@ -361,7 +361,7 @@ def _pattern_of_counts(sizes: Whole, others: int, groups: int) -> Pattern:
     return Pattern(cells, counts, groups=groups)
 
 
-def found(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what the priors mind, and the way to run a query
+def find_patterns(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what the priors mind, and the way to run a query
     public: pl.LazyFrame,
     scenario: Scenario,
     by: Sequence[str],
@@ -378,7 +378,7 @@ def found(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what the
     >>> secret = pf.Secret("level", domain=[0, 1])
     >>> scenario = pf.Scenario(secret=secret, prior=pf.AnyCorrelation(), within="house")
     >>> houses, none = pl.LazyFrame({"house": [1, 1, 2, 3, 3]}), Order(ordered=False)
-    >>> kinds = found(houses, scenario, (), None, [none], collect=lambda lazy: lazy.collect())[none]
+    >>> kinds = find_patterns(houses, scenario, (), None, [none], collect=lambda lazy: lazy.collect())[none]
     >>> sorted((pattern.rows, pattern.groups) for pattern in kinds.distinct)
     [(1, 1), (2, 2)]
     """

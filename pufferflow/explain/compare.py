@@ -147,9 +147,9 @@ def group_names(plan: Planned) -> pl.Series:
 
 def outputs(plan: Planned, noise: Noise) -> Iterator[tuple[Query, str, Noise]]:
     """Give every output: its query, its name, and the noise of its sum in the units of the answer."""
-    questions = plan.questions
-    scaled = in_units(noises_at(noise, plan.weights), questions.measures)
-    for query, places in zip(questions.queries, questions.places, strict=True):
+    request = plan.request
+    scaled = in_units(noises_at(noise, plan.weights), request.measures)
+    for query, places in request.reads:
         for place, name in enumerate(query.outputs):
             yield query, name, scaled[places[place]]
 
@@ -201,7 +201,7 @@ def too_noisy(plan: Planned) -> list[str]:
     """Return a line for each query whose noise is larger than any answer it can have; empty groups do not count."""
     errors, sizes = summary(plan)["expected_error"].fill_null(np.nan).to_numpy(), largest_answers(plan)
     found, start = list[str](), 0
-    for query in plan.questions.queries:
+    for query in plan.request.queries:
         own = slice(start, start := start + len(query.outputs) * len(plan.facts.cells.rows))
         line = _line(query.name, errors[own], sizes[own])
         found += [line] if line else []
@@ -228,10 +228,10 @@ def _of(drowned: int, possible: int) -> str:
 
 def largest_answers(plan: Planned) -> Floats:
     """Return the largest size that each answer could have without noise, in the order of the summary; NaN: unknown."""
-    questions, size = plan.questions, plan.facts.size
+    request, size = plan.request, plan.facts.size
     found = [
         _largest(query, places[place], plan, size)
-        for query, places in zip(questions.queries, questions.places, strict=True)
+        for query, places in request.reads
         for place in range(len(query.outputs))
     ]
     return np.concatenate(found)
@@ -239,7 +239,7 @@ def largest_answers(plan: Planned) -> Floats:
 
 def _largest(query: Query, place: int, plan: Planned, size: Floats | None) -> Floats:
     """Return how large a linear answer about so many rows can be, in each cell."""
-    cells, measure = len(plan.facts.cells.rows), plan.questions.measures[place]
+    cells, measure = len(plan.facts.cells.rows), plan.request.measures[place]
     if not query.linear or size is None or measure is None:
         return np.full(cells, np.nan)
     row = max(abs(measure.values.low), abs(measure.values.high)) * float(unit_of(measure))

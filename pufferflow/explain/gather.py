@@ -60,18 +60,18 @@ def evidence(
     plan: Planned, budget: Budget | None = None, *, job: str = "", period: str = "", dataset: str = ""
 ) -> Evidence:
     """Return all that a page of a plan tells; its job, period and data set where they have names."""
-    questions = plan.questions
+    request = plan.request
     pair, pair_note = worst_pair(plan)
     cells, more = _cells(plan)
-    grouped = f", by {', '.join(questions.by)}" if questions.by else ""
+    grouped = f", by {', '.join(request.by)}" if request.by else ""
     return Evidence(
-        title=f"{', '.join(query.name for query in questions.queries)}{grouped}",
+        title=f"{', '.join(query.name for query in request.queries)}{grouped}",
         sentence=explained(plan),
         promise=repr(plan.calibration.guarantee),
-        scenario=questions.scenario.describe(),
+        scenario=request.scenario.describe(),
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
-        readings=readings_together(questions),
+        readings=readings_together(request),
         cells=cells,
         more_cells=more,
         pair=pair,
@@ -85,16 +85,16 @@ def evidence(
         promise_in_words=promise_in_words(plan.calibration.guarantee),
         too_noisy=tuple(too_noisy(plan)),
         counts=tuple(
-            name for query in questions.queries if isinstance(query, Count | Histogram) for name in query.outputs
+            name for query in request.queries if isinstance(query, Count | Histogram) for name in query.outputs
         ),
-        memory=memories(questions.scenario),
+        memory=memories(request.scenario),
     )
 
 
 def _cells(plan: Planned) -> tuple[tuple[Cell, ...], int]:
     """Return the first cells of every output, as many of each, and how many more there are."""
     table = summary(plan).with_columns(pl.Series("largest", largest_answers(plan), dtype=pl.Float64))
-    outputs = max(sum(len(query.outputs) for query in plan.questions.queries), 1)
+    outputs = max(sum(len(query.outputs) for query in plan.request.queries), 1)
     each = pl.int_range(pl.len()).over("query") < max(MOST_CELLS // outputs, 1)
     found = [
         Cell(
@@ -147,7 +147,7 @@ def _own(plan: Planned, bound: str) -> list[BoundRow]:
 
 def _none(plan: Planned, problem: str) -> list[BoundRow]:
     noise = type(plan.calibration.noise).__name__
-    return [BoundRow("others", query.name, noise, note=problem) for query in plan.questions.queries]
+    return [BoundRow("others", query.name, noise, note=problem) for query in plan.request.queries]
 
 
 def _finite(number: float | None) -> float | None:

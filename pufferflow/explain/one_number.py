@@ -189,7 +189,7 @@ def _asked(plan: Planned, origin: Origin, witness: Witness) -> _Asked:
     measure = _farthest(plan, origin, witness)
     table = origin.tables.values[measure]
     low = 0.0 if isinstance(origin.tables.secret, Presence) else float(table.min())
-    return _Asked(origin, measure, plan.questions.column, alone, table - low, own)
+    return _Asked(origin, measure, plan.request.column, alone, table - low, own)
 
 
 def _cell_of(pattern: Pattern, cells: Array, row: int) -> tuple[int, bool]:
@@ -329,10 +329,10 @@ class Number:
 
 def number_of(plan: Planned, measure: int) -> Number:
     """Return the first answer that is made of a sum."""
-    questions = plan.questions
-    asked = questions.measures[measure]
+    request = plan.request
+    asked = request.measures[measure]
     unit = float(unit_of(asked))
-    for query, places in zip(questions.queries, questions.places, strict=True):
+    for query, places in request.reads:
         if measure not in places:
             continue
         factor = _factor(plan, query)

@@ -21,7 +21,7 @@ from pufferflow.explain.worst_pair import NAMELESS, nameless
 from pufferflow.expressions import OnPoints, Values, public_words
 from pufferflow.guarantees import Guarantee
 from pufferflow.planning import ERROR_BARS, Planned, impossible_values, in_units
-from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Questions, Sum
+from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum
 from pufferflow.release import of_no_rows
 from pufferflow.report import at_most, promise_in_words
 from pufferflow.scenario import AnySecret, Bins, Domain, Initial, Interval, Label, Presence, ValueSecret
@@ -31,29 +31,29 @@ _INSIDE = "within a class of bins values are taken to lie evenly, and the error 
 _MOST, _LONG = 8, 1e15
 
 
-def readings(questions: Questions) -> tuple[str, ...]:
+def readings(request: Request) -> tuple[str, ...]:
     """Return a line for every query, in their order."""
-    columns = _readings(questions)
-    return tuple(_line([query], columns, it="it") for query in questions.queries)
+    columns = _readings(request)
+    return tuple(_line([query], columns, it="it") for query in request.queries)
 
 
-def readings_together(questions: Questions) -> tuple[str, ...]:
+def readings_together(request: Request) -> tuple[str, ...]:
     """Return the same lines for people: what is true of several queries is said once."""
     alike = dict[str | None, list[Query]]()
-    for query in questions.queries:
+    for query in request.queries:
         alike.setdefault(_column(query), []).append(query)
-    columns = _readings(questions)
+    columns = _readings(request)
     return tuple(_line(queries, columns) for queries in alike.values())
 
 
-def assumed(questions: Questions) -> list[str]:
+def assumed(request: Request) -> list[str]:
     """Say what was assumed where nobody chose what missing values count as."""
-    secret, found = questions.scenario.secret, list[str]()
-    for column in _columns(questions):
-        if questions.missing_chosen(column) is False:
+    secret, found = request.scenario.secret, list[str]()
+    for column in _columns(request):
+        if request.missing_chosen(column) is False:
             own = secret.reads is not None and secret.reads[0] == column
             why = "since missing= was left out" if own else "its first value, since the secret names no other"
-            found.append(f"{_missing(questions, column)}, {why}")
+            found.append(f"{_missing(request, column)}, {why}")
     return found
 
 
@@ -69,8 +69,8 @@ class _Reading:
     """Where that has no limit; empty for nowhere."""
 
 
-def _columns(questions: Questions) -> list[str]:
-    return list(dict.fromkeys(one.values.column for one in questions.measures if one is not None))
+def _columns(request: Request) -> list[str]:
+    return list(dict.fromkeys(one.values.column for one in request.measures if one is not None))
 
 
 def _column(query: Query) -> str | None:
@@ -78,14 +78,14 @@ def _column(query: Query) -> str | None:
     return next((values.column for values in query.measures if values is not None), None)
 
 
-def _readings(questions: Questions) -> dict[str, _Reading]:
-    return {column: _reading(questions, column) for column in _columns(questions)}
+def _readings(request: Request) -> dict[str, _Reading]:
+    return {column: _reading(request, column) for column in _columns(request)}
 
 
-def _reading(questions: Questions, column: str) -> _Reading:
-    nearest, distance, beyond = _nearest(questions.domains[column], questions.schema[column])
-    chosen = ", as missing= says" if questions.missing_chosen(column) else ""
-    return _Reading("; ".join(filter(None, [_missing(questions, column) + chosen, nearest])), distance, beyond)
+def _reading(request: Request, column: str) -> _Reading:
+    nearest, distance, beyond = _nearest(request.domains[column], request.schema[column])
+    chosen = ", as missing= says" if request.missing_chosen(column) else ""
+    return _Reading("; ".join(filter(None, [_missing(request, column) + chosen, nearest])), distance, beyond)
 
 
 def _line(queries: Sequence[Query], columns: dict[str, _Reading], it: str = "") -> str:
@@ -128,12 +128,12 @@ def _slope(values: Values | None) -> float | None:
     return abs(slope) if np.allclose(numbers, line, rtol=0, atol=1e-9 * np.ptp(numbers)) else None
 
 
-def _missing(questions: Questions, column: str) -> str:
+def _missing(request: Request, column: str) -> str:
     """Say what counts as the missing value; every column can have nulls, whatever its dtype."""
-    dtype, domain = questions.schema[column], questions.domains[column]
+    dtype, domain = request.schema[column], request.domains[column]
     kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * _unknown_labels(domain, dtype)]
     what = kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
-    return f"{what} in {column!r} {'counts' if len(kinds) == 1 else 'count'} as {_shown(questions.missing(column))}"
+    return f"{what} in {column!r} {'counts' if len(kinds) == 1 else 'count'} as {_shown(request.missing(column))}"
 
 
 def _unknown_labels(domain: Domain, dtype: pl.DataType) -> bool:
@@ -218,41 +218,38 @@ _SAME = 1e-6
 
 def explained(plan: Planned) -> str:
     """Return the text that a person can sign."""
-    questions, size = plan.questions, plan.facts.size
+    request, size = plan.request, plan.facts.size
     lines = [
-        f"Published: {asked_in_words(questions)}.",
-        *questions.scenario.describe().split("\n"),
+        f"Published: {asked_in_words(request)}.",
+        *request.scenario.describe().split("\n"),
         f"How well: {promise_in_words(plan.calibration.guarantee)}.",
         f"How: {noise_in_words(plan)}",
-        *(f"Read: {line}." for line in readings_together(questions)),
+        *(f"Read: {line}." for line in readings_together(request)),
         f"Error bars: {ERROR_BARS}.",
         f"Carried by: {carried_by(plan)}",
         f"One row alone: {ordinary_in_words(plan)}",
         *(f"Assumed: {line}." for line in assumptions(plan)),
-        *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan), *of_no_rows(questions.queries, size))),
+        *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan), *of_no_rows(request.queries, size))),
         f"If that is wrong: {if_wrong(plan)}",
     ]
     return "\n".join(visible(line, one_line=True) for line in lines)
 
 
-def asked_in_words(questions: Questions) -> str:
+def asked_in_words(request: Request) -> str:
     """Say what is asked of whom."""
-    asked = _listed([f"{query.words} ({query.name})" for query in questions.queries])
-    filtered = f" where {_listed([public_words(one) for one in questions.filters])}" if questions.filters else ""
-    grouped = f", for each {_listed(questions.by)}" if questions.by else ""
+    asked = _listed([f"{query.words} ({query.name})" for query in request.queries])
+    filtered = f" where {_listed([public_words(one) for one in request.filters])}" if request.filters else ""
+    grouped = f", for each {_listed(request.by)}" if request.by else ""
     return f"{asked}, over rows{filtered}{grouped}" if filtered else f"{asked}{grouped}"
 
 
 def noise_in_words(plan: Planned) -> str:
     """Say how much noise there is behind each query."""
-    questions = plan.questions
-    scales = [noise.scale for noise in in_units(plan.noises, questions.measures)]
-    parts = [
-        f"{_scales([scales[place] for place in places])} behind {query.name}"
-        for query, places in zip(questions.queries, questions.places, strict=True)
-    ]
+    request = plan.request
+    scales = [noise.scale for noise in in_units(plan.noises, request.measures)]
+    parts = [f"{_scales([scales[place] for place in places])} behind {query.name}" for query, places in request.reads]
     name = type(plan.calibration.noise).__name__
-    each = f", for each {_listed(questions.by)}" if questions.by else ""
+    each = f", for each {_listed(request.by)}" if request.by else ""
     return f"{name} noise on every sum{each}, of scale {'; '.join(parts)}."
 
 
@@ -275,7 +272,7 @@ def carried_by(plan: Planned) -> str:
 
 def ordinary_in_words(plan: Planned) -> str:
     """Say what the same noise keeps of one row as ordinary differential privacy."""
-    secret = plan.questions.scenario.secret
+    secret = plan.request.scenario.secret
     if isinstance(secret, Presence):
         return "the promise itself is differential privacy, of the unit that is there or not."
     if plan.row_laws is None:
@@ -304,7 +301,7 @@ def _not_of_a_row(secret: AnySecret) -> str:
 
 def assumptions(plan: Planned) -> list[str]:
     """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
-    scenario = plan.questions.scenario
+    scenario = plan.request.scenario
     found = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
     if not all(isinstance(prior, AnyCorrelation) for prior in scenario.priors):
         found.append("rows hang together as is believed above")
@@ -333,12 +330,12 @@ def notes(plan: Planned) -> list[str]:
     late = list(dict.fromkeys(repr(one.bound) for one in plan.calibration.untried if one.late))
     if late:
         found.append(
-            f"planning was given {plan.wanted.seconds:g} s: {', '.join(late)} might ask for less noise, untried"
+            f"planning was given {plan.terms.seconds:g} s: {', '.join(late)} might ask for less noise, untried"
         )
-    found += assumed(plan.questions)
-    secret = plan.questions.scenario.secret
+    found += assumed(plan.request)
+    secret = plan.request.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
-        order = plan.questions.scenario.order_by
+        order = plan.request.scenario.order_by
         first = f"by {order}" if order else "in the order of the file"
         found.append(
             f"at most {secret.rows} rows of each {secret.within} are read, the first {first}; of units that have more, "
@@ -350,7 +347,7 @@ def notes(plan: Planned) -> list[str]:
 def floor_notes(plan: Planned) -> list[str]:
     """Say where a prior hides nothing, and whether noise is more than it needs, or too little for one row alone."""
     left = "ordinary differential privacy of one row is kept there" if plan.floor else "nothing is promised there"
-    values = _listed([repr(value) for value in impossible_values(plan.questions.scenario)])
+    values = _listed([repr(value) for value in impossible_values(plan.request.scenario)])
     found = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {left}"]
     found = found if values else []
     if plan.floor or plan.row_laws is None:
@@ -377,7 +374,7 @@ def if_wrong(plan: Planned) -> str:
 def witness_in_words(plan: Planned) -> str:
     """Say which two values of the secret are the hardest to hide and, of several beliefs, under which."""
     witness: Any = plan.calibration.witness
-    several, believed = len(plan.questions.scenario.priors) > 1, witness.prior
+    several, believed = len(plan.request.scenario.priors) > 1, witness.prior
     prior = f", believing that {belief_in_words(believed)}" if several and believed is not None else ""
     if witness.secrets is None:
         return f"a pair that is not named{prior}"

@@ -29,7 +29,7 @@ def what_if(plan: Planned, ratios: Sequence[float] = (RATIO,), shares: Sequence[
 
 def nothing_assumed(plan: Planned) -> bool:
     """Say whether rows of one group may hang together in any way already."""
-    return all(isinstance(prior, AnyCorrelation) for prior in plan.questions.scenario.priors)
+    return all(isinstance(prior, AnyCorrelation) for prior in plan.request.scenario.priors)
 
 
 def under_group(plan: Planned) -> float | None:
@@ -45,7 +45,7 @@ def under_group(plan: Planned) -> float | None:
 
 
 def _any_correlation(plan: Planned) -> WhatIf:
-    within = plan.questions.scenario.within
+    within = plan.request.scenario.within
     if not within:
         return WhatIf("nothing was assumed of how rows hang together", "so that nothing of it can be wrong")
     return WhatIf(_whatever(within), "the promise holds as it is")
@@ -53,7 +53,7 @@ def _any_correlation(plan: Planned) -> WhatIf:
 
 def _apart(plan: Planned) -> list[WhatIf]:
     """Say that groups are believed to be independent of each other, which every prior within groups rests on (M7)."""
-    within = plan.questions.scenario.within
+    within = plan.request.scenario.within
     if not within:
         return []
     return [WhatIf(f"if rows of different {', '.join(within)} depend on each other", "nothing is promised about that")]
@@ -70,7 +70,7 @@ def _other_correlation(plan: Planned) -> WhatIf | None:
         return None
     delta = getattr(plan.calibration.guarantee, "delta", 0.0)
     return WhatIf(
-        _whatever(plan.questions.scenario.within),
+        _whatever(plan.request.scenario.within),
         f"the same noise still keeps epsilon {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else ""),
         group,
     )

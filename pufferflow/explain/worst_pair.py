@@ -82,7 +82,7 @@ def _shown(plan: Planned, seen: Seen) -> WorstPair:
     number, noise = number_of(plan, seen.measure), plan.noises[seen.measure]
     first, second = _names(plan, seen)
     mu, nu, coarser = _pictured(seen, number, _least(plan, seen))
-    one_of = _ONE_OF if plan.questions.by or len(plan.weights) > 1 else ""
+    one_of = _ONE_OF if plan.request.by or len(plan.weights) > 1 else ""
     notes = [_left_out(plan), seen.note, one_of, coarser]
     epsilon, delta = _promised(plan.calibration.guarantee)
     return WorstPair(
@@ -109,26 +109,26 @@ def _names(plan: Planned, seen: Seen) -> tuple[str, str]:
 
 def nameless(plan: Planned) -> bool:
     """Say whether secrets are places in a table, which stand for numbers of an interval and tell nobody anything."""
-    questions = plan.questions
-    return on_interval(questions.measures) and not isinstance(questions.scenario.secret, Presence)
+    request = plan.request
+    return on_interval(request.measures) and not isinstance(request.scenario.secret, Presence)
 
 
 def _answer(plan: Planned, seen: Seen, number: Number) -> str:
     """Say what the two laws are laws of: rows of one group, as those of others are the same under both secrets."""
-    within = ", ".join(plan.questions.scenario.within)
+    within = ", ".join(plan.request.scenario.within)
     if seen.stands_in:
         return f"the movement of {number.answer} by the rows{f' of one {within}' if within else ''}"
     return f"what the rows of one {within} add to {number.answer}" if within else number.answer
 
 
 def _left_out(plan: Planned) -> str:
-    within = ", ".join(plan.questions.scenario.within)
+    within = ", ".join(plan.request.scenario.within)
     return f"rows of any other {within} are left out: they are the same under both secrets" if within else ""
 
 
 def _least(plan: Planned, seen: Seen) -> float:
     """Return the sum of the least values of all rows, which laws leave out, in steps."""
-    if on_interval(plan.questions.measures) or isinstance(plan.questions.scenario.secret, Presence):
+    if on_interval(plan.request.measures) or isinstance(plan.request.scenario.secret, Presence):
         return 0.0
     return seen.rows * float(plan.values[seen.measure].min())
 

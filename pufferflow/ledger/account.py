@@ -17,7 +17,7 @@ from pufferflow.ledger.reserve import Held, Wish, check_fingerprint
 from pufferflow.ledger.state import Books, Entry, entries_of
 from pufferflow.ledger.verify import found_release, release_of
 from pufferflow.planning import Ready
-from pufferflow.queries import Questions
+from pufferflow.queries import Request
 from pufferflow.release import Release
 from pufferflow.report import SPENT, at_most
 from pufferflow.report.evidence import Budget
@@ -36,7 +36,7 @@ class Costly(Protocol):
         ...
 
     @property
-    def questions(self) -> Questions:
+    def questions(self) -> Request:
         """What is asked, and of which scenario."""
         ...
 

@@ -1,29 +1,29 @@
 """From a request and a promise to a decision: public facts, laws, the share of each sum, noise, cost."""
 
-from pufferflow.planning.certificate import ERROR_BARS, Asked, Certificate, Noised
+from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, NoisySum
 from pufferflow.planning.cost import cost_of
-from pufferflow.planning.decide import Planned, Wanted, noises_at, planned, read_promise, read_seconds
+from pufferflow.planning.decide import Planned, Terms, noises_at, planned, read_promise, read_seconds
 from pufferflow.planning.facts import Facts
 from pufferflow.planning.floor import impossible_values
 from pufferflow.planning.identity import as_reserved, name_of
-from pufferflow.planning.outputs import Ready, ends, expected_error, half_width, in_units, unit_of
+from pufferflow.planning.outputs import Ready, error_bars, expected_error, half_width, in_units, unit_of
 from pufferflow.planning.public_facts import changed_source
 from pufferflow.planning.tables import Tables, on_interval
 
 __all__ = [
     "ERROR_BARS",
-    "Asked",
+    "AskedQuery",
     "Certificate",
     "Facts",
-    "Noised",
+    "NoisySum",
     "Planned",
     "Ready",
     "Tables",
-    "Wanted",
+    "Terms",
     "as_reserved",
     "changed_source",
     "cost_of",
-    "ends",
+    "error_bars",
     "expected_error",
     "half_width",
     "impossible_values",

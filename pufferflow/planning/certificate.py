@@ -21,7 +21,7 @@ ERROR_BARS = "they are about the noise alone, and about the answer of values as 
 
 
 @final
-class Noised(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NoisySum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One noisy sum behind the answers: what is summed, the noise's scale, and the width of the grid it is on."""
 
     sum: str
@@ -31,7 +31,7 @@ class Noised(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @final
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AskedQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One query of the batch, the columns of its answer, and which of the noisy sums it uses."""
 
     query: str
@@ -62,8 +62,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hidden: str
     promise: Promise
     loss: float
-    queries: tuple[Asked, ...]
-    sums: tuple[Noised, ...]
+    queries: tuple[AskedQuery, ...]
+    sums: tuple[NoisySum, ...]
     groups: tuple[str, ...]
     bound: str
     sensitivity: float

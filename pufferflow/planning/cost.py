@@ -13,7 +13,7 @@ from pufferflow.expressions import Condition, conditions, is_one_of
 from pufferflow.planning.decide import SURELY, Planned
 from pufferflow.planning.facts import ONE_ROW, Facts
 from pufferflow.planning.tables import Tables, free_tables, on_interval, tables_of
-from pufferflow.queries import Pattern, Questions
+from pufferflow.queries import Pattern, Request
 from pufferflow.scenario import Initial, Presence, ValueSecret
 from pufferflow.scenario.priors import GaussianPrior, Independent
 
@@ -23,8 +23,8 @@ Table = tuple[tuple[float, ...], ...]
 
 def cost_of(planned: Planned) -> Cost:
     """Return what a release of this plan costs: numbers, and public facts of the rows it asks about."""
-    scenario, placed = planned.questions.scenario, _placed(planned.facts)
-    interval = on_interval(planned.questions.measures)
+    scenario, placed = planned.request.scenario, _placed(planned.facts)
+    interval = on_interval(planned.request.measures)
     bent = _bent(planned)
     shape = Shape(
         promise=cast(Any, planned.calibration.guarantee),  # every kind of promise is one of the union
@@ -39,10 +39,10 @@ def cost_of(planned: Planned) -> Cost:
         alone=_alone(planned) if interval else None,
         moved=_moved(planned),
         group=_group(planned, placed),
-        column=planned.questions.column,
+        column=planned.request.column,
         rows=_rows(planned.facts, placed),
     )
-    apart, reach = regions(planned.questions), None if placed is None else planned.facts.reach
+    apart, reach = regions(planned.request), None if placed is None else planned.facts.reach
     if reach is None or shape.rows is None or shape.rows.runs is None:
         return Cost(shape, apart=apart)
     hull = math.floor(reach[0]), math.ceil(reach[1])
@@ -51,13 +51,13 @@ def cost_of(planned: Planned) -> Cost:
     return Cost(shape, first, hull, start, apart, planned.facts.clock)
 
 
-def regions(questions: Questions) -> dict[str, Region]:
+def regions(request: Request) -> dict[str, Region]:
     """Return which rows are asked about, as far as filters and keys say so by literal values of declared columns."""
-    types = {name: questions.schema[name] for name in questions.scenario.public}
-    found = [one for predicate in questions.filters for one in conditions(predicate, types)]
-    if questions.keys is not None:
-        named = [name for name in questions.by if name in types]
-        found += [one for name in named for one in is_one_of(name, questions.keys[name])]
+    types = {name: request.schema[name] for name in request.scenario.public}
+    found = [one for predicate in request.filters for one in conditions(predicate, types)]
+    if request.keys is not None:
+        named = [name for name in request.by if name in types]
+        found += [one for name in named for one in is_one_of(name, request.keys[name])]
     regions: dict[str, Region] = {}
     for one in found:
         region = _region(one)
@@ -72,7 +72,7 @@ def _region(one: Condition) -> Region:
 
 def _placed(facts: Facts) -> tuple[Pattern, ...] | None:
     """Return the patterns of groups where they stand, if their order matters to a prior or to the secret."""
-    scenario = facts.questions.scenario
+    scenario = facts.request.scenario
     if not any(prior.ordered for prior in scenario.priors) and not isinstance(scenario.secret, Initial):
         return None
     return facts.placed
@@ -90,9 +90,9 @@ def _alone(planned: Planned) -> Table | None:
     So it is for those who believe that rows are independent, and for what a row's own value costs, whoever believes.
     """
     ways = [way for way in planned.ways if way[0].prior.independent_rows]
-    questions, secret = planned.questions, planned.questions.scenario.secret
-    if not ways and isinstance(secret, ValueSecret) and questions.column == secret.column:
-        ways = [tables_of(Independent(), secret, questions.measures, planned.values)]
+    request, secret = planned.request, planned.request.scenario.secret
+    if not ways and isinstance(secret, ValueSecret) and request.column == secret.column:
+        ways = [tables_of(Independent(), secret, request.measures, planned.values)]
     return _table(ways[0][0].values, planned.weights) if ways else None
 
 
@@ -101,7 +101,7 @@ def _moved(planned: Planned) -> dict[str, float]:
 
     Of rows that tell nothing of each other one alone moves, from any value to any other.
     """
-    scenario, norm = planned.questions.scenario, planned.calibration.noise.norm
+    scenario, norm = planned.request.scenario, planned.calibration.noise.norm
     found = dict[str, float]()
     for prior, way in zip(scenario.priors, planned.ways, strict=True):
         if prior.coupled or isinstance(scenario.secret, Presence):
@@ -116,7 +116,7 @@ def _moved(planned: Planned) -> dict[str, float]:
 
 def _group(planned: Planned, placed: Sequence[Pattern] | None) -> float | None:
     """Return how far all sums move if every row of a group may change (M7); None where no group was looked at."""
-    scenario = planned.questions.scenario
+    scenario = planned.request.scenario
     if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
         return None
     known = placed is not None  # patterns without order need not be read as well
@@ -125,12 +125,12 @@ def _group(planned: Planned, placed: Sequence[Pattern] | None) -> float | None:
 
 
 def _free(planned: Planned) -> Tables:
-    return free_tables(planned.questions.scenario.secret, planned.questions.column, planned.values)
+    return free_tables(planned.request.scenario.secret, planned.request.column, planned.values)
 
 
 def _rows(facts: Facts, placed: Sequence[Pattern] | None) -> Rows | None:
     """Return which rows of a group are asked about; None where rows tell nothing of each other."""
-    scenario = facts.questions.scenario
+    scenario = facts.request.scenario
     tied = [prior for prior in scenario.priors if not prior.independent_rows]
     if isinstance(scenario.secret, Presence) or (not tied and placed is None):
         return None

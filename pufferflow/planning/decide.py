@@ -1,4 +1,4 @@
-"""From questions and a promise to noise: balance the sums, derive their laws, calibrate, choose the noise.
+"""From a request and a promise to noise: balance the sums, derive their laws, calibrate, choose the noise.
 
 What is asked of a plan: a promise or an accuracy, and how to get there.
 """
@@ -24,7 +24,7 @@ from pufferflow.planning.outputs import half_width, unit_of
 from pufferflow.planning.shares import balanced, read_shares
 from pufferflow.planning.tables import Tables, free_tables, known_values, tables_of
 from pufferflow.progress import working
-from pufferflow.queries import Questions
+from pufferflow.queries import Request
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.scenario import AnySecret, Initial, Presence
 from pufferflow.scenario.priors import Simulator
@@ -33,7 +33,7 @@ from pufferflow.suggestions import EXAMPLES
 
 @final
 @dataclass(frozen=True)
-class Wanted:
+class Terms:
     """A promise; or errors, with the kind of promise whose ε is to be found. Noise and bound may be left open."""
 
     promise: Guarantee | Kind
@@ -140,17 +140,17 @@ class Planned:
     """The laws of the weighted sums if the secret's row tells of itself alone; None if it is not asked about."""
     floor: bool
     """Whether noise was made to be enough for one row alone."""
-    wanted: Wanted
+    terms: Terms
 
     @property
-    def questions(self) -> Questions:
+    def request(self) -> Request:
         """What is asked."""
-        return self.facts.questions
+        return self.facts.request
 
     @cached_property
     def group_laws(self) -> Laws:
         """The laws if the rows of a group may have anything to do with each other: group privacy."""
-        secret, column = self.questions.scenario.secret, self.questions.column
+        secret, column = self.request.scenario.secret, self.request.column
         return self.facts.laws([[free_tables(secret, column, self.values)]], self.weights)
 
     @cached_property
@@ -179,57 +179,57 @@ def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
     return tuple(noise.at(scale) for scale in scales)
 
 
-def planned(facts: Facts, wanted: Wanted) -> Planned:
+def planned(facts: Facts, terms: Terms) -> Planned:
     """Return the least noise for a promise or, if errors are given, the strongest promise that allows them."""
-    questions = facts.questions
-    if not questions.queries:
+    request = facts.request
+    if not request.queries:
         raise Misuse("Nothing is asked.", allowed="a batch with one or more queries", instead='.private_sum("level")')
-    if any(isinstance(prior, Simulator) for prior in questions.scenario.priors):
+    if any(isinstance(prior, Simulator) for prior in request.scenario.priors):
         raise Refused(
             "A simulator draws answers of one statistic, and nobody can check that they are those of this batch.",
             allowed="other priors in a batch",
             instead="pf.calibrate(pf.laws(scenario, statistic), promise), for one statistic",
         )
-    shares, floor = read_shares(wanted.shares, questions.queries), read_floor(wanted.floor)
-    secret = questions.scenario.secret
-    values = known_values(questions.measures, questions.points, from_nothing=isinstance(secret, Presence))
-    ways = [tables_of(prior, secret, questions.measures, values) for prior in questions.scenario.priors]
+    shares, floor = read_shares(terms.shares, request.queries), read_floor(terms.floor)
+    secret = request.scenario.secret
+    values = known_values(request.measures, request.points, from_nothing=isinstance(secret, Presence))
+    ways = [tables_of(prior, secret, request.measures, values) for prior in request.scenario.priors]
     found: list[Planned] = []
     refused: list[Refused] = []
-    end = None if wanted.seconds is None else time.monotonic() + wanted.seconds
+    end = None if terms.seconds is None else time.monotonic() + terms.seconds
     with working("planning"):
-        for family in _families(wanted, secret):
-            weights = _weights(questions, values, shares, family(1.0).norm)
+        for family in _families(terms, secret):
+            weights = _weights(request, values, shares, family(1.0).norm)
             try:
                 laws = facts.laws(ways, weights)
                 alone = row_laws(facts, values, weights, laws)
                 enough_for = [laws] if alone is None or alone is laws or not floor else [laws, alone]
-                calibration = _calibrated(facts, enough_for, weights, family, wanted, end)
+                calibration = _calibrated(facts, enough_for, weights, family, terms, end)
             except Refused as refusal:
                 refused.append(refusal)
             else:
-                found.append(Planned(facts, values, ways, weights, family, laws, calibration, alone, floor, wanted))
+                found.append(Planned(facts, values, ways, weights, family, laws, calibration, alone, floor, terms))
     if not found:
         raise refused[0]
-    return min(found, key=_error if wanted.accuracy is None else lambda one: _epsilon(one.calibration.guarantee))
+    return min(found, key=_error if terms.accuracy is None else lambda one: _epsilon(one.calibration.guarantee))
 
 
-def _families(wanted: Wanted, secret: AnySecret) -> list[Family]:
+def _families(terms: Terms, secret: AnySecret) -> list[Family]:
     """Return the noises to try: for a pure promise Laplace, for others Gaussian too; whichever errs less.
 
     Of first values Laplace alone: they are forgotten by and by, so from some day on the other would err less, which an
     account could not add to what it has counted, and which nothing but a coupling of all rows bounds along a chain.
     """
-    if wanted.noise == "auto":
-        return [Laplace] if isinstance(wanted.example, Pure) or isinstance(secret, Initial) else [Laplace, Gaussian]
-    return [read_family(wanted.noise, wanted.example)]
+    if terms.noise == "auto":
+        return [Laplace] if isinstance(terms.example, Pure) or isinstance(secret, Initial) else [Laplace, Gaussian]
+    return [read_family(terms.noise, terms.example)]
 
 
-def _weights(questions: Questions, values: Floats, shares: Floats, norm: float) -> Floats:
+def _weights(request: Request, values: Floats, shares: Floats, norm: float) -> Floats:
     """Return the weights; a sum that a row can move always has one, or it would be published without noise."""
-    if isinstance(questions.scenario.secret, Presence):
+    if isinstance(request.scenario.secret, Presence):
         values = np.pad(values, ((0, 0), (0, 1)))  # a row that is not there adds nothing
-    weights = balanced(questions.places, values, shares, norm)
+    weights = balanced(request.places, values, shares, norm)
     moved = values.max(axis=1) > values.min(axis=1)
     if not (np.isfinite(weights).all() and (weights[moved] > 0).all()):
         raise InternalError("A sum that rows move has no weight.", instead="reporting it, with the shares")
@@ -237,18 +237,18 @@ def _weights(questions: Questions, values: Floats, shares: Floats, norm: float) 
 
 
 def _calibrated(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with which noise, until when
-    facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, wanted: Wanted, end: float | None
+    facts: Facts, laws: Sequence[Laws], weights: Floats, family: Family, terms: Terms, end: float | None
 ) -> Calibration:
     """Return the calibration of the laws of the scenario, which are the first; its noise is enough for all."""
-    if wanted.accuracy is not None:
-        return _within(wanted.accuracy, facts, laws, weights, family, wanted, end)
-    found = _least(laws, wanted.example, family, wanted, end)
-    return not_silent(found, laws, wanted.bound, least_scale(facts, weights, wanted.example))
+    if terms.accuracy is not None:
+        return _within(terms.accuracy, facts, laws, weights, family, terms, end)
+    found = _least(laws, terms.example, family, terms, end)
+    return not_silent(found, laws, terms.bound, least_scale(facts, weights, terms.example))
 
 
-def _least(laws: Sequence[Laws], promise: Guarantee, family: Family, wanted: Wanted, end: float | None) -> Calibration:
+def _least(laws: Sequence[Laws], promise: Guarantee, family: Family, terms: Terms, end: float | None) -> Calibration:
     """Return the least noise that is enough for all laws; the bound that is asked for is that of the scenario's."""
-    bounds = [wanted.bound, *(["auto"] * (len(laws) - 1))]
+    bounds = [terms.bound, *(["auto"] * (len(laws) - 1))]
     return calibrate_each(list(zip(laws, bounds, strict=True)), promise, family, end)[0]
 
 
@@ -258,31 +258,31 @@ def _within(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with whic
     laws: Sequence[Laws],
     weights: Floats,
     family: Family,
-    wanted: Wanted,
+    terms: Terms,
     end: float | None,
 ) -> Calibration:
     """Return the strongest promise that an accuracy allows."""
-    scale, kind = widest(facts, weights, family, accuracy), wanted.kind
+    scale, kind = widest(facts, weights, family, accuracy), terms.kind
     noise = family(scale)
-    epsilon = max(loss(laws[0], noise, kind, wanted.bound, end), *(loss(one, noise, kind) for one in laws[1:]), 0.0)
+    epsilon = max(loss(laws[0], noise, kind, terms.bound, end), *(loss(one, noise, kind) for one in laws[1:]), 0.0)
     if math.isinf(epsilon):
         raise Refused(
             f"No promise of this kind holds with errors within {accuracy.error:g}.",
             allowed="larger errors, or another noise",
             instead=f"pf.Within({4 * accuracy.error:g})",
         )
-    found = _least(laws, kind(epsilon), family, wanted, end)
+    found = _least(laws, kind(epsilon), family, terms, end)
     while found.noise.scale > scale * (1 + _DIGITS):  # a calibration ends a little above the least scale
         epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
-        found = _least(laws, kind(epsilon), family, wanted, end)
-    return not_silent(found, laws, wanted.bound, min(least_scale(facts, weights, kind(epsilon)), scale))
+        found = _least(laws, kind(epsilon), family, terms, end)
+    return not_silent(found, laws, terms.bound, min(least_scale(facts, weights, kind(epsilon)), scale))
 
 
 def widest(facts: Facts, weights: Floats, family: Family, accuracy: Within) -> float:
     """Return the largest common scale with which every answer has its error."""
-    questions = facts.questions
+    request = facts.request
     scales: list[float] = []
-    for query, places in zip(questions.queries, questions.places, strict=True):
+    for query, places in request.reads:
         if not query.linear:
             raise Refused(
                 f"The error of {query.name!r} depends on the data, so that no promise about it can be made beforehand.",
@@ -291,7 +291,7 @@ def widest(facts: Facts, weights: Floats, family: Family, accuracy: Within) -> f
             )
         for place in places:
             if weights[place] > 0:
-                noise = family(float(unit_of(questions.measures[place])) / weights[place])
+                noise = family(float(unit_of(request.measures[place])) / weights[place])
                 half = half_width(query, noise, facts.size, accuracy.confidence).max(initial=0.0)
                 scales += [accuracy.error / float(half)] if half else []
     if not scales:

@@ -17,7 +17,7 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.inference import Shorter, of_pattern, window
 from pufferflow.planning.public_facts import PublicFacts, read_cells, read_patterns
 from pufferflow.planning.tables import Tables
-from pufferflow.queries import Pattern, Questions
+from pufferflow.queries import Pattern, Request
 from pufferflow.scenario import AnySecret, Initial, Presence, Scenario
 from pufferflow.scenario.priors import AnyCorrelation, Prior
 
@@ -28,28 +28,28 @@ ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zero
 class Facts:
     """The public facts behind one set of questions; every query on them reads public columns only."""
 
-    def __init__(self, questions: Questions) -> None:
-        self.questions = questions
+    def __init__(self, request: Request) -> None:
+        self.request = request
         self._patterns = dict[Order, Patterns | Misuse]()
-        self._snapshot = Snapshot.of(questions.frame) if questions.sized else NO_FILES
+        self._snapshot = Snapshot.of(request.frame) if request.counts_are_public else NO_FILES
 
     @cached_property
     def cells(self) -> Tally:
         """The keys of the answer in their order, and how many rows each cell has; refused where that is private."""
-        questions = self.questions
-        if questions.sized:
-            return read_cells(questions)
-        rows = np.zeros(1 if questions.keys is None else questions.keys.height, dtype=np.int64)
-        return Tally(questions.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
+        request = self.request
+        if request.counts_are_public:
+            return read_cells(request)
+        rows = np.zeros(1 if request.keys is None else request.keys.height, dtype=np.int64)
+        return Tally(request.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
 
     @property
     def size(self) -> Floats | None:
         """How many rows each cell has; None where that is private."""
-        return self.cells.rows.astype(np.float64) if self.questions.sized else None
+        return self.cells.rows.astype(np.float64) if self.request.counts_are_public else None
 
     def patterns(self, prior: Prior) -> Patterns:
         """Return the patterns of the groups whose rows may hang together, as far as they matter to a prior."""
-        scenario = self.questions.scenario
+        scenario = self.request.scenario
         if isinstance(scenario.secret, Presence):
             if isinstance(prior, AnyCorrelation) and scenario.within != (scenario.secret.within,):
                 raise _more_may_leave(scenario.secret.within, scenario.within)
@@ -101,7 +101,7 @@ class Facts:
 
     @property
     def _placed(self) -> Patterns | None:
-        if not self.questions.sized:
+        if not self.request.counts_are_public:
             return None
         self._read(PLACED)
         found = self._patterns[PLACED]
@@ -110,13 +110,13 @@ class Facts:
     @property
     def _keys_of_rows(self) -> bool:
         """Whether the keys of the answer are those that the rows have."""
-        return bool(self.questions.by) and self.questions.keys is None
+        return bool(self.request.by) and self.request.keys is None
 
     def _read(self, *orders: Order) -> None:
         """Read the patterns that are not known, and the keys with the first of them."""
         fresh = [order for order in dict.fromkeys(orders) if order not in self._patterns]
         if fresh:
-            self._patterns |= read_patterns(self.questions, fresh)
+            self._patterns |= read_patterns(self.request, fresh)
             if self._keys_of_rows:
                 _ = self.cells
 
@@ -145,8 +145,8 @@ class Facts:
             values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
         scaled = values * weights[:, None]  # exact: whole steps times short binary fractions
         rounding = None if one.rounding is None else one.rounding * weights
-        keys, column = self.questions.keys, self.questions.column
-        cells = 1 if not self.questions.by else None if keys is None else keys.height
+        keys, column = self.request.keys, self.request.column
+        cells = 1 if not self.request.by else None if keys is None else keys.height
         return of_pattern(one.prior, one.secret, pattern, scaled, column, rounding, cells=cells, patterns=patterns)
 
 

@@ -44,19 +44,19 @@ def row_laws(facts: Facts, values: Floats, weights: Floats, laws: Laws) -> Laws 
     None where no sum reads the secret of the row itself: units that come and go have a floor of their own, derived
     secrets are no values of rows, and of first values there may be none among the rows that are asked about.
     """
-    secret = facts.questions.scenario.secret
-    if not isinstance(secret, ValueSecret) or facts.questions.column != secret.column:
+    secret = facts.request.scenario.secret
+    if not isinstance(secret, ValueSecret) or facts.request.column != secret.column:
         return None
     if isinstance(secret, Initial) and not _first_rows_asked(facts):
         return None
-    if facts.questions.scenario.priors == (Independent(),):
+    if facts.request.scenario.priors == (Independent(),):
         return laws
-    return facts.laws([tables_of(Independent(), secret, facts.questions.measures, values)], weights)
+    return facts.laws([tables_of(Independent(), secret, facts.request.measures, values)], weights)
 
 
 def _first_rows_asked(facts: Facts) -> bool:
     """Say whether a sequence's first row may be among those that are asked about; yes, if no row is."""
-    patterns = [one for prior in facts.questions.scenario.priors for one in facts.patterns(prior).distinct]
+    patterns = [one for prior in facts.request.scenario.priors for one in facts.patterns(prior).distinct]
     return not patterns or any(map(_asks_first, patterns))
 
 
@@ -99,7 +99,7 @@ def least_scale(facts: Facts, weights: Floats, promise: Guarantee) -> float:
     Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
     release. More of it costs nothing that anybody could see.
     """
-    measures, points = facts.questions.measures, facts.questions.points
+    measures, points = facts.request.measures, facts.request.points
     values = known_values(measures, points, from_nothing=False)
     farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max(initial=0.0))
     return farthest / max(_LOUDEST, 4 * float(getattr(promise, "epsilon", 0.0)))

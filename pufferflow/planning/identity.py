@@ -26,11 +26,11 @@ SCHEME: Final = "2:"
 
 def name_of(plan: Planned, public: PublicFacts) -> str:
     """Return a text that plans share which ask the same of the same rows, on every machine."""
-    wanted, questions = plan.wanted, plan.questions
-    promise = plan.calibration.guarantee if wanted.accuracy is None else (wanted.accuracy, wanted.kind(1.0))
+    terms, request = plan.terms, plan.request
+    promise = plan.calibration.guarantee if terms.accuracy is None else (terms.accuracy, terms.kind(1.0))
     asked = (
-        *(questions.scenario.fingerprint, questions.digest, promise, _noise_in_words(plan.calibration.noise)),
-        *(_bounds_in_words(wanted.bound), ROW if plan.floor else None, _shares_in_words(plan), public.digest),
+        *(request.scenario.fingerprint, request.digest, promise, _noise_in_words(plan.calibration.noise)),
+        *(_bounds_in_words(terms.bound), ROW if plan.floor else None, _shares_in_words(plan), public.digest),
     )
     return SCHEME + hashlib.sha256(repr(asked).encode()).hexdigest()
 
@@ -44,7 +44,7 @@ def as_reserved(plan: Planned, own: Cost, reserved: Cost) -> Planned:
         raise _refused("its cost is not that of this plan, not even but for rounding")
     noise, promise = reserved.shape.noise, reserved.shape.promise
     alone = [] if plan.row_laws is None or plan.row_laws is plan.laws or not plan.floor else [plan.row_laws]
-    bounds = cast(Bounds, [plan.calibration.bound, plan.wanted.bound])  # the one that was best is tried first
+    bounds = cast(Bounds, [plan.calibration.bound, plan.terms.bound])  # the one that was best is tried first
     proof = proof_of([(plan.laws, bounds), *((laws, "auto") for laws in alone)], promise, noise)
     if proof is None:
         raise _refused("the proof that is made here asks for more noise")
@@ -67,7 +67,7 @@ def _bounds_in_words(bound: Bounds) -> str:
 
 def _shares_in_words(plan: Planned) -> list[str]:
     """Return the shares of the queries as they were asked for, in lowest terms."""
-    names, shares = [query.name for query in plan.questions.queries], plan.wanted.shares
+    names, shares = [query.name for query in plan.request.queries], plan.terms.shares
     given = [Fraction(1) if shares is None else Fraction(float(shares[name])) for name in names]
     return [str(one / sum(given)) for one in given]
 

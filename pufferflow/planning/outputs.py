@@ -23,7 +23,7 @@ from pufferflow.composition import Cost
 from pufferflow.noise import STEPS_PER_SCALE, Noise
 from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.public_facts import PublicFacts
-from pufferflow.queries import Measure, Query, Questions
+from pufferflow.queries import Measure, Query, Request
 
 
 def unit_of(measure: Measure | None) -> Fraction:
@@ -42,7 +42,7 @@ def in_units(noises: Sequence[Noise], measures: Sequence[Measure | None]) -> tup
 class Ready:
     """Everything that is decided before a private row is read."""
 
-    questions: Questions
+    request: Request
     noises: tuple[Noise, ...]
     """The noise of each sum, in steps of its unit."""
     certificate: Certificate
@@ -65,7 +65,7 @@ class Ready:
     @property
     def scales(self) -> tuple[Noise, ...]:
         """The same noises in the units of the answers."""
-        return in_units(self.noises, self.questions.measures)
+        return in_units(self.noises, self.request.measures)
 
 
 CONFIDENCE = 0.95
@@ -90,11 +90,11 @@ def expected_error(query: Query, noise: Noise, size: Floats | None) -> Floats:
     return np.atleast_1d(query.factor(size)) * noise.expected_error
 
 
-def ends(
+def error_bars(
     query: Query, noises: Sequence[Noise], sums: Floats, size: Floats | None, confidence: float = CONFIDENCE
 ) -> tuple[Floats, Floats]:
     """Return the ends of the bars of a query's outputs, of shape (cells, outputs)."""
-    shares = query.running(sized=size is not None)
+    shares = query.running(counts_are_public=size is not None)
     if shares is not None:
         half = running_widths(noises, shares, confidence)
     else:

@@ -15,11 +15,11 @@ from typing import Any, final
 import numpy as np
 import polars as pl
 
-from pufferflow.engine import WIDE, Order, Patterns, Snapshot, Tally, collect, found, tally
+from pufferflow.engine import WIDE, Order, Patterns, Snapshot, Tally, collect, find_patterns, tally
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
-from pufferflow.queries import Pattern, Questions
+from pufferflow.queries import Pattern, Request
 
 
 @final
@@ -45,7 +45,7 @@ class PublicFacts:
         selected = next((one.selected for one in patterns.values() if isinstance(one, Patterns)), None)
         return cls(tuple(patterns), keys is not None, digest.hexdigest(), selected, snapshot)
 
-    def confirmed(self, questions: Questions) -> "PublicFacts":
+    def confirmed(self, request: Request) -> "PublicFacts":
         """Return the same facts as of now; refuse a source that has others by now."""
         if self.snapshot.outdated:
             raise SourceFailed(
@@ -55,9 +55,9 @@ class PublicFacts:
             )
         if not self.orders or self.snapshot.holds:
             return self
-        snapshot = Snapshot.of(questions.frame)
-        keys = read_cells(questions).keys if self.with_keys else None
-        current = PublicFacts.of(read_patterns(questions, self.orders), keys, snapshot)
+        snapshot = Snapshot.of(request.frame)
+        keys = read_cells(request).keys if self.with_keys else None
+        current = PublicFacts.of(read_patterns(request, self.orders), keys, snapshot)
         if current.digest != self.digest:
             raise changed_source()
         return current
@@ -72,19 +72,19 @@ def changed_source() -> SourceFailed:
     )
 
 
-def read_patterns(questions: Questions, orders: Collection[Order]) -> dict[Order, Patterns | Misuse]:
+def read_patterns(request: Request, orders: Collection[Order]) -> dict[Order, Patterns | Misuse]:
     """Return the patterns of the groups for each order; a query on public columns."""
-    frame, asked = questions.everybody()
-    return guarded(lambda: found(frame, questions.scenario, questions.by, asked, orders, _collect))
+    frame, asked = request.public_rows()
+    return guarded(lambda: find_patterns(frame, request.scenario, request.by, asked, orders, _collect))
 
 
-def read_cells(questions: Questions) -> Tally:
+def read_cells(request: Request) -> Tally:
     """Return the keys of the answer in their order, and how many rows each cell has: a query on public columns."""
-    frame = questions.rows().select(named(name) for name in questions.public)
-    if not questions.public:  # a choice of no columns would have no rows
-        frame, asked = questions.everybody()
+    frame = request.private_rows().select(named(name) for name in request.public)
+    if not request.public:  # a choice of no columns would have no rows
+        frame, asked = request.public_rows()
         frame = frame if asked is None else frame.filter(named(asked))
-    return guarded(lambda: tally(frame, questions.by, questions.keys, [], _collect))
+    return guarded(lambda: tally(frame, request.by, request.keys, [], _collect))
 
 
 def _collect(frame: pl.LazyFrame) -> pl.DataFrame:

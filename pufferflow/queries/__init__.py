@@ -3,7 +3,7 @@
 from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
 from pufferflow.queries.keys import plain, unsigned_zero
 from pufferflow.queries.query import Measure, Query
-from pufferflow.queries.request import Questions
+from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Kinds, Pattern, Statistic
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "Pattern",
     "Quantile",
     "Query",
-    "Questions",
+    "Request",
     "Statistic",
     "Sum",
     "Variance",

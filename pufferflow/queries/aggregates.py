@@ -144,9 +144,9 @@ class Variance(Query):
     linear = False
 
     @classmethod
-    def of(cls, name: str, centered: Values, squares: Values, words: str, *, sized: bool) -> "Variance":
+    def of(cls, name: str, centered: Values, squares: Values, words: str, *, counts_are_public: bool) -> "Variance":
         """Return the query for one function, less its middle, and its square."""
-        measures = (squares, centered) if sized else (squares, centered, None)
+        measures = (squares, centered) if counts_are_public else (squares, centered, None)
         largest = float((centered.high - centered.low) * centered.unit / 2) ** 2
         return cls(name, measures, f"the variance of {words}", largest)
 
@@ -237,10 +237,10 @@ class Quantile(Query):
         share = np.clip((rank[:, 0] - below) / inside, 0.0, 1.0)
         return (edges[place] + share * (edges[place + 1] - edges[place]))[:, None]
 
-    def running(self, *, sized: bool) -> Floats:
+    def running(self, *, counts_are_public: bool) -> Floats:
         """Return the share that makes the running sum know most: its own, or q where the number of rows is private."""
         counts = len(self.measures)
-        return np.arange(1, counts + 1) / counts if sized else np.full(counts, self.q)
+        return np.arange(1, counts + 1) / counts if counts_are_public else np.full(counts, self.q)
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
         """Return the ends of all values that the running sums do not rule out.
@@ -273,11 +273,11 @@ class Quantile(Query):
     def _known(self, sums: Floats, size: Size) -> tuple[Floats, Floats]:
         """Return running counts less the rank, and less the largest count below it: what is ≥ 0 and ≤ 0 tells."""
         levels = np.cumsum(sums, axis=1)
-        off = self.running(sized=size is not None) * levels[:, -1:]
+        off = self.running(counts_are_public=size is not None) * levels[:, -1:]
         if size is None:
             return levels - off, levels - off
         rank = self._rank(size)[:, None]
-        counts = levels - off + self.running(sized=True) * size[:, None]
+        counts = levels - off + self.running(counts_are_public=True) * size[:, None]
         return counts - rank, counts - (rank - 1)
 
     def _levels(self, sums: Floats, size: Size) -> tuple[Floats, Floats]:
@@ -286,7 +286,7 @@ class Quantile(Query):
         if size is None:
             size = np.maximum(np.rint(levels[:, -1]), 1.0)
         else:
-            levels = levels - self.running(sized=True) * (levels[:, -1:] - size[:, None])
+            levels = levels - self.running(counts_are_public=True) * (levels[:, -1:] - size[:, None])
         return levelled(levels), self._rank(size)[:, None] - 0.5
 
     def _rank(self, size: Floats) -> Floats:

@@ -58,9 +58,9 @@ class Query(abc.ABC):
         found = self.finish(sums, size)
         return found - reach, found + reach
 
-    def running(self, *, sized: bool) -> Floats | None:
+    def running(self, *, counts_are_public: bool) -> Floats | None:
         """Return, if error bars rest on running sums of the measures, what share of their total is taken off each."""
-        del sized
+        del counts_are_public
         return None
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:

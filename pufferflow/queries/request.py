@@ -34,7 +34,7 @@ ENDS = ("low", "high", "least", "most")
 
 @final
 @dataclass(frozen=True, eq=False)
-class Questions:
+class Request:
     """A frame, a scenario, and what is asked: frozen, every change gives another one.
 
     Facts about columns are worked out again from these parts whenever they are needed; nothing is inferred from plans.
@@ -51,7 +51,7 @@ class Questions:
     @cached_property
     def schema(self) -> pl.Schema:
         """The columns of the frame, with the derived ones; no row is read."""
-        return guarded(replace(self, filters=()).rows().collect_schema)
+        return guarded(replace(self, filters=()).private_rows().collect_schema)
 
     @property
     def public(self) -> tuple[str, ...]:
@@ -59,8 +59,8 @@ class Questions:
         return (*self.scenario.public, *(name for name, _ in self.derived))
 
     @property
-    def sized(self) -> bool:
-        """Whether everybody may know which rows there are."""
+    def counts_are_public(self) -> bool:
+        """Whether row counts are public (false for `pf.Presence`)."""
         return not isinstance(self.scenario.secret, Presence)
 
     @property
@@ -116,6 +116,11 @@ class Questions:
         return tuple(tuple(found[values and values.graph] for values in query.measures) for query in self.queries)
 
     @property
+    def reads(self) -> tuple[tuple[Query, tuple[int, ...]], ...]:
+        """Each query with the places of its measures."""
+        return tuple(zip(self.queries, self.places, strict=True))
+
+    @property
     def _graphs(self) -> dict[Hashable, Values | None]:
         """The functions that are added up, each as it is first asked for."""
         found: dict[Hashable, Values | None] = {}
@@ -137,7 +142,7 @@ class Questions:
 
     @property
     def digest(self) -> str:
-        """A text that questions share only if they ask the same of the same columns."""
+        """A text that requests share only if they ask the same of the same columns."""
         made = [(name, identity(expression)) for name, expression in self.derived]
         keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
         asked = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
@@ -145,8 +150,8 @@ class Questions:
 
     # Changes
 
-    def with_filter(self, predicate: object) -> "Questions":
-        """Return the questions about rows for which a predicate of public columns holds."""
+    def with_filter(self, predicate: object) -> "Request":
+        """Return a copy about the rows for which a predicate of public columns holds."""
         self._before_queries("filter")
         read = self._read(predicate)
         if self._type(read) != pl.Boolean:
@@ -177,8 +182,8 @@ class Questions:
             instead=fitting(tree, types) or like(tree, types),
         )
 
-    def with_columns(self, named: Mapping[str, object]) -> "Questions":
-        """Return the questions with further public columns, worked out of those there are."""
+    def with_columns(self, named: Mapping[str, object]) -> "Request":
+        """Return a copy with further public columns, computed from those there are."""
         if named:
             self._before_queries("with_columns")
         found = list(self.derived)
@@ -211,8 +216,8 @@ class Questions:
             instead=f".group_by({self.public[0] if self.public else 'day'!r})",
         )
 
-    def grouped(self, by: Sequence[str], keys: object) -> "Questions":
-        """Return the questions about each group of rows with the same public values."""
+    def grouped(self, by: Sequence[str], keys: object) -> "Request":
+        """Return a copy about each group of rows with the same public values."""
         self._before_queries("group_by")
         if self.by:
             raise Misuse(
@@ -229,18 +234,20 @@ class Questions:
                 allowed="one or more public columns, each once",
                 instead='.group_by("day")',
             )
-        if keys is None and not self.sized:
+        if keys is None and not self.counts_are_public:
             raise Misuse(
                 "Which groups there are is private: whether rows are there at all is the secret.",
                 allowed="the keys of the answer, listed",
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
         return replace(
-            self, by=tuple(by), keys=None if keys is None else read_keys(keys, by, self.schema, public=self.sized)
+            self,
+            by=tuple(by),
+            keys=None if keys is None else read_keys(keys, by, self.schema, public=self.counts_are_public),
         )
 
-    def asking(self, query: Query) -> "Questions":
-        """Return the questions with one more."""
+    def asking(self, query: Query) -> "Request":
+        """Return a copy with one more query."""
         ends = {f"{name}_{end}" for name in (*self.outputs, *query.outputs) for end in ENDS}
         taken = {*self.outputs, *self.by}
         for name in (*query.outputs, *(ends & set(self.by))):
@@ -286,25 +293,27 @@ class Questions:
 
     def _type(self, expression: pl.Expr) -> pl.DataType:
         """Return the type of a public expression, so that one that does not fit its columns is found at once."""
-        rows = replace(self, filters=()).rows()
+        rows = replace(self, filters=()).private_rows()
         with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
             return rows.select(expression.alias("it")).collect_schema()["it"]
         raise self._misfit(expression)
 
     def _read(self, expression: object) -> pl.Expr:
         known = {name: self.schema[name] for name in self.public}
-        return read_public(cast(Any, expression), known, self.columns.not_public, never_fails=not self.sized)
+        return read_public(
+            cast(Any, expression), known, self.columns.not_public, never_fails=not self.counts_are_public
+        )
 
     # Frames to read
 
-    def rows(self) -> pl.LazyFrame:
+    def private_rows(self) -> pl.LazyFrame:
         """Return the private rows that are asked about, with all columns; only a release may collect them."""
         frame = self._derived(self.frame)
         for predicate in self.filters:
             frame = frame.filter(predicate)
         return frame
 
-    def everybody(self) -> tuple[pl.LazyFrame, str | None]:
+    def public_rows(self) -> tuple[pl.LazyFrame, str | None]:
         """Return the public columns of all rows, and the name of the one that tells which rows are asked about."""
         public = [named(name) for name in self.scenario.public]
         frame = self._derived(self.frame.select(public) if public else self._rows_alone())

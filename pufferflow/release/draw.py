@@ -18,7 +18,7 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.engine import MOST_ROWS, Tally
 from pufferflow.noise import Noise, grid_of
-from pufferflow.planning import Ready, ends, unit_of
+from pufferflow.planning import Ready, error_bars, unit_of
 from pufferflow.queries import Query
 
 
@@ -98,7 +98,7 @@ def _cut(given: pl.Series, least: pl.Series, most: pl.Series) -> pl.Series:
     return columns.select(cut.cast(least.dtype).alias(given.name)).to_series()
 
 
-class Drawn(NamedTuple):
+class NoisyAnswers(NamedTuple):
     """The answers, the ends of their error bars, and what is possible at all, each with the keys in front; and notes.
 
     Limits and notes are public: they know of rows only how many there are, and only where everybody may.
@@ -110,22 +110,22 @@ class Drawn(NamedTuple):
     notes: tuple[str, ...]
 
 
-def drawn(ready: Ready, tally: Tally) -> Drawn:
+def add_noise(ready: Ready, tally: Tally) -> NoisyAnswers:
     """Return the noisy answers of a batch, with the operating system's randomness."""
-    questions = ready.questions
-    size = tally.rows.astype(np.float64) if questions.sized else None
+    request = ready.request
+    size = tally.rows.astype(np.float64) if request.counts_are_public else None
     sums, scales = _noisy(ready, tally), ready.scales
     answers, bars, limits = list[pl.Series](), list[pl.Series](), list[pl.Series]()
-    for query, places in zip(questions.queries, questions.places, strict=True):
+    for query, places in request.reads:
         own = sums[:, list(places)]
         found = query.finish(own, size)
-        low, high = ends(query, [scales[place] for place in places], own, size)
+        low, high = error_bars(query, [scales[place] for place in places], own, size)
         for place, name in enumerate(query.outputs):
             answers.append(pl.Series(name, found[:, place]))
             bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
         limits += limits_of(query, size, len(sums))
-    notes = tuple(of_no_rows(questions.queries, size))
-    return Drawn(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes)
+    notes = tuple(of_no_rows(request.queries, size))
+    return NoisyAnswers(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes)
 
 
 def grid_below(noise: Noise) -> Fraction:
@@ -140,7 +140,7 @@ def _noisy(ready: Ready, tally: Tally) -> Floats:
     """Return the sums with noise, in the units of the answers."""
     columns = list[Floats]()
     sums = iter(tally.sums.T)
-    for measure, noise in zip(ready.questions.measures, ready.noises, strict=True):
+    for measure, noise in zip(ready.request.measures, ready.noises, strict=True):
         steps = tally.rows if measure is None else next(sums)
         noisy = noise.release(steps, grid=grid_below(noise))
         columns.append(noisy.values * float(unit_of(measure)))  # a power of two: exact

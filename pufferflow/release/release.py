@@ -22,7 +22,7 @@ from pufferflow.errors import InternalError, Misuse, visible
 from pufferflow.guarded import check_threads, guarded, outcome_of
 from pufferflow.planning import Certificate, Ready, changed_source
 from pufferflow.release import files
-from pufferflow.release.draw import Clipped, clipped, drawn, parted, together
+from pufferflow.release.draw import Clipped, add_noise, clipped, parted, together
 from pufferflow.release.files import put
 from pufferflow.report.evidence import Evidence
 from pufferflow.rounding import agree_in_words
@@ -298,11 +298,11 @@ def written(write: Callable[[], object], place: Path) -> None:
 
 def _compared(ready: Ready) -> Ready:
     """Return the same with its public facts as of now; refuse a source that has others."""
-    return ready if ready.public is None else replace(ready, public=ready.public.confirmed(ready.questions))
+    return ready if ready.public is None else replace(ready, public=ready.public.confirmed(ready.request))
 
 
 def _new(ready: Ready, entry: str | None) -> Release:
-    found = outcome_of(lambda: guarded(lambda: drawn(ready, _read(ready)), _not_drawn)).get()
+    found = outcome_of(lambda: guarded(lambda: add_noise(ready, _read(ready)), _not_drawn)).get()
     counted = msgspec.structs.replace(ready.certificate, entry=entry, notes=(*ready.certificate.notes, *found.notes))
     return Release(found.frame, found.intervals, counted, found.limits)
 
@@ -319,14 +319,14 @@ def _not_drawn(kind: str) -> InternalError:
 
 def _read(ready: Ready) -> Tally:
     """Read the private rows, once, and see that they are those that noise and cost were made for."""
-    questions, public = ready.questions, ready.public
-    frame, secret = questions.rows(), questions.scenario.secret
+    request, public = ready.request, ready.public
+    frame, secret = request.private_rows(), request.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
-        frame = at_most(frame, secret.within, secret.rows, questions.scenario.order_by)
-    measures = [measure for measure in questions.measures if measure is not None]
-    found = guarded(lambda: tally(frame, questions.by, questions.keys, measures, collect))
+        frame = at_most(frame, secret.within, secret.rows, request.scenario.order_by)
+    measures = [measure for measure in request.measures if measure is not None]
+    found = guarded(lambda: tally(frame, request.by, request.keys, measures, collect))
     if public is not None:
-        selected = {public.selected, public.confirmed(questions).selected}
+        selected = {public.selected, public.confirmed(request).selected}
         if None not in selected and int(found.rows.sum()) not in selected:
             raise changed_source()  # neither those of before nor those of afterwards
     return found

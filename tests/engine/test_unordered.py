@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import Order, found
+from pufferflow.engine import Order, find_patterns
 from pufferflow.engine import patterns as unordered
 
 NO_ORDER = Order(ordered=False)
@@ -51,7 +51,7 @@ def collect(lazy):
 
 def patterns(frame, within, by=(), asked=None, collecting=collect):
     scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.AnyCorrelation(), within=within)
-    return found(frame.lazy(), scenario, by, asked, [NO_ORDER], collecting)[NO_ORDER]
+    return find_patterns(frame.lazy(), scenario, by, asked, [NO_ORDER], collecting)[NO_ORDER]
 
 
 def shown(result):

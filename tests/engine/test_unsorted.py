@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pufferflow as pf
-from pufferflow.engine import Order, found
+from pufferflow.engine import Order, find_patterns
 from pufferflow.expressions import unsorted
 
 VALUES = {
@@ -56,7 +56,7 @@ def patterns(frame, by, asked, *, ordered, within="g"):
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), prior, within=within, order_by="t" if ordered else None)
     collect = lambda lazy: lazy.collect(engine="streaming")  # noqa: E731
     order = Order(ordered, 1)
-    result = found(frame, scenario, by, asked, [order], collect)[order]
+    result = find_patterns(frame, scenario, by, asked, [order], collect)[order]
     parts = [(part.cells, part.counts, part.positions, part.groups, part.covers) for part in result.distinct]
     return result.groups, sorted(
         repr([getattr(part, "tolist", lambda part=part: part)() for part in own]) for own in parts

@@ -8,7 +8,7 @@ import polars as pl
 
 import pufferflow as pf
 from pufferflow.composition import Cost, Shape, digest_of
-from pufferflow.planning.certificate import Asked, Certificate
+from pufferflow.planning.certificate import AskedQuery, Certificate
 
 SECRET = pf.Secret("level", domain=[0, 1, 2, 3])
 SCENARIO = pf.Scenario(SECRET, pf.AnyCorrelation())
@@ -26,7 +26,7 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
         hidden="levels",
         promise=promise,
         loss=epsilon,
-        queries=(Asked(question, ("level_sum",), (0,)),),
+        queries=(AskedQuery(question, ("level_sum",), (0,)),),
         sums=(),
         groups=(),
         bound="GWM()",
