@@ -13,7 +13,18 @@ from pathlib import Path
 
 STOREYS = {
     "ground": (
-        *("errors", "arrays", "rounding", "roots", "arguments", "dtypes", "suggestions", "guarded", "progress"),
+        *(
+            "errors",
+            "arrays",
+            "rounding",
+            "roots",
+            "addresses",
+            "arguments",
+            "dtypes",
+            "suggestions",
+            "guarded",
+            "progress",
+        ),
         "guarantees",
     ),
     "numbers": ("law", "transport", "noise", "chains", "bounds"),

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Protocol, Self, cast, final
 import polars as pl
 from msgspec import structs
 
-from pufferflow.arguments import local_path
+from pufferflow.addresses import local_path
 from pufferflow.bounds import Calibration, Messages, Quilt
 from pufferflow.composition import Cost
 from pufferflow.errors import Misuse, visible

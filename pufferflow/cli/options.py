@@ -1,22 +1,18 @@
 """Arguments and options that several commands have, and what may stand where a file is to be written.
 
 Where a ledger is that somebody wants to look at; looking must not make one.
-
-Promises, for people in few words and for programs by their parts.
-
-Whether an account that exists is the one that a job file asks for; if not, a new release is refused.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
-from pufferflow.arguments import local_path
-from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.guarantees import Guarantee
-from pufferflow.report import SPENT, downwards, upwards
+from pufferflow.addresses import local_path
+from pufferflow.errors import Misuse
+
+if TYPE_CHECKING:
+    from pufferflow.ledger import Ledger
 
 JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job file, such as job.toml.", show_default=False)]
 PeriodName = Annotated[
@@ -91,10 +87,6 @@ def check_free(path: Path, *, force: bool) -> None:
         )
 
 
-if TYPE_CHECKING:
-    from pufferflow.ledger import Ledger
-
-
 def existing(address: str) -> "Ledger":
     """Return the ledger of a file that is there, or of an address as it is."""
     from pufferflow.ledger import Ledger, read_address
@@ -122,68 +114,3 @@ def _check_file(path: Path) -> None:
         raise Misuse(
             problem, allowed="a ledger that a run has written", instead="pufferflow run job.toml, which makes it"
         )
-
-
-def in_words(promise: Guarantee) -> str:
-    """Return a promise as one would say it, its numbers rounded towards a weaker one.
-
-    >>> from pufferflow.guarantees import Approx
-    >>> in_words(Approx(0.5, 1e-6))
-    'epsilon 0.5, delta 1e-06'
-    """
-    parts = _numbers(promise)
-    weaker = {name: (downwards if name == "alpha" else upwards)(value, SPENT) for name, value in parts.items()}
-    return ", ".join(f"{name} {value:g}" for name, value in weaker.items()) or repr(promise)
-
-
-def of_limit(epsilon: float | None, limit: Guarantee) -> str:
-    """Say how much of a limit is spent, by an epsilon of its kind.
-
-    >>> from pufferflow.guarantees import Approx
-    >>> of_limit(0.5, Approx(3.0, 1e-6))
-    'epsilon 0.5 of 3, delta 1e-06'
-    """
-    rest = in_words(limit).removeprefix("epsilon ")
-    return f"epsilon {'unknown' if epsilon is None else f'{upwards(epsilon, SPENT):g}'} of {rest}"
-
-
-def epsilon_of(promise: Guarantee) -> float | None:
-    """Return the epsilon of a promise; None if it has several."""
-    found = getattr(promise, "epsilon", None)
-    return found if isinstance(found, float) else None
-
-
-def _numbers(promise: Guarantee) -> dict[str, Any]:
-    parts = msgspec.to_builtins(promise)
-    return {name: parts[name] for name in ("epsilon", "delta", "alpha") if name in parts}
-
-
-if TYPE_CHECKING:
-    from pufferflow.jobs import Job
-    from pufferflow.ledger import Account
-
-
-def differences(job: "Job") -> list[str]:
-    """Return in what a file and its account differ; that the ledger cannot be read is no fault of the file."""
-    try:
-        account = job.account()
-    except PufferflowError as error:
-        return [f"The account was not looked at: {error.problem}"]
-    return disagreements(job, account)
-
-
-def disagreements(job: "Job", account: "Account | None") -> list[str]:
-    """Return in what a file and an account differ, a sentence each; nothing before there is an account."""
-    if account is None:
-        return []
-
-    asked, found = job.file.ledger, list[str]()
-    if asked.limit.guarantee != account.limit:
-        found.append(_told(account, "limit", in_words(account.limit), in_words(asked.limit.guarantee)))
-    if asked.dataset not in {None, account.dataset}:
-        found.append(_told(account, "data set", repr(account.dataset), repr(asked.dataset)))
-    return found
-
-
-def _told(account: "Account", what: str, kept: str, asked: str) -> str:
-    return f"The account {account.name!r} has the {what} {kept}, the file has {asked}: a new release will be refused."

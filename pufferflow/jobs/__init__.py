@@ -5,7 +5,7 @@ from pufferflow.jobs.file import check_addresses, schema
 from pufferflow.jobs.job import Job, Ran
 from pufferflow.jobs.page import EVIDENCE
 from pufferflow.jobs.period import Period
-from pufferflow.jobs.schedule import next_time, schedule
+from pufferflow.jobs.scheduling import next_time, schedule
 from pufferflow.jobs.sources import TRACEBACK, tracebacks
 
 __all__ = [

@@ -16,7 +16,7 @@ import msgspec
 from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
-from pufferflow.arguments import local_path, scheme_of
+from pufferflow.addresses import local_path, scheme_of
 from pufferflow.bounds import BoundName
 from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi, Within

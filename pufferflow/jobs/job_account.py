@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
-from pufferflow.arguments import scheme_of
+from pufferflow.addresses import scheme_of
 from pufferflow.errors import Misuse
 from pufferflow.jobs.file import Charged, JobFile, with_variables
 from pufferflow.ledger import Account, Ledger

@@ -20,7 +20,7 @@ from typing import Any
 
 import polars as pl
 
-from pufferflow.arguments import scheme_of
+from pufferflow.addresses import scheme_of
 from pufferflow.errors import Misuse, PufferflowError, SourceFailed
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded

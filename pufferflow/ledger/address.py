@@ -17,7 +17,7 @@ from typing import Any, cast, final
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from pufferflow.arguments import scheme_of
+from pufferflow.addresses import scheme_of
 from pufferflow.errors import LedgerFault, Misuse
 
 _ALLOWED = 'a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address'

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Protocol, Self, cast, final
 
-from pufferflow.arguments import finite_number, local_path
+from pufferflow.addresses import local_path
+from pufferflow.arguments import finite_number
 from pufferflow.composition import Spent
 from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.guarantees import Guarantee

@@ -13,16 +13,14 @@ import polars as pl
 
 from pufferflow.errors import Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.planning import Certificate
+from pufferflow.release.durable import alone, make, put
 from pufferflow.release.files import (
     CERTIFICATE,
     FORMATS,
     OURS,
     SCHEMA,
-    alone,
     bodies,
     check,
-    make,
-    put,
     replace,
     table,
     true_place,

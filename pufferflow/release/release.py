@@ -15,7 +15,8 @@ from typing import Protocol, final
 import msgspec
 import polars as pl
 
-from pufferflow.arguments import local_path, shown
+from pufferflow.addresses import local_path
+from pufferflow.arguments import shown
 from pufferflow.composition import Cost
 from pufferflow.engine import Tally, at_most, collect, tally
 from pufferflow.errors import InternalError, Misuse, visible

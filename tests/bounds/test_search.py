@@ -85,7 +85,7 @@ def test_rows_outside_the_window_are_not_worked_out(monkeypatch):
             lengths.append(sums.length)
             return real(sums, *rest)
 
-        monkeypatch.setattr(f"pufferflow.inference.transfer.{name}", spied)
+        monkeypatch.setattr(f"pufferflow.inference.chain.{name}", spied)
     for bound in ("messages", "gwm", "auto"):
         scale = meter(34_589, 24, bound=bound).calibration.noise.scale
         assert scale == pytest.approx(meter(24, 24, bound=bound).calibration.noise.scale, rel=1e-9)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.arguments import local_path, scheme_of
+from pufferflow.addresses import local_path, scheme_of
 from pufferflow.jobs import starter
 
 ELSEWHERE = [

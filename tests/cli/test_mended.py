@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import pufferflow as pf
-from pufferflow.cli.options import of_limit
 from pufferflow.cli.output import write
+from pufferflow.cli.promises import of_limit
 
 DAY = "2026-11-20"
 near = pytest.approx

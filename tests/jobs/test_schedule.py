@@ -11,9 +11,8 @@ import jobs
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs import Ran, next_time
+from pufferflow.jobs import Ran, next_time, scheduling
 from pufferflow.jobs import job as running
-from pufferflow.jobs import schedule as scheduling
 from pufferflow.release import folder
 
 DAYS = jobs.days(8)

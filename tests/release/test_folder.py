@@ -22,8 +22,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.release import files, folder
-from pufferflow.release import files as durable
+from pufferflow.release import durable, files, folder
 
 FORMATS = folder.FORMATS
 ENTRY = "meters/7"

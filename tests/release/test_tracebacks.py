@@ -177,7 +177,15 @@ def test_a_release_is_stopped_anywhere(monkeypatch, release):
     """Stopped at any line after the rows were read, by a person or by a failure, a release leaves no sum behind."""
     lines = lines_of(monkeypatch, release)
     files = {Path(file).name for file, _ in lines}
-    assert {"single.py", "exact.py", "drawing.py", "drawn.py", "release.py", "public_facts.py", "reserving.py"} <= files
+    assert {
+        "one_pass.py",
+        "columns.py",
+        "drawing.py",
+        "draw.py",
+        "release.py",
+        "public_facts.py",
+        "reserve.py",
+    } <= files
     for place, line in enumerate(lines[::8]):
         check(monkeypatch, release, line, FAILURES[place % len(FAILURES)])
 
@@ -204,7 +212,7 @@ def test_a_person_who_stops_twice(late, monkeypatch, release):
         true(error)
 
     monkeypatch.setattr(guarded, "drop_frames", drop_frames)
-    line = next(line for line in lines_of(monkeypatch, release) if line[0].endswith("drawn.py"))
+    line = next(line for line in lines_of(monkeypatch, release) if line[0].endswith("draw.py"))
     error = stopped(monkeypatch, release, line, KeyboardInterrupt)
     assert isinstance(error, KeyboardInterrupt)
     assert len(calls) == 2

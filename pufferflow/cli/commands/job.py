@@ -62,7 +62,7 @@ def check(screen: Screen, job: JobPath) -> Answer:
 
     Touches no data, and no ledger but to see whether its account agrees with the file.
     """
-    from pufferflow.cli.options import differences
+    from pufferflow.cli.promises import differences
     from pufferflow.jobs import Job, check_addresses
 
     batch = Job.read(job)
@@ -98,7 +98,7 @@ def _described(job: "Job") -> dict[str, Any]:
 def _in_words(job: "Job") -> dict[str, Any]:
     """Return what people are told otherwise than programs."""
     from pufferflow.cli.commands.run import near
-    from pufferflow.cli.options import in_words
+    from pufferflow.cli.promises import in_words
 
     file, period = job.file, job.period()
     promise = None if file.guarantee is None else in_words(file.guarantee.guarantee)

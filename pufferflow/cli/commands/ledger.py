@@ -115,7 +115,7 @@ def _entry(entry: "Entry", charge: "Charge | None") -> dict[str, Any]:
 
 
 def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
-    from pufferflow.cli.options import epsilon_of, of_limit
+    from pufferflow.cli.promises import epsilon_of, of_limit
 
     if not accounts:
         screen.say("The ledger has no account.")
@@ -131,7 +131,7 @@ def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
 
 
 def _show_history(screen: Screen, account: dict[str, Any]) -> None:
-    from pufferflow.cli.options import epsilon_of, in_words, of_limit
+    from pufferflow.cli.promises import epsilon_of, in_words, of_limit
 
     screen.say(f"{account['name']}: spent {of_limit(epsilon_of(account['spent']), account['limit'])}")
     screen.say(account["explanation"].partition("\n")[2])

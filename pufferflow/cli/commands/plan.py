@@ -51,7 +51,7 @@ class Cost:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return what people are told."""
-        from pufferflow.cli.options import epsilon_of, of_limit
+        from pufferflow.cli.promises import epsilon_of, of_limit
 
         if self.spent is None:
             after = of_limit(self.after, self.limit)
@@ -73,7 +73,7 @@ class Cost:
 
 def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None") -> Cost:
     """Return what a release of a plan would cost."""
-    from pufferflow.cli.options import epsilon_of
+    from pufferflow.cli.promises import epsilon_of
 
     charged, name = job.file.ledger, job.id_of(period)
     if account is None:
@@ -100,7 +100,7 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
 
 def _first(plan: "Plan", limit: "Guarantee") -> float | None:
     """Return the total of a plan alone, in the kind of the limit; None if no rule tells it."""
-    from pufferflow.cli.options import epsilon_of
+    from pufferflow.cli.promises import epsilon_of
     from pufferflow.composition import Spent
 
     try:
@@ -111,7 +111,7 @@ def _first(plan: "Plan", limit: "Guarantee") -> float | None:
 
 def _after(account: "Account", plan: "Plan") -> float | None:
     """Return the total with one more release of a plan; None if no rule tells it."""
-    from pufferflow.cli.options import epsilon_of
+    from pufferflow.cli.promises import epsilon_of
 
     try:
         return epsilon_of(account.after(plan))
@@ -155,7 +155,7 @@ def plan(
     Reads public columns only. Of each number: the noise and its scale, the error that is to be expected, and how far
     off it is at most, 19 times out of 20. Then what the account has spent, and last the sentence that a person signs.
     """
-    from pufferflow.cli.options import disagreements
+    from pufferflow.cli.promises import disagreements
     from pufferflow.jobs import Job
 
     place = None if output is None else read_page(output, force=force)

@@ -138,7 +138,7 @@ def audit(
     """
     _check_trials(trials)
     from pufferflow.audit import attack
-    from pufferflow.cli.options import in_words
+    from pufferflow.cli.promises import in_words
     from pufferflow.jobs import Job
     from pufferflow.report import downwards
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def tell_run(screen: Screen, job: "Job", ran: "Ran", before: str = "") -> None:
     """Tell of a run, a line for it and one for each note."""
-    from pufferflow.cli.options import epsilon_of, of_limit
+    from pufferflow.cli.promises import epsilon_of, of_limit
 
     account = job.account()
     spent = "" if account is None else f"  spent {of_limit(epsilon_of(account.spent()), account.limit)}"

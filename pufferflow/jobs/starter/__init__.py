@@ -4,7 +4,7 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from pufferflow.arguments import local_path
+from pufferflow.addresses import local_path
 from pufferflow.errors import Misuse
 from pufferflow.jobs.file import schema
 from pufferflow.release import written

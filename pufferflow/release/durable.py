@@ -1,0 +1,136 @@
+"""Files and folders that are there whole or not at all, whenever a process is killed or a machine stops.
+
+What is new is written beside its place, under a name that nobody looks for, and brought to the disk; then it is moved,
+which file systems do in one step, and the folder that names it is brought to the disk too. A process that is killed
+leaves its unfinished names behind; they are removed when they are a day old.
+"""
+
+import errno
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_UNFINISHED = (".pufferflow-", ".part")
+_A_DAY, _A_MINUTE, _A_MOMENT = 86400.0, 60.0, 0.02
+_NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
+_TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
+
+
+def put(path: Path, body: bytes) -> None:
+    """Put a file into a folder that is there; one of that name is replaced."""
+    beside = _beside(path)
+    try:
+        _write(beside, body)
+        os.replace(beside, path)  # noqa: PTH105 - as os.rename below: one module names all steps
+        _sync(path.parent)
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def make(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Make a folder with its files; return False if there is one with files in its place."""
+    _make_parents(folder.parent)
+    _sweep(folder.parent)
+    beside = _beside(folder)
+    try:
+        beside.mkdir()
+        for name, body in files.items():
+            _write(beside / name, body)
+        _sync(beside)
+        return _moved(beside, folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def alone(folder: Path) -> Generator[None]:
+    """Keep other processes that ask for the same folder waiting; the system lets go of it if this one is killed.
+
+    Where the file system has no locks, nobody waits, and nobody longer than a minute: a process that was stopped just
+    when it was to let go keeps the lock. Each file is replaced whole all the same.
+    """
+    if sys.platform == "win32":
+        _sweep(folder)
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        deadline = time.monotonic() + _A_MINUTE
+        while not _locked(handle) and time.monotonic() < deadline:
+            time.sleep(_A_MOMENT)
+        _sweep(folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    """Take the lock of a folder; return False if another has it."""
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # the file system has no locks
+        return True
+    return True
+
+
+def _moved(beside: Path, folder: Path) -> bool:
+    try:
+        os.rename(beside, folder)  # noqa: PTH104 - Path.rename is the same
+    except OSError as error:
+        if error.errno in _TAKEN:
+            return False
+        raise
+    _sync(folder.parent)
+    return True
+
+
+def _beside(path: Path) -> Path:
+    start, end = _UNFINISHED
+    return path.parent / f"{start}{secrets.token_hex(8)}{end}"
+
+
+def _write(path: Path, body: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(body)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the platform can."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+    finally:
+        os.close(handle)
+
+
+def _make_parents(folder: Path) -> None:
+    if not folder.exists():
+        _make_parents(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync(folder.parent)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what processes that were killed left behind; none needs a day for a file."""
+    start, end = _UNFINISHED
+    for found in folder.glob(f"{start}{'[0-9a-f]' * 16}{end}"):
+        with suppress(OSError):
+            if time.time() - found.lstat().st_mtime > _A_DAY:
+                shutil.rmtree(found) if found.is_dir() else found.unlink()
