@@ -1,10 +1,16 @@
 """Several releases, one loss: which rule of composition applies, and what it totals (M20, M23–M27)."""
 
-from pufferflow.composition.account_costs import Composed, Spent, asks_elsewhere, differential_privacy, group_privacy
-from pufferflow.composition.additive import Coupling
+from pufferflow.composition.account_costs import (
+    AccountCosts,
+    Composed,
+    asks_elsewhere,
+    differential_privacy,
+    group_privacy,
+)
+from pufferflow.composition.additive import CouplingRule
 from pufferflow.composition.chain import temporal_leakage
 from pufferflow.composition.compose import compose
-from pufferflow.composition.cost import Cost, Rows, Shape, canonical, digest_of
+from pufferflow.composition.cost import COST_NAMES, Cost, Rows, Shape, canonical, digest_of
 from pufferflow.composition.forecast import (
     Every,
     Forecast,
@@ -18,16 +24,17 @@ from pufferflow.composition.forecast import (
 from pufferflow.composition.regions import Region
 
 __all__ = [
+    "COST_NAMES",
+    "AccountCosts",
     "Composed",
     "Cost",
-    "Coupling",
+    "CouplingRule",
     "Every",
     "Forecast",
     "Recurring",
     "Region",
     "Rows",
     "Shape",
-    "Spent",
     "alike",
     "asks_elsewhere",
     "canonical",

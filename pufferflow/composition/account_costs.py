@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.composition.additive import Single, beyond, sets_of
-from pufferflow.composition.autoregression import Schedule
+from pufferflow.composition.additive import SingleRule, beyond, sets_of
+from pufferflow.composition.autoregression import RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
-from pufferflow.composition.rule import Asked, converted
-from pufferflow.composition.rules import Found, along, least, meters_of
-from pufferflow.composition.running_total import Envelope
+from pufferflow.composition.rule import UnitReleases, converted
+from pufferflow.composition.rules import RuleTotal, along, least, meters_of
+from pufferflow.composition.running_total import RunningTotal
 from pufferflow.composition.timeline import window_of
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure, kind_of
@@ -81,7 +81,7 @@ def single_kind(guarantee: Guarantee) -> Kind:
 
 
 @final
-class Spent:
+class AccountCosts:
     """The costs of an account, in the order in which they came; totals are worked out when asked for.
 
     Of promises that are not pure the total is of one `meter` for the whole life of an account, the one that suits its
@@ -101,7 +101,7 @@ class Spent:
         self.priors = _distinct(_with_one_row(scenarios[-1], every) if priors is None else priors)
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
-        self._envelopes = [Envelope(self.scenario, prior) for prior in self.priors]
+        self._envelopes = [RunningTotal(self.scenario, prior) for prior in self.priors]
         self._pure = isinstance(self.kind(0.0), Pure)
         self._promises = list[float]()
         """What single releases promise, each once, in order."""
@@ -114,9 +114,9 @@ class Spent:
         return tuple(cost for cost in self._costs if not cost.silent)
 
     @property
-    def hull(self) -> tuple[int, int] | None:
+    def steps_seen(self) -> tuple[int, int] | None:
         """The first and the last step of all rows that releases have seen; None if steps are not known."""
-        return _hull_of(self._costs)
+        return _steps_seen_by(self._costs)
 
     def add(self, cost: Cost) -> None:
         """Count one more release."""
@@ -129,28 +129,28 @@ class Spent:
         for envelope in self._envelopes:
             envelope.add(cost)
 
-    def under(self, prior: Prior, costs: Sequence[Cost] | None = None) -> "Spent":
+    def under(self, prior: Prior, costs: Sequence[Cost] | None = None) -> "AccountCosts":
         """Return the same releases, or some others, as somebody sees them who has one belief only."""
-        found = Spent([self.scenario], self.limit, self.meter, [prior])
+        found = AccountCosts([self.scenario], self.limit, self.meter, [prior])
         for cost in self._costs if costs is None else costs:
             found.add(cost)
         return found
 
-    def begun(self, cost: Cost) -> "Spent":
+    def begun(self, cost: Cost) -> "AccountCosts":
         """Return the same, counted as an account counts once a release with this cost was its first."""
         if self.meter is not None or self._pure or cost.silent or self.costs:
             return self
         try:
-            found = Spent([self.scenario], self.limit, self.total([cost]).meter, self.priors)
+            found = AccountCosts([self.scenario], self.limit, self.total([cost]).meter, self.priors)
         except Refused:
             return self
         for known in self._costs:
             found.add(known)
         return found
 
-    def first(self, count: int) -> "Spent":
+    def first(self, count: int) -> "AccountCosts":
         """Return what was spent when there were so many releases, by the beliefs of today."""
-        found = Spent([self.scenario], self.limit, self.meter, self.priors)
+        found = AccountCosts([self.scenario], self.limit, self.meter, self.priors)
         found._envelopes = [envelope.anew() for envelope in self._envelopes]
         for cost in self._costs[:count]:
             found.add(cost)
@@ -219,43 +219,45 @@ class Spent:
 
     def _by(
         self, meter: str, costs: Sequence[Cost], more: Sequence[Cost], *, fixed: bool
-    ) -> tuple[Found, Prior | None]:
+    ) -> tuple[RuleTotal, Prior | None]:
         """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
-        hull, found = _hull_of(costs), list[tuple[Found, Prior]]()
+        steps_seen, found = _steps_seen_by(costs), list[tuple[RuleTotal, Prior]]()
         left_out = _left_out(costs)
         for prior, envelope in zip(self.priors, self._envelopes, strict=True):
             sets = [some for some in sets_of(self.scenario, prior, costs) if some]
             whole = [len(some) for some in sets] == [sum(not cost.silent for cost in costs)]
             movements = envelope.movements if whole else None  # they are those of all releases
             for some in sets:
-                asked = Asked(self.scenario, prior, some, hull, movements, more, left_out=left_out)
+                asked = UnitReleases(self.scenario, prior, some, steps_seen, movements, more, left_out=left_out)
                 found.append((least(asked, self.kind, meter, fixed=fixed), prior))
-        return max(found, key=lambda one: one[0].value, default=(Found(0.0, NOTHING_ASKED), None))
+        return max(found, key=lambda one: one[0].value, default=(RuleTotal(0.0, NOTHING_ASKED), None))
 
-    def _of_one(self, costs: Sequence[Cost]) -> Found | None:
+    def _of_one(self, costs: Sequence[Cost]) -> RuleTotal | None:
         """Return the promise of a single release that asks about rows, if it was made for all beliefs."""
         some = [cost for cost in costs if not cost.silent]
         if len(some) != 1:
             return None
-        (cost,), hull, left_out = some, _hull_of(costs), _left_out(costs)
-        if any(beyond(Asked(self.scenario, prior, some, hull, left_out=left_out)) for prior in self.priors):
+        (cost,), steps_seen, left_out = some, _steps_seen_by(costs), _left_out(costs)
+        if any(
+            beyond(UnitReleases(self.scenario, prior, some, steps_seen, left_out=left_out)) for prior in self.priors
+        ):
             return None
         if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
             return None
-        return Found(converted(cost.shape.promise, self.kind), Single.name)
+        return RuleTotal(converted(cost.shape.promise, self.kind), SingleRule.name)
 
     def _quickly(self, more: Sequence[Cost]) -> Composed | None:
         """Return a total that is found without going through all releases, if there is one."""
         if not self._pure:
             return None if self.meter is None else self.along(more)
-        found = [(*envelope.with_(more), envelope.prior) for envelope in self._envelopes]
+        found = [(*envelope.total_with(more), envelope.prior) for envelope in self._envelopes]
         total, rule, belief = max(found, key=lambda one: one[0])
         if math.isinf(total):
             return None
         return Composed(Pure(self.promised(total, more)), rule, belief=belief)
 
     def along(
-        self, more: Sequence[Cost] = (), schedule: Schedule | None = None, prior: Prior | None = None
+        self, more: Sequence[Cost] = (), schedule: RepeatedRelease | None = None, prior: Prior | None = None
     ) -> Composed | None:
         """Return a total of movements along one sequence, that of the worst belief or of one; None if there is none.
 
@@ -264,7 +266,9 @@ class Spent:
         envelopes = [one for one in self._envelopes if prior is None or one.prior is prior]
         if any(one.movements is None for one in envelopes):
             return None
-        everything = [Asked(self.scenario, one.prior, more, None, one.movements, more, schedule) for one in envelopes]
+        everything = [
+            UnitReleases(self.scenario, one.prior, more, None, one.movements, more, schedule) for one in envelopes
+        ]
         meters = [self.meter] if self.meter is not None else meters_of(self.kind)
         found = [
             max(
@@ -296,18 +300,18 @@ class Spent:
 
 def _left_out(costs: Sequence[Cost]) -> bool:
     """Say whether a release that asked about no row may have been shown rows that no other one saw."""
-    return any(cost.silent and cost.hull is None for cost in costs)
+    return any(cost.silent and cost.steps_seen is None for cost in costs)
 
 
-def _hull_of(costs: Sequence[Cost]) -> tuple[int, int] | None:
+def _steps_seen_by(costs: Sequence[Cost]) -> tuple[int, int] | None:
     """Return the first and the last step of all rows that releases have seen.
 
     Steps of different clocks are less than one step apart: then a row may be a step before and behind those counted.
     """
-    known = [cost for cost in costs if cost.hull is not None]
+    known = [cost for cost in costs if cost.steps_seen is not None]
     if not known:
         return None
-    hulls = {cost.hull for cost in known if cost.hull is not None}
+    hulls = {cost.steps_seen for cost in known if cost.steps_seen is not None}
     first, last = min(first for first, _ in hulls), max(last for _, last in hulls)
     if len({cost.clock for cost in known}) == 1:
         return first, last
@@ -364,7 +368,7 @@ def _distinct(priors: Sequence[Prior]) -> list[Prior]:
     return list({digest_of(prior): prior for prior in priors}.values())
 
 
-def differential_privacy(spent: Spent) -> Guarantee | None:
+def differential_privacy(spent: AccountCosts) -> Guarantee | None:
     """Return what releases keep together as differential privacy of one row's value; None where that is not known.
 
     It is that of the first row of a sequence where that is the secret. Nothing is said of the presence of units, of
@@ -379,12 +383,12 @@ def differential_privacy(spent: Spent) -> Guarantee | None:
     return _total(spent.under(Independent(), costs))
 
 
-def group_privacy(spent: Spent) -> Guarantee | None:
+def group_privacy(spent: AccountCosts) -> Guarantee | None:
     """Return what releases keep together whatever the rows of one group have to do with each other; None if unknown."""
     return _total(spent.under(AnyCorrelation()))
 
 
-def _total(spent: Spent) -> Guarantee | None:
+def _total(spent: AccountCosts) -> Guarantee | None:
     try:
         return spent.total().guarantee
     except Refused:

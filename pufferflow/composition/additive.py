@@ -31,7 +31,7 @@ from pufferflow.arrays import Floats
 from pufferflow.composition.autoregression import FAMILIES, Movements
 from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.regions import Region, overlapping
-from pufferflow.composition.rule import Asked, Rule, added
+from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.composition.timeline import window_of
 from pufferflow.guarantees import Pure
 from pufferflow.inference import rounded_up
@@ -41,7 +41,7 @@ from pufferflow.scenario import Initial, Presence, Scenario, Secret, ValueSecret
 from pufferflow.scenario.priors import GaussianPrior, Independent, Prior
 
 
-def beyond(asked: Asked) -> bool:
+def beyond(asked: UnitReleases) -> bool:
     """Say whether there are rows whose secrets a release's promise does not speak of, and another pair's may cost more.
 
     A row that a release did not see is told of by those that it saw: at most as much as the costliest two states of
@@ -56,12 +56,12 @@ def beyond(asked: Asked) -> bool:
 
 
 @final
-class Single(Rule):
+class SingleRule(CompositionRule):
     """A release that is the only one about its unit, whose pure promise was made for this belief."""
 
     name = "one release alone, its own promise"
 
-    def pure(self, asked: Asked) -> float:
+    def pure(self, asked: UnitReleases) -> float:
         """Return what the release promises."""
         if len(asked.costs) != 1:
             return math.inf
@@ -71,20 +71,20 @@ class Single(Rule):
 
 
 @final
-class Coupling(Rule):
+class CouplingRule(CompositionRule):
     """Every release moves by what it moves farthest; the movements of all are those of one coupling."""
 
     name = "one coupling of the data, along which losses add (M24)"
 
-    def pure(self, asked: Asked) -> float:
+    def pure(self, asked: UnitReleases) -> float:
         """Return the sum of pure losses over the balls of movements."""
         return added((_loss(shape, asked, None) for shape in asked.shapes), asked.times)
 
-    def renyi(self, asked: Asked, alpha: float) -> float:
+    def renyi(self, asked: UnitReleases, alpha: float) -> float:
         """Return the sum of Rényi losses over the balls of movements."""
         return added((_loss(shape, asked, alpha) for shape in asked.shapes), asked.times)
 
-    def gaussian(self, asked: Asked) -> float:
+    def gaussian(self, asked: UnitReleases) -> float:
         """Return the root of the sum of squared movements, each over its noise's standard deviation."""
         if not all(isinstance(shape.noise, Gaussian) for shape in asked.shapes):
             return math.inf
@@ -93,7 +93,7 @@ class Coupling(Rule):
 
 
 @final
-class Translation(Rule):
+class TranslationRule(CompositionRule):
     """Movements of an autoregressive prior, each secret row's own: far windows hardly move (M15, M16).
 
     A movement that all answers make together in the noise's norm, plus what bringing values onto their grids may add:
@@ -102,21 +102,21 @@ class Translation(Rule):
 
     name = "one translation of all rows, along which losses add (M15, M16)"
 
-    def pure(self, asked: Asked) -> float:
+    def pure(self, asked: UnitReleases) -> float:
         """Return the movement of all sums in units of their Laplace noise."""
         return self._length(asked, 1)
 
-    def renyi(self, asked: Asked, alpha: float) -> float:
+    def renyi(self, asked: UnitReleases, alpha: float) -> float:
         """Return the Rényi loss of the movement of all sums in units of their noise."""
         lengths = [(family, self._length(asked, norm)) for norm, family in FAMILIES.items()]
         known = [family(1.0).renyi_within(length, alpha) for family, length in lengths if math.isfinite(length)]
         return min(known, default=math.inf)
 
-    def gaussian(self, asked: Asked) -> float:
+    def gaussian(self, asked: UnitReleases) -> float:
         """Return the movement of all sums in standard deviations."""
         return self._length(asked, 2)
 
-    def _length(self, asked: Asked, norm: int) -> float:
+    def _length(self, asked: UnitReleases, norm: int) -> float:
         if not Movements.fit(asked.scenario, asked.prior):
             return math.inf
         if asked.movements is not None:
@@ -124,7 +124,7 @@ class Translation(Rule):
         return Movements(asked.scenario, asked.prior, asked.costs).length(norm, spare=asked.spare)
 
 
-def _loss(shape: Shape, asked: Asked, alpha: float | None) -> float:
+def _loss(shape: Shape, asked: UnitReleases, alpha: float | None) -> float:
     """Return the loss of one release, ∞ where its movement is not known."""
     moved = _moved(shape, asked)
     noise = shape.noise
@@ -135,12 +135,12 @@ def _loss(shape: Shape, asked: Asked, alpha: float | None) -> float:
     return noise.renyi_within(moved, alpha, shape.dimension)
 
 
-def _moved(shape: Shape, asked: Asked) -> float:
-    known = [None if _unseen(asked) else shape.moved.get(asked.digest), shape.group]
+def _moved(shape: Shape, asked: UnitReleases) -> float:
+    known = [None if _unseen(asked) else shape.coupled_movements.get(asked.digest), shape.group_movement]
     return min((length for length in known if length is not None), default=math.inf)
 
 
-def _unseen(asked: Asked) -> bool:
+def _unseen(asked: UnitReleases) -> bool:
     """Say whether rows that a release did not see may move it farther than those that it saw.
 
     Not so where correlations are the same for all rows, or fall off with the distance (M16), nor of first values: there
@@ -153,7 +153,7 @@ def _unseen(asked: Asked) -> bool:
     return asked.wider and not known
 
 
-def _deviations(shape: Shape, asked: Asked) -> float:
+def _deviations(shape: Shape, asked: UnitReleases) -> float:
     moved, scale = _moved(shape, asked), shape.noise.scale
     if scale == 0:
         return 0.0 if moved == 0 else math.inf
@@ -165,20 +165,20 @@ Places = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 
 @final
-class Granularity(Rule):
+class GranularityRule(CompositionRule):
     """A row known but for two of its values: losses of all sums it adds to, pair by pair."""
 
     name = "disjoint groups of independent rows (M27)"
 
-    def pure(self, asked: Asked) -> float:
+    def pure(self, asked: UnitReleases) -> float:
         """Return the largest sum of pure losses over the pairs of values."""
         return _largest(asked, lambda noise, moves: np.asarray(noise.pure(moves)))
 
-    def renyi(self, asked: Asked, alpha: float) -> float:
+    def renyi(self, asked: UnitReleases, alpha: float) -> float:
         """Return the largest sum of Rényi losses over the pairs of values."""
         return _largest(asked, lambda noise, moves: np.asarray(noise.renyi(moves, alpha)))
 
-    def gaussian(self, asked: Asked) -> float:
+    def gaussian(self, asked: UnitReleases) -> float:
         """Return the root of the largest sum of squared movements, each over its noise's standard deviation."""
         squares = _largest(asked, _squares)
         return math.sqrt(squares) * (1 + UNIT) if squares else squares
@@ -191,7 +191,7 @@ def _squares(noise: Noise, moves: Floats) -> Floats:
     return np.asarray(noise.renyi(moves, 2.0))
 
 
-def _largest(asked: Asked, loss: Loss) -> float:
+def _largest(asked: UnitReleases, loss: Loss) -> float:
     """Return the largest total over the pairs of values, rounded up; ∞ where movements are not known."""
     secret = asked.scenario.secret
     if not isinstance(asked.prior, Independent) or not isinstance(secret, Secret | Initial):
@@ -217,7 +217,7 @@ def _ends(secret: Secret | Initial) -> Places:
 
 def _moves(shape: Shape, secret: Secret | Initial, ends: Places) -> Floats | None:
     """Return how far every sum moves between the values of each pair, rounded up: of shape (sums, pairs)."""
-    table = shape.values if secret.domain.finite else shape.alone
+    table = shape.values if secret.domain.finite else shape.independent_moves
     points = len(secret.domain.points) if secret.domain.finite else 2
     if table is None or shape.column not in {None, secret.column} or any(len(row) != points for row in table):
         return None
@@ -242,7 +242,7 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
     costs = [cost for cost in costs if not cost.silent]
     if prior.independent_rows and isinstance(scenario.secret, ValueSecret):
         return _about_one_row(costs, columns)
-    if not any(name in cost.apart for cost in costs for name in columns):
+    if not any(name in cost.regions for cost in costs for name in columns):
         return [costs]
     return [[costs[place] for place in places] for places in overlapping(costs, columns)]
 
@@ -252,7 +252,7 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
 class _Placed:
     """Where the rows of a release are, by column and by step."""
 
-    apart: Mapping[str, Region]
+    regions: Mapping[str, Region]
 
 
 def _about_one_row(costs: Sequence[Cost], columns: Sequence[str]) -> list[Sequence[Cost]]:
@@ -262,8 +262,8 @@ def _about_one_row(costs: Sequence[Cost], columns: Sequence[str]) -> list[Sequen
     """
     steps = [_step(cost) for cost in costs]
     columns = [*columns, *dict.fromkeys(name for found in steps for name in found)]
-    placed = [_Placed({**cost.apart, **found}) if found else cost for cost, found in zip(costs, steps, strict=True)]
-    if not any(name in one.apart for one in placed for name in columns):
+    placed = [_Placed({**cost.regions, **found}) if found else cost for cost, found in zip(costs, steps, strict=True)]
+    if not any(name in one.regions for one in placed for name in columns):
         return [costs]
     found = [[costs[place] for place in places] for places in overlapping(placed, columns)]
     return list({frozenset(Counter(id(cost.shape) for cost in some).items()): some for some in found}.values())
@@ -271,7 +271,7 @@ def _about_one_row(costs: Sequence[Cost], columns: Sequence[str]) -> list[Sequen
 
 def _step(cost: Cost) -> dict[str, Region]:
     """Return between which steps rows are asked about, under the name of the clock that counts them; {} if unknown."""
-    if cost.hull is None or cost.shape.rows is None or cost.shape.rows.runs is None:
+    if cost.steps_seen is None or cost.shape.rows is None or cost.shape.rows.runs is None:
         return {}
     low, high = window_of(cost)
     return {f"\0step {cost.clock}": Region("number", low=int(low), high=int(high), high_open=True)}

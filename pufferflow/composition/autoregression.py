@@ -47,7 +47,7 @@ FAMILIES = {1: Laplace, 2: Gaussian}
 
 
 @final
-class Schedule(NamedTuple):
+class RepeatedRelease(NamedTuple):
     """A release again and again, so many steps later each time, so many times: ∞ if it never ends."""
 
     cost: Cost
@@ -116,7 +116,7 @@ class Movements:
             self._costs.append(cost)
 
     def length(
-        self, norm: int, more: Sequence[Cost] = (), *, spare: float = 0.0, schedule: Schedule | None = None
+        self, norm: int, more: Sequence[Cost] = (), *, spare: float = 0.0, schedule: RepeatedRelease | None = None
     ) -> float:
         """Return how far all sums move together, in units of their noise, but with the probability `spare`."""
         prior, secret = self._prior, self._secret
@@ -148,7 +148,9 @@ class _Line:
         self._left = set[int]()
         self._templates.clear()
 
-    def length(self, costs: Sequence[Cost], more: Sequence[Cost], schedule: Schedule | None, far: float) -> float:
+    def length(
+        self, costs: Sequence[Cost], more: Sequence[Cost], schedule: RepeatedRelease | None, far: float
+    ) -> float:
         """Return the norm of the movements of all releases, rows beyond `far` being where they are."""
         if not self._added:
             self._place = None
@@ -183,7 +185,7 @@ class _Line:
         self._place = self._place or (cost.clock, start)
         return self._place == (cost.clock, start)
 
-    def _reaches(self, new: Sequence[Cost], schedule: Schedule | None) -> bool:
+    def _reaches(self, new: Sequence[Cost], schedule: RepeatedRelease | None) -> bool:
         """Say whether movements reach as far as they need to, after beginning anew if they did not."""
         if not new:
             return True
@@ -204,14 +206,14 @@ class _Line:
         """Yield what releases add, how often at a place, and where: at the first place and some as far apart each."""
         shapes = {cost.shape.digest: cost.shape for cost in costs}
         places = dict[tuple[str, int], list[int]]()
-        for (digest, shift), often in Counter((cost.shape.digest, cost.shift) for cost in costs).items():
+        for (digest, shift), often in Counter((cost.shape.digest, cost.offset) for cost in costs).items():
             places.setdefault((digest, often), []).append(shift)
         for (digest, often), shifts in places.items():
             for first, every, times in _runs(sorted(shifts)):
                 yield self._template(shapes[digest]), often, first, every, times
 
     def _with(
-        self, costs: Sequence[Cost], schedule: Schedule | None = None
+        self, costs: Sequence[Cost], schedule: RepeatedRelease | None = None
     ) -> tuple[dict[int, Floats], Floats, Floats]:
         """Return the parts that change, the largest sums, and what is apart from places, with some more releases."""
         parts, apart = dict[int, Floats](), self._apart.copy()
@@ -220,7 +222,7 @@ class _Line:
             steps = template.steps if times == 1 else template.again(every, times, math.inf)
             self._put(parts, first + template.first, steps if often == 1 else often * steps)
         if schedule is not None:
-            template, shift = self._template(schedule.cost.shape), schedule.cost.shift
+            template, shift = self._template(schedule.cost.shape), schedule.cost.offset
             apart += [one * schedule.times if one else 0.0 for one in template.apart]
             steps = template.again(schedule.steps, schedule.times, self._span[1] + self._reach - shift)
             self._put(parts, shift + template.first, steps)

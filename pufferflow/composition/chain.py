@@ -13,7 +13,7 @@ import numpy as np
 from pufferflow.arguments import finite_number_above, shown
 from pufferflow.arrays import Floats
 from pufferflow.chains import LONG, Chain, Exposures, Secrets, endless, leak, repeated, stationary
-from pufferflow.composition.rule import Asked, Rule
+from pufferflow.composition.rule import CompositionRule, UnitReleases
 from pufferflow.composition.timeline import Timeline
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.priors import read_initial, read_kernels
@@ -23,7 +23,7 @@ _MOST_STEPS = 8_000_000
 
 
 @final
-class Messages(Rule):
+class MessagesRule(CompositionRule):
     """Windows of one sequence may overlap, weigh what they like, and be chosen after seeing earlier answers.
 
     What is told of one step travels along the chain, which forgets; so windows that lie far apart hardly add up.
@@ -31,16 +31,16 @@ class Messages(Rule):
 
     name = "messages along the chain (M20)"
 
-    def pure(self, asked: Asked) -> float:
+    def pure(self, asked: UnitReleases) -> float:
         """Return the largest of B_t + ℓ_t + F_t over all steps and pairs."""
         if not Timeline.fits(asked.scenario, asked.prior, asked.costs):
             return math.inf
-        line = Timeline(asked.scenario, asked.prior, asked.costs, asked.hull)  # pyright: ignore[reportArgumentType] - it fits
-        if line.hull[1] - line.hull[0] >= _MOST_STEPS:
+        line = Timeline(asked.scenario, asked.prior, asked.costs, asked.steps_seen)  # pyright: ignore[reportArgumentType] - it fits
+        if line.steps_seen[1] - line.steps_seen[0] >= _MOST_STEPS:
             return math.inf
         try:
-            chain, first = line.chain(*line.hull)
-            exposures = line.exposures(first, line.hull[1])
+            chain, first = line.chain(*line.steps_seen)
+            exposures = line.exposures(first, line.steps_seen[1])
         except Refused:  # too many steps
             return math.inf
         if not (exposures.losses < MOST).all():  # so little noise tells a row's value, but for rounding

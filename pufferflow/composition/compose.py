@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from pufferflow.composition.account_costs import Composed, Spent, single_kind
+from pufferflow.composition.account_costs import AccountCosts, Composed, single_kind
 from pufferflow.composition.cost import Cost
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, Guarantee, Kind, Pure
@@ -40,7 +40,7 @@ def compose(releases: Iterable[Any], scenario: Scenario, kind: Kind | None = Non
             allowed="releases with the same secret, within, order_by, step, start and public columns",
             instead="the scenario that the releases were planned with",
         )
-    spent = Spent([scenario], _example(costs, kind))
+    spent = AccountCosts([scenario], _example(costs, kind))
     for cost in costs:
         spent.add(cost)
     return spent.total(fixed=fixed)

@@ -18,6 +18,14 @@ from pufferflow.scenario.priors import Prior
 
 Table = tuple[tuple[float, ...], ...]
 _encoder = msgspec.json.Encoder(order="sorted")
+COST_NAMES = {"offset": "shift", "steps_seen": "hull", "regions": "apart"}
+"""The stored names of some fields of `Cost`."""
+_SHAPE_NAMES = {
+    "stored_noise": "noise",
+    "independent_moves": "alone",
+    "coupled_movements": "moved",
+    "group_movement": "group",
+}
 Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 
 
@@ -27,46 +35,46 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 @final
 class Rows(_Stored, frozen=True):
-    """Which rows of a group are asked about, whatever group it is.
-
-    `runs` are stretches (first, end, cell) of steps that follow each other, counted from the cost's `shift`; None where
-    rows have no order, or no whole steps. No group has more rows that are `asked` about, nor more `others`. `covers`
-    says that groups differ: the runs are those of all of them, and cells are open.
-    """
+    """Which rows of a group a release asks about, whatever group it is."""
 
     asked: int
+    """The most rows of one group that are asked about."""
     others: int = 0
+    """The most further rows of one group."""
     runs: tuple[tuple[int, int, int], ...] | None = None
+    """Stretches (first, end, cell) of consecutive steps, counted from the cost's `offset`; None without whole steps."""
     covers: bool = False
+    """Whether groups differ: the runs are then the union over all groups, and cells may be any."""
 
 
 @final
-class Shape(_Stored, frozen=True):
-    """A cost without its place: what windows of one schedule have in common.
-
-    `values` is what a row adds to each weighted sum at the points of a finite domain; on an interval, None. `slopes`
-    stands for what depends on an interval (at its ends; a row brought onto the grid moves by `rounding` more; if
-    `unsigned`, rows that move together may move a sum in opposite directions), `alone`
-    for a row of which nothing else depends (how far each sum moves between two paired values). `moved` tells for
-    priors, by their digests, how far all sums move together under one coupling of whole data sets, in the noise's norm;
-    `group` if every row of a group may change. `setting` is the scenario but for its priors, which are those that the
-    promise was made for.
-    """
+class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
+    """A cost without its place: what windows of one schedule have in common."""
 
     promise: Promise
     setting: str
+    """The digest of the scenario without its priors."""
     priors: tuple[str, ...]
-    stored_noise: dict[str, str | int | float] = msgspec.field(name="noise")
+    """The digests of the priors that the promise was made for."""
+    stored_noise: dict[str, str | int | float]
     dimension: int
     values: Table | None = None
+    """What a row adds to each weighted sum at the points of a finite domain; None on an interval."""
     slopes: Table | None = None
+    """Linear functions that stand for those on an interval, by their values at its ends."""
     rounding: tuple[float, ...] | None = None
+    """How much farther a row moves each sum when its value is brought onto the grid."""
     unsigned: bool = False
-    alone: Table | None = None
-    moved: dict[str, float] = {}
-    group: float | None = None
+    """Whether rows that move together may move a sum in opposite directions."""
+    independent_moves: Table | None = None
+    """How far a row of which nothing else depends moves each sum between two paired values of an interval."""
+    coupled_movements: dict[str, float] = {}
+    """By a prior's digest, how far all sums move under one coupling of whole data sets, in the noise's norm."""
+    group_movement: float | None = None
+    """How far all sums move if every row of a group may change."""
     column: str | None = None
     rows: Rows | None = None
+    """None where rows tell nothing of each other."""
 
     @cached_property
     def noise(self) -> Noise:
@@ -100,20 +108,20 @@ class Shape(_Stored, frozen=True):
 
 
 @final
-class Cost(_Stored, frozen=True):
-    """What one release tells: a shape and where it lies.
-
-    Rows stand `shift` steps from where `shape.rows` counts, all rows of the groups between the steps of `hull`, and
-    sequences began at `start`, if that is known; `clock` says how steps were counted. `apart` says by column which rows
-    were asked about, as far as filters on literal values tell.
-    """
+class Cost(_Stored, frozen=True, rename=COST_NAMES):
+    """What one release tells: a shape and where it lies."""
 
     shape: Shape
-    shift: int = 0
-    hull: tuple[int, int] | None = None
+    offset: int = 0
+    """The step from which `shape.rows` counts."""
+    steps_seen: tuple[int, int] | None = None
+    """The first and the last step of all rows of the groups, whether asked about or not."""
     start: float | None = None
-    apart: dict[str, Region] = {}
+    """Where all sequences began, if that is known."""
+    regions: dict[str, Region] = {}
+    """By column, which rows were asked about, as far as filters on literal values say."""
     clock: str = ""
+    """How steps were counted; steps of different clocks are not compared."""
 
     @property
     def silent(self) -> bool:

@@ -24,13 +24,13 @@ import numpy as np
 
 from pufferflow.arguments import shown
 from pufferflow.chains import Exposures, continued
-from pufferflow.composition.account_costs import Spent, most
-from pufferflow.composition.additive import Coupling, Granularity, columns_of
-from pufferflow.composition.autoregression import Movements, Schedule
-from pufferflow.composition.chain import MOST, Messages
+from pufferflow.composition.account_costs import AccountCosts, most
+from pufferflow.composition.additive import CouplingRule, GranularityRule, columns_of
+from pufferflow.composition.autoregression import Movements, RepeatedRelease
+from pufferflow.composition.chain import MOST, MessagesRule
 from pufferflow.composition.cost import Cost
 from pufferflow.composition.regions import Region
-from pufferflow.composition.rule import Asked, from_pure
+from pufferflow.composition.rule import UnitReleases, from_pure
 from pufferflow.composition.rules import RARE
 from pufferflow.composition.timeline import Timeline, exposed, window_of
 from pufferflow.errors import Misuse, Refused
@@ -79,9 +79,9 @@ def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
 def later(cost: Cost, every: Every, times: int, scenario: Scenario) -> Cost:
     """Return the cost of the release that comes so many turns later; rows are added, none goes away."""
     by = every.steps * times
-    hull = None if cost.hull is None else (cost.hull[0], cost.hull[1] + by)
-    apart = _moved(cost.apart, every, times, scenario)
-    return msgspec.structs.replace(cost, shift=cost.shift + by, hull=hull, apart=apart)
+    steps_seen = None if cost.steps_seen is None else (cost.steps_seen[0], cost.steps_seen[1] + by)
+    regions = _moved(cost.regions, every, times, scenario)
+    return msgspec.structs.replace(cost, offset=cost.offset + by, steps_seen=steps_seen, regions=regions)
 
 
 def step_of(column: str, region: Region, every: Every, scenario: Scenario) -> int:
@@ -105,11 +105,11 @@ def turns_until_steady(
     from where all other releases begin or end on, every one meets as many.
     """
     passed, around = 0, math.inf
-    for column, region in cost.apart.items():
+    for column, region in cost.regions.items():
         by, own = step_of(column, region, every, scenario), _ends(region, region.kind)
         if column not in columns or not by or not own:
             continue
-        ends = [end for one in others for end in _ends(one.apart.get(column), region.kind)]
+        ends = [end for one in others for end in _ends(one.regions.get(column), region.kind)]
         passed = max([passed, *((end - own[0]) // by for end in ends)])
         around = min(around, (own[1] - own[0]) // by if len(own) == 2 else math.inf)
     return passed + around + 3
@@ -125,10 +125,10 @@ def _ends(region: Region | None, kind: str) -> list[Any]:
     return [end for end in (region.low, region.high) if end is not None]
 
 
-def _moved(apart: Mapping[str, Region], every: Every, times: int, scenario: Scenario) -> dict[str, Region]:
+def _moved(regions: Mapping[str, Region], every: Every, times: int, scenario: Scenario) -> dict[str, Region]:
     """Return which rows are asked about then: those of later times, where a filter names times; else the same ones."""
-    moves = {column: step_of(column, region, every, scenario) * times for column, region in apart.items()}
-    return {column: _by(region, moves[column]) if moves[column] else region for column, region in apart.items()}
+    moves = {column: step_of(column, region, every, scenario) * times for column, region in regions.items()}
+    return {column: _by(region, moves[column]) if moves[column] else region for column, region in regions.items()}
 
 
 def _by(region: Region, by: int) -> Region:
@@ -166,7 +166,7 @@ def question(cost: Cost) -> Hashable:
     return shape.setting, shape.column, shape.values, shape.slopes
 
 
-def recurring(spent: Spent, cost: Cost | None = None) -> Recurring | None:
+def recurring(spent: AccountCosts, cost: Cost | None = None) -> Recurring | None:
     """Return the schedule that the releases keep which are of a cost's kind, or of the newest one's; None if none is.
 
     Filters of one kind are equal but for times; if no two releases are of one kind then, but for numbers as well, or
@@ -183,7 +183,7 @@ def recurring(spent: Spent, cost: Cost | None = None) -> Recurring | None:
     return None
 
 
-def alike(spent: Spent, cost: Cost | None = None) -> int:
+def alike(spent: AccountCosts, cost: Cost | None = None) -> int:
     """Return how many releases ask what a cost asks, or what the newest does, wherever their rows are."""
     costs = spent.costs
     if not costs:
@@ -192,7 +192,7 @@ def alike(spent: Spent, cost: Cost | None = None) -> int:
     return sum(question(one) == wanted for one in costs)
 
 
-def _but_for(spent: Spent, kinds: Sequence[str]) -> Kind:
+def _but_for(spent: AccountCosts, kinds: Sequence[str]) -> Kind:
     """Return what tells releases of different kinds apart, if filters by times and by some kinds of values may move."""
     scenario = spent.scenario
     needed = {name for prior in spent.priors for name in columns_of(scenario, prior)}
@@ -205,13 +205,13 @@ def _but_for(spent: Spent, kinds: Sequence[str]) -> Kind:
         return region.kind not in kinds or column in needed
 
     def kind(cost: Cost) -> Hashable:
-        filters = sorted(cost.apart.items())
+        filters = sorted(cost.regions.items())
         return question(cost), tuple((name, region if fixed(name, region) else region.kind) for name, region in filters)
 
     return kind
 
 
-def _schedule(spent: Spent, alike: Sequence[Cost]) -> Recurring | None:
+def _schedule(spent: AccountCosts, alike: Sequence[Cost]) -> Recurring | None:
     """Return what some releases of one kind keep to; None if they lie in no order."""
     placed = [_anchors(cost) for cost in alike]
     names = sorted({name for one in placed for name in one})
@@ -234,8 +234,8 @@ def _schedule(spent: Spent, alike: Sequence[Cost]) -> Recurring | None:
 
 def _anchors(cost: Cost) -> dict[str, int]:
     """Return where a release lies: at which step, and where its filters by times and numbers begin."""
-    found = {name: _anchor(region) for name, region in cost.apart.items()}
-    return {_STEPS: cost.shift, **{name: place for name, place in found.items() if place is not None}}
+    found = {name: _anchor(region) for name, region in cost.regions.items()}
+    return {_STEPS: cost.offset, **{name: place for name, place in found.items() if place is not None}}
 
 
 def _anchor(region: Region) -> int | None:
@@ -243,10 +243,10 @@ def _anchor(region: Region) -> int | None:
     return next((value for value in known if isinstance(value, int) and not isinstance(value, bool)), None)
 
 
-def _every(spent: Spent, cost: Cost, moved: dict[str, int]) -> Every:
+def _every(spent: AccountCosts, cost: Cost, moved: dict[str, int]) -> Every:
     """Return how far a release is from the next, by how far its steps and its filters have moved."""
     scenario, steps = spent.scenario, moved.pop(_STEPS, 0)
-    times = [by for name, by in moved.items() if cost.apart[name].kind in TIMES]
+    times = [by for name, by in moved.items() if cost.regions[name].kind in TIMES]
     if not steps:
         steps = (max(times, default=0) if scenario.timed else moved.get(scenario.order_by or "", 0)) // scenario.step
     ticks = steps * scenario.step if scenario.timed and steps else max(times, default=None)
@@ -302,7 +302,7 @@ class Forecast:
     note: str = ""
 
 
-def forecast(spent: Spent, cost: Cost, *, every: object, until: object = None, limit: Guarantee) -> Forecast:
+def forecast(spent: AccountCosts, cost: Cost, *, every: object, until: object = None, limit: Guarantee) -> Forecast:
     """Return what an account will have spent if a release is made now and again `every` so often.
 
     `every` and `until` are numbers of steps, or durations where steps are durations; without `until` the schedule never
@@ -321,7 +321,7 @@ def forecast(spent: Spent, cost: Cost, *, every: object, until: object = None, l
     return forecast_of(spent, cost, gap, releases, limit)
 
 
-def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limit: Guarantee) -> Forecast:
+def forecast_of(spent: AccountCosts, cost: Cost, gap: Every, releases: int | None, limit: Guarantee) -> Forecast:
     """Return what an account will have spent after so many more releases of a schedule; of None, if it never ends."""
     scenario, allowed = spent.scenario, float(getattr(limit, "epsilon", 0.0))
     cost = _next(spent, cost, gap)
@@ -334,7 +334,7 @@ def forecast_of(spent: Spent, cost: Cost, gap: Every, releases: int | None, limi
             return math.inf
 
     def quick(times: int) -> float:
-        found = spent.along(schedule=Schedule(cost, gap.steps, times))
+        found = spent.along(schedule=RepeatedRelease(cost, gap.steps, times))
         return math.inf if found is None else found.total
 
     if releases is not None:
@@ -357,27 +357,27 @@ def _noted(note: str, cost: Cost) -> str:
     return "; ".join(part for part in (note, OWN_NOISE if cost.start is not None else "") if part)
 
 
-def _next(spent: Spent, cost: Cost, every: Every) -> Cost:
+def _next(spent: AccountCosts, cost: Cost, every: Every) -> Cost:
     """Return the cost of the first release of a schedule that was not made yet, as far as places tell."""
     wanted = question(cost)
     made = {_place(one) for one in spent.costs if question(one) == wanted}
     if _place(later(cost, every, 1, spent.scenario)) == _place(cost):
         return cost
-    turns = {*range(len(made)), *((shift - cost.shift) // every.steps for shift, *_ in made if every.steps)}
+    turns = {*range(len(made)), *((shift - cost.offset) // every.steps for shift, *_ in made if every.steps)}
     known = (turn for turn in turns if turn >= 0 and _place(later(cost, every, turn, spent.scenario)) in made)
     return later(cost, every, max(known, default=-1) + 1, spent.scenario)
 
 
 def _place(cost: Cost) -> tuple[Any, ...]:
-    return cost.shift, *sorted(cost.apart.items())
+    return cost.offset, *sorted(cost.regions.items())
 
 
-def _endless(spent: Spent, prior: Prior, cost: Cost, every: Every) -> tuple[float, str, str]:
+def _endless(spent: AccountCosts, prior: Prior, cost: Cost, every: Every) -> tuple[float, str, str]:
     """Return what releases tell for ever under one belief, the rule, and why that has no end."""
     costs = [*spent.costs, cost]
     if spent.meter in {None, "pure"} and Timeline.fits(spent.scenario, prior, costs):
         value = _along(spent, prior, cost, every) * (1 + _HAIR)
-        return from_pure(value, spent.kind), Messages.name, NO_REST if math.isinf(value) else ""
+        return from_pure(value, spent.kind), MessagesRule.name, NO_REST if math.isinf(value) else ""
     if _free(spent, prior, cost):
         return _under(spent, prior, cost, every, 0), "releases that tell nothing", ""
     turns = turns_until_steady(cost, columns_of(spent.scenario, prior), every, spent.scenario, spent.costs)
@@ -387,22 +387,22 @@ def _endless(spent: Spent, prior: Prior, cost: Cost, every: Every) -> tuple[floa
             "filters that move on: each row is in some of the releases only (M25, M27)",
             "",
         )
-    found = spent.along(schedule=Schedule(cost, every.steps, math.inf), prior=prior)
+    found = spent.along(schedule=RepeatedRelease(cost, every.steps, math.inf), prior=prior)
     if found is not None:
         return found.total, found.rule, HARDLY_EVER if found.rule == RARE else ""
     return math.inf, "no rule bounds it", ANY_STEP if Movements.fit(spent.scenario, prior) else FOR_EVER
 
 
-def _free(spent: Spent, prior: Prior, cost: Cost) -> bool:
+def _free(spent: AccountCosts, prior: Prior, cost: Cost) -> bool:
     """Say whether a release tells nothing along any coupling of the data, whatever else is released."""
-    asked = Asked(spent.scenario, prior, [cost])
-    return cost.silent or min(Coupling().pure(asked), Granularity().pure(asked)) == 0
+    asked = UnitReleases(spent.scenario, prior, [cost])
+    return cost.silent or min(CouplingRule().pure(asked), GranularityRule().pure(asked)) == 0
 
 
-def _under(spent: Spent, prior: Prior, cost: Cost, every: Every, times: int) -> float:
+def _under(spent: AccountCosts, prior: Prior, cost: Cost, every: Every, times: int) -> float:
     """Return the total of some releases under one belief."""
     scenario = spent.scenario
-    one = Spent([scenario], spent.limit, spent.meter, [prior])
+    one = AccountCosts([scenario], spent.limit, spent.meter, [prior])
     for known in spent.costs:
         one.add(known)
     try:
@@ -411,21 +411,21 @@ def _under(spent: Spent, prior: Prior, cost: Cost, every: Every, times: int) -> 
         return math.inf
 
 
-def _along(spent: Spent, prior: Any, cost: Cost, every: Every) -> float:
+def _along(spent: AccountCosts, prior: Any, cost: Cost, every: Every) -> float:
     """Return what windows tell for ever, those that are spent and those of the schedule, as a fixed point (M20)."""
     low, high = window_of(cost)
     if math.isinf(low):  # nothing is asked
-        return Messages().pure(Asked(spent.scenario, prior, [*spent.costs, cost], spent.hull))
+        return MessagesRule().pure(UnitReleases(spent.scenario, prior, [*spent.costs, cost], spent.steps_seen))
     if prior.period is None or not every.steps:  # it asks about the same steps again and again
         return math.inf
     before = [window_of(one)[1] for one in spent.costs]
     steady = int(max([high, *(end for end in before if math.isfinite(end))]))
     turns = -(-(steady + every.steps - int(low)) // every.steps) + 1
     scheduled = [later(cost, every, turn, spent.scenario) for turn in range(turns)]
-    line = Timeline(spent.scenario, prior, [*spent.costs, *scheduled], spent.hull)
+    line = Timeline(spent.scenario, prior, [*spent.costs, *scheduled], spent.steps_seen)
     chain, base = line.turn()
     _, known = exposed(line.costs, (base, int(max(window_of(one)[1] for one in line.costs))))
-    if not (known.losses < MOST).all():  # so `Messages` will not count it
+    if not (known.losses < MOST).all():  # so `MessagesRule` will not count it
         return math.inf
     head, after = known.kinds[: steady - base], known.kinds[steady - base : steady - base + every.steps]
     turn = np.roll(after, (steady - base) % every.steps)

@@ -286,7 +286,7 @@ class Placed(Protocol):
     """What lies somewhere: by column, where."""
 
     @property
-    def apart(self) -> Mapping[str, Region]:
+    def regions(self) -> Mapping[str, Region]:
         """The regions of the columns that a filter names; other columns may have any value."""
         ...
 
@@ -298,19 +298,19 @@ def overlapping(costs: Sequence[Placed], columns: Iterable[str]) -> list[list[in
 
     >>> from pufferflow.composition.cost import Cost
     >>> from types import SimpleNamespace
-    >>> days = [SimpleNamespace(apart={"day": Region("number", labels=(day,))}) for day in (1, 2, 1)]
-    >>> overlapping([*days, SimpleNamespace(apart={})], ["day"])
+    >>> days = [SimpleNamespace(regions={"day": Region("number", labels=(day,))}) for day in (1, 2, 1)]
+    >>> overlapping([*days, SimpleNamespace(regions={})], ["day"])
     [[0, 2, 3], [1, 3]]
     """
-    names = tuple([name for name in dict.fromkeys(columns) if any(name in cost.apart for cost in costs)])
+    names = tuple([name for name in dict.fromkeys(columns) if any(name in cost.regions for cost in costs)])
     quick = _single(costs, names[0]) if len(names) == 1 else None
     if quick is not None:
         return quick
     places: dict[tuple[Region | None, ...], list[int]] = {}
     anywhere: tuple[Region | None, ...] = (None,) * len(names)
     for place, cost in enumerate(costs):
-        apart = cost.apart
-        box = tuple([apart.get(name) for name in names]) if apart else anywhere
+        regions = cost.regions
+        box = tuple([regions.get(name) for name in names]) if regions else anywhere
         places.setdefault(box, []).append(place)
     boxes, members = list(places), list(places.values())
     nowhere = [at for at, box in enumerate(boxes) if any(region is not None and region.empty for region in box)]
@@ -325,7 +325,7 @@ def _single(costs: Sequence[Placed], name: str) -> list[list[int]] | None:
     kinds: set[str] = set()
     free: list[int] = []
     for place, cost in enumerate(costs):
-        region = cost.apart.get(name)
+        region = cost.regions.get(name)
         if region is None:
             free.append(place)
             continue

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, final
 
-from pufferflow.composition.autoregression import Movements, Schedule
+from pufferflow.composition.autoregression import Movements, RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
 from pufferflow.rounding import float_above
@@ -19,18 +19,18 @@ from pufferflow.scenario.priors import Prior
 
 @final
 @dataclass(frozen=True, eq=False)
-class Asked:
+class UnitReleases:
     """Several releases about one unit's rows, and one belief about these."""
 
     scenario: Scenario
     prior: Prior
     costs: Sequence[Cost]
-    hull: tuple[int, int] | None = None
+    steps_seen: tuple[int, int] | None = None
     """The first and the last step of all rows that any release of the account has seen, not only of these."""
     movements: Movements | None = None
     """What is known of the movements of all but the last of the costs, `more`, which a `schedule` may go on with."""
     more: Sequence[Cost] = ()
-    schedule: Schedule | None = None
+    schedule: RepeatedRelease | None = None
     spare: float = 0.0
     """The probability of what need not be bounded, since it is counted apart."""
     left_out: bool = False
@@ -39,7 +39,7 @@ class Asked:
     @property
     def wider(self) -> bool:
         """Whether there are rows that one of these releases did not see."""
-        return any(cost.hull != self.hull for cost in self.costs)
+        return any(cost.steps_seen != self.steps_seen for cost in self.costs)
 
     @cached_property
     def digest(self) -> str:
@@ -58,7 +58,7 @@ class Asked:
         return [found[id(shape)] for shape in self.shapes]
 
 
-class Rule(abc.ABC):
+class CompositionRule(abc.ABC):
     """Base of the rules; each total is ∞ where a rule says nothing.
 
     To add one, write a file with a subclass and give it a place in `RULES`. Totals hold whatever made somebody ask the
@@ -68,7 +68,7 @@ class Rule(abc.ABC):
     name: ClassVar[str]
     """What carries the total, in words."""
 
-    def pure(self, asked: Asked) -> float:
+    def pure(self, asked: UnitReleases) -> float:
         """Return the pure loss of all releases together.
 
         It bounds the ratio of likelihoods at every output, which involves the queries asked on the way there only.
@@ -76,17 +76,17 @@ class Rule(abc.ABC):
         del asked
         return math.inf
 
-    def renyi(self, asked: Asked, alpha: float) -> float:
+    def renyi(self, asked: UnitReleases, alpha: float) -> float:
         """Return the Rényi loss of one order, for one coupling that does not depend on the queries (M1)."""
         del asked, alpha
         return math.inf
 
-    def gaussian(self, asked: Asked) -> float:
+    def gaussian(self, asked: UnitReleases) -> float:
         """Return how many standard deviations of one Gaussian all answers move together, under one coupling."""
         del asked
         return math.inf
 
-    def fixed(self, asked: Asked, kind: Kind) -> float:
+    def fixed(self, asked: UnitReleases, kind: Kind) -> float:
         """Return the ε of a promise about releases none of which was chosen after seeing another."""
         del asked, kind
         return math.inf

@@ -6,30 +6,39 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, final
 
-from pufferflow.composition.additive import Coupling, Granularity, Single, Translation
+from pufferflow.composition.additive import CouplingRule, GranularityRule, SingleRule, TranslationRule
 from pufferflow.composition.autoregression import Movements
-from pufferflow.composition.chain import Messages
-from pufferflow.composition.rule import Asked, Rule, from_pure
-from pufferflow.composition.star import Stars
-from pufferflow.composition.table import Conditional, Joint
+from pufferflow.composition.chain import MessagesRule
+from pufferflow.composition.rule import CompositionRule, UnitReleases, from_pure
+from pufferflow.composition.star import StarRule
+from pufferflow.composition.table import ConditionalRule, JointRule
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, ApproxRenyi, Kind, Pure, Renyi
 from pufferflow.noise import Gaussian
 from pufferflow.roots import smallest
 from pufferflow.rounding import UNIT
 
-RULES: tuple[Rule, ...] = (
-    *(Single(), Coupling(), Granularity(), Translation(), Messages(), Stars(), Conditional(), Joint()),
+RULES: tuple[CompositionRule, ...] = (
+    *(
+        SingleRule(),
+        CouplingRule(),
+        GranularityRule(),
+        TranslationRule(),
+        MessagesRule(),
+        StarRule(),
+        ConditionalRule(),
+        JointRule(),
+    ),
 )
-_TRANSLATION = Translation()
-RARE = f"{Translation.name}, but those so far away that they hardly ever cross a step (M4)"
+_TRANSLATION = TranslationRule()
+RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 _SPARE = 2.0**-16
 _PURE, _RENYI, _GAUSSIAN = "pure", "renyi", "gaussian"
 _TOLERANCE = 1e-9
 
 
 @final
-class Found(NamedTuple):
+class RuleTotal(NamedTuple):
     """A total, and the rule that carries it."""
 
     value: float
@@ -48,32 +57,32 @@ def meters_of(kind: Kind) -> list[str]:
             return [_PURE]
 
 
-def least(asked: Asked, kind: Kind, meter: str, *, fixed: bool) -> Found:
+def least(asked: UnitReleases, kind: Kind, meter: str, *, fixed: bool) -> RuleTotal:
     """Return the least total of a kind that a rule proves by one meter; ∞ if none does."""
-    totals, counted = [Found(math.inf, "no rule")], _without_spare(asked, kind)
+    totals, counted = [RuleTotal(math.inf, "no rule")], _without_spare(asked, kind)
     for rule in RULES:
         value = _told(partial(_METERS[meter], rule, asked, counted))
-        totals.append(Found(value, rule.name))
+        totals.append(RuleTotal(value, rule.name))
         if fixed and not isinstance(kind(0.0), Pure):
-            totals.append(Found(_told(partial(rule.fixed, asked, kind)), rule.name, adaptive=False))
+            totals.append(RuleTotal(_told(partial(rule.fixed, asked, kind)), rule.name, adaptive=False))
         if value == 0:
             break
     return min([*totals, _but_for_rare(asked, kind, meter)], key=lambda found: found.value)
 
 
-def along(asked: Asked, kind: Kind, meter: str) -> Found:
+def along(asked: UnitReleases, kind: Kind, meter: str) -> RuleTotal:
     """Return the total of movements along one sequence, which takes no longer the more releases there were."""
     value = _told(partial(_METERS[meter], _TRANSLATION, asked, _without_spare(asked, kind)))
-    return min(Found(value, _TRANSLATION.name), _but_for_rare(asked, kind, meter), key=lambda found: found.value)
+    return min(RuleTotal(value, _TRANSLATION.name), _but_for_rare(asked, kind, meter), key=lambda found: found.value)
 
 
-def _spare(asked: Asked, kind: Kind) -> float:
+def _spare(asked: UnitReleases, kind: Kind) -> float:
     """Return the part of δ for rows far away that cross a step of the grid; 0 where none is put by."""
     fits = Movements.fit(asked.scenario, asked.prior)
     return float(getattr(kind(0.0), "delta", 0.0)) * _SPARE if fits else 0.0
 
 
-def _without_spare(asked: Asked, kind: Kind) -> Kind:
+def _without_spare(asked: UnitReleases, kind: Kind) -> Kind:
     """Return the kind of promise without that part of δ, for all rules: which one holds may hang on the answers."""
     example, spare = kind(0.0), _spare(asked, kind)
     if not spare or not isinstance(example, Approx | ApproxRenyi):
@@ -82,19 +91,19 @@ def _without_spare(asked: Asked, kind: Kind) -> Kind:
     return Approx.of(rest) if isinstance(example, Approx) else ApproxRenyi.of(example.alpha, rest)
 
 
-def _but_for_rare(asked: Asked, kind: Kind, meter: str) -> Found:
+def _but_for_rare(asked: UnitReleases, kind: Kind, meter: str) -> RuleTotal:
     """Return a total that holds but for a small part of δ, with which a row far away may cross a step of the grid (M4).
 
     With orders both laws are cut down to transcripts without such a row, which may have different probabilities.
     """
     example, spare, more = kind(0.0), _spare(asked, kind), 0.0
     if not spare:
-        return Found(math.inf, RARE)
+        return RuleTotal(math.inf, RARE)
     if isinstance(example, ApproxRenyi):
         more = -example.alpha / (example.alpha - 1) * math.log1p(-spare) * (1 + 8 * UNIT)
     counted = _without_spare(asked, kind)
     value = _told(partial(_METERS[meter], _TRANSLATION, replace(asked, spare=spare), counted))
-    return Found((value + more) * (1 + UNIT), RARE)
+    return RuleTotal((value + more) * (1 + UNIT), RARE)
 
 
 def _told(total: Callable[[], float]) -> float:
@@ -106,23 +115,27 @@ def _told(total: Callable[[], float]) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def _pure(rule: Rule, asked: Asked, kind: Kind) -> float:
+def _pure(rule: CompositionRule, asked: UnitReleases, kind: Kind) -> float:
     return from_pure(rule.pure(asked), kind)
 
 
-def _renyi(rule: Rule, asked: Asked, kind: Kind) -> float:
+def _renyi(rule: CompositionRule, asked: UnitReleases, kind: Kind) -> float:
     example = kind(0.0)
     return rule.renyi(asked, example.alpha) if isinstance(example, Renyi | ApproxRenyi) else math.inf
 
 
-def _gaussian(rule: Rule, asked: Asked, kind: Kind) -> float:
+def _gaussian(rule: CompositionRule, asked: UnitReleases, kind: Kind) -> float:
     example, deviations = kind(0.0), rule.gaussian(asked)
     if not isinstance(example, Approx) or math.isinf(deviations):
         return math.inf
     return epsilon_of(deviations, example.delta)
 
 
-_METERS: dict[str, Callable[[Rule, Asked, Kind], float]] = {_PURE: _pure, _RENYI: _renyi, _GAUSSIAN: _gaussian}
+_METERS: dict[str, Callable[[CompositionRule, UnitReleases, Kind], float]] = {
+    _PURE: _pure,
+    _RENYI: _renyi,
+    _GAUSSIAN: _gaussian,
+}
 
 
 def epsilon_of(deviations: float, delta: float) -> float:

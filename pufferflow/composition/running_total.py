@@ -18,25 +18,25 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.chains import Exposures, endless
-from pufferflow.composition.additive import Coupling, Granularity, Translation
+from pufferflow.composition.additive import CouplingRule, GranularityRule, TranslationRule
 from pufferflow.composition.autoregression import Movements
-from pufferflow.composition.chain import Messages
+from pufferflow.composition.chain import MessagesRule
 from pufferflow.composition.cost import Cost, Shape
-from pufferflow.composition.rule import Asked
+from pufferflow.composition.rule import UnitReleases
 from pufferflow.composition.timeline import ChainPrior, Timeline, exposed, secrets_of, window_of
 from pufferflow.errors import Refused
 from pufferflow.rounding import float_above
 from pufferflow.scenario import Scenario, Secret
 from pufferflow.scenario.priors import MarkovChain, Prior
 
-_SUMS = Coupling(), Granularity()
+_SUMS = CouplingRule(), GranularityRule()
 _ELSEWHERE = 0, -1
 """Steps that no release has: there may always be rows that one did not see."""
 
 
 @final
 @dataclass(eq=False)
-class Envelope:
+class RunningTotal:
     """What is known of all releases so far under one belief; what is added is looked at when somebody asks."""
 
     scenario: Scenario
@@ -61,9 +61,9 @@ class Envelope:
         """The movements of all releases so far, if rows are of an autoregressive sequence."""
         return Movements(self.scenario, self.prior) if Movements.fit(self.scenario, self.prior) else None
 
-    def anew(self) -> "Envelope":
+    def anew(self) -> "RunningTotal":
         """Return one without releases, which need not work out again what this one has."""
-        return Envelope(self.scenario, self.prior, _single=self._single, _for_ever=self._for_ever)
+        return RunningTotal(self.scenario, self.prior, _single=self._single, _for_ever=self._for_ever)
 
     def add(self, cost: Cost) -> None:
         """Count one more release."""
@@ -72,7 +72,7 @@ class Envelope:
         if self.movements is not None:
             self.movements.add(cost)
 
-    def with_(self, more: Sequence[Cost]) -> tuple[float, str]:
+    def total_with(self, more: Sequence[Cost]) -> tuple[float, str]:
         """Return a total with some more releases, and the rule that carries it."""
         if self._waiting:
             self._absorb(self._waiting)
@@ -82,8 +82,10 @@ class Envelope:
         added = total if isinstance(total, float) else float_above(total)
         moved = math.inf
         if self.movements is not None:
-            moved = Translation().pure(Asked(self.scenario, self.prior, asked, movements=self.movements, more=asked))
-        return min((added, Coupling.name), (self._endless(most), Messages.name), (moved, Translation.name))
+            moved = TranslationRule().pure(
+                UnitReleases(self.scenario, self.prior, asked, movements=self.movements, more=asked)
+            )
+        return min((added, CouplingRule.name), (self._endless(most), MessagesRule.name), (moved, TranslationRule.name))
 
     def _absorb(self, waiting: list[Cost]) -> None:
         """Take what waits into account: all of it or, if something stops that, none."""
@@ -98,7 +100,7 @@ class Envelope:
         """Return the sum of losses, and the most exposed step entry by entry."""
         shapes, times = [cost.shape for cost in more], [1]
         if len(more) != 1:  # one is what is asked for most of the time
-            asked = Asked(self.scenario, self.prior, more)
+            asked = UnitReleases(self.scenario, self.prior, more)
             shapes, times = asked.shapes, asked.times
         total = self._sum
         for shape, many in zip(shapes, times, strict=True):
@@ -125,7 +127,7 @@ class Envelope:
         """Return what a release adds to a sum along one coupling, exactly; ∞ is a float, and so are sums with it."""
         known = self._single.get(id(shape))
         if known is None:
-            asked = Asked(self.scenario, self.prior, [Cost(shape)], _ELSEWHERE)
+            asked = UnitReleases(self.scenario, self.prior, [Cost(shape)], _ELSEWHERE)
             loss = min(rule.pure(asked) for rule in _SUMS)
             known = self._single[id(shape)] = shape, loss if math.isinf(loss) else Fraction(loss)
         return known[1]

@@ -14,7 +14,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.chains import Rates, Touches
-from pufferflow.composition.rule import Asked, Rule
+from pufferflow.composition.rule import CompositionRule, UnitReleases
 from pufferflow.errors import Misuse, Refused
 from pufferflow.inference import Star, StarWalk, implied
 from pufferflow.queries import Statistic
@@ -26,12 +26,12 @@ _MOST_SETS = 16
 
 
 @final
-class Stars(Rule):
+class StarRule(CompositionRule):
     """Rows of a group that share a class, touched by any number of releases."""
 
     name = "messages between rows and the class they share (M20)"
 
-    def pure(self, asked: Asked) -> float:
+    def pure(self, asked: UnitReleases) -> float:
         """Return the largest of what is told of a row itself, and of the class by all other rows."""
         touches = _touches(asked)
         star = None if touches is None else _star(asked)
@@ -48,7 +48,7 @@ class Stars(Rule):
             return math.inf
 
 
-def _touches(asked: Asked) -> Touches | None:
+def _touches(asked: UnitReleases) -> Touches | None:
     """Return the touches of all releases that tell something; None if they are not known, or tell without limit.
 
     Releases that expose a row alike and ask about as many are of one kind, whatever else they promise.
@@ -70,7 +70,7 @@ def _touches(asked: Asked) -> Touches | None:
     return found if np.isfinite(found.whole).all() else None
 
 
-def _every(asked: Asked) -> bool:
+def _every(asked: UnitReleases) -> bool:
     """Say whether no row of the group is left out by all releases."""
     return not asked.left_out and all(shape.rows is not None and shape.rows.others == 0 for shape in asked.shapes)
 
@@ -112,7 +112,7 @@ def _all_but(star: Star, rates: Rates) -> tuple[Floats, bool]:
     return found[which.reshape(-1), np.arange(len(own))], bool(own.all())
 
 
-def _star(asked: Asked) -> Star | None:
+def _star(asked: UnitReleases) -> Star | None:
     """Return the class with its rows; None if there is none, or releases read several columns."""
     prior, secret = asked.prior, asked.scenario.secret
     columns = {shape.column for shape in asked.shapes if shape.exposure.any()} or {asked.shapes[0].column}

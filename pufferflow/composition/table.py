@@ -35,9 +35,9 @@ import numpy as np
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.bounds import loss
 from pufferflow.chains import between
-from pufferflow.composition.additive import Coupling
+from pufferflow.composition.additive import CouplingRule
 from pufferflow.composition.cost import Cost, Promise, Shape
-from pufferflow.composition.rule import Asked, Rule, added
+from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Kind, Pure
 from pufferflow.inference import asked as asked_about
@@ -79,7 +79,7 @@ class Draws:
     exact: bool
 
     @classmethod
-    def of(cls, asked: Asked) -> "Draws | None":
+    def of(cls, asked: UnitReleases) -> "Draws | None":
         """Return what releases read of a row; None if rows are no single draws, or it is not known what they add."""
         prior, secret = asked.prior, asked.scenario.secret
         table = prior.table if isinstance(prior, Empirical) else prior
@@ -177,17 +177,17 @@ class Part:
 
 
 @final
-class Joint(Rule):
+class JointRule(CompositionRule):
     """A row that is one draw of all columns read; the queries may read any of them, each any number of times."""
 
     name = "the joint law of all answers about a row (M23)"
 
-    def pure(self, asked: Asked) -> float:
+    def pure(self, asked: UnitReleases) -> float:
         """Return the largest log ratio of the likelihoods of two secrets at any outputs, or more."""
         draws = Draws.of(asked)
         return math.inf if draws is None else pure_loss(draws)
 
-    def fixed(self, asked: Asked, kind: Kind) -> float:
+    def fixed(self, asked: UnitReleases, kind: Kind) -> float:
         """Return what the bounds on a vector make of all answers together, each in units of its noise."""
         draws = Draws.of(asked)
         return math.inf if draws is None else _vector_loss(draws, kind)
@@ -295,21 +295,21 @@ _MOST_CELLS = 200_000
 class Parts(NamedTuple):
     """Releases part by part, what each reads of a row, and how far (D_∞) the table is from the product of its parts."""
 
-    releases: list[Asked]
+    releases: list[UnitReleases]
     draws: list[Draws]
     apart: float
 
 
 @final
-class Conditional(Rule):
+class ConditionalRule(CompositionRule):
     """Parts of a row that are independent given the secret, as a table says.
 
-    What a part loses is what `Joint` finds, or for a release alone its promise.
+    What a part loses is what `JointRule` finds, or for a release alone its promise.
     """
 
     name = "answers that are independent given the secret (M25)"
 
-    def pure(self, asked: Asked) -> float:
+    def pure(self, asked: UnitReleases) -> float:
         """Return the sum of the pure losses of all parts."""
         found = _parts(asked)
         if found is None:
@@ -317,7 +317,7 @@ class Conditional(Rule):
         losses = [_pure(*part) for part in zip(found.releases, found.draws, strict=True)]
         return added([2 * found.apart, *losses])
 
-    def renyi(self, asked: Asked, alpha: float) -> float:
+    def renyi(self, asked: UnitReleases, alpha: float) -> float:
         """Return the sum of the Rényi losses of all parts."""
         found = _parts(asked)
         if found is None:
@@ -326,30 +326,30 @@ class Conditional(Rule):
         return added([found.apart * (2 * alpha - 1) / (alpha - 1), *losses])  # M30
 
 
-def _pure(asked: Asked, draws: Draws) -> float:
+def _pure(asked: UnitReleases, draws: Draws) -> float:
     """Return the pure loss of one part."""
     own = _promise(asked)
     return min(pure_loss(draws), math.inf if own is None else own.approx_epsilon(0.0))
 
 
-def _renyi(asked: Asked, draws: Draws, alpha: float) -> float:
+def _renyi(asked: UnitReleases, draws: Draws, alpha: float) -> float:
     """Return a Rényi loss of one part that holds for queries chosen adaptively."""
     own, pure = _promise(asked), pure_loss(draws)
     return min(
         math.inf if own is None else own.renyi_epsilon(alpha),
         math.inf if math.isinf(pure) else Pure(pure).renyi_epsilon(alpha),
-        Coupling().renyi(asked, alpha),
+        CouplingRule().renyi(asked, alpha),
     )
 
 
-def _promise(asked: Asked) -> Promise | None:
+def _promise(asked: UnitReleases) -> Promise | None:
     """Return the promise of a release that is alone, if it was made for this belief."""
     if len(asked.costs) != 1 or asked.digest not in asked.costs[0].shape.priors:
         return None
     return asked.costs[0].shape.promise
 
 
-def _parts(asked: Asked) -> Parts | None:
+def _parts(asked: UnitReleases) -> Parts | None:
     """Return the finest parts found; None if there is only one."""
     draws = Draws.of(asked)
     if draws is None or len(draws.columns) < 2:
@@ -367,7 +367,9 @@ def _parts(asked: Asked) -> Parts | None:
     some = [draws.about(part) for part in together]
     digests = [{one.shape.digest for one in part.readings} for part in some]
     costs = [[cost for cost in asked.costs if cost.shape.digest in known] for known in digests]
-    return Parts([Asked(asked.scenario, asked.prior, one) for one in costs], some, apart * (1 + len(together) * UNIT))
+    return Parts(
+        [UnitReleases(asked.scenario, asked.prior, one) for one in costs], some, apart * (1 + len(together) * UNIT)
+    )
 
 
 def _joined(draws: Draws) -> list[list[str]]:

@@ -40,7 +40,11 @@ class Timeline:
             return False
         shapes = {id(one.shape): one.shape for one in costs}.values()
         placed = all(shape.rows and shape.rows.runs is not None for shape in shapes)
-        known = placed and all(shape.values is not None for shape in shapes) and None not in {one.hull for one in costs}
+        known = (
+            placed
+            and all(shape.values is not None for shape in shapes)
+            and None not in {one.steps_seen for one in costs}
+        )
         starts, clocks = {one.start for one in costs}, {one.clock for one in costs}
         return known and len(starts) == len(clocks) == 1 and (None not in starts or prior.repeats is not None)
 
@@ -50,9 +54,9 @@ class Timeline:
         return self.costs[0].start
 
     @cached_property
-    def hull(self) -> tuple[int, int]:
+    def steps_seen(self) -> tuple[int, int]:
         """The first and the last step at which a group has a row."""
-        hulls = [cost.hull for cost in self.costs] + ([] if self.seen is None else [self.seen])
+        hulls = [cost.steps_seen for cost in self.costs] + ([] if self.seen is None else [self.seen])
         ends = np.array(hulls, dtype=np.int64)
         first = int(ends[:, 0].min())
         if isinstance(self.scenario.secret, Initial) and self.start is not None:
@@ -66,8 +70,8 @@ class Timeline:
         return secrets_of(secret, rows)
 
     def turn(self) -> tuple[Chain | Chains, int]:
-        """Return one turn of the chain's kernels, and its first step: the hull's, or one a little before."""
-        _, base = self.chain(self.hull[0], self.hull[0])
+        """Return one turn of the chain's kernels, and its first step: the steps_seen's, or one a little before."""
+        _, base = self.chain(self.steps_seen[0], self.steps_seen[0])
         period = self.prior.period or 1
         chain, first = self.chain(base, base + period)
         if first != base or len(chain.order) != period:
@@ -95,7 +99,7 @@ def secrets_of(secret: AnySecret, rows: Flags | None = None) -> Secrets:
     return Secrets(np.concatenate([pairs, pairs[:, ::-1]]), rows)
 
 
-def exposed(costs: Sequence[Cost], hull: tuple[int, int] | None = None) -> tuple[int, Exposures]:
+def exposed(costs: Sequence[Cost], steps_seen: tuple[int, int] | None = None) -> tuple[int, Exposures]:
     """Return the first step, and what the windows of all costs tell at most of every step from there on."""
     shapes: dict[int, int] = {}
     windows = list[Window]()
@@ -105,14 +109,14 @@ def exposed(costs: Sequence[Cost], hull: tuple[int, int] | None = None) -> tuple
         if which[place] == len(windows):
             spans = dict.fromkeys((low, high) for low, high, _ in runs_of(cost.shape))
             windows.append(Window(cost.shape.exposure, tuple(spans)))
-    starts: Indices = np.fromiter((cost.shift for cost in costs), dtype=np.int64, count=len(costs))
-    return exposures_of(windows, which, starts, hull)
+    starts: Indices = np.fromiter((cost.offset for cost in costs), dtype=np.int64, count=len(costs))
+    return exposures_of(windows, which, starts, steps_seen)
 
 
 def window_of(cost: Cost) -> tuple[float, float]:
     """Return where the first step that a release asks about is, and where the last one ends; nowhere if none."""
     low, high = cost.shape.window
-    return low + cost.shift, high + cost.shift
+    return low + cost.offset, high + cost.offset
 
 
 def runs_of(shape: Shape) -> tuple[tuple[int, int, int], ...]:

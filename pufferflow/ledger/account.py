@@ -6,7 +6,7 @@ from contextlib import suppress
 from secrets import token_hex
 from typing import NoReturn, Protocol, TypeVar, final
 
-from pufferflow.composition import Cost, Forecast, Spent, differential_privacy, forecast, group_privacy
+from pufferflow.composition import AccountCosts, Cost, Forecast, differential_privacy, forecast, group_privacy
 from pufferflow.errors import LedgerFault, Misuse, visible
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.budget import Ahead, Told, Total, ahead_of, budget_of, over_time, read_ahead, told_of
@@ -149,7 +149,7 @@ class Account:
 
         entries, superseded = self.history(), len(self.scenarios) > 1
 
-        def tell(spent: Spent) -> tuple[Told, dict[int, Total], Ahead]:
+        def tell(spent: AccountCosts) -> tuple[Told, dict[int, Total], Ahead]:
             future = Ahead(note="; ".join(notes)) if notes else ahead_of(spent, cost, every, self._limit, times)
             return told_of(spent), over_time(spent, entries, superseded=superseded), future
 
@@ -218,7 +218,7 @@ class Account:
         chosen = token_hex(16) if release_id is None else read_text(release_id, "id", _ID)
         return Wish.of(self._name, chosen, ready).reserve(self._log)
 
-    def _told(self, ask: Callable[[Spent], T]) -> T:
+    def _told(self, ask: Callable[[AccountCosts], T]) -> T:
         return self._log.read(lambda books, line: books.told(self._name, line, ask))
 
     def _cost_of(self, plan: Costly) -> Cost:

@@ -11,12 +11,12 @@ from typing import Final, NamedTuple, final
 
 from pufferflow.arguments import finite_number
 from pufferflow.composition import (
+    AccountCosts,
     Composed,
     Cost,
-    Coupling,
+    CouplingRule,
     Every,
     Recurring,
-    Spent,
     alike,
     asks_elsewhere,
     differential_privacy,
@@ -42,7 +42,7 @@ from pufferflow.scenario.priors import (
 )
 
 
-def why(spent: Spent, total: Composed) -> str:
+def why(spent: AccountCosts, total: Composed) -> str:
     """Say why releases tell so much together, and no more: what they tell of rows that they do not ask about."""
     scenario, belief = spent.scenario, total.belief
     if isinstance(scenario.secret, Presence) and spent.costs:
@@ -53,7 +53,7 @@ def why(spent: Spent, total: Composed) -> str:
     return whose + _because(scenario, belief, total.rule)
 
 
-def if_wrong(spent: Spent) -> tuple[WhatIf, ...]:
+def if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
     """Return what all releases keep together if rows are independent, and if they hang together in any way."""
     row, group = differential_privacy(spent), group_privacy(spent)
     return (
@@ -75,9 +75,9 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
     if isinstance(belief, LatentClass):
         return f"{_begun(group)} share a class, of which every release tells, whichever of these rows it is about."
     chain = isinstance(belief, MarkovChain | ChainsBetween)
-    if rule == Coupling.name and not chain:
+    if rule == CouplingRule.name and not chain:
         return f"All of {group} move together in one way, and every release adds how far that moves it."
-    if rule == Coupling.name and not _never(belief):
+    if rule == CouplingRule.name and not _never(belief):
         return (
             "How soon a row is forgotten along the chain is not counted (the noise has no pure loss, or rows are on no "
             f"common clock), so every release adds what it tells if {group} change all at once (group privacy)."
@@ -116,7 +116,7 @@ def _independent(scenario: Scenario) -> str:
     return f"if rows have nothing to do with each other (differential privacy of {row}{pairs})"
 
 
-def _no_row(spent: Spent) -> str:
+def _no_row(spent: AccountCosts) -> str:
     secret = spent.scenario.secret
     if isinstance(secret, Presence):
         return "nothing is said of a row's value: what is hidden is whether the rows of a unit are there"
@@ -127,7 +127,7 @@ def _no_row(spent: Spent) -> str:
     return "not known"
 
 
-def _no_group(spent: Spent) -> str:
+def _no_group(spent: AccountCosts) -> str:
     if isinstance(spent.scenario.secret, Presence):
         return "not known: units are believed to come and go by themselves"
     if all(prior.independent_rows for prior in spent.priors):
@@ -246,7 +246,7 @@ def charges(entries: Sequence[Entry], totals: Mapping[int, Total]) -> tuple[Char
     )
 
 
-def over_time(spent: Spent, entries: Sequence[Entry], *, superseded: bool = False) -> dict[int, Total]:
+def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool = False) -> dict[int, Total]:
     """Return the total after each release; of very many after some, spread over time, with the first and the last.
 
     Those of the newest releases are worked out as long as that is soon done, the last one always. Of the others it is
@@ -267,7 +267,7 @@ def over_time(spent: Spent, entries: Sequence[Entry], *, superseded: bool = Fals
     return found
 
 
-def told_of(spent: Spent) -> Told:
+def told_of(spent: AccountCosts) -> Told:
     """Return what is spent and why, and what is left if beliefs are wrong."""
     try:
         total = spent.total()
@@ -277,7 +277,7 @@ def told_of(spent: Spent) -> Told:
     return Told(total.total, why(spent, total), if_wrong(spent), refusal)
 
 
-def _least(spent: Spent) -> Total | None:
+def _least(spent: AccountCosts) -> Total | None:
     """Return the least total that is proven; None if none is."""
     try:
         found = spent.total()
@@ -295,7 +295,7 @@ def read_ahead(given: object) -> int:
     return int(number)
 
 
-def ahead_of(spent: Spent, cost: Cost | None, every: object, limit: Guarantee, times: int) -> Ahead:
+def ahead_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Guarantee, times: int) -> Ahead:
     """Return what a schedule will tell: the one that is named, or the one that the last releases show."""
     try:
         if every is None:
@@ -306,13 +306,13 @@ def ahead_of(spent: Spent, cost: Cost | None, every: object, limit: Guarantee, t
         return Ahead(note=f"no forecast: {error.problem}")
 
 
-def _last(spent: Spent) -> Cost:
+def _last(spent: AccountCosts) -> Cost:
     if not spent.costs:
         raise Refused("nothing was released yet, and no plan is given")
     return spent.costs[-1]
 
 
-def _inferred(spent: Spent, cost: Cost | None, limit: Guarantee, times: int) -> Ahead:
+def _inferred(spent: AccountCosts, cost: Cost | None, limit: Guarantee, times: int) -> Ahead:
     """Return what goes on as the releases did that are of one kind."""
     found = recurring(spent, cost)
     if found is None:
@@ -333,7 +333,7 @@ def _beside(found: Recurring) -> Iterator[str]:
         yield "the forecast goes on with releases like the last, and releases of other kinds are not in it"
 
 
-def _again(spent: Spent, cost: Cost, times: int) -> Ahead:
+def _again(spent: AccountCosts, cost: Cost, times: int) -> Ahead:
     """Return what the same release tells, made again and again."""
     totals, found = list[float](), None
     for count in range(1, times + 1):
@@ -344,7 +344,7 @@ def _again(spent: Spent, cost: Cost, times: int) -> Ahead:
     return Ahead(tuple(totals), None, fits, "", found.rule if found else "", _SAME)
 
 
-def _scheduled(spent: Spent, cost: Cost, gap: Every, limit: Guarantee, times: int) -> Ahead:
+def _scheduled(spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, times: int) -> Ahead:
     """Return what a schedule tells after each of its releases, as far as that is worked out soon, and for ever."""
     totals, until, note, rule = list[float](), time.monotonic() + _SECONDS, "", ""
     for count in range(1, times + 1):

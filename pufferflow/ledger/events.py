@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar, final
 
 import msgspec
 
-from pufferflow.composition import Cost, Region, Shape, canonical
+from pufferflow.composition import COST_NAMES, Cost, Region, Shape, canonical
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Pure, Renyi, RenyiCurve
 
@@ -54,27 +54,27 @@ def read_head(text: str) -> Head | None:
 
 
 @final
-class Placed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class Placed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False, rename=COST_NAMES):
     """A cost as an event tells it: its shape is named by the digest, and kept once for all events."""
 
     shape: str
-    shift: int = 0
-    hull: tuple[int, int] | None = None
+    offset: int = 0
+    steps_seen: tuple[int, int] | None = None
     start: float | None = None
-    apart: dict[str, Region] = {}
+    regions: dict[str, Region] = {}
     clock: str = ""
 
     @classmethod
     def of(cls, cost: Cost) -> "Placed":
         """Return a cost without its shape; all the rest must be in it, or later totals would be too small."""
-        found = cls(cost.shape.digest, cost.shift, cost.hull, cost.start, cost.apart, cost.clock)
+        found = cls(cost.shape.digest, cost.offset, cost.steps_seen, cost.start, cost.regions, cost.clock)
         if found.cost(cost.shape) != cost:
             raise InternalError("A cost has more to it than a ledger keeps.", instead="reporting it")
         return found
 
     def cost(self, shape: Shape) -> Cost:
         """Return the cost again."""
-        return Cost(shape, self.shift, self.hull, self.start, self.apart, self.clock)
+        return Cost(shape, self.offset, self.steps_seen, self.start, self.regions, self.clock)
 
 
 class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", gc=False):

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol, Self, cast, final
 
 from pufferflow.addresses import local_path
 from pufferflow.arguments import finite_number
-from pufferflow.composition import Spent
+from pufferflow.composition import AccountCosts
 from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.account import Account
@@ -78,7 +78,7 @@ def read_limit(given: object, scenario: Scenario) -> Guarantee:
     """Return a limit of a kind that totals can be told in."""
     if not isinstance(given, Guarantee):
         raise Misuse(f"The limit is of type {type(given).__name__}.", allowed="a promise", instead="limit=pf.Pure(3.0)")
-    Spent([scenario], given)  # refuses promises that have no single epsilon
+    AccountCosts([scenario], given)  # refuses promises that have no single epsilon
     return given
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeVar, final
 
-from pufferflow.composition import Cost, Shape, Spent
+from pufferflow.composition import AccountCosts, Cost, Shape
 from pufferflow.errors import LedgerFault, Misuse, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.blobs import shape_of
@@ -65,7 +65,7 @@ class Kept:
         self._placed: list[Placed] = []
         self._meters: list[tuple[int, str]] = []
         """From which reservation on which way of counting is named."""
-        self._spent: Spent | None = None
+        self._spent: AccountCosts | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -123,18 +123,18 @@ class Kept:
             shapes[digest] = shape_of(line, digest)
         return [placed.cost(shapes[placed.shape]) for placed in waiting]
 
-    def spent(self, line: Line, shapes: dict[str, Shape]) -> Spent:
+    def spent(self, line: Line, shapes: dict[str, Shape]) -> AccountCosts:
         """Return what the account has spent."""
-        spent = self._spent or Spent(self.scenarios, self.limit)
+        spent = self._spent or AccountCosts(self.scenarios, self.limit)
         self._spent = None  # if what follows is interrupted, the next call begins anew
         self._spent = self._added(spent, self.costs(line, shapes, len(spent)))
         return self._spent
 
-    def superseded(self, line: Line, shapes: dict[str, Shape], scenario: Scenario) -> Spent:
+    def superseded(self, line: Line, shapes: dict[str, Shape], scenario: Scenario) -> AccountCosts:
         """Return what the account would have spent if the priors of one more scenario counted."""
-        return self._added(Spent([*self.scenarios, scenario], self.limit), self.costs(line, shapes))
+        return self._added(AccountCosts([*self.scenarios, scenario], self.limit), self.costs(line, shapes))
 
-    def _added(self, spent: Spent, costs: Sequence[Cost]) -> Spent:
+    def _added(self, spent: AccountCosts, costs: Sequence[Cost]) -> AccountCosts:
         """Return what is spent with further costs, counted as the first release was that asks about a row.
 
         Older ledgers name a way of counting for releases about no row too, which fixes nothing.
@@ -191,11 +191,11 @@ class Books:
             )
         return self.accounts[name]
 
-    def spent(self, name: str, line: Line) -> Spent:
+    def spent(self, name: str, line: Line) -> AccountCosts:
         """Return what an account has spent."""
         return self.account(name).spent(line, self.shapes)
 
-    def told(self, name: str, line: Line, ask: Callable[[Spent], T]) -> T:
+    def told(self, name: str, line: Line, ask: Callable[[AccountCosts], T]) -> T:
         """Return what the spent costs of an account tell; what stops it, but a refusal, may leave them half told."""
         spent = self.spent(name, line)
         try:
@@ -292,7 +292,7 @@ class Entry:
     certainty: str
     at_most: float
     at_most_rule: str
-    so_far: Spent | None = field(default=None, repr=False, compare=False)
+    so_far: AccountCosts | None = field(default=None, repr=False, compare=False)
     """All that is spent, of which the releases up to this one count; None where that cannot be told any more."""
     place: int = field(default=0, repr=False, compare=False)
 
@@ -320,7 +320,7 @@ class Entry:
         return found.total, found.rule
 
 
-def entries_of(kept: Kept, line: Line, spent: Spent | None) -> tuple[Entry, ...]:
+def entries_of(kept: Kept, line: Line, spent: AccountCosts | None) -> tuple[Entry, ...]:
     """Return the entries of an account, in order; with what is spent, they can tell their totals."""
     rows = line.run(RANGE, first=kept.first, last=kept.last).fetchall()
     bodies = [body.encode() for _, body in rows if isinstance(body, str)]
@@ -331,13 +331,13 @@ def entries_of(kept: Kept, line: Line, spent: Spent | None) -> tuple[Entry, ...]
     return _joined(own, spent)
 
 
-def _joined(events: Sequence[Event], spent: Spent | None) -> tuple[Entry, ...]:
+def _joined(events: Sequence[Event], spent: AccountCosts | None) -> tuple[Entry, ...]:
     commits = {event.entry: event.at for event in events if isinstance(event, Committed)}
     reserved = [event for event in events if isinstance(event, Reserved)]
     return tuple(_entry(event, commits.get(event.number), spent, place) for place, event in enumerate(reserved))
 
 
-def _entry(event: Reserved, committed_at: str | None, spent: Spent | None, place: int) -> Entry:
+def _entry(event: Reserved, committed_at: str | None, spent: AccountCosts | None, place: int) -> Entry:
     return Entry(
         number=event.number,
         release_id=event.release,

@@ -36,15 +36,15 @@ def cost_of(planned: Planned) -> Cost:
         slopes=None if bent is None else _table(bent.values, planned.weights),
         rounding=None if bent is None or bent.rounding is None else _row(bent.rounding * planned.weights),
         unsigned=bent is not None and bent.apart,
-        alone=_alone(planned) if interval else None,
-        moved=_moved(planned),
-        group=_group(planned, placed),
+        independent_moves=_alone(planned) if interval else None,
+        coupled_movements=_moved(planned),
+        group_movement=_group(planned, placed),
         column=planned.request.column,
         rows=_rows(planned.facts, placed),
     )
     apart, reach = regions(planned.request), None if placed is None else planned.facts.reach
     if reach is None or shape.rows is None or shape.rows.runs is None:
-        return Cost(shape, apart=apart)
+        return Cost(shape, regions=apart)
     hull = math.floor(reach[0]), math.ceil(reach[1])
     first = int(min((_positions(one)[one.cells >= 0].min() for one in placed or ()), default=hull[0]))
     start = placed[0].start if placed and scenario.start_known else None

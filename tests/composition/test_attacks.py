@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.composition import Spent, forecast
+from pufferflow.composition import AccountCosts, forecast
 
 BIT = pf.Secret("x", domain=[0, 1])
 STAY = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -22,7 +22,7 @@ def plans_of(scenario, frame, *filters):
 
 
 def ahead(scenario, plan, every, *spent, until=None):
-    account = Spent([scenario], LIMIT)
+    account = AccountCosts([scenario], LIMIT)
     for one in spent:
         account.add(one.cost)
     return forecast(account, plan.cost, every=every, until=until, limit=LIMIT)
@@ -252,7 +252,7 @@ def test_units_and_zones_do_not_matter_to_hours():
     columns = hours, hours.dt.cast_time_unit("ns"), hours.dt.convert_time_zone("Europe/Berlin")
     frames = [pl.DataFrame({"t": column, "x": [0] * 4}) for column in columns]
     plans = [pf.protect(frame, scenario).private_sum("x").plan(pf.Pure(1.0)) for frame in frames]
-    assert len({(plan.cost.clock, plan.cost.shift) for plan in plans}) == 1
+    assert len({(plan.cost.clock, plan.cost.offset) for plan in plans}) == 1
 
 
 def test_a_rule_that_refuses_leaves_others_to_speak():
@@ -295,4 +295,4 @@ def test_tenths_add_up_to_one(prior, epsilon, limit, times):
     """Promises that are no short binary fractions fill a limit as people expect."""
     scenario = pf.Scenario(BIT, prior)
     plan = pf.protect(pl.DataFrame({"x": [0, 1]}), scenario).private_sum("x").plan(pf.Pure(epsilon))
-    assert Spent([scenario], pf.Pure(limit)).remaining(plan.cost) == times
+    assert AccountCosts([scenario], pf.Pure(limit)).remaining(plan.cost) == times

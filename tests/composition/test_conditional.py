@@ -9,9 +9,9 @@ import pytest
 from answers import asked, close_above, cost, largest_ratio
 
 import pufferflow as pf
-from pufferflow.composition.table import Conditional, Joint
+from pufferflow.composition.table import ConditionalRule, JointRule
 
-RULE = Conditional()
+RULE = ConditionalRule()
 
 
 def scenario_of(masses):
@@ -61,7 +61,8 @@ def test_pure_losses_of_parts_add_and_are_never_below_the_truth(exact):
             assert total == math.inf
             continue
         parts = [
-            Joint().pure(asked(scenario, *(one for one in costs if one.shape.column == name))) for name in set(columns)
+            JointRule().pure(asked(scenario, *(one for one in costs if one.shape.column == name)))
+            for name in set(columns)
         ]
         assert close_above(total, sum(parts))
         assert truth_of(masses, columns, costs) - 1e-12 <= total
@@ -90,7 +91,9 @@ def test_renyi_losses_of_parts_add():
     assert RULE.renyi(asked(scenario, first, first, second), 3.0) == math.inf
     assert RULE.pure(asked(scenario, first, second)) == math.inf
     moved = {asked(scenario).digest: 2.0}
-    third = cost(pf.Gaussian(1.0), [0, 2], scenario=scenario, column="a", moved=moved, promise=pf.Renyi(3.0, 9.0))
+    third = cost(
+        pf.Gaussian(1.0), [0, 2], scenario=scenario, column="a", coupled_movements=moved, promise=pf.Renyi(3.0, 9.0)
+    )
     assert close_above(RULE.renyi(asked(scenario, third, third, second), 3.0), 0.2 + 2 * 6.0)
 
 
@@ -99,7 +102,7 @@ def test_pure_losses_give_renyi_ones():
     rng = np.random.default_rng(4)
     scenario = scenario_of(product(rng, 2, 2))
     a, b = costs_of(rng, scenario, "a", "b", promise=100.0)
-    parts = [Joint().pure(asked(scenario, a, a)), Joint().pure(asked(scenario, b))]
+    parts = [JointRule().pure(asked(scenario, a, a)), JointRule().pure(asked(scenario, b))]
     assert close_above(RULE.renyi(asked(scenario, a, a, b), 2.0), sum(pf.Pure(p).renyi_epsilon(2.0) for p in parts))
 
 
@@ -128,7 +131,9 @@ def test_a_part_of_two_columns_stands_beside_a_free_one():
     scenario = scenario_of(masses)
     costs = [cost(pf.Laplace(2.0), [0, 2], column=c, promise=100.0) for c in "abc"]
     total = RULE.pure(asked(scenario, *costs))
-    assert close_above(total, Joint().pure(asked(scenario, *costs[:2])) + Joint().pure(asked(scenario, costs[2])))
+    assert close_above(
+        total, JointRule().pure(asked(scenario, *costs[:2])) + JointRule().pure(asked(scenario, costs[2]))
+    )
     assert truth_of(masses, "abc", costs) <= total + 1e-12
 
 

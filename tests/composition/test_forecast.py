@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.composition import Spent, forecast
+from pufferflow.composition import AccountCosts, forecast
 from pufferflow.composition import chain as messages
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
@@ -27,7 +27,7 @@ def plan_of(scenario, first=0, hours=HOURS, epsilon=0.822639, **options):
 
 
 def spent_of(scenario, limit, *costs):
-    found = Spent([scenario], pf.Pure(limit))
+    found = AccountCosts([scenario], pf.Pure(limit))
     for cost in costs:
         found.add(cost)
     return found
@@ -167,7 +167,7 @@ def test_one_more_release_is_allowed_without_a_look_at_all_steps(prior, monkeypa
     """Along chains that start at rest: where what steps tell for ever is below the limit, and losses added are not."""
     scenario, asked_for = of(prior), []
     cost = plan_of(scenario, hours=4, epsilon=0.3).cost
-    days = [msgspec.structs.replace(cost, shift=4 * day, hull=(0, 4 * day + 3)) for day in range(9)]
+    days = [msgspec.structs.replace(cost, offset=4 * day, steps_seen=(0, 4 * day + 3)) for day in range(9)]
     monkeypatch.setattr(messages, "leak", lambda *given: asked_for.append(given))
     spent = spent_of(scenario, 1.6, *days[:8])
     assert spent.total([days[8]], enough=1.6).total < 1.6
@@ -199,14 +199,14 @@ def test_an_account_stays_with_its_way_of_counting():
     batch = pf.protect(data, scenario).private_sum("x")
     gaussian = batch.plan(pf.Approx(1.0, 1e-6), noise=pf.Gaussian)
     laplace = batch.plan(pf.Pure(1.0))
-    first = Spent([scenario], limit).total([gaussian.cost])
+    first = AccountCosts([scenario], limit).total([gaussian.cost])
     assert first.meter == "gaussian"
-    spent = Spent([scenario], limit, first.meter)
+    spent = AccountCosts([scenario], limit, first.meter)
     spent.add(gaussian.cost)
     assert spent.total([gaussian.cost]).total < 2.0
     with pytest.raises(pf.Refused):
         spent.total([laplace.cost])
-    assert Spent([scenario], limit).total([laplace.cost]).meter == "pure"
+    assert AccountCosts([scenario], limit).total([laplace.cost]).meter == "pure"
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -216,13 +216,13 @@ def test_a_quick_total_is_never_below_the_tightest(seed):
     scenario, many = (of(pf.MarkovChain(STAY)), 30) if seed < 6 else (of(CHAINS["of a class"]), 8)
     plans = [plan_of(scenario, hours=hours, epsilon=0.05 * hours, bound=pf.Group()) for hours in (3, 5, 9)]
     costs = [
-        msgspec.structs.replace(plans[kind].cost, shift=first, hull=(0, 80))
+        msgspec.structs.replace(plans[kind].cost, offset=first, steps_seen=(0, 80))
         for kind, first in zip(rng.integers(0, 3, many).tolist(), rng.integers(0, 60, many).tolist(), strict=True)
     ]
-    costs = sorted(costs, key=lambda cost: cost.shift) if seed % 2 else costs
+    costs = sorted(costs, key=lambda cost: cost.offset) if seed % 2 else costs
     spent = spent_of(scenario, 99.0)
     for cost in costs:
-        quick, tight = spent.total([cost], enough=99.0), Spent([scenario], pf.Pure(99.0))
+        quick, tight = spent.total([cost], enough=99.0), AccountCosts([scenario], pf.Pure(99.0))
         for one in (*spent.costs, cost):
             tight.add(one)
         assert tight.total().total <= quick.total * (1 + 1e-9)

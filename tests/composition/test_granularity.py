@@ -8,9 +8,9 @@ import pytest
 from answers import asked, close_above, cost, largest_ratio
 
 import pufferflow as pf
-from pufferflow.composition.additive import Granularity
+from pufferflow.composition.additive import GranularityRule
 
-RULE = Granularity()
+RULE = GranularityRule()
 LEVELS = [0, 1, 2, 3]
 FREE = pf.Scenario(secret=pf.Secret("level", domain=LEVELS), prior=pf.Independent())
 NEAR = pf.Scenario(secret=pf.Secret("level", domain=LEVELS, pairs="adjacent"), prior=pf.Independent())
@@ -92,7 +92,7 @@ def test_one_release_alone_costs_what_it_promises():
 def test_on_an_interval_movements_are_those_of_its_paired_values():
     """`alone` tells every sum at two paired values."""
     scenario = pf.Scenario(secret=pf.Secret("level", domain=pf.Interval(0, 10)), prior=pf.Independent())
-    one = cost(pf.Laplace(2.0), alone=((0.0, 10.0), (3.0, 1.0)))
+    one = cost(pf.Laplace(2.0), independent_moves=((0.0, 10.0), (3.0, 1.0)))
     assert close_above(RULE.pure(asked(scenario, one, one)), 12.0)
     assert RULE.pure(asked(scenario, cost(pf.Laplace(2.0), [0, 1]))) == math.inf
 

@@ -10,7 +10,7 @@ import pytest
 from answers import close_above
 
 import pufferflow as pf
-from pufferflow.composition import Spent
+from pufferflow.composition import AccountCosts
 from pufferflow.composition.account_costs import differential_privacy, group_privacy
 
 LIMIT = pf.Pure(1e6)
@@ -39,7 +39,7 @@ def scenario_of(prior, pairs="all", **options):
 
 
 def spent_of(scenario, costs, limit=LIMIT):
-    found = Spent([scenario], limit)
+    found = AccountCosts([scenario], limit)
     for cost in costs:
         found.add(cost)
     return found
@@ -208,10 +208,10 @@ def test_shapes_of_older_versions_say_what_they_know():
     secret = pf.Secret("level", domain=pf.Interval(0, 10))
     scenario = scenario_of(pf.GaussianPrior(pf.AR1(0.8), variance=4.0, mean=5.0), secret=secret)
     cost = pf.protect(FRAME, scenario).private_sum("level").plan(pf.Pure(0.5), noise=pf.Laplace).cost
-    old = msgspec.structs.replace(cost, shape=msgspec.structs.replace(cost.shape, alone=None))
+    old = msgspec.structs.replace(cost, shape=msgspec.structs.replace(cost.shape, independent_moves=None))
     assert differential_privacy(spent_of(scenario, [cost])) != group_privacy(spent_of(scenario, [cost]))
     assert differential_privacy(spent_of(scenario, [old])) == group_privacy(spent_of(scenario, [old]))
-    older = msgspec.structs.replace(old, shape=msgspec.structs.replace(old.shape, group=None))
+    older = msgspec.structs.replace(old, shape=msgspec.structs.replace(old.shape, group_movement=None))
     assert differential_privacy(spent_of(scenario, [older])) is None
     assert group_privacy(spent_of(scenario, [older])) is None
 

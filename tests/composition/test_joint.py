@@ -10,9 +10,9 @@ from answers import asked, close_above, cost, largest_ratio
 
 import pufferflow as pf
 from pufferflow.composition import table as joint
-from pufferflow.composition.table import Joint
+from pufferflow.composition.table import JointRule
 
-RULE = Joint()
+RULE = JointRule()
 
 
 def table(masses, **options):

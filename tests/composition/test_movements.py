@@ -11,8 +11,8 @@ import pytest
 from scipy.special import ndtr
 
 import pufferflow as pf
-from pufferflow.composition import Cost, Rows, Shape, Spent, forecast
-from pufferflow.composition.autoregression import Movements, Schedule, distance
+from pufferflow.composition import AccountCosts, Cost, Rows, Shape, forecast
+from pufferflow.composition.autoregression import Movements, RepeatedRelease, distance
 from pufferflow.inference import implied
 from pufferflow.inference.shift import scattered
 
@@ -56,7 +56,7 @@ def shape_of(rng, scenario, noise, sums=2):
 
 def dense(scenario, costs, norm):
     """Return the movement of all sums as answers of one statistic, each with what rounding adds: as by definition."""
-    spans = [(low + cost.shift, high + cost.shift) for cost in costs for low, high, _ in cost.shape.rows.runs]
+    spans = [(low + cost.offset, high + cost.offset) for cost in costs for low, high, _ in cost.shape.rows.runs]
     first, last = min(low for low, _ in spans), max(high for _, high in spans)
     if isinstance(scenario.secret, pf.Initial):
         first = min(first, int(costs[0].start))
@@ -68,7 +68,7 @@ def dense(scenario, costs, norm):
             row = np.zeros(last - first)
             for low, high, own in shape.rows.runs:
                 if own == cell:
-                    row[low + cost.shift - first : high + cost.shift - first] = 1.0
+                    row[low + cost.offset - first : high + cost.offset - first] = 1.0
             for table, grown in zip(given, shape.rounding or (0.0,) * len(given), strict=True):
                 weights.append(row)
                 tables.append((table - table.min()) / shape.noise.scale)
@@ -114,7 +114,7 @@ def plan_of(phi, promise, domain=None, **options):
 
 
 def on_day(cost, day):
-    return msgspec.structs.replace(cost, shift=DAY * day, hull=(0, DAY * day + DAY - 1))
+    return msgspec.structs.replace(cost, offset=DAY * day, steps_seen=(0, DAY * day + DAY - 1))
 
 
 LIMITS = {
@@ -131,8 +131,8 @@ def test_a_year_of_days_does_not_jump(limit):
     """Totals grow by next to nothing after a month, are quick, and never above what is forecast."""
     promise, allowed, options = LIMITS[limit]
     scenario, plan = plan_of(0.9, promise, **options)
-    first = Spent([scenario], allowed).total([plan.cost])
-    spent = Spent([scenario], allowed, first.meter)
+    first = AccountCosts([scenario], allowed).total([plan.cost])
+    spent = AccountCosts([scenario], allowed, first.meter)
     before = forecast(spent, plan.cost, every=DAY, limit=allowed)
     totals = list[float]()
     for day in range(400):
@@ -162,7 +162,7 @@ def test_a_decade_of_classes_ends_where_delta_allows():
     scenario, plan = plan_of(0.6, pf.Pure(0.02), domain)
     costs = [on_day(plan.cost, day) for day in range(60)]
     allowed = pf.Approx(2.0, 1e-4)
-    spent, pure = Spent([scenario], allowed, "pure"), Spent([scenario], pf.Pure(2.0))
+    spent, pure = AccountCosts([scenario], allowed, "pure"), AccountCosts([scenario], pf.Pure(2.0))
     for cost in costs:
         spent.add(cost)
         pure.add(cost)
@@ -208,7 +208,7 @@ def test_what_a_far_class_tells_is_within_delta():
         values=((0.0, 1.0),),
         rows=Rows(1, 0, ((0, 1, 0),)),
     )
-    spent = Spent([scenario], pf.Approx(99.0, share), "pure")
+    spent = AccountCosts([scenario], pf.Approx(99.0, share), "pure")
     for place in (0, far):
         spent.add(Cost(shape, place, (0, far), 0.0))
     total = spent.total().total
@@ -228,7 +228,7 @@ def test_rows_that_are_read_again_and_again_move_for_certain():
     """Functions chosen after a row was read thousands of times might look for it: then nothing is left out of δ."""
     scenario, plan = plan_of(0.5, pf.Pure(1e-5))
     limit = pf.Approx(5.0, 1e-6)
-    few, many = Spent([scenario], limit, "pure"), Spent([scenario], limit, "pure")
+    few, many = AccountCosts([scenario], limit, "pure"), AccountCosts([scenario], limit, "pure")
     for turn in range(5000):
         many.add(plan.cost)
         if turn < 1000:
@@ -250,7 +250,7 @@ def test_a_schedule_is_its_releases(every, times):
     listed = [Cost(shapes[0], every * turn) for turn in range(200 if math.isinf(times) else int(times))]
     spare = 1e-9 if math.isinf(times) else 0.0
     one = movements.length(1, listed, spare=spare)
-    all_at_once = movements.length(1, schedule=Schedule(listed[0], every, times), spare=spare)
+    all_at_once = movements.length(1, schedule=RepeatedRelease(listed[0], every, times), spare=spare)
     assert one <= all_at_once * (1 + 1e-12)
     assert all_at_once == pytest.approx(one, rel=1e-8)
 
@@ -258,7 +258,7 @@ def test_a_schedule_is_its_releases(every, times):
 def test_a_release_that_was_only_asked_about_changes_nothing():
     """An account that says what a release would cost is none the worse for it, whatever its clock."""
     scenario, plan = plan_of(0.9, pf.Pure(0.1))
-    spent = Spent([scenario], pf.Pure(2.0))
+    spent = AccountCosts([scenario], pf.Pure(2.0))
     spent.total([msgspec.structs.replace(plan.cost, clock="another")], enough=2.0)
     for day in range(3):
         spent.add(on_day(plan.cost, day))

@@ -19,7 +19,7 @@ def number(*labels):
 
 
 def at(**apart):
-    return SimpleNamespace(apart=apart)
+    return SimpleNamespace(regions=apart)
 
 
 UNIVERSE = (None, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5)
@@ -110,7 +110,8 @@ def points_of(costs, columns):
             i
             for i, cost in enumerate(costs)
             if all(
-                name not in cost.apart or inside(cost.apart[name], v) for name, v in zip(columns, point, strict=True)
+                name not in cost.regions or inside(cost.regions[name], v)
+                for name, v in zip(columns, point, strict=True)
             )
         )
         found.add(there)
@@ -128,7 +129,7 @@ def test_sets_are_those_with_a_common_point(columns):
         ]
         found = {frozenset(some) for some in overlapping(costs, columns)}
         nowhere = {
-            frozenset([i]) for i, cost in enumerate(costs) if any(region.empty for region in cost.apart.values())
+            frozenset([i]) for i, cost in enumerate(costs) if any(region.empty for region in cost.regions.values())
         }
         assert {i for some in found for i in some} == set(range(len(costs)))
         assert {some for some in found if not any(some <= one for one in nowhere)} == points_of(

@@ -12,9 +12,9 @@ import pufferflow as pf
 from pufferflow.chains import star as touches
 from pufferflow.chains.star import of_class
 from pufferflow.composition import star as stars
-from pufferflow.composition.star import Stars
+from pufferflow.composition.star import StarRule
 
-RULE = Stars()
+RULE = StarRule()
 
 
 def scenario_of(weights, rows, *, derived=False):

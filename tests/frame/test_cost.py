@@ -37,14 +37,14 @@ def test_windows_of_a_schedule_share_a_shape():
     first, second = (cost_of(frame({"a": range(24 * day, 24 * day + 24)}), chosen) for day in (3, 4))
     assert first.shape == second.shape
     assert first.shape.digest == second.shape.digest
-    assert (second.shift - first.shift, first.shift) == (24, 72)
+    assert (second.offset - first.offset, first.offset) == (24, 72)
     assert first.shape.rows.runs == ((0, 24, 0),)
 
 
 def test_rows_that_are_not_asked_about_are_in_the_hull():
     """A window within a longer sequence knows where the sequence begins and ends."""
     found = cost_of(frame({"a": range(96)}), scenario(pf.MarkovChain(STAY)), pl.col("day") == 2)
-    assert (found.shift, found.hull) == (48, (0, 95))
+    assert (found.offset, found.steps_seen) == (48, (0, 95))
     assert found.shape.rows.runs == ((0, 24, 0),)
 
 
@@ -79,7 +79,7 @@ def test_unordered_groups_tell_how_many_rows_they_have():
     found = cost_of(frame({"a": range(5), "b": range(2)}), scenario(pf.AnyCorrelation()), pl.col("part") == 0)
     assert (found.shape.rows.asked, found.shape.rows.others) == (3, 2)
     assert found.shape.rows.runs is None
-    assert found.shape.group == pytest.approx(3 * np.ptp(found.shape.table))
+    assert found.shape.group_movement == pytest.approx(3 * np.ptp(found.shape.table))
 
 
 def test_rows_that_stand_alone_need_no_pass():
@@ -87,17 +87,17 @@ def test_rows_that_stand_alone_need_no_pass():
     chosen = pf.Scenario(SECRET, pf.Independent(), public=["day"])
     found = cost_of(frame({"a": range(5)}).drop("house", "hour"), chosen, pl.col("day") == 1)
     assert found.shape.rows is None
-    assert found.shape.group is None
-    assert {name: region.labels for name, region in found.apart.items()} == {"day": (1,)}
+    assert found.shape.group_movement is None
+    assert {name: region.labels for name, region in found.regions.items()} == {"day": (1,)}
 
 
 def test_filters_that_meet_are_narrowed():
     """Two filters of one column leave what both do, and keys name places as well."""
     chosen = scenario(pf.AnyCorrelation())
     found = cost_of(frame({"a": range(5)}), chosen, pl.col("day") >= 0, pl.col("day") < 3)
-    assert (found.apart["day"].low, found.apart["day"].high, found.apart["day"].high_open) == (0, 3, True)
+    assert (found.regions["day"].low, found.regions["day"].high, found.regions["day"].high_open) == (0, 3, True)
     batch = pf.protect(frame({"a": range(5)}), chosen).group_by("day", keys=[0, 1]).private_sum("on")
-    assert batch.plan(pf.Pure(1.0)).cost.apart["day"].labels == (0, 1)
+    assert batch.plan(pf.Pure(1.0)).cost.regions["day"].labels == (0, 1)
 
 
 def test_costs_survive_being_stored():

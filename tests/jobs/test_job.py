@@ -141,7 +141,7 @@ def test_a_source_that_changes_after_its_plan_is_planned_again(make, monkeypatch
     ran = job.run(DAY, wait=lambda _: entries_are_none(job))
     assert ran.attempts == 2
     assert entries(job) == [(f"hours-{DAY}", "committed")]
-    assert plans[0].cost.hull != plans[1].cost.hull
+    assert plans[0].cost.steps_seen != plans[1].cost.steps_seen
     assert ran.release.certificate.cost == plans[1].cost
 
 

@@ -246,7 +246,7 @@ def test_a_total_that_cannot_be_told_is_not_superseded(ledger):
         made = ready()
         known = {made.cost.shape.priors[0]: 1.0}
         cost = msgspec.structs.replace(
-            made.cost, shape=msgspec.structs.replace(made.cost.shape, group=None, moved=known)
+            made.cost, shape=msgspec.structs.replace(made.cost.shape, group_movement=None, coupled_movements=known)
         )
         made.cost, made.certificate = cost, msgspec.structs.replace(made.certificate, cost=cost)
         release(account, made)
@@ -373,7 +373,7 @@ def test_a_release_that_costs_nothing_fits_always(ledger):
     """A plan whose cost is 0 fits infinitely often."""
     account = ledger.open("power", SCENARIO, limit=pf.Pure(3.0))
     nothing = plan()
-    shape = msgspec.structs.replace(nothing.cost.shape, group=0.0)
+    shape = msgspec.structs.replace(nothing.cost.shape, group_movement=0.0)
     nothing.cost = msgspec.structs.replace(nothing.cost, shape=shape)
     assert account.remaining(nothing) == math.inf
     assert "power" in repr(account)

@@ -76,7 +76,7 @@ def test_a_cost_is_stored_whole():
         field.name for field in msgspec.structs.fields(Cost)
     ]
     region = {"day": Region("number", labels=(1,))}
-    cost = msgspec.structs.replace(ready().cost, shift=7, hull=(1, 9), start=-3.5, apart=region, clock="hour")
+    cost = msgspec.structs.replace(ready().cost, offset=7, steps_seen=(1, 9), start=-3.5, regions=region, clock="hour")
     assert Placed.of(cost).cost(cost.shape) == cost
 
 

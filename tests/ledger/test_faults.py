@@ -465,7 +465,7 @@ def test_an_event_that_does_not_read_back(account):
     with pytest.raises(pf.InternalError, match="does not read back"):
         account.reserve(made, "y")
     made.cost = msgspec.structs.replace(
-        made.cost, start=None, shape=msgspec.structs.replace(made.cost.shape, moved={"x": float("nan")})
+        made.cost, start=None, shape=msgspec.structs.replace(made.cost.shape, coupled_movements={"x": float("nan")})
     )
     with pytest.raises(pf.InternalError, match="does not read back"):
         account.reserve(made, "y")

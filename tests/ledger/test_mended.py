@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from ledgers import SCENARIO, answer, plan, ready, release
 
 import pufferflow as pf
-from pufferflow.composition import Spent
+from pufferflow.composition import AccountCosts
 from pufferflow.ledger import Ledger
 from pufferflow.ledger import reserve as reserving
 
@@ -343,7 +343,7 @@ def test_a_total_that_fails_begins_anew(account, monkeypatch):
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(Spent, "total", fail)
+            patch.setattr(AccountCosts, "total", fail)
             with pytest.raises(type(error)):
                 account.spent()
         assert (account._log.read(lambda books, line: books.spent("power", line)) is before) is same

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import pufferflow as pf
 from pufferflow import report
 from pufferflow.cli.app import app
-from pufferflow.composition import Spent
+from pufferflow.composition import AccountCosts
 from pufferflow.ledger import budget as budgets
 from pufferflow.ledger.ledger import facts_of
 from pufferflow.report.numbers import SPENT, at_most, total
@@ -90,10 +90,10 @@ def test_the_total_after_a_plan_is_what_its_release_makes_it(account):
 def test_the_total_does_not_depend_on_the_limit():
     """Where steps are too many to go through, a quick proof is the one, whether or not the limit asks for it."""
     first = day(0).cost
-    far = msgspec.structs.replace(first, shift=10**12, hull=(10**12, 10**12 + HOURS - 1))
+    far = msgspec.structs.replace(first, offset=10**12, steps_seen=(10**12, 10**12 + HOURS - 1))
     found = []
     for limit in (0.6, 3.0, 100.0):
-        spent = Spent([SCENARIO], pf.Pure(limit))
+        spent = AccountCosts([SCENARIO], pf.Pure(limit))
         for cost in (first, far):
             spent.add(cost)
         found.append(spent.total().total)

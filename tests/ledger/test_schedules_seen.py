@@ -123,7 +123,7 @@ def _last_digits(spent):
     shapes = [cost.shape for cost in spent.costs]
     other = {**shapes[-1].stored_noise, "scale": shapes[-1].noise.scale * (1 + 1e-15)}
     last = msgspec.structs.replace(shapes[-1], stored_noise=other)
-    moved = msgspec.structs.replace(spent.costs[-1], shape=last, shift=spent.costs[-1].shift + 24)
+    moved = msgspec.structs.replace(spent.costs[-1], shape=last, offset=spent.costs[-1].offset + 24)
     spent.add(moved)
     found = recurring(spent)
     assert found.last is moved
@@ -146,19 +146,19 @@ def test_months_are_seen_and_their_lengths_are_said():
 
 def spent_of(firsts, lengths=None, scenario=None):
     """Return what is spent by releases about days that begin there, from one plan and its later likes."""
-    from pufferflow.composition import Spent
+    from pufferflow.composition import AccountCosts
     from pufferflow.composition.cost import Rows
 
     scenario = timed(CHAIN) if scenario is None else scenario
     frame = TABLE.with_columns(district=pl.lit("north"))
     cost = by_time(pf.protect(frame, scenario), 0, 1).private_sum("on").plan(pf.Pure(0.5), bound=pf.Messages()).cost
-    spent = Spent([scenario], pf.Pure(9.0))
+    spent = AccountCosts([scenario], pf.Pure(9.0))
     for first, days in zip(firsts, lengths or [1] * len(firsts), strict=True):
         ns = 24 * 3_600_000_000_000
-        low = cost.apart["time"].low
-        region = msgspec.structs.replace(cost.apart["time"], low=low + first * ns, high=low + (first + days) * ns)
+        low = cost.regions["time"].low
+        region = msgspec.structs.replace(cost.regions["time"], low=low + first * ns, high=low + (first + days) * ns)
         shape = msgspec.structs.replace(cost.shape, rows=Rows(24 * days, runs=((0, 24 * days, 0),)))
-        spent.add(msgspec.structs.replace(cost, shape=shape, shift=cost.shift + 24 * first, apart={"time": region}))
+        spent.add(msgspec.structs.replace(cost, shape=shape, offset=cost.offset + 24 * first, regions={"time": region}))
     return spent
 
 
@@ -178,7 +178,7 @@ def test_what_is_missing_or_corrected_does_not_hide_a_schedule(firsts, every, di
     found = recurring(spent_of(firsts))
     assert in_words(found.every) == every
     assert (found.distances is not None) == differ
-    assert found.last.shift == max(cost.shift for cost in spent_of(firsts).costs)
+    assert found.last.offset == max(cost.offset for cost in spent_of(firsts).costs)
 
 
 def test_numbers_of_days_and_of_steps_are_filters_too(ledger):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.composition import Spent, forecast
+from pufferflow.composition import AccountCosts, forecast
 from pufferflow.composition.forecast import later, read_every
 
 CLOSELY = 1 + 1e-9
@@ -92,7 +92,9 @@ def days_of(scenario, promise, days, **options):
     for day in range(days):
         if len(known) > 3 and len({plan.cost.shape.digest for plan in known[-3:]}) == 1:
             cost = later(known[-1].cost, gap, day - len(known) + 1, scenario)
-            cost = msgspec.structs.replace(cost, hull=cost.hull and (cost.hull[1] - WINDOW + 1, cost.hull[1]))
+            cost = msgspec.structs.replace(
+                cost, steps_seen=cost.steps_seen and (cost.steps_seen[1] - WINDOW + 1, cost.steps_seen[1])
+            )
         else:
             known.append(plan_of(scenario, promise, day, **options))
             cost = known[-1].cost
@@ -168,7 +170,7 @@ def test_a_forecast_ends_where_counting_does():
     scenario, limit = CASES["chain"].scenario("initial"), pf.Pure(4.0)
     frame = pl.DataFrame({"hour": range(300, 600), "on": [0] * 300, "house": ["a"] * 300})
     cost = pf.protect(frame, scenario).private_sum("on").plan(pf.Pure(0.5), bound=pf.Messages()).cost
-    spent = Spent([scenario], limit)
+    spent = AccountCosts([scenario], limit)
     fits = forecast(spent, cost, every=1, limit=limit).fits
     assert 100 < fits < 300
     costs = [later(cost, read_every(1, scenario), turn, scenario) for turn in range(int(fits) + 1)]

@@ -7,22 +7,22 @@ import numpy as np
 
 import pufferflow as pf
 from pufferflow.composition.cost import Cost, Rows, Shape, digest_of
-from pufferflow.composition.rule import Asked
+from pufferflow.composition.rule import UnitReleases
 
 
-def cost(noise, *values, scenario=None, promise=1.0, apart=None, **fields):
+def cost(noise, *values, scenario=None, promise=1.0, regions=None, **fields):
     """Return the cost of a release whose sums add `values`, a row for each sum, at the points of a finite domain."""
     priors = () if scenario is None else tuple(map(digest_of, scenario.priors))
     made = pf.Pure(promise) if isinstance(promise, float) else promise
     table = tuple(tuple(map(float, row)) for row in values) or None
     fields["rows"] = Rows(*fields["rows"]) if "rows" in fields else None
     shape = Shape(made, "", priors, noise.stored(), len(values), values=table, **fields)
-    return Cost(shape, apart=apart or {})
+    return Cost(shape, regions=regions or {})
 
 
 def asked(scenario, *costs):
     """Return several releases about one unit, under the first prior of a scenario."""
-    return Asked(scenario, scenario.priors[0], costs)
+    return UnitReleases(scenario, scenario.priors[0], costs)
 
 
 def largest_ratio(laws, sums, scales):

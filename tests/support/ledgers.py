@@ -20,7 +20,9 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
     promise = pf.Pure(epsilon)
     priors = tuple(digest_of(prior) for prior in scenario.priors)
     noise = pf.Laplace(1 / epsilon * (1 + 1e-12)).stored()
-    shape = Shape(promise=promise, setting=scenario.setting, priors=priors, stored_noise=noise, dimension=1, group=1.0)
+    shape = Shape(
+        promise=promise, setting=scenario.setting, priors=priors, stored_noise=noise, dimension=1, group_movement=1.0
+    )
     certificate = Certificate(
         scenario=scenario.fingerprint,
         hidden="levels",

@@ -101,10 +101,10 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
 def _first(plan: "Plan", limit: "Guarantee") -> float | None:
     """Return the total of a plan alone, in the kind of the limit; None if no rule tells it."""
     from pufferflow.cli.promises import epsilon_of
-    from pufferflow.composition import Spent
+    from pufferflow.composition import AccountCosts
 
     try:
-        return epsilon_of(Spent([plan.questions.scenario], limit).total([plan.cost]).guarantee)
+        return epsilon_of(AccountCosts([plan.questions.scenario], limit).total([plan.cost]).guarantee)
     except Refused:
         return None
 
