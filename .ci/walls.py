@@ -46,7 +46,6 @@ ONLY_IN = {
     "matplotlib": {"report"},
     "plotly": {"report"},
     "typer": {"cli"},
-    "apscheduler": {"jobs"},
     "cronsim": {"jobs"},
 }
 """Packages that live in one room."""

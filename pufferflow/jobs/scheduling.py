@@ -1,15 +1,14 @@
-"""Running a job on its own cron line until somebody stops it; the ledger is all that has to survive a restart."""
+"""Running a job on its own cron line until a signal stops it; the ledger is all that has to survive a restart."""
 
-import logging
 import signal
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from time import sleep
+from time import monotonic, sleep
 from types import FrameType
-from typing import Any, final
+from typing import final
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
@@ -19,36 +18,32 @@ from pufferflow.jobs.job import AGAIN, Job, Ran, When
 from pufferflow.jobs.period import Period
 
 _LOOK = 0.1
-Told = Callable[[Ran | PufferflowError | datetime], object]
-"""What is told of a batch that ran, of one that failed, and of when the next is due."""
+"""Seconds between two looks at the clock, and at whether a signal has come."""
+Report = Callable[[Ran | PufferflowError | datetime], object]
+"""Takes the outcome of each run, each failure, and the time at which the next run is due."""
 
 
-def schedule(job: Job, since: When | None = None, told: Told = lambda _: None) -> None:
-    """Release what was missed, then run at the times of the cron line; return when SIGINT or SIGTERM asks to stop.
+def schedule(job: Job, since: When | None = None, report: Report = lambda _: None) -> None:
+    """Release what was missed, then run at the times of the cron line; return after SIGINT or SIGTERM.
 
     A run that is under way is finished first. What may go well later is left to the next time; any other error ends
     the schedule, since it would come back every time.
     """
-    line = job.file.schedule.cron
+    line, zone = job.file.schedule.cron, job.file.schedule.timezone
     if line is None:
         raise Misuse("The job has no cron line.", allowed="a schedule", instead='[schedule] with cron = "0 3 * * *"')
-    scheduler, turns = _scheduler(), _Turns(job, since, told)
-    scheduler.add_job(
-        turns.take,
-        _trigger(line, job.file.schedule.timezone),
-        next_run_time=datetime.now(UTC),
-        max_instances=1,
-        coalesce=True,
-        misfire_grace_time=None,
-    )
-    with _stopping(turns):
-        scheduler.start()
-        while not turns.over:
-            sleep(_LOOK)
-        turns.stopped.set()
-        scheduler.shutdown(wait=True)
-    if turns.failure is not None:
-        raise turns.failure
+    with _stop_signals() as stop:
+        while not stop.requested:
+            try:
+                since = _release_missed(job, since, report, stop)
+            except AGAIN as error:
+                report(error)
+            except _Stopped:
+                return
+            due = next_time(line, zone)
+            if due is not None and not stop.requested:
+                report(due)
+            stop.wait_until(due)
 
 
 def next_time(line: str, zone: str, after: datetime | None = None) -> datetime | None:
@@ -60,96 +55,58 @@ def next_time(line: str, zone: str, after: datetime | None = None) -> datetime |
     return next(CronSim(line, (after or datetime.now(UTC)).astimezone(ZoneInfo(zone))), None)
 
 
+class _Stopped(Exception):
+    """A signal came in the middle of a turn."""
+
+
 @final
 @dataclass
-class _Turns:
-    """What happens each time, until it is over: somebody asked to stop, or an error came up that will not go away."""
+class _Stop:
+    """Whether a signal has come; its handler sets a flag and takes no lock that the interrupted code may hold."""
 
-    job: Job
-    since: When | None
-    told: Told
-    over: bool = False
-    failure: BaseException | None = None
-    stopped: threading.Event = field(default_factory=threading.Event)
+    requested: bool = False
 
-    def take(self) -> None:
-        if self.over:
-            return
-        try:
-            self._release_missed()
-        except AGAIN as error:
-            self.told(error)
-        except _Stopped:
-            return
-        except BaseException as error:  # noqa: BLE001 - this thread is not the one that can raise it
-            self.failure, self.over = error, True
-            return
-        plan = self.job.file.schedule
-        due = next_time(plan.cron or "", plan.timezone)
-        if due is not None and not self.over:
-            self.told(due)
+    def wait_until(self, due: datetime | None) -> None:
+        """Return at a time on the clock, for ever later if there is none, or when a signal comes."""
+        while not self.requested and (due is None or datetime.now(UTC) < due):
+            sleep(_LOOK if due is None else min(_LOOK, max((due - datetime.now(UTC)).total_seconds(), 0)))
 
-    def _release_missed(self) -> None:
-        failed = list[Period]()
-        for period, found in self.job.release_each(self.job.missed(self.since), wait=self._wait):
-            self.told(found)
-            if not isinstance(found, Ran):
-                failed.append(period)
-            if self.over:
-                raise _Stopped
-        self.since = failed[0] if failed else None  # the next time comes back to it, though later ones are released
-
-    def _wait(self, seconds: float) -> None:
-        if self.stopped.wait(seconds):
+    def wait(self, seconds: float) -> None:
+        """Wait between two attempts; a signal ends the turn."""
+        end = monotonic() + seconds
+        while not self.requested and monotonic() < end:
+            sleep(min(_LOOK, max(end - monotonic(), 0)))
+        if self.requested:
             raise _Stopped
 
 
-class _Stopped(Exception):
-    """Somebody asked to stop."""
+def _release_missed(job: Job, since: When | None, report: Report, stop: _Stop) -> Period | None:
+    """Release all missed periods; return the first that failed: the next turn begins there, whatever came later."""
+    failed = list[Period]()
+    for period, outcome in job.release_each(job.missed(since), wait=stop.wait):
+        report(outcome)
+        if not isinstance(outcome, Ran):
+            failed.append(period)
+        if stop.requested:
+            raise _Stopped
+    return failed[0] if failed else None
 
 
 @contextmanager
-def _stopping(turns: _Turns) -> Generator[None]:
-    """Let signals end what runs inside; in other threads than the first nobody gets any."""
+def _stop_signals() -> Generator[_Stop]:
+    """Let SIGINT and SIGTERM request the end of the work inside; only the main thread gets signals."""
+    stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield stop
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
         del number, frame
-        turns.over = True  # and no more: a handler must not wait for a lock that what it interrupts may have
+        stop.requested = True
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield stop
     finally:
         for number, known in before.items():
             signal.signal(number, known)
-
-
-def _scheduler() -> Any:
-    try:
-        from apscheduler.schedulers.background import BackgroundScheduler  # pyright: ignore[reportMissingTypeStubs]
-    except ImportError:
-        raise Misuse(
-            "APScheduler is not installed.",
-            allowed="the extra 'schedule'",
-            instead="pip install 'pufferflow[schedule]'; or pufferflow run, from cron",
-        ) from None
-    quiet = logging.getLogger("pufferflow.schedule")
-    quiet.setLevel(logging.CRITICAL)  # it warns of every time that comes while a run goes on
-    return BackgroundScheduler(timezone=UTC, logger=quiet)
-
-
-def _trigger(line: str, zone: str) -> Any:
-    """Return the trigger of a cron line as cron reads it, clock changes included.
-
-    APScheduler's own counts weekdays from Monday and wants day and weekday both to fit.
-    """
-    from apscheduler.triggers.base import BaseTrigger  # pyright: ignore[reportMissingTypeStubs]
-
-    class Cron(BaseTrigger):
-        def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> Any:
-            return next_time(line, zone, max(previous_fire_time or now, now))
-
-    return Cron()

@@ -14,7 +14,7 @@ import pytest
 import pufferflow as pf
 from pufferflow.jobs import starter
 
-HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib", "apscheduler"]
+HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib"]
 PROGRAM = [sys.executable, "-W", "error", "-m", "pufferflow"]
 SLOW = """
 def build(frame, period):

@@ -270,22 +270,15 @@ def test_it_stops_between_two_sources_that_fail(fed, watch, monkeypatch):
 
 
 def test_it_stops_though_it_has_not_begun(job, watch, monkeypatch):
-    """A signal that comes before the scheduler is ready is not lost."""
-    whole = scheduling._scheduler
+    """A signal that comes before anything is released is not lost."""
+    whole = type(job).missed
 
-    def early():
-        scheduler = whole()
-        start = scheduler.start
+    def missed(self, since=None, now=None):
+        stop()
+        time.sleep(0.2)
+        return whole(self, since, now)
 
-        def late():
-            stop()
-            time.sleep(0.2)
-            start()
-
-        scheduler.start = late
-        return scheduler
-
-    monkeypatch.setattr(scheduling, "_scheduler", early)
+    monkeypatch.setattr(type(job), "missed", missed)
     watch.stop_at = 0
     scheduling.schedule(job, None, watch)
     assert len(watch.periods) <= 1

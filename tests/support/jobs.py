@@ -343,11 +343,10 @@ def _preload():
     import _strptime
     import sqlite3
 
-    import apscheduler.schedulers.blocking
     import scipy.optimize
     import scipy.spatial
 
-    return _strptime, sqlite3, apscheduler, scipy
+    return _strptime, sqlite3, scipy
 
 
 def farm():
