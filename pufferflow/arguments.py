@@ -1,17 +1,21 @@
-"""Reading single numbers that people give: what they mean, and whether they may be used."""
+"""The arguments that people give: their types, and numbers within their ranges; or the error that says what fits.
+
+Every reader takes the name of an argument, as errors begin with it, and what is `allowed` and what to try `instead`.
+"""
 
 import math
 import numbers
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from pufferflow.errors import Misuse
 from pufferflow.rounding import float_above
 
+T = TypeVar("T")
 _LONGEST, _LONGEST_INT = 40, 8192
 _refusals: Final[ContextVar[list[str] | None]] = ContextVar("refusals of a stored belief", default=None)
 
@@ -66,8 +70,32 @@ def belief_refused(why: str) -> Misuse:
     )
 
 
-def finite_number(value: object, name: str, *, allowed: str, instead: str) -> float:
-    """Return `value` as a finite float, or say what was given; booleans and texts are no numbers here."""
+def instance(value: object, kind: type[T], name: str, *, allowed: str, instead: str) -> T:
+    """Return a value that is of a class."""
+    if not isinstance(value, kind):
+        raise Misuse(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
+    return value
+
+
+def finite_number(  # noqa: PLR0913 - what fits, and the words of the error
+    value: object,
+    name: str,
+    *,
+    allowed: str,
+    instead: str,
+    fits: Callable[[float], bool] | None = None,
+    digits: str = "g",
+) -> float:
+    """Return a finite number as a float, if it fits; booleans and texts are no numbers here.
+
+    `digits` is the format in which the error shows a number that does not fit.
+
+    >>> finite_number(5, "q", allowed="a number from 0 to 1", instead="q=0.5", fits=lambda q: 0 <= q <= 1)
+    Traceback (most recent call last):
+    pufferflow.errors.Misuse: q is 5.
+      allowed: a number from 0 to 1
+      try: q=0.5
+    """
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise Misuse(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
     try:
@@ -78,40 +106,56 @@ def finite_number(value: object, name: str, *, allowed: str, instead: str) -> fl
         number = math.nan
     if not math.isfinite(number):
         raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+    if fits is not None and not fits(number):
+        raise Misuse(f"{name} is {number:{digits}}.", allowed=allowed, instead=instead)
     return number
 
 
-def probability_below_one(value: object, name: str) -> float:
-    """Return a δ: a number in [0, 1)."""
-    allowed, instead = "a number with 0 <= delta < 1", f"{name}=1e-6"
-    number = finite_number_above(value, name, allowed=allowed, instead=instead)
-    if not 0 <= number < 1 or cast(float, value) < 0:  # what rounds to 0 from below is still below
+def finite_number_above(
+    value: object, name: str, *, allowed: str, instead: str, fits: Callable[[float], bool] | None = None
+) -> float:
+    """Return the least float not below a finite number, if it fits: 1/3 becomes the float above a third."""
+    number = finite_number(value, name, allowed=allowed, instead=instead)
+    number = float_above(Fraction(value)) if isinstance(value, Fraction | Decimal | int) else number
+    if fits is not None and not fits(number):
         raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
     return number
 
 
-def finite_number_above(value: object, name: str, *, allowed: str, instead: str) -> float:
-    """Return `value` as a finite float that is not below it: 1/3 becomes the float above a third."""
-    number = finite_number(value, name, allowed=allowed, instead=instead)
-    return float_above(Fraction(value)) if isinstance(value, Fraction | Decimal | int) else number
+def finite_number_at_least_zero(value: object, name: str) -> float:
+    """Return a number ≥ 0 as a float that is not below it."""
+    number = finite_number_above(
+        value,
+        name,
+        allowed="a finite number >= 0",
+        instead=f"{name}=1.0",
+        fits=lambda number: number >= 0 and cast(float, value) >= 0,
+    )
+    return number + 0.0  # −0.0 is 0.0
+
+
+def probability_below_one(value: object, name: str) -> float:
+    """Return a δ: a number in [0, 1)."""
+    return finite_number_above(
+        value,
+        name,
+        allowed="a number with 0 <= delta < 1",
+        instead=f"{name}=1e-6",
+        fits=lambda number: 0 <= number < 1 and cast(float, value) >= 0,  # what rounds to 0 from below is still below
+    )
 
 
 def order_above_one(value: object) -> float:
     """Return a Rényi order: a finite number above 1."""
     allowed, instead = "a finite order above 1", "alpha=2, or pf.Pure(epsilon) for the infinite order"
-    alpha = finite_number(value, "alpha", allowed=allowed, instead=instead)
-    if alpha <= 1:
-        raise Misuse(f"alpha is {alpha}.", allowed=allowed, instead=instead)
-    return alpha
+    return finite_number(value, "alpha", allowed=allowed, instead=instead, fits=lambda alpha: alpha > 1, digits="")
 
 
-def finite_number_at_least_zero(value: object, name: str) -> float:
-    """Return a number ≥ 0 as a float that is not below it."""
-    allowed, instead = "a finite number >= 0", f"{name}=1.0"
-    number = finite_number_above(value, name, allowed=allowed, instead=instead)
-    if number < 0 or cast(float, value) < 0:
-        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
-    return number + 0.0  # −0.0 is 0.0
+def whole_number(value: object, name: str, *, allowed: str, instead: str, kind: type[Any] = int) -> int:
+    """Return a whole number ≥ 1 of a type."""
+    if isinstance(value, bool) or not isinstance(value, kind) or cast(int, value) < 1:
+        raise Misuse(f"{name} is {shown(value)}.", allowed=allowed, instead=instead)
+    return int(cast(int, value))
 
 
 def decimal_reading(number: float | Fraction | Decimal) -> Fraction:

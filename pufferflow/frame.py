@@ -7,7 +7,7 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.bounds import Bounds
 from pufferflow.engine import check_column
 from pufferflow.errors import Misuse, visible
@@ -37,12 +37,8 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
     >>> pf.protect(rows, scenario).group_by("day").private_sum("level").release(epsilon=1.0).frame.columns
     ['day', 'level_sum']
     """
-    if not isinstance(scenario, Scenario):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise Misuse(
-            f"The scenario is of type {type(scenario).__name__}.",
-            allowed="a pf.Scenario, after the frame",
-            instead=f"pf.protect(frame, {EXAMPLES['Scenario']})",
-        )
+    instead = f"pf.protect(frame, {EXAMPLES['Scenario']})"
+    instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario, after the frame", instead=instead)
     scenario.check_sound()
     guarded(lambda: scenario.check_frame(frame))
     request = Request(frame.lazy(), scenario)

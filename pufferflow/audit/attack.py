@@ -351,7 +351,6 @@ def _read_trials(trials: Any) -> int:
 
 def _read_confidence(confidence: Any) -> float:
     allowed, instead = "a number with 0 < confidence < 1", "confidence=0.99"
-    share = finite_number(confidence, "confidence", allowed=allowed, instead=instead)
-    if not 0 < share < 1:
-        raise Misuse(f"confidence is {share}.", allowed=allowed, instead=instead)
-    return share
+    return finite_number(
+        confidence, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1, digits=""
+    )

@@ -16,9 +16,9 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arguments import instance
 from pufferflow.arrays import Floats, Indices
 from pufferflow.chains import Chain
-from pufferflow.errors import Misuse
 from pufferflow.explain import Origin
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.noise import Noise, Noisy
@@ -151,13 +151,10 @@ def plain(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def read_rng(rng: object) -> Generator | None:
     """Return the generator, if it is one."""
-    if rng is None or isinstance(rng, Generator):
-        return rng
-    raise Misuse(
-        f"rng is of type {type(rng).__name__}.",
-        allowed="None for the operating system's randomness, or a numpy.random.Generator for tests",
-        instead="rng=numpy.random.default_rng(1)",
-    )
+    if rng is None:
+        return None
+    allowed = "None for the operating system's randomness, or a numpy.random.Generator for tests"
+    return instance(rng, Generator, "rng", allowed=allowed, instead="rng=numpy.random.default_rng(1)")
 
 
 _MOST_CELLS = 8

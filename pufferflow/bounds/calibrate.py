@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast, final
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import instance, shown
 from pufferflow.bounds.bound import Bound
 from pufferflow.bounds.dagwm import DAGWM
 from pufferflow.bounds.exact.exact import Exact
@@ -241,12 +241,8 @@ def calibrate_each(
     >>> [(found.noise.scale, found.loss) for found in both]
     [(2.0, 0.5), (2.0, 1.5)]
     """
-    if not isinstance(guarantee, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise Misuse(
-            f"The promise is of type {type(guarantee).__name__}.",
-            allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi",
-            instead="pf.Pure(1.0)",
-        )
+    allowed = "pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi"
+    instance(guarantee, Guarantee, "The promise", allowed=allowed, instead="pf.Pure(1.0)")
     pieces = [read_laws(pairs) for pairs, _ in demands]
     family = read_family(noise, guarantee)
     bounds = [read_bounds(bound, guarantee, family(1.0)) for _, bound in demands]

@@ -4,11 +4,11 @@ import math
 from fractions import Fraction
 from typing import Any, Protocol
 
-from pufferflow.arguments import finite_number_at_least_zero
+from pufferflow.arguments import finite_number_at_least_zero, instance
 from pufferflow.bounds.bound import BallPart
 from pufferflow.bounds.calibrate import Calibration
 from pufferflow.bounds.proofs import least_epsilon_of
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
 from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT, float_above
@@ -51,12 +51,9 @@ def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, rat
     if not isinstance(promised, Calibration) and hasattr(promised, "largest_weight"):
         moved = float_above(Fraction(moved) * Fraction(promised.largest_weight))
         promised = promised.calibration
-    if not isinstance(promised, Calibration):
-        raise Misuse(
-            f"The first argument is of type {type(promised).__name__}.",
-            allowed="a noise with its promise, as pf.calibrate returns it, or a plan",
-            instead="pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)",
-        )
+    allowed = "a noise with its promise, as pf.calibrate returns it, or a plan"
+    instead = "pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)"
+    promised = instance(promised, Calibration, "The first argument", allowed=allowed, instead=instead)
     found = promised.guarantee if moved == 0 else _moved(promised, moved)
     return found if factor == 0 else stretched(found, factor)
 

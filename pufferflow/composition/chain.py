@@ -10,7 +10,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number_above, shown
+from pufferflow.arguments import finite_number_above, whole_number
 from pufferflow.arrays import Floats
 from pufferflow.chains import LONG, Chain, Exposures, Secrets, endless, leak, repeated, stationary
 from pufferflow.composition.rule import CompositionRule, UnitReleases
@@ -94,10 +94,8 @@ def _laws(initial: Any, kernels: Floats) -> Floats:
 
 def _length(steps: Any) -> int:
     """Return how many steps there are."""
-    whole = not isinstance(steps, bool) and isinstance(steps, numbers.Integral)
-    length = int(steps) if whole else 0
-    if length < 1:
-        raise Misuse(f"steps is {shown(steps)}.", allowed=_STEPS, instead="steps=None, which holds for all of them")
+    instead = "steps=None, which holds for all of them"
+    length = whole_number(steps, "steps", allowed=_STEPS, instead=instead, kind=numbers.Integral)
     if length > _MOST_STEPS:
         raise Refused(f"Releases along {length} steps.", allowed=f"at most {_MOST_STEPS}", instead="steps=None")
     return length
@@ -142,10 +140,8 @@ def _matrix(given: Any, states: int) -> Floats:
 
 
 def _entry(given: Any) -> float:
-    number = finite_number_above(given, "exposure", allowed=_EXPOSURE, instead="exposure=0.1")
-    if number < 0:
-        raise _wrong(f"exposure is {number}.")
-    return number
+    instead = "exposure=0.1"
+    return finite_number_above(given, "exposure", allowed=_EXPOSURE, instead=instead, fits=lambda number: number >= 0)
 
 
 def _wrong(problem: str) -> Misuse:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
+from pufferflow.arguments import instance
 from pufferflow.composition.account_costs import AccountCosts, Composed, single_kind
 from pufferflow.composition.cost import Cost
 from pufferflow.errors import Misuse
@@ -30,10 +31,7 @@ def compose(releases: Iterable[Any], scenario: Scenario, kind: Kind | None = Non
     (0.87, 'messages along the chain (M20)')
     """
     costs = [_cost(one) for one in _listed(releases)]
-    if not isinstance(scenario, Scenario):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise Misuse(
-            f"The scenario is of type {type(scenario).__name__}.", allowed="a pf.Scenario", instead="pf.Scenario(...)"
-        )
+    instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
     if any(cost.shape.setting != scenario.setting for cost in costs):
         raise Misuse(
             "A release was made under a scenario that differs in more than its prior.",

@@ -5,6 +5,7 @@ From a prior, a statistic and a secret to the laws of the answer under every two
 
 from functools import singledispatch
 
+from pufferflow.arguments import instance
 from pufferflow.bounds import Laws, Together
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.queries import Statistic
@@ -66,15 +67,8 @@ def laws(scenario: Scenario, query: Statistic) -> Together:
     >>> pf.calibrate(pf.laws(scenario, pf.Statistic.total(24)), pf.Pure(1.0)).noise.scale < 24
     True
     """
-    if not isinstance(scenario, Scenario):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise Misuse(
-            f"The scenario is of type {type(scenario).__name__}.", allowed="a pf.Scenario", instead="pf.Scenario(...)"
-        )
-    if not isinstance(query, Statistic):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise Misuse(
-            f"The query is of type {type(query).__name__}.",
-            allowed="a pf.Statistic of one group of rows that hang together",
-            instead="pf.Statistic.total(24)",
-        )
+    instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
+    allowed = "a pf.Statistic of one group of rows that hang together"
+    instance(query, Statistic, "The query", allowed=allowed, instead="pf.Statistic.total(24)")
     scenario.check_sound()
     return Together([implied(prior, query, scenario.secret) for prior in scenario.priors])

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pufferflow.arguments import instance
 from pufferflow.arrays import Array
 from pufferflow.errors import Misuse
 from pufferflow.rounding import SMALLEST, UNIT
@@ -121,13 +122,8 @@ def exactly(floats: Array) -> Array:
 
 def of_kind(law: object, kind: type[L]) -> L:
     """Return a law that is of the kind an operation needs, or say which it is."""
-    if not isinstance(law, kind):
-        raise Misuse(
-            f"A law is of type {type(law).__name__}.",
-            allowed=f"pf.{kind.__name__}, on both sides",
-            instead=f"help(pf.{kind.__name__}) for how to make one",
-        )
-    return law
+    name = f"pf.{kind.__name__}"
+    return instance(law, kind, "A law", allowed=f"{name}, on both sides", instead=f"help({name}) for how to make one")
 
 
 def whole(masses: Sequence[int] | Array, total: int) -> Array:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeVar, final
 
 import msgspec
 
+from pufferflow.arguments import instance
 from pufferflow.composition import COST_NAMES, Cost, Region, Shape, canonical
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Pure, Renyi, RenyiCurve
@@ -205,8 +206,7 @@ _LONGEST = 200
 def read_text(given: object, what: str, example: str) -> str:
     """Return a text of 1 to 200 printable characters without outer blanks, so that what looks alike is one (NFC)."""
     allowed = f"a text of 1 to {_LONGEST} printable characters, with no blank at its ends"
-    if not isinstance(given, str):
-        raise Misuse(f"{what} is of type {type(given).__name__}.", allowed=allowed, instead=example)
+    given = instance(given, str, what, allowed=allowed, instead=example)
     if not 1 <= len(given) <= _LONGEST:
         raise Misuse(f"{what} has {len(given)} characters.", allowed=allowed, instead=example)
     if not given.isprintable():
@@ -218,9 +218,7 @@ def read_text(given: object, what: str, example: str) -> str:
 
 def read_flag(given: object, what: str) -> bool:
     """Return True or False; a text that says no would count as yes."""
-    if not isinstance(given, bool):
-        raise Misuse(f"{what} is of type {type(given).__name__}.", allowed="True or False", instead=f"{what}=True")
-    return given
+    return instance(given, bool, what, allowed="True or False", instead=f"{what}=True")
 
 
 def not_sent(what: str, instead: str) -> Misuse:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Protocol, Self, cast, final
 
 from pufferflow.addresses import local_path
-from pufferflow.arguments import finite_number
+from pufferflow.arguments import finite_number, instance
 from pufferflow.composition import AccountCosts
 from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.guarantees import Guarantee
@@ -49,13 +49,8 @@ _NAMES = {"priors": "prior"}
 
 def read_scenario(given: object) -> Scenario:
     """Return a scenario, or say what was given."""
-    if not isinstance(given, Scenario):
-        raise Misuse(
-            f"The scenario is of type {type(given).__name__}.",
-            allowed="a pf.Scenario",
-            instead='pf.Scenario(secret=pf.Secret("level", domain=[0, 1, 2]), prior=pf.Independent())',
-        )
-    return given
+    instead = 'pf.Scenario(secret=pf.Secret("level", domain=[0, 1, 2]), prior=pf.Independent())'
+    return instance(given, Scenario, "The scenario", allowed="a pf.Scenario", instead=instead)
 
 
 def differences(first: Scenario, second: Scenario) -> list[str]:
@@ -76,10 +71,9 @@ def _parts(scenario: Scenario) -> dict[str, Any]:
 
 def read_limit(given: object, scenario: Scenario) -> Guarantee:
     """Return a limit of a kind that totals can be told in."""
-    if not isinstance(given, Guarantee):
-        raise Misuse(f"The limit is of type {type(given).__name__}.", allowed="a promise", instead="limit=pf.Pure(3.0)")
-    AccountCosts([scenario], given)  # refuses promises that have no single epsilon
-    return given
+    limit = instance(given, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Pure(3.0)")
+    AccountCosts([scenario], limit)  # refuses promises that have no single epsilon
+    return limit
 
 
 @final
@@ -221,9 +215,7 @@ class Ledger:
 
     def __init__(self, address: str | PathLike[str], *, wait: float = 30.0) -> None:
         allowed, instead = "a number of seconds, 0 or more", "wait=30"
-        seconds = finite_number(wait, "wait", allowed=allowed, instead=instead)
-        if not 0 <= seconds <= 1e6:
-            raise Misuse(f"wait is {seconds:g}.", allowed=allowed, instead=instead)
+        seconds = finite_number(wait, "wait", allowed=allowed, instead=instead, fits=lambda wait: 0 <= wait <= 1e6)
         self._log = Log(Store(read_address(address), seconds))
 
     @explained

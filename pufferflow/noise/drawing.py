@@ -26,6 +26,7 @@ from typing import Any, Protocol, cast, final
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arguments import instance
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
 
@@ -233,13 +234,8 @@ def _as_float(number: Fraction) -> float:
 def _source(rng: object) -> Bits:
     if rng is None:
         return os.urandom
-    if not isinstance(rng, np.random.Generator):
-        raise Misuse(
-            f"rng is of type {type(rng).__name__}.",
-            allowed="None for the operating system's randomness, or a numpy.random.Generator for tests",
-            instead="rng=numpy.random.default_rng(1)",
-        )
-    return rng.bytes
+    allowed = "None for the operating system's randomness, or a numpy.random.Generator for tests"
+    return instance(rng, np.random.Generator, "rng", allowed=allowed, instead="rng=numpy.random.default_rng(1)").bytes
 
 
 def _shape(size: object) -> tuple[int, ...]:

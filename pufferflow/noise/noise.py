@@ -267,9 +267,9 @@ class Noise(abc.ABC):
         2.9957
         """
         allowed, instead = "a number with 0 < confidence < 1", "interval(0.95)"
-        share = finite_number_above(confidence, "confidence", allowed=allowed, instead=instead)
-        if not 0 < share < 1:
-            raise Misuse(f"confidence is {share}.", allowed=allowed, instead=instead)
+        share = finite_number_above(
+            confidence, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1
+        )
         if self.scale == 0:
             return 0.0, 0.0
         half, outside = float(self._reach(np.asarray((1 - share) / 2))), 1 - share
@@ -392,19 +392,13 @@ def _fields_of(family: type[Noise]) -> list[str]:
 def read_scale(value: object) -> float:
     """Return a scale: a finite number ≥ 0, not below what was given."""
     allowed, instead = "a finite number >= 0 (0 is no noise at all)", "scale=1.0"
-    scale = finite_number_above(value, "scale", allowed=allowed, instead=instead)
-    if scale < 0:
-        raise Misuse(f"scale is {scale}.", allowed=allowed, instead=instead)
-    return scale + 0.0
+    return finite_number_above(value, "scale", allowed=allowed, instead=instead, fits=lambda scale: scale >= 0) + 0.0
 
 
 def read_above(value: object, name: str, least: float, instead: str) -> float:
     """Return a finite number above a limit."""
     allowed = f"a finite number > {least:g}"
-    number = finite_number(value, name, allowed=allowed, instead=instead)
-    if not number > least:
-        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
-    return number
+    return finite_number(value, name, allowed=allowed, instead=instead, fits=lambda number: number > least, digits="")
 
 
 def one_dimensional(noise: Noise, dimension: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise.noise import Family, Noise, one_dimensional, read_above, read_radius, read_scale
 from pufferflow.rounding import UNIT, lifted
@@ -48,9 +48,9 @@ class Staircase(Noise):
         object.__setattr__(self, "epsilon", read_above(self.epsilon, "epsilon", 0.0, "epsilon=1.0"))
         allowed, instead = "a number with 0 <= gamma <= 1", "leaving gamma out for the best one"
         gamma = 1 / (1 + math.exp(min(self.epsilon, 1400.0) / 2)) if self.gamma is None else self.gamma
-        gamma = finite_number(gamma, "gamma", allowed=allowed, instead=instead)
-        if not 0 <= gamma <= 1:
-            raise Misuse(f"gamma is {gamma}.", allowed=allowed, instead=instead)
+        gamma = finite_number(
+            gamma, "gamma", allowed=allowed, instead=instead, fits=lambda gamma: 0 <= gamma <= 1, digits=""
+        )
         object.__setattr__(self, "gamma", gamma)
 
     @classmethod

@@ -12,7 +12,7 @@ from typing import cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Bounds, Calibration, Laws, calibrate_each, loss, read_family, read_kind
 from pufferflow.errors import InternalError, Misuse, Refused
@@ -62,10 +62,7 @@ def read_seconds(given: object) -> float | None:
     allowed, instead = "a finite number > 0 of seconds, or None", "seconds=10"
     if given is None:
         return None
-    seconds = finite_number(given, "seconds", allowed=allowed, instead=instead)
-    if not seconds > 0:
-        raise Misuse(f"seconds is {seconds:g}.", allowed=allowed, instead=instead)
-    return seconds
+    return finite_number(given, "seconds", allowed=allowed, instead=instead, fits=lambda seconds: seconds > 0)
 
 
 def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | Kind:
@@ -83,10 +80,7 @@ def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | No
                 allowed="an accuracy with a kind of promise (pf.Pure, if left out), or a promise alone",
                 instead="plan(pf.Renyi.of(alpha=4), accuracy=pf.Within(5))",
             )
-        if not isinstance(accuracy, Within):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise Misuse(
-                f"accuracy is of type {type(accuracy).__name__}.", allowed="pf.Within(error)", instead="pf.Within(5)"
-            )
+        instance(accuracy, Within, "accuracy", allowed="pf.Within(error)", instead="pf.Within(5)")
         kind = Pure if guarantee is None else guarantee
         read_kind(kind)
         return cast(Kind, kind)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, whole_number
 from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.errors import Misuse
 from pufferflow.scenario import Domain, read_name
@@ -154,9 +154,7 @@ class Statistic:
 
 
 def _count(size: object) -> int:
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise Misuse(f"size is {shown(size)}.", allowed="a whole number >= 1", instead="Statistic.total(24)")
-    return size
+    return whole_number(size, "size", allowed="a whole number >= 1", instead="Statistic.total(24)")
 
 
 def _floats(given: Any, name: str, allowed: str, instead: str) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.arguments import belief_refused, shown, stored_belief
+from pufferflow.arguments import belief_refused, instance, shown, stored_belief
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, visible
 from pufferflow.scenario.missing_columns import listed, no_column
@@ -223,12 +223,8 @@ class Scenario:
 
     def check_schema(self, schema: Mapping[str, Any]) -> None:
         """Check a frame's columns and types against the scenario; no row is read."""
-        if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise Misuse(
-                f"The schema is of type {type(schema).__name__}.",
-                allowed="a pl.Schema",
-                instead="scenario.check_frame(frame), or frame.collect_schema()",
-            )
+        instead = "scenario.check_frame(frame), or frame.collect_schema()"
+        instance(schema, Mapping, "The schema", allowed="a pl.Schema", instead=instead)
         needed = (*([self.secret.reads[0]] if self.secret.reads is not None else []), *self.public)
         for column in needed:
             if column not in schema:

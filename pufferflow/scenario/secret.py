@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, shown, whole_number
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain, Interval, Label, listed_values, read_domain, restored_domain
 from pufferflow.scenario.secret_pairs import Closer, Rule, read_rule, value_pairs
@@ -320,10 +320,13 @@ def _missing(given: object, domain: Domain) -> Label:
     if given is None:
         return domain.points[0]
     if isinstance(domain, Interval):
-        number = finite_number(given, "missing", allowed=domain.describe(), instead=f"missing={domain.low:g}")
-        if not domain.low <= number <= domain.high:
-            raise Misuse(f"missing is {number:g}.", allowed=domain.describe(), instead=f"missing={domain.low:g}")
-        return number
+        return finite_number(
+            given,
+            "missing",
+            allowed=domain.describe(),
+            instead=f"missing={domain.low:g}",
+            fits=lambda number: domain.low <= number <= domain.high,
+        )
     return domain.points[domain.place(given, "missing")]
 
 
@@ -339,9 +342,8 @@ def _missing_of(given: object, domain: Domain | None) -> Label | None:
 
 
 def _rows(given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
-        raise Misuse(f"rows is {shown(given)}.", allowed="a whole number >= 1, or None for all rows", instead="rows=10")
-    return int(given)
+    allowed = "a whole number >= 1, or None for all rows"
+    return whole_number(given, "rows", allowed=allowed, instead="rows=10", kind=Integral)
 
 
 def _pairs_in_words(rule: Rule, what: str = "of them") -> str:

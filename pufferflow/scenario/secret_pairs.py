@@ -27,9 +27,9 @@ class Closer:
 
     def __post_init__(self) -> None:
         allowed, instead = "a finite number > 0", "pf.Closer(2)"
-        distance = finite_number(self.distance, "distance", allowed=allowed, instead=instead)
-        if not distance > 0:
-            raise Misuse(f"distance is {distance:g}.", allowed=allowed, instead=instead)
+        distance = finite_number(
+            self.distance, "distance", allowed=allowed, instead=instead, fits=lambda distance: distance > 0
+        )
         object.__setattr__(self, "distance", distance)
 
 

@@ -15,7 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from pufferflow.arguments import decimal_reading, finite_number, probability_below_one
+from pufferflow.arguments import decimal_reading, finite_number, instance, probability_below_one
 from pufferflow.errors import Misuse, Refused
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.rounding import SMALLEST, UNIT, float_below, upwards
@@ -202,20 +202,13 @@ def _exponent(p: object) -> float:
     allowed, instead = "a number >= 1, or math.inf", "p=2"
     if isinstance(p, float) and p == math.inf:
         return p
-    number = finite_number(p, "p", allowed=allowed, instead=instead)
-    if number < 1:
-        raise Misuse(f"p is {number}.", allowed=allowed, instead=instead)
-    return number
+    return finite_number(p, "p", allowed=allowed, instead=instead, fits=lambda p: p >= 1, digits="")
 
 
 def _on_a_line(mu: Any, nu: Any) -> bool:
     for law in (mu, nu):
-        if not isinstance(law, Law):
-            raise Misuse(
-                f"A law is of type {type(law).__name__}.",
-                allowed="two pf.Law, or two pf.GaussianLaw",
-                instead="pf.Law(values, weights), or pf.Law.empirical(column)",
-            )
+        instead = "pf.Law(values, weights), or pf.Law.empirical(column)"
+        instance(law, Law, "A law", allowed="two pf.Law, or two pf.GaussianLaw", instead=instead)
     if mu.dimension != nu.dimension:
         raise _dimensions(mu.dimension, nu.dimension)
     return mu.dimension == 1

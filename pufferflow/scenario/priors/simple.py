@@ -132,9 +132,9 @@ class Diffusion(Prior):
 
     def __post_init__(self) -> None:
         allowed, instead = "a finite number >= 0, for steps of the scenario", "pf.Diffusion(0.5)"
-        number = finite_number(self.contraction, "contraction", allowed=allowed, instead=instead)
-        if number < 0:
-            raise Misuse(f"contraction is {number:g}.", allowed=allowed, instead=instead)
+        number = finite_number(
+            self.contraction, "contraction", allowed=allowed, instead=instead, fits=lambda number: number >= 0
+        )
         object.__setattr__(self, "contraction", number + 0.0)
 
     def describe(self) -> str:

@@ -104,9 +104,9 @@ class Simulator(Prior):
         if isinstance(draws, bool) or not isinstance(draws, numbers.Integral) or draws < 1:
             raise Misuse(f"draws is {draws!r}.", allowed="a whole number >= 1", instead="draws=100_000")
         allowed, instead = "a number with 0 < confidence < 1", "confidence=0.999"
-        confidence = finite_number(self.confidence, "confidence", allowed=allowed, instead=instead)
-        if not 0 < confidence < 1:
-            raise Misuse(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
+        confidence = finite_number(
+            self.confidence, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1
+        )
         object.__setattr__(self, "draws", int(draws))
         object.__setattr__(self, "confidence", confidence)
 
