@@ -3,8 +3,8 @@
 from pufferflow.jobs import starter
 from pufferflow.jobs.file import check_addresses, schema
 from pufferflow.jobs.job import Job, Ran
-from pufferflow.jobs.page import EVIDENCE
 from pufferflow.jobs.period import Period
+from pufferflow.jobs.published import EVIDENCE
 from pufferflow.jobs.scheduling import next_time, schedule
 from pufferflow.jobs.sources import TRACEBACK, tracebacks
 

@@ -1,16 +1,14 @@
 """A scheduled batch: the same questions for one period after the other, each released once.
 
 The ledger is the only state. A period's release has an id of its own; whoever runs it first commits it, and everybody
-else, later or at the same time, gets that release and draws nothing.
-
-What became of one scheduled batch.
+else, later or at the same time, gets that release and draws nothing. One run opens the ledger once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from time import sleep
 from typing import Any, final
@@ -19,16 +17,18 @@ import polars as pl
 
 from pufferflow.errors import LedgerFault, Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.frame import Batch
-from pufferflow.jobs import missed
+from pufferflow.guarantees import Guarantee
 from pufferflow.jobs.file import JobFile, check_addresses, read_file, with_variables
-from pufferflow.jobs.job_account import Payer, changed, check_known, check_not_lost, check_not_older, has_release
-from pufferflow.jobs.page import keep_page
+from pufferflow.jobs.job_account import JobAccount
+from pufferflow.jobs.missed import History
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
+from pufferflow.jobs.published import changed, check_known, check_not_lost, check_not_older, has_release, write_page
 from pufferflow.jobs.sources import called, frame_of, functions_of
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
 from pufferflow.release import Release, check, send
 from pufferflow.report.evidence import Evidence
+from pufferflow.rounding import agree
 
 
 @final
@@ -37,7 +37,8 @@ class Ran:
     """A batch that is released and where it goes.
 
     `drawn` says whether noise was drawn now; otherwise the release was kept before, and is the same. `sent` says
-    whether it was written now; otherwise the folder had it. `notes` tell what did not go smoothly.
+    whether it was written now; otherwise the folder had it. `notes` tell what did not go smoothly. `spent` is what the
+    account had spent of its `limit` after the run; None if the ledger could not be read then.
 
     >>> import tempfile, pufferflow as pf
     >>> from pufferflow.jobs import starter
@@ -57,6 +58,8 @@ class Ran:
     sent: bool
     attempts: int = 1
     notes: tuple[str, ...] = ()
+    spent: Guarantee | None = None
+    limit: Guarantee | None = None
 
     @property
     def state(self) -> str:
@@ -145,7 +148,7 @@ class Job:
         far, that is the last period.
         """
         schedule, last = self.file.schedule, self.period(None, now)
-        known = missed.Known.of(self.account(), f"{self.name}-", schedule.period, self._has)
+        known = History.of(self.account(), f"{self.name}-", schedule.period, self._has)
         if since is None:
             return known.after_the_last(last, schedule.catch_up)
         return known.since(self.period(since, now), last)
@@ -200,14 +203,16 @@ class Job:
 
     def evidence(self, plan: Plan, period: When | None = None) -> Evidence:
         """Return what a page shows of a plan for a period, with what the account has spent and will spend."""
-        dataset, named = self.file.ledger.dataset or "", "" if period is None else str(self.period(period))
-        return plan.evidence(self.account(), self.every, job=self.name, period=named, dataset=dataset)
+        return self._evidence(plan, "" if period is None else str(self.period(period)), self.account())
+
+    def _evidence(self, plan: Plan, period: str, account: Account | None) -> Evidence:
+        return plan.evidence(account, self.every, job=self.name, period=period, dataset=self.file.ledger.dataset or "")
 
     # Who pays
 
     @cached_property
-    def _payer(self) -> Payer:
-        return Payer(self.file.ledger, self.folder)
+    def _payer(self) -> JobAccount:
+        return JobAccount(self.file.ledger, self.folder)
 
     def ledger(self) -> Ledger:
         """Return the ledger, made if need be."""
@@ -275,27 +280,50 @@ class Job:
                 found = error
             yield period, found
 
-    def _run(self, period: Period, revision: int, notes: Sequence[str]) -> Ran:
-        chosen, folder = self.id_of(period, revision), self.folder_of(period, revision)
-        plan: Plan | None = None
-        payer = self._payer
-        if payer.no_file:
+    def _run(self, period: Period, revision: int, attempts: Sequence[str]) -> Ran:
+        name, folder = self.id_of(period, revision), self.folder_of(period, revision)
+        if self._payer.no_file:
             check_not_lost(folder.parent)
-        with closing(payer.ledger()) as ledger:
-            release = payer.kept(ledger, chosen)
-            if release is None and has_release(folder):
-                release = payer.kept(ledger, chosen)  # another machine may have been quicker just now
-            drawn = release is None
-            if release is None:
+        with closing(self._payer.ledger()) as ledger:
+            release, plan = self._committed(name, folder, ledger), None
+            if drawn := release is None:
                 check_known(folder)
                 check_not_older(folder.parent, ledger)
                 plan = self.plan(period)
-                release = payer.release(plan, ledger, chosen, estimates=self.file.estimates)
-        told = [*notes, *changed(self.file, release)]
-        sent = send(release, folder, self.file.sink.format)
-        if self.file.sink.report:
-            told += keep_page(self, str(period), plan, release, folder)
-        return Ran(self.name, str(period), chosen, release, folder, drawn, sent, len(notes) + 1, tuple(told))
+                release = self._payer.release(plan, ledger, name, estimates=self.file.estimates)
+            notes = [*attempts, *changed(self.file, release)]
+            sent = send(release, folder, self.file.sink.format)
+            if self.file.sink.report:
+                gather = partial(self._gather, period, plan, release, ledger)
+                notes += write_page(release, folder, self.name, str(period), gather)
+            spent, limit = self._total(ledger, notes)
+        attempt = len(attempts) + 1
+        return Ran(self.name, str(period), name, release, folder, drawn, sent, attempt, tuple(notes), spent, limit)
+
+    def _committed(self, name: str, folder: Path, ledger: Ledger) -> Release | None:
+        """Return the release that the account has under a name; another machine may be quicker at any time."""
+        for _ in range(2):
+            account = self._payer.account_in(ledger)
+            release = None if account is None else account.find(name)
+            if release is not None or not has_release(folder):
+                return release
+        return None
+
+    def _gather(self, period: Period, plan: Plan | None, release: Release, ledger: Ledger) -> Evidence:
+        """Return the evidence for a release's page, if what it would be gathered from is as it was."""
+        made = self.plan(period) if plan is None else plan
+        if not agree(made.certificate.facts, release.certificate.facts):
+            raise Misuse("the job, or its rows, have changed since the release.")
+        return self._evidence(made, str(period), self._payer.account_in(ledger))
+
+    def _total(self, ledger: Ledger, notes: list[str]) -> tuple[Guarantee | None, Guarantee | None]:
+        """Return what the account has spent, and its limit; a ledger that has gone away since is no failure."""
+        try:
+            account = self._payer.account_in(ledger)
+            return (None, None) if account is None else (account.spent(), account.limit)
+        except LedgerFault as error:
+            notes.append(f"the total could not be read: {error.problem}")
+            return None, None
 
     @cached_property
     def functions(self) -> tuple[Callable[..., Any], Callable[..., Any] | None]:

@@ -15,7 +15,7 @@ _REVISION = re.compile(r"\.[0-9]+$")
 
 @final
 @dataclass(frozen=True)
-class Known:
+class History:
     """The periods whose cost is paid, by name: those whose release is kept, and those that a revision has settled."""
 
     paid: frozenset[str]
@@ -25,8 +25,8 @@ class Known:
     """Whether the sink has the release of a period."""
 
     @classmethod
-    def of(cls, account: Account | None, prefix: str, every: Every, written: Callable[[str], bool]) -> "Known":
-        """Return what an account remembers of releases whose ids begin with a prefix and go on with a period."""
+    def of(cls, account: Account | None, prefix: str, every: Every, written: Callable[[str], bool]) -> "History":
+        """Read the history of an account: releases whose ids are a prefix and a period."""
         paid, kept, revised = set[str](), set[str](), set[str]()
         for entry in () if account is None else account.history():
             name = entry.release_id.removeprefix(prefix)

@@ -9,8 +9,8 @@ import pytest
 import pufferflow as pf
 from pufferflow.jobs import job as room
 from pufferflow.jobs import starter
-from pufferflow.jobs.job_account import Payer
-from pufferflow.jobs.page import EVIDENCE, PAGE
+from pufferflow.jobs.job_account import JobAccount
+from pufferflow.jobs.published import EVIDENCE, PAGE
 from pufferflow.release import release as releasing
 
 DAY = "2026-10-20"
@@ -128,7 +128,7 @@ def test_a_source_that_changes_after_its_plan_is_planned_again(make, monkeypatch
     """,
         attempts=2,
     )
-    place, true, plans = job.folder / "rows.csv", Payer.release, []
+    place, true, plans = job.folder / "rows.csv", JobAccount.release, []
 
     def late(payer, plan, *given, **options):
         plans.append(plan)
@@ -137,7 +137,7 @@ def test_a_source_that_changes_after_its_plan_is_planned_again(make, monkeypatch
             place.write_text("".join([lines[0], *lines[25:]]))
         return true(payer, plan, *given, **options)
 
-    monkeypatch.setattr(Payer, "release", late)
+    monkeypatch.setattr(JobAccount, "release", late)
     ran = job.run(DAY, wait=lambda _: entries_are_none(job))
     assert ran.attempts == 2
     assert entries(job) == [(f"hours-{DAY}", "committed")]

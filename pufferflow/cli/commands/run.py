@@ -1,9 +1,4 @@
-"""`pufferflow run`: one scheduled batch, or all that were missed; running it twice gives the same release once.
-
-`pufferflow schedule`: keep running a job on its own cron line until somebody stops it.
-
-One run of a job: in a line for people, and in parts for programs.
-"""
+"""`pufferflow run`: one scheduled batch, or all that were missed; `schedule`: a job on its own cron line."""
 
 import signal
 import threading
@@ -23,15 +18,15 @@ from pufferflow.errors import Misuse, PufferflowError
 
 if TYPE_CHECKING:
     from pufferflow.jobs import Job, Ran
-    from pufferflow.ledger import Account
 
 
-def tell_run(screen: Screen, job: "Job", ran: "Ran", before: str = "") -> None:
-    """Tell of a run, a line for it and one for each note."""
+def log_run(screen: Screen, ran: "Ran", before: str = "") -> None:
+    """Log a run: a line for it and one for each note."""
     from pufferflow.cli.promises import epsilon_of, of_limit
 
-    account = job.account()
-    spent = "" if account is None else f"  spent {of_limit(epsilon_of(account.spent()), account.limit)}"
+    spent = ""
+    if ran.spent is not None and ran.limit is not None:
+        spent = f"  spent {of_limit(epsilon_of(ran.spent), ran.limit)}"
     screen.log(f"{before}{ran.id.removeprefix(f'{ran.job}-')}  {ran.state}  {_noise(ran)}{spent}  {near(ran.folder)}")
     for note in ran.notes:
         screen.log(f"{before}  note: {note}")
@@ -55,13 +50,6 @@ def run_document(ran: "Ran") -> dict[str, Any]:
     }
 
 
-def account_document(account: "Account | None") -> dict[str, Any] | None:
-    """Return an account for programs; None before there is one."""
-    if account is None:
-        return None
-    return {"name": account.name, "spent": account.spent(), "limit": account.limit}
-
-
 def near(path: Path) -> str:
     """Return a path as it is written from here, if it is below."""
     here = Path.cwd()
@@ -72,9 +60,6 @@ def _noise(ran: "Ran") -> str:
     kinds: Sequence[str] = list(dict.fromkeys(f"{one.noise} {one.scale:.4g}" for one in ran.release.certificate.sums))
     return kinds[0] if len(kinds) == 1 else f"{kinds[0]} and {len(kinds) - 1} more"
 
-
-if TYPE_CHECKING:
-    from pufferflow.jobs import Job, Ran
 
 Revision = Annotated[
     int,
@@ -97,14 +82,23 @@ def run(
 
     _check(period, since, revision)
     batch = Job.read(job)
-    runs = list[object]()
+    runs, last = list[object](), None
     screen.so_far.update(job=batch.name, runs=runs)
     for ran in _runs(batch, period, since, revision):
-        tell_run(screen, batch, ran)
+        log_run(screen, ran)
+        last = ran
         runs.append(run_document(ran))
     if not runs:
         screen.say(f"Every period since {since} is released.")
-    return Answer({**screen.so_far, "account": account_document(batch.account())})
+    return Answer({**screen.so_far, "account": _account(batch, last)})
+
+
+def _account(job: "Job", last: "Ran | None") -> dict[str, Any] | None:
+    """Return the account as the last run left it; None before there is one."""
+    if last is not None and last.spent is not None:
+        return {"name": job.file.ledger.account, "spent": last.spent, "limit": last.limit}
+    account = job.account()
+    return None if account is None else {"name": account.name, "spent": account.spent(), "limit": account.limit}
 
 
 def _runs(job: "Job", period: str | None, since: str | None, revision: int) -> "Iterator[Ran]":
@@ -121,10 +115,6 @@ def _check(period: str | None, since: str | None, revision: int) -> None:
         raise Misuse("There is a --period and a --since.", allowed="one of them", instead=f"--since {since}")
     if revision != 1:
         raise Misuse("There is a --since and a --revision.", allowed="a revision of one period", instead="--period")
-
-
-if TYPE_CHECKING:
-    from pufferflow.jobs import Job, Ran
 
 
 def schedule(screen: Screen, job: JobPath, since: SinceName = None) -> Answer:
@@ -166,7 +156,7 @@ class _Diary:
         else:
             self.counts["runs"] += 1
             self.counts["last"] = run_document(what)
-            tell_run(self._screen, self._job, what, self.now)
+            log_run(self._screen, what, self.now)
 
 
 @contextmanager
