@@ -268,7 +268,7 @@ def test_a_cost_that_is_paid_is_used(make, monkeypatch):
     """A period that was reserved and never released is due, however long ago that is."""
     job = make()
     with monkeypatch.context() as stopped:
-        stopped.setattr(releasing, "drawn", stop)
+        stopped.setattr(releasing, "add_noise", stop)
         with pytest.raises(KeyboardInterrupt):
             job.run("2026-10-18")
     assert entries(job) == [("hours-2026-10-18", "reserved")]
