@@ -25,7 +25,7 @@ STOREYS = {
             "guarded",
             "progress",
         ),
-        "guarantees",
+        *("conversions", "guarantees"),
     ),
     "numbers": ("law", "transport", "noise", "chains", "bounds"),
     "what is hidden, believed and asked": ("scenario", "expressions", "queries"),
@@ -50,7 +50,7 @@ ONLY_IN = {
 }
 """Packages that live in one room."""
 
-NUMBERS_ONLY = {"errors", "arrays", "rounding", "roots", "guarantees", *STOREYS["numbers"]}
+NUMBERS_ONLY = {"errors", "arrays", "rounding", "roots", "conversions", "guarantees", *STOREYS["numbers"]}
 """Rooms that never see a dataframe, nor import a room that does."""
 NO_FRAMES = {"composition", "ledger"}
 """Rooms that name no function of Polars, although rooms they import do."""

@@ -12,7 +12,7 @@ from pufferflow.bounds import Bounds
 from pufferflow.engine import check_column
 from pufferflow.errors import Misuse, visible
 from pufferflow.expressions import Values, classes, indicators, read_values
-from pufferflow.guarantees import Guarantee, Kind, Within
+from pufferflow.guarantees import AnyKind, Guarantee, Within
 from pufferflow.guarded import guarded
 from pufferflow.noise import Family
 from pufferflow.plan import Plan, plan_of
@@ -219,7 +219,7 @@ class Batch(Suggesting):
 
     def plan(  # noqa: PLR0913 - a promise, and by name how to keep it
         self,
-        guarantee: Guarantee | Kind | None = None,
+        guarantee: Guarantee | AnyKind | None = None,
         *,
         noise: Family | str = "auto",
         bound: Bounds = "auto",

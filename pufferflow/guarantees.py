@@ -1,24 +1,26 @@
 """What a release promises: pure, approximate, Rényi and approximate Rényi Pufferfish privacy.
 
-Each bounds a divergence between the laws of the output under the two secrets of any pair, in both orders. Conversions
-are M29 and the tight two-point bounds behind it; every converted number is rounded up.
-
-A promise about errors: how far noise may take an answer.
+Each bounds a divergence between the laws of the output under the two secrets of any pair, in both orders. What
+a promise is converted to is rounded up. `Within` is a promise about errors: how far noise may take an answer.
 """
+# a promise's own number stands in for the base's property:
+# pyright: reportIncompatibleMethodOverride=false
 
 import abc
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self, cast, final
+from enum import Enum, auto
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast, final
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from pufferflow.arguments import finite_number, finite_number_at_least_zero, order_above_one, probability_below_one
+from pufferflow.conversions import renyi_to_approx, spare_delta, two_point_epsilon, two_point_renyi
 from pufferflow.errors import Misuse, Refused
-from pufferflow.rounding import SMALLEST, UNIT
+from pufferflow.rounding import UNIT, float_above
 from pufferflow.suggestions import explained, made
 
 DEFAULT_ORDERS: tuple[float, ...] = (
@@ -28,12 +30,20 @@ DEFAULT_ORDERS: tuple[float, ...] = (
     *(64.0 * 2 ** (n / 4) for n in range(25)),
 )
 """The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday promises convert best."""
+_READERS: Final[Mapping[str, Callable[[object], float]]] = {
+    "alpha": order_above_one,
+    "epsilon": lambda given: finite_number_at_least_zero(given, "epsilon"),
+    "delta": lambda given: probability_below_one(given, "delta"),
+}
+"""How the numbers of promises are read, by their names."""
 
 
-Kind = Callable[[float], "Guarantee"]
-"""A promise without its ε: `Pure` itself, `Renyi.of(alpha=4)`, `Approx.of(delta=1e-6)`; given an ε it is a promise."""
+class Divergence(Enum):
+    """What a promise bounds between the laws of the output under two secrets: a log ratio, a mass, or of one order."""
 
-_SHOWN = 6
+    LOG_RATIO = auto()
+    HOCKEY_STICK = auto()
+    RENYI = auto()
 
 
 class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
@@ -46,7 +56,65 @@ class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
 
 
 class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):
-    """Base of the promises: convert one with `to_approx`, compare two with `implies`, store one with `to_json`."""
+    """Base of the promises: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
+
+    To add one, write a final struct with numbers, divergence, words and conversions, and name it in `Promise`.
+    """
+
+    divergence: ClassVar[Divergence]
+    words: ClassVar[str]
+    """What the promise means, with places for its numbers."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            force_setattr(self, name, _READERS[name](getattr(self, name)))
+
+    @property
+    def epsilon(self) -> float:
+        """The promise's ε; infinite if it has several."""
+        return math.inf
+
+    @property
+    def delta(self) -> float:
+        """The promise's δ, the probability that it leaves out; 0 if it has none."""
+        return 0.0
+
+    @property
+    def alpha(self) -> float:
+        """The promise's Rényi order; infinite if it is not about a single one."""
+        return math.inf
+
+    @property
+    def kind(self) -> "Kind | None":
+        """The promise without its ε; None if it has several.
+
+        >>> Renyi(alpha=4, epsilon=0.5).kind.at(1.0)
+        Renyi(alpha=4.0, epsilon=1.0)
+        """
+        return Kind(self.with_epsilons([0.0]))
+
+    @property
+    def singles(self) -> "Sequence[Guarantee]":
+        """The promises with a single ε that are promised together: the promise itself, if it has one ε."""
+        return (self,)
+
+    def with_epsilons(self, epsilons: Sequence[float]) -> "Guarantee":
+        """Return a promise like this one with an ε for each of its `singles`."""
+        (epsilon,) = epsilons
+        return msgspec.structs.replace(self, epsilon=epsilon)
+
+    def stretched(self, ratio: float) -> "Guarantee | None":
+        """Return what is left if all likelihoods may be off by e^ratio either way (M30); None if that is not known."""
+        del ratio
+        return None
+
+    def in_words(self, number: Callable[[float], str], fold: Callable[[float], str]) -> str:
+        """Say what the promise means; `number` writes a number, `fold` writes e to the power of one."""
+        odds = "" if self.divergence is Divergence.RENYI else fold(self.epsilon)
+        epsilon, delta = number(self.epsilon), number(self.delta)
+        return self.words.format(
+            epsilon=epsilon, delta=delta, alpha=f"{self.alpha:g}", orders=len(self.singles), odds=odds
+        )
 
     def approx_epsilon(self, delta: float) -> float:
         """Return an ε for which (ε, delta)-privacy follows, the least one known; infinite where none follows."""
@@ -56,9 +124,9 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         """Return an ε for which (alpha, ε, delta)-approximate Rényi privacy follows; infinite where none follows."""
         return self._renyi(order_above_one(alpha), probability_below_one(delta, "delta"))
 
-    @abc.abstractmethod
     def follows_from(self, other: "Guarantee") -> bool:
-        """Say whether `other` is strong enough for this promise."""
+        """Say whether `other` is strong enough for this promise, by its best conversions."""
+        return all(Kind(one).epsilon_from(other) <= one.epsilon for one in self.singles)
 
     @abc.abstractmethod
     def _approx(self, delta: float) -> float:
@@ -115,7 +183,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         Pure(epsilon=1.0)
         """
         try:
-            guarantee = msgspec.json.decode(text, type=Pure | Approx | Renyi | RenyiCurve | ApproxRenyi)
+            guarantee = msgspec.json.decode(text, type=Promise)
         except (ValueError, TypeError, RecursionError) as error:
             raise Misuse(
                 f"The text is no stored promise: {str(error).splitlines()[0]}",
@@ -132,6 +200,35 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
 
 @final
+@dataclass(frozen=True)
+class Kind:
+    """A promise without its ε, as `Renyi.of(alpha=4)`, shown by an `example`; called with an ε it gives the promise."""
+
+    example: Guarantee
+
+    def at(self, epsilon: float) -> Guarantee:
+        """Return the promise with this ε."""
+        return self.example.with_epsilons([epsilon])
+
+    __call__ = at
+
+    def with_delta(self, delta: float) -> "Kind":
+        """Return the kind with another δ."""
+        return Kind(msgspec.structs.replace(self.example, delta=delta))
+
+    def epsilon_from(self, guarantee: Guarantee) -> float:
+        """Return the least ε known with which a promise of this kind follows from another promise; ∞ if none does."""
+        own = self.example
+        if own.divergence is Divergence.RENYI:
+            return guarantee.renyi_epsilon(own.alpha, own.delta)
+        return guarantee.approx_epsilon(own.delta)
+
+
+AnyKind = Callable[[float], Guarantee]
+"""What the door takes for a kind of promise: a `Kind`, or `Pure` itself."""
+
+
+@final
 class Pure(Guarantee, frozen=True, forbid_unknown_fields=True):
     """ε-Pufferfish privacy: no event is more than e^ε times as likely under one secret as under the other.
 
@@ -139,23 +236,27 @@ class Pure(Guarantee, frozen=True, forbid_unknown_fields=True):
     Pure(epsilon=1.0)
     """
 
+    divergence = Divergence.LOG_RATIO
+    words = (
+        "epsilon {epsilon} for all answers together: whoever sees the answers changes the odds between two such "
+        "secrets at most {odds}-fold"
+    )
     epsilon: float
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "epsilon", finite_number_at_least_zero(self.epsilon, "epsilon"))
 
     def _approx(self, delta: float) -> float:
         """Return log(e^ε − δ(1+e^ε)), the loss of randomised response, which no ε-private pair exceeds."""
-        return _two_point_epsilon(self.epsilon, delta)
+        return two_point_epsilon(self.epsilon, delta)
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return the Rényi divergence of randomised response, below min(ε, αε²/2) (M29); δ is not needed."""
         del delta
-        return _two_point_renyi(self.epsilon, alpha)
+        return two_point_renyi(self.epsilon, alpha)
 
-    def follows_from(self, other: Guarantee) -> bool:
-        """Say whether `other` is strong enough, by its best conversion to this kind."""
-        return other.approx_epsilon(0.0) <= self.epsilon
+    def stretched(self, ratio: float) -> Guarantee:
+        return Pure(_sum_above(self.epsilon, 2 * ratio))
+
+
+PURE: Final = Kind(Pure(0.0))
 
 
 @final
@@ -166,12 +267,13 @@ class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
     Approx(epsilon=1.0, delta=1e-06)
     """
 
+    divergence = Divergence.HOCKEY_STICK
+    words = (
+        "epsilon {epsilon} with delta {delta} for all answers together: the odds between two such secrets change at "
+        "most {odds}-fold, up to a probability of {delta}"
+    )
     epsilon: float
     delta: float
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "epsilon", finite_number_at_least_zero(self.epsilon, "epsilon"))
-        force_setattr(self, "delta", probability_below_one(self.delta, "delta"))
 
     @classmethod
     def of(cls, delta: float) -> Kind:
@@ -180,23 +282,29 @@ class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
         >>> Approx.of(delta=1e-6)(1.0)
         Approx(epsilon=1.0, delta=1e-06)
         """
-        return partial(cls, delta=cls(0.0, delta).delta)
+        return Kind(cls(0.0, delta))
 
     def _approx(self, delta: float) -> float:
         """Spend what `delta` exceeds the promise's own on a smaller ε, by the dominating pair of (ε, δ)."""
-        spare = _spare_delta(delta, self.delta)
-        return math.inf if spare is None else _two_point_epsilon(self.epsilon, spare)
+        spare = spare_delta(delta, self.delta)
+        return math.inf if spare is None else two_point_epsilon(self.epsilon, spare)
 
     def _enough_delta(self) -> float:
         return self.delta
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return the divergence left after cutting off δ: an (ε, δ) pair is a mixture of an ε pair and the rest."""
-        return _two_point_renyi(self.epsilon, alpha) if delta >= self.delta else math.inf
+        return two_point_renyi(self.epsilon, alpha) if delta >= self.delta else math.inf
 
-    def follows_from(self, other: Guarantee) -> bool:
-        """Say whether `other` is strong enough, by its best conversion to this kind."""
-        return other.approx_epsilon(self.delta) <= self.epsilon
+    def stretched(self, ratio: float) -> Guarantee:
+        delta = self.delta * math.exp(min(ratio, 700.0)) * (1 + 4 * UNIT)
+        if delta >= 1:
+            raise Refused(
+                "The delta of the promise grows to 1: nothing is left of it.",
+                allowed="a smaller ratio",
+                instead="a promise with a smaller delta",
+            )
+        return Approx(_sum_above(self.epsilon, 2 * ratio), delta)
 
 
 @final
@@ -207,12 +315,13 @@ class Renyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     Renyi(alpha=4.0, epsilon=0.5)
     """
 
+    divergence = Divergence.RENYI
+    words = (
+        "Rényi privacy for all answers together: the Rényi divergence of order {alpha} between the answers under two "
+        "such secrets is at most {epsilon}"
+    )
     alpha: float
     epsilon: float
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "alpha", order_above_one(self.alpha))
-        force_setattr(self, "epsilon", finite_number_at_least_zero(self.epsilon, "epsilon"))
 
     @classmethod
     def of(cls, alpha: float) -> Kind:
@@ -221,20 +330,20 @@ class Renyi(Guarantee, frozen=True, forbid_unknown_fields=True):
         >>> Renyi.of(alpha=4)(0.5)
         Renyi(alpha=4.0, epsilon=0.5)
         """
-        return partial(cls, cls(alpha, 0.0).alpha)
+        return Kind(cls(alpha, 0.0))
 
     def _approx(self, delta: float) -> float:
         """Return ε + log((α−1)/α) − (log δ + log α)/(α−1), clipped at 0 (M29)."""
-        return _renyi_to_approx(self.alpha, self.epsilon, delta)
+        return renyi_to_approx(self.alpha, self.epsilon, delta)
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return ε for every order up to α, where the divergence can only be smaller."""
         del delta
         return self.epsilon if alpha <= self.alpha else math.inf
 
-    def follows_from(self, other: Guarantee) -> bool:
-        """Say whether `other` is strong enough, by its best conversion to this kind."""
-        return other.renyi_epsilon(self.alpha) <= self.epsilon
+    def stretched(self, ratio: float) -> Guarantee:
+        order = Fraction(self.alpha)
+        return Renyi(self.alpha, _sum_above(self.epsilon, Fraction(ratio) * (2 * order - 1) / (order - 1)))
 
 
 @final
@@ -245,24 +354,24 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
     Approx(epsilon=2.4..., delta=1e-06)
     """
 
+    divergence = Divergence.RENYI
+    words = (
+        "Rényi privacy for all answers together: the Rényi divergences of {orders} orders between the answers under "
+        "two such secrets are bounded"
+    )
     alphas: Sequence[float]
     epsilons: Sequence[float]
 
     def __post_init__(self) -> None:
-        orders, epsilons = _members(self.alphas), _members(self.epsilons)
+        given = cast(tuple[object, object], (self.alphas, self.epsilons))
+        orders, epsilons = (tuple(cast(Iterable[object], one)) if isinstance(one, Iterable) else () for one in given)
         if not orders or len(orders) != len(epsilons):
             raise Misuse(
                 f"{len(orders)} orders and {len(epsilons)} epsilons.",
                 allowed="as many epsilons as orders, at least one",
                 instead="RenyiCurve([2, 4], [0.5, 1.0])",
             )
-        pairs = sorted(
-            zip(
-                map(order_above_one, orders),
-                (finite_number_at_least_zero(value, "epsilon") for value in epsilons),
-                strict=True,
-            )
-        )
+        pairs = sorted(zip(map(_READERS["alpha"], orders), map(_READERS["epsilon"], epsilons), strict=True))
         force_setattr(self, "alphas", tuple(alpha for alpha, _ in pairs))
         force_setattr(self, "epsilons", tuple(epsilon for _, epsilon in pairs))
 
@@ -272,27 +381,36 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
         orders = tuple(alphas)
         return cls(orders, tuple(loss(alpha) for alpha in orders))
 
+    @property
+    def kind(self) -> None:
+        return None
+
+    @property
+    def singles(self) -> "Sequence[Renyi]":
+        return tuple(map(Renyi, self.alphas, self.epsilons))
+
+    def with_epsilons(self, epsilons: Sequence[float]) -> Guarantee:
+        return RenyiCurve(self.alphas, epsilons)
+
     def _approx(self, delta: float) -> float:
         """Return the least ε over the orders (M29)."""
-        return min(_renyi_to_approx(alpha, epsilon, delta) for alpha, epsilon in self._orders())
+        return min(
+            renyi_to_approx(alpha, epsilon, delta) for alpha, epsilon in zip(self.alphas, self.epsilons, strict=True)
+        )
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return the least ε among the orders not below alpha."""
         del delta
-        return min((epsilon for order, epsilon in self._orders() if alpha <= order), default=math.inf)
+        orders = zip(self.alphas, self.epsilons, strict=True)
+        return min((epsilon for order, epsilon in orders if alpha <= order), default=math.inf)
 
-    def follows_from(self, other: Guarantee) -> bool:
-        """Say whether `other` is strong enough, by its best conversion to this kind."""
-        return all(other.renyi_epsilon(alpha) <= epsilon for alpha, epsilon in self._orders())
+    def stretched(self, ratio: float) -> Guarantee:
+        return RenyiCurve(self.alphas, [one.stretched(ratio).epsilon for one in self.singles])
 
     def __repr__(self) -> str:
-        """Show a short curve as it could be typed, a long one by its range."""
-        if len(self.alphas) <= _SHOWN:
+        if len(self.alphas) <= 6:
             return f"RenyiCurve(alphas={self.alphas!r}, epsilons={self.epsilons!r})"
         return f"<RenyiCurve of {len(self.alphas)} orders, {self.alphas[0]:g} to {self.alphas[-1]:g}>"
-
-    def _orders(self) -> Iterable[tuple[float, float]]:
-        return zip(self.alphas, self.epsilons, strict=True)
 
 
 @final
@@ -303,14 +421,14 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     Approx(epsilon=0.9062..., delta=0.002)
     """
 
+    divergence = Divergence.RENYI
+    words = (
+        "approximate Rényi privacy for all answers together: the Rényi divergence of order {alpha} between the answers "
+        "under two such secrets is at most {epsilon}, outside of a probability of {delta}"
+    )
     alpha: float
     epsilon: float
     delta: float
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "alpha", order_above_one(self.alpha))
-        force_setattr(self, "epsilon", finite_number_at_least_zero(self.epsilon, "epsilon"))
-        force_setattr(self, "delta", probability_below_one(self.delta, "delta"))
 
     @classmethod
     def of(cls, alpha: float, delta: float) -> Kind:
@@ -319,13 +437,12 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
         >>> ApproxRenyi.of(alpha=10, delta=1e-3)(0.5)
         ApproxRenyi(alpha=10.0, epsilon=0.5, delta=0.001)
         """
-        example = cls(alpha, 0.0, delta)
-        return partial(cls, example.alpha, delta=example.delta)
+        return Kind(cls(alpha, 0.0, delta))
 
     def _approx(self, delta: float) -> float:
         """Return ε'(δ') for the δ' with δ + (1−δ)δ' = delta (M29)."""
-        spare = _spare_delta(delta, self.delta)
-        return math.inf if spare is None else _renyi_to_approx(self.alpha, self.epsilon, spare)
+        spare = spare_delta(delta, self.delta)
+        return math.inf if spare is None else renyi_to_approx(self.alpha, self.epsilon, spare)
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return ε for every order up to α, if as much may be cut off as the promise cuts off."""
@@ -334,73 +451,27 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     def _enough_delta(self) -> float:
         return float(f"{self.delta + (1 - self.delta) / 2:.3g}")
 
-    def follows_from(self, other: Guarantee) -> bool:
-        """Say whether `other` is strong enough, by its best conversion to this kind."""
-        return other.renyi_epsilon(self.alpha, self.delta) <= self.epsilon
+
+if TYPE_CHECKING:
+    Promise = Guarantee
+else:  # msgspec has to be given every struct that it may decode
+    Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 
 
-def kind_of(guarantee: Guarantee) -> Kind | None:
-    """Return a promise without its ε; None if it has several.
+def promise_of(epsilon: float, delta: float | None = None, alpha: float | None = None) -> Guarantee:
+    """Return the promise that has these numbers and no others.
 
-    >>> kind_of(Renyi(alpha=4, epsilon=0.5))(1.0)
-    Renyi(alpha=4.0, epsilon=1.0)
+    >>> promise_of(0.5, delta=1e-6)
+    Approx(epsilon=0.5, delta=1e-06)
     """
-    match guarantee:
-        case Pure():
-            return Pure
-        case Approx(_, delta):
-            return Approx.of(delta)
-        case Renyi(alpha, _):
-            return Renyi.of(alpha)
-        case ApproxRenyi(alpha, _, delta):
-            return ApproxRenyi.of(alpha, delta)
-        case _:
-            return None
+    if alpha is None:
+        return Pure(epsilon) if delta is None else Approx(epsilon, delta)
+    return Renyi(alpha, epsilon) if delta is None else ApproxRenyi(alpha, epsilon, delta)
 
 
-def _members(numbers: object) -> tuple[object, ...]:
-    return tuple(cast(Iterable[object], numbers)) if isinstance(numbers, Iterable) else ()
-
-
-def _spare_delta(delta: float, own: float) -> float | None:
-    """Return δ' with own + (1−own)·δ' ≤ delta, rounded down; None if delta is below own."""
-    if delta < own:
-        return None
-    return max(0.0, (delta - own) / (1 - own) * (1 - 2 * UNIT)) if own else delta
-
-
-def _rounded_up(terms: tuple[float, ...]) -> float:
-    """Return the sum of terms that each err by a few units in the last place, not below the exact sum nor below 0."""
-    return max(0.0, math.fsum(terms) + 4 * UNIT * sum(map(abs, terms)))
-
-
-def _two_point_epsilon(epsilon: float, delta: float) -> float:
-    """Return the ε' at which randomised response of loss ε has hockey-stick divergence δ: log(e^ε − δ(1+e^ε))."""
-    if delta == 0:
-        return epsilon
-    small = math.exp(-epsilon)
-    if delta < 0.5:
-        return min(epsilon, _rounded_up((epsilon, math.log1p(-delta * (1 + small)))))
-    kept = (1 - delta) - delta * small + 4 * UNIT * (1 - delta + delta * small)  # rounded up before the logarithm
-    return min(epsilon, _rounded_up((epsilon, math.log(kept)))) if kept > 0 else 0.0
-
-
-def _two_point_renyi(epsilon: float, alpha: float) -> float:
-    """Return D_α of randomised response, log((e^{αε}+e^{(1−α)ε})/(1+e^ε))/(α−1), if rounding leaves it below M29's."""
-    if epsilon == 0:
-        return 0.0
-    head, tail = math.log1p(math.exp((1 - 2 * alpha) * epsilon)), math.log1p(math.exp(-epsilon))
-    tight = _rounded_up((epsilon, head / (alpha - 1), -tail / (alpha - 1)))
-    square = alpha * epsilon * epsilon / 2 * (1 + 4 * UNIT)
-    return max(min(epsilon, square, tight), SMALLEST)
-
-
-def _renyi_to_approx(alpha: float, epsilon: float, delta: float) -> float:
-    if delta == 0:
-        return math.inf
-    reciprocal = 1 / (alpha - 1)
-    shrinking = math.log(alpha - 1), -math.log(alpha)
-    return _rounded_up((epsilon, *shrinking, -math.log(delta) * reciprocal, -math.log(alpha) * reciprocal))
+def _sum_above(left: float, right: float | Fraction) -> float:
+    """Return a sum rounded up."""
+    return float_above(Fraction(left) + Fraction(right))
 
 
 @final

@@ -295,7 +295,7 @@ def certificate_of(plan: Planned) -> Certificate:
     return Certificate(
         scenario=request.scenario.fingerprint,
         hidden=request.scenario.describe(),
-        promise=cast(Any, found.guarantee),  # every kind of promise is one of the union
+        promise=found.guarantee,
         loss=found.loss,
         queries=queries,
         sums=sums,

@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from pufferflow.arguments import finite_number
 from pufferflow.arrays import Floats
-from pufferflow.audit.events import at_least, at_most, epsilon_of, of_events, of_nested, targets_of
+from pufferflow.audit.events import at_least, at_most, of_events, of_nested
 from pufferflow.audit.scores import RATIO, Scores
 from pufferflow.audit.targets import duels_of_pairs, duels_of_plan
 from pufferflow.audit.worlds import Duel, Generator, read_rng
 from pufferflow.bounds import Calibration, Pair, read_kind
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import Approx, Guarantee, Kind, Pure
+from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Pure
 from pufferflow.noise import Noise
 from pufferflow.plan import Plan
 from pufferflow.progress import working
@@ -69,7 +69,7 @@ class Stakes:
 
     def size(self, target: Guarantee, loss: float) -> float:
         """Return a loss as a part of what was promised."""
-        promised = epsilon_of(target)
+        promised = target.epsilon
         return loss / promised if self.claimed and promised > 0 else loss
 
 
@@ -117,7 +117,7 @@ def _single(first: int, score: int, sign: int, scores: tuple[Floats, Floats], st
 
 def _refined(one: _Single, stakes: Stakes) -> _Single:
     """Return a test with more and more cuts, as long as another one is worth its share of the error."""
-    if isinstance(one.target, Pure | Approx):
+    if one.target.divergence is not Divergence.RENYI:
         return one
     some = sorted({one.best, *range(0, len(one.cuts), max(len(one.cuts) // _FEW_CUTS, 1))})
     cuts, loss = [one.best], one.loss
@@ -252,7 +252,7 @@ class Attack:
     @property
     def broken(self) -> bool:
         """Whether more than was promised was shown; by chance alone with a probability of 1 − confidence at most."""
-        return self.against is not None and self.lower > epsilon_of(self.against)
+        return self.against is not None and self.lower > self.against.epsilon
 
     def __repr__(self) -> str:
         """Show the bound, the promise, and how it was found."""
@@ -267,7 +267,7 @@ def attack(  # noqa: PLR0913 - the last four have defaults
     target: Plan | Calibration | Noise,
     laws: Iterable[Pair | tuple[object, object]] | None = None,
     *,
-    promise: Guarantee | Kind | None = None,
+    promise: Guarantee | AnyKind | None = None,
     trials: int = 100_000,
     confidence: float = 0.99,
     rng: Generator | None = None,
@@ -292,7 +292,7 @@ def attack(  # noqa: PLR0913 - the last four have defaults
     if not duels:
         return Attack(0.0, promised, promised, sure, draws, "no row moves an answer", "no pair")
     looked_at = min(draws // 2, _MOST_LOOKED_AT)
-    stakes = Stakes(tuple(targets_of(kind)), 1 - sure, draws - looked_at, claimed=promised is not None)
+    stakes = Stakes(tuple(kind.singles), 1 - sure, draws - looked_at, claimed=promised is not None)
     found = measured(duels, stakes, looked_at, source)
     against = None if promised is None else found.target
     return Attack(found.lower, promised, against, sure, draws, found.event, found.pair)
@@ -339,7 +339,7 @@ def _of_calibration(found: Calibration) -> list[Duel]:
 def _read_promise(promise: Any) -> Guarantee:
     if promise is None:
         return Pure(0.0)
-    return promise if isinstance(promise, Guarantee) else read_kind(promise)
+    return promise if isinstance(promise, Guarantee) else read_kind(promise).example
 
 
 def _read_trials(trials: Any) -> int:

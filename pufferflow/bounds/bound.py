@@ -9,14 +9,16 @@ from typing import NamedTuple
 
 from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import Work
+from pufferflow.conversions import renyi_to_delta
 from pufferflow.errors import Refused
-from pufferflow.guarantees import DEFAULT_ORDERS, Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+from pufferflow.guarantees import DEFAULT_ORDERS, Divergence, Guarantee, Kind, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.roots import largest, smallest
 from pufferflow.rounding import UNIT, float_above
 from pufferflow.transport import Certainty
 
 TOLERANCE = 1e-10
+EPSILON_TOLERANCE = 1e-9
 PER_PAIR = 4e6
 """Operations of a search for a scale on one pair of small laws."""
 _LARGEST = 2.0**1000
@@ -54,9 +56,7 @@ class Part(abc.ABC):
         if worst.value <= epsilon:
             return Worst(0.0, worst.witness)
         found = self._curve(noise)
-        deltas = [
-            _delta_of_renyi(alpha, loss.value, epsilon) for alpha, loss in zip(DEFAULT_ORDERS, found, strict=True)
-        ]
+        deltas = [renyi_to_delta(alpha, loss.value, epsilon) for alpha, loss in zip(DEFAULT_ORDERS, found, strict=True)]
         best = min(range(len(deltas)), key=deltas.__getitem__)
         return Worst(deltas[best], found[best].witness)
 
@@ -74,21 +74,37 @@ class Part(abc.ABC):
 
     def losses(self, noise: Noise, guarantee: Guarantee) -> list[tuple[float, float, Witness]]:
         """Return every loss the promise speaks of, what it allows, and the pair that has it."""
-        match guarantee:
-            case Pure(epsilon):
-                worst = self.pure(noise)
-                return [(worst.value, epsilon, worst.witness)]
-            case Renyi(alpha, epsilon) | ApproxRenyi(alpha, epsilon):
-                worst = self.renyi(noise, alpha)
-                return [(worst.value, epsilon, worst.witness)]
-            case RenyiCurve(alphas, epsilons):
-                found = [self.renyi(noise, alpha) for alpha in alphas]
-                return [(worst.value, epsilon, worst.witness) for worst, epsilon in zip(found, epsilons, strict=True)]
-            case Approx(epsilon, delta):
-                worst = self.delta(noise, epsilon)
-                return [(worst.value, delta, worst.witness)]
-            case _:
-                raise _unknown_promise(guarantee)
+        rows: list[tuple[float, float, Witness]] = []
+        for one in guarantee.singles:
+            match one.divergence:
+                case Divergence.LOG_RATIO:
+                    worst, allowed = self.pure(noise), one.epsilon
+                case Divergence.RENYI:
+                    worst, allowed = self.renyi(noise, one.alpha), one.epsilon
+                case Divergence.HOCKEY_STICK:
+                    worst, allowed = self.delta(noise, one.epsilon), one.delta
+            rows.append((worst.value, allowed, worst.witness))
+        return rows
+
+    def least_epsilon(self, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
+        """Return the least ε with which a promise of a kind is kept, no more than one that is known to be."""
+        example = kind.example
+        if example.divergence is not Divergence.HOCKEY_STICK:
+            ((value, _, _),) = self.losses(noise, example)
+            return value
+        delta = example.delta
+        if self.delta(noise, 0.0).value <= delta:
+            return 0.0
+        high = self.pure(noise).value if at_most is None else at_most
+        if high == math.inf:
+            high = 1.0
+            while self.delta(noise, high).value > delta:
+                high *= 4
+                if high > 1e15:
+                    return math.inf
+        if self.delta(noise, high).value > delta:
+            return high  # by rounding alone: it is the pure loss, or was checked
+        return smallest(lambda epsilon: _log_ratio(self.delta(noise, epsilon).value, delta), high, EPSILON_TOLERANCE)
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
         """Return a scale that keeps the promise, at most `tolerance` above the least one that this bound knows."""
@@ -110,10 +126,9 @@ class Part(abc.ABC):
 
     def check(self, guarantee: Guarantee) -> None:
         """Refuse a promise with less room than the bound takes."""
-        room = guarantee.delta if isinstance(guarantee, Approx | ApproxRenyi) else 0.0
-        if self.own_delta > room:
+        if self.own_delta > guarantee.delta:
             raise Refused(
-                f"pf.GAWM leaves out a share {self.own_delta:g}, and {guarantee!r} has room for {room:g}.",
+                f"pf.GAWM leaves out a share {self.own_delta:g}, and {guarantee!r} has room for {guarantee.delta:g}.",
                 allowed=f"a promise with delta >= {self.own_delta:g}: pf.Approx or pf.ApproxRenyi",
                 instead=f"pf.Approx(epsilon, {self.own_delta:g}), or a smaller delta for pf.GAWM",
             )
@@ -236,20 +251,3 @@ def _log_ratio(loss: float, allowed: float) -> float:
         return -math.inf if loss < allowed else math.inf
     ratio = math.log(loss) - math.log(allowed)
     return min(ratio, 0.0) if loss < allowed else max(ratio, 5e-324)
-
-
-def _delta_of_renyi(alpha: float, loss: float, epsilon: float) -> float:
-    """Return the δ at which a Rényi loss gives epsilon: M29 solved for δ, rounded up."""
-    if loss == math.inf:
-        return 1.0
-    exponent = (alpha - 1) * (loss - epsilon + math.log1p(-1 / alpha)) - math.log(alpha)
-    rounding = 8 * UNIT * ((alpha - 1) * (loss + epsilon + 1) + math.log(alpha))
-    return min(math.exp(min(exponent + rounding, 0.0)) * (1 + 2 * UNIT), 1.0)
-
-
-def _unknown_promise(guarantee: object) -> Refused:
-    return Refused(
-        f"No loss is known for a promise of kind {type(guarantee).__name__}.",
-        allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi",
-        instead="pf.Pure(1.0)",
-    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast, final
 
 from pufferflow.arguments import instance, shown
-from pufferflow.bounds.bound import Bound
+from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound
 from pufferflow.bounds.dagwm import DAGWM
 from pufferflow.bounds.exact.exact import Exact
 from pufferflow.bounds.kantorovich import Kantorovich
@@ -18,7 +18,6 @@ from pufferflow.bounds.laws import Laws, read_laws
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.movement import GAWM, GWM, Group
 from pufferflow.bounds.proofs import (
-    EPSILON_TOLERANCE,
     Epsilons,
     Scales,
     Untried,
@@ -30,7 +29,7 @@ from pufferflow.bounds.proofs import (
 )
 from pufferflow.bounds.quilt import Quilt
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, RenyiCurve
+from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, Pure, RenyiCurve
 from pufferflow.noise import NOISES, Family, Laplace, Noise
 from pufferflow.suggestions import EXAMPLES, nearest
 from pufferflow.transport import Certainty
@@ -125,19 +124,19 @@ def _every_robust(guarantee: Guarantee, noise: Noise) -> list[Bound]:
     """
     if isinstance(guarantee, Pure):
         return [Messages(), GWM(), Kantorovich(), Group()]
-    if isinstance(guarantee, Approx | ApproxRenyi) and guarantee.delta > 0:
+    if guarantee.delta > 0:
         return [Messages(), DAGWM(), GAWM(_left_out(guarantee, noise)), GWM(), Group()]
     return [Messages(), DAGWM(), GWM(), Group()]
 
 
-def _left_out(guarantee: Approx | ApproxRenyi, noise: Noise) -> float:
+def _left_out(guarantee: Guarantee, noise: Noise) -> float:
     """Return the share that GAWM may leave out: all of δ, or half where the noise itself needs some of it."""
-    needs = isinstance(guarantee, Approx) and math.isinf(noise.pure(1.0))
+    needs = guarantee.divergence is Divergence.HOCKEY_STICK and math.isinf(noise.pure(1.0))
     return guarantee.delta / 2 if needs else guarantee.delta
 
 
-def read_kind(kind: Any) -> Guarantee:
-    """Return the promise of a kind whose ε is 0."""
+def read_kind(kind: Any) -> Kind:
+    """Return the kind of promise: what makes a promise of an ε, as `pf.Pure` and what `pf.Renyi.of` returns."""
     allowed, instead = "a promise without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
     if isinstance(kind, Guarantee):
         raise Misuse(f"kind is {kind!r}, a promise with its epsilon.", allowed=allowed, instead=instead)
@@ -154,7 +153,7 @@ def read_kind(kind: Any) -> Guarantee:
         ) from error
     if not isinstance(example, Guarantee):
         raise Misuse("kind makes no promise.", allowed=allowed, instead=instead)
-    return example
+    return Kind(example)
 
 
 _NO_NOISE = "no noise is needed: without any the promise holds already"
@@ -304,7 +303,7 @@ def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untrie
     )
 
 
-def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto", end: float | None = None) -> float:
+def loss(pairs: Pairs, noise: Noise, kind: AnyKind, bound: Bounds = "auto", end: float | None = None) -> float:
     """Return the least ε for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
 
     `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)` or
@@ -325,6 +324,7 @@ def loss(pairs: Pairs, noise: Noise, kind: Kind, bound: Bounds = "auto", end: fl
         raise Misuse(
             "The noise is no noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
         )
-    bounds = read_bounds(bound, read_kind(kind), noise)
-    proofs, _ = search(pieces, bounds, Epsilons(noise, kind), thrifty=bound == "auto", end=end)
+    known = read_kind(kind)
+    bounds = read_bounds(bound, known.example, noise)
+    proofs, _ = search(pieces, bounds, Epsilons(noise, known), thrifty=bound == "auto", end=end)
     return max(one.value for one in proofs)

@@ -13,7 +13,7 @@ from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import Work, as_laws, only_if_small
 from pufferflow.bounds.movement import GWM
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Approx, Guarantee
+from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
@@ -48,7 +48,9 @@ class DAGWM(Bound):
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
         """Return the work of all plans, of which transport problems for (ε, δ) are most."""
         cells = sizes.atoms * sizes.atoms
-        solved = isinstance(guarantee, Approx) and cells <= min(_MOST_TRIED_EACH, _MOST_TRIED / sizes.number)
+        solved = guarantee.divergence is Divergence.HOCKEY_STICK and cells <= min(
+            _MOST_TRIED_EACH, _MOST_TRIED / sizes.number
+        )
         return super().work(sizes, guarantee) + (sizes.number * cells * _SOLVED if solved else 0.0)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:

@@ -10,9 +10,9 @@ import numpy as np
 from pufferflow.bounds.bound import Bound, Part, Worst, impossible
 from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import Work, as_laws
+from pufferflow.conversions import two_point_delta
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
-from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
 from pufferflow.transport import Certainty
 
@@ -84,11 +84,4 @@ class PurePart(Part):
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return the δ of randomised response (M29), rounded up."""
         worst = self.pure(noise)
-        return Worst(_two_point_delta(worst.value, epsilon), worst.witness)
-
-
-def _two_point_delta(pure: float, epsilon: float) -> float:
-    """Return the hockey stick of randomised response with a pure loss, (e^pure − e^ε)/(1 + e^pure), rounded up."""
-    if pure <= epsilon:
-        return 0.0
-    return min(-math.expm1(epsilon - pure) / (1 + math.exp(-pure)) * (1 + 8 * UNIT) + UNIT * UNIT, 1.0)
+        return Worst(two_point_delta(worst.value, epsilon), worst.witness)

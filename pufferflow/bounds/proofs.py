@@ -13,19 +13,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, cast, final
 
-from pufferflow.bounds.bound import Bound, Part
+from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound, Part
 from pufferflow.bounds.kantorovich import Kantorovich
 from pufferflow.bounds.law_pairs import Witness
 from pufferflow.bounds.laws import Laws, Listed
 from pufferflow.bounds.movement import Group
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Approx, Guarantee, Kind, Pure
+from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
 from pufferflow.noise import Family, Laplace, Noise
 from pufferflow.progress import doing
-from pufferflow.roots import smallest
 from pufferflow.transport import Certainty
 
-EPSILON_TOLERANCE = 1e-9
 LOWER = 1e-6
 """How much smaller a scale has to be for a later bound to be preferred: the first ones are exact more often."""
 
@@ -74,8 +72,8 @@ def proven(part: Part, noise: Noise, guarantee: Guarantee) -> tuple[float, Witne
     """Return the ε that a part proves of a promise that is kept, and its witness."""
     rows = part.losses(noise, guarantee)
     cost, _, witness = max(rows, key=lambda row: row[0] / row[1] if row[1] else math.inf)
-    if isinstance(guarantee, Approx):
-        cost = least_epsilon_of(part, noise, Approx.of(guarantee.delta), at_most=guarantee.epsilon)
+    if guarantee.kind is not None and guarantee.divergence is Divergence.HOCKEY_STICK:
+        cost = part.least_epsilon(noise, guarantee.kind, at_most=guarantee.epsilon)
     return cost, witness
 
 
@@ -102,35 +100,6 @@ def most_telling(refusals: Sequence[tuple[Bound, Refused]]) -> Refused:
     """
     others = [refusal for bound, refusal in refusals if not isinstance(bound, Group)]
     return (others or [refusal for _, refusal in refusals])[-1]
-
-
-def least_epsilon_of(part: Part, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
-    """Return the least ε with which a part keeps the promise."""
-    example = kind(0.0)
-    if not isinstance(example, Approx):
-        ((value, _, _),) = part.losses(noise, example)
-        return value
-    delta = example.delta
-    if part.delta(noise, 0.0).value <= delta:
-        return 0.0
-    high = at_most
-    if high is None:
-        high = part.pure(noise).value
-        if high == math.inf:
-            high = 1.0
-            while part.delta(noise, high).value > delta:
-                high *= 4
-                if high > 1e15:
-                    return math.inf
-    if part.delta(noise, high).value > delta:
-        return high  # by rounding alone: it is the pure loss, or was checked
-    return smallest(lambda epsilon: _excess(part.delta(noise, epsilon).value, delta), high, EPSILON_TOLERANCE)
-
-
-def _excess(value: float, allowed: float) -> float:
-    if value <= allowed:
-        return -math.inf if value == 0 or allowed == 0 else math.log(value) - math.log(allowed)
-    return math.inf if allowed == 0 else max(math.log(value) - math.log(allowed), 5e-324)
 
 
 LITTLE = 0.05
@@ -241,25 +210,25 @@ class Epsilons:
     @property
     def guarantee(self) -> Guarantee:
         """A promise of the kind."""
-        return self.kind(1.0)
+        return self.kind.at(1.0)
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
         """Return the least ε, or one that is proven."""
         way = Way(bound, laws, bound.parts(laws, self.noise))
         for part in way.parts:
-            part.check(self.kind(0.0))
+            part.check(self.kind.example)
         if enough is not None and math.isfinite(enough):
-            excess, part = way.worst(self.noise, self.kind(enough))
+            excess, part = way.worst(self.noise, self.kind.at(enough))
             if excess <= 0:
-                return Proof(enough, way, part.losses(self.noise, self.kind(enough))[0][2], rough=True)
-        found = [least_epsilon_of(part, self.noise, self.kind) for part in way.parts]
+                return Proof(enough, way, part.losses(self.noise, self.kind.at(enough))[0][2], rough=True)
+        found = [part.least_epsilon(self.noise, self.kind) for part in way.parts]
         worst = max(range(len(found)), key=found.__getitem__)
         return Proof(found[worst], way, way.parts[worst].losses(self.noise, self.guarantee)[0][2])
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
         """Say whether the noise keeps an ε."""
         way = Way(bound, laws, bound.parts(laws, self.noise))
-        return way.worst(self.noise, self.kind(value))[0] <= 0
+        return way.worst(self.noise, self.kind.at(value))[0] <= 0
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
         """Return what no bound can go below."""

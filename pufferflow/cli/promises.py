@@ -38,8 +38,7 @@ def of_limit(epsilon: float | None, limit: Guarantee) -> str:
 
 def epsilon_of(promise: Guarantee) -> float | None:
     """Return the epsilon of a promise; None if it has several."""
-    found = getattr(promise, "epsilon", None)
-    return found if isinstance(found, float) else None
+    return None if promise.kind is None else promise.epsilon
 
 
 def _numbers(promise: Guarantee) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from typing import final
 from pufferflow.composition.additive import SingleRule, beyond, sets_of
 from pufferflow.composition.autoregression import RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
-from pufferflow.composition.rule import UnitReleases, converted
+from pufferflow.composition.rule import UnitReleases
 from pufferflow.composition.rules import RuleTotal, along, least, meters_of
 from pufferflow.composition.running_total import RunningTotal
 from pufferflow.composition.timeline import window_of
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Guarantee, Kind, Pure, kind_of
+from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
 from pufferflow.scenario import Initial, Scenario, ValueSecret
 from pufferflow.scenario.priors import AnyCorrelation, Independent, Prior
 
@@ -60,7 +60,7 @@ class Composed:
     @property
     def total(self) -> float:
         """The ε of the promise."""
-        return float(getattr(self.guarantee, "epsilon", math.inf))
+        return self.guarantee.epsilon
 
     def __repr__(self) -> str:
         """Show the promise and what carries it."""
@@ -70,14 +70,13 @@ class Composed:
 
 def single_kind(guarantee: Guarantee) -> Kind:
     """Return a promise without its ε; refuse promises of several."""
-    found = kind_of(guarantee)
-    if found is None:
+    if guarantee.kind is None:
         raise Refused(
             f"A total in the kind of {type(guarantee).__name__}: it has no single epsilon.",
             allowed="pf.Pure, pf.Approx, pf.Renyi or pf.ApproxRenyi",
             instead="pf.Renyi(alpha=4, epsilon=1.0), for one order",
         )
-    return found
+    return guarantee.kind
 
 
 @final
@@ -102,7 +101,7 @@ class AccountCosts:
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
         self._envelopes = [RunningTotal(self.scenario, prior) for prior in self.priors]
-        self._pure = isinstance(self.kind(0.0), Pure)
+        self._pure = self.kind.example.divergence is Divergence.LOG_RATIO
         self._promises = list[float]()
         """What single releases promise, each once, in order."""
         self._told: tuple[int, Composed] | None = None
@@ -190,7 +189,7 @@ class AccountCosts:
         if math.isinf(chosen.value):
             raise not_known(self.priors, costs, self.meter)
         meter = None if self._pure or all(cost.silent for cost in costs) else meters[best]
-        return Composed(self.kind(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
+        return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def remaining(self, cost: Cost) -> int | float:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
@@ -204,7 +203,7 @@ class AccountCosts:
 
     @property
     def _allowed(self) -> float:
-        return float(getattr(self.limit, "epsilon", 0.0))
+        return self.limit.epsilon
 
     def _surely_fits(self, more: Sequence[Cost]) -> bool:
         """Say whether the quick total is enough to say yes."""
@@ -244,7 +243,7 @@ class AccountCosts:
             return None
         if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
             return None
-        return RuleTotal(converted(cost.shape.promise, self.kind), SingleRule.name)
+        return RuleTotal(self.kind.epsilon_from(cost.shape.promise), SingleRule.name)
 
     def _quickly(self, more: Sequence[Cost]) -> Composed | None:
         """Return a total that is found without going through all releases, if there is one."""
@@ -280,7 +279,7 @@ class AccountCosts:
         least, meter, belief = min(found, key=lambda one: one[0].value)
         if not 0 < least.value < math.inf:
             return None
-        guarantee = self.kind(self.promised(least.value, more))
+        guarantee = self.kind.at(self.promised(least.value, more))
         return Composed(guarantee, least.rule, meter=None if self._pure else meter, belief=belief)
 
     def promised(self, total: float, more: Sequence[Cost]) -> float:

@@ -7,11 +7,13 @@ from pufferflow.arguments import instance
 from pufferflow.composition.account_costs import AccountCosts, Composed, single_kind
 from pufferflow.composition.cost import Cost
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import Approx, Guarantee, Kind, Pure
+from pufferflow.guarantees import AnyKind, Approx, Divergence, Guarantee, Pure
 from pufferflow.scenario import Scenario
 
 
-def compose(releases: Iterable[Any], scenario: Scenario, kind: Kind | None = None, *, fixed: bool = False) -> Composed:
+def compose(
+    releases: Iterable[Any], scenario: Scenario, kind: AnyKind | None = None, *, fixed: bool = False
+) -> Composed:
     """Return what releases tell together of the secrets of a scenario; refused where no rule bounds it.
 
     Losses of single Pufferfish releases do not add: two releases of loss 0 may reveal everything. `releases` are
@@ -66,7 +68,7 @@ def _cost(given: Any) -> Cost:
     return found
 
 
-def _example(costs: list[Cost], kind: Kind | None) -> Guarantee:
+def _example(costs: list[Cost], kind: AnyKind | None) -> Guarantee:
     """Return a promise of the kind to total: δ is that of all releases together, 0 if their promises are pure."""
     if kind is not None:
         found = kind(0.0) if callable(kind) else kind
@@ -79,9 +81,9 @@ def _example(costs: list[Cost], kind: Kind | None) -> Guarantee:
         return found
     if not costs:
         return Pure(0.0)
-    kinds = {single_kind(cost.shape.promise)(0.0) for cost in costs}
-    if len(kinds) > 1 and all(isinstance(one, Pure | Approx) for one in kinds):
-        return Approx(0.0, max(getattr(one, "delta", 0.0) for one in kinds))
+    kinds = {single_kind(cost.shape.promise).at(0.0) for cost in costs}
+    if len(kinds) > 1 and all(one.divergence is not Divergence.RENYI for one in kinds):
+        return Approx(0.0, max(one.delta for one in kinds))
     if len(kinds) > 1:
         raise Misuse(
             "The promises of the releases are of several kinds.",

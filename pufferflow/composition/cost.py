@@ -11,7 +11,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.composition.regions import Region
-from pufferflow.guarantees import Approx, ApproxRenyi, Pure, Renyi, RenyiCurve
+from pufferflow.guarantees import Promise
 from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.priors import Prior
@@ -26,7 +26,6 @@ _SHAPE_NAMES = {
     "coupled_movements": "moved",
     "group_movement": "group",
 }
-Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 
 
 class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):

@@ -323,7 +323,7 @@ def forecast(spent: AccountCosts, cost: Cost, *, every: object, until: object = 
 
 def forecast_of(spent: AccountCosts, cost: Cost, gap: Every, releases: int | None, limit: Guarantee) -> Forecast:
     """Return what an account will have spent after so many more releases of a schedule; of None, if it never ends."""
-    scenario, allowed = spent.scenario, float(getattr(limit, "epsilon", 0.0))
+    scenario, allowed = spent.scenario, limit.epsilon
     cost = _next(spent, cost, gap)
     spent = spent.begun(cost)
 
@@ -344,11 +344,11 @@ def forecast_of(spent: AccountCosts, cost: Cost, gap: Every, releases: int | Non
     value, rule, note = max((_endless(spent, prior, cost, gap) for prior in spent.priors), key=lambda one: one[0])
     value = spent.promised(value, [cost])
     if value <= allowed:
-        return Forecast(value, spent.kind(value), rule, math.inf, math.inf, _noted(note, cost))
+        return Forecast(value, spent.kind.at(value), rule, math.inf, math.inf, _noted(note, cost))
     fits = most(lambda times: quick(times) <= allowed, _MOST_COUNTED)
     if fits < _FEW and (fits == 0 or total(int(fits) + 1) <= allowed):
         fits = most(lambda times: total(times) <= allowed, _MOST_RELEASES)
-    promise = spent.kind(value) if math.isfinite(value) else None
+    promise = spent.kind.at(value) if math.isfinite(value) else None
     return Forecast(value, promise, rule, math.inf, fits, _noted(note, cost))
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar, final
 
 from pufferflow.composition.autoregression import Movements, RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi
+from pufferflow.guarantees import Kind, Pure
 from pufferflow.rounding import float_above
 from pufferflow.scenario import Scenario
 from pufferflow.scenario.priors import Prior
@@ -107,19 +107,4 @@ def added(losses: Iterable[float], times: Iterable[int] | None = None) -> float:
 
 def from_pure(epsilon: float, kind: Kind) -> float:
     """Return the ε of a promise that follows from a pure loss (M29)."""
-    return converted(Pure(epsilon), kind) if math.isfinite(epsilon) else math.inf
-
-
-def converted(guarantee: Guarantee, kind: Kind) -> float:
-    """Return the ε of a kind of promise that follows from another promise; ∞ if none does."""
-    match kind(0.0):
-        case Pure():
-            return guarantee.approx_epsilon(0.0)
-        case Approx(_, delta):
-            return guarantee.approx_epsilon(delta)
-        case Renyi(alpha, _):
-            return guarantee.renyi_epsilon(alpha)
-        case ApproxRenyi(alpha, _, delta):
-            return guarantee.renyi_epsilon(alpha, delta)
-        case _:
-            return math.inf
+    return kind.epsilon_from(Pure(epsilon)) if math.isfinite(epsilon) else math.inf

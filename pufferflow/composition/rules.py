@@ -13,7 +13,7 @@ from pufferflow.composition.rule import CompositionRule, UnitReleases, from_pure
 from pufferflow.composition.star import StarRule
 from pufferflow.composition.table import ConditionalRule, JointRule
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Approx, ApproxRenyi, Kind, Pure, Renyi
+from pufferflow.guarantees import Divergence, Kind
 from pufferflow.noise import Gaussian
 from pufferflow.roots import smallest
 from pufferflow.rounding import UNIT
@@ -34,6 +34,11 @@ _TRANSLATION = TranslationRule()
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 _SPARE = 2.0**-16
 _PURE, _RENYI, _GAUSSIAN = "pure", "renyi", "gaussian"
+_METERS_OF: dict[Divergence, tuple[str, ...]] = {
+    Divergence.LOG_RATIO: (),
+    Divergence.HOCKEY_STICK: (_GAUSSIAN,),
+    Divergence.RENYI: (_RENYI,),
+}
 _TOLERANCE = 1e-9
 
 
@@ -48,13 +53,7 @@ class RuleTotal(NamedTuple):
 
 def meters_of(kind: Kind) -> list[str]:
     """Return the ways to count towards a kind of promise: by pure losses, or by what adds up along one coupling."""
-    match kind(0.0):
-        case Approx():
-            return [_PURE, _GAUSSIAN]
-        case Renyi() | ApproxRenyi():
-            return [_PURE, _RENYI]
-        case _:
-            return [_PURE]
+    return [_PURE, *_METERS_OF[kind.example.divergence]]
 
 
 def least(asked: UnitReleases, kind: Kind, meter: str, *, fixed: bool) -> RuleTotal:
@@ -63,7 +62,7 @@ def least(asked: UnitReleases, kind: Kind, meter: str, *, fixed: bool) -> RuleTo
     for rule in RULES:
         value = _told(partial(_METERS[meter], rule, asked, counted))
         totals.append(RuleTotal(value, rule.name))
-        if fixed and not isinstance(kind(0.0), Pure):
+        if fixed and kind.example.divergence is not Divergence.LOG_RATIO:
             totals.append(RuleTotal(_told(partial(rule.fixed, asked, kind)), rule.name, adaptive=False))
         if value == 0:
             break
@@ -79,16 +78,13 @@ def along(asked: UnitReleases, kind: Kind, meter: str) -> RuleTotal:
 def _spare(asked: UnitReleases, kind: Kind) -> float:
     """Return the part of δ for rows far away that cross a step of the grid; 0 where none is put by."""
     fits = Movements.fit(asked.scenario, asked.prior)
-    return float(getattr(kind(0.0), "delta", 0.0)) * _SPARE if fits else 0.0
+    return kind.example.delta * _SPARE if fits else 0.0
 
 
 def _without_spare(asked: UnitReleases, kind: Kind) -> Kind:
     """Return the kind of promise without that part of δ, for all rules: which one holds may hang on the answers."""
-    example, spare = kind(0.0), _spare(asked, kind)
-    if not spare or not isinstance(example, Approx | ApproxRenyi):
-        return kind
-    rest = math.nextafter(example.delta - spare, 0.0)
-    return Approx.of(rest) if isinstance(example, Approx) else ApproxRenyi.of(example.alpha, rest)
+    spare = _spare(asked, kind)
+    return kind.with_delta(math.nextafter(kind.example.delta - spare, 0.0)) if spare else kind
 
 
 def _but_for_rare(asked: UnitReleases, kind: Kind, meter: str) -> RuleTotal:
@@ -96,11 +92,11 @@ def _but_for_rare(asked: UnitReleases, kind: Kind, meter: str) -> RuleTotal:
 
     With orders both laws are cut down to transcripts without such a row, which may have different probabilities.
     """
-    example, spare, more = kind(0.0), _spare(asked, kind), 0.0
+    alpha, spare, more = kind.example.alpha, _spare(asked, kind), 0.0
     if not spare:
         return RuleTotal(math.inf, RARE)
-    if isinstance(example, ApproxRenyi):
-        more = -example.alpha / (example.alpha - 1) * math.log1p(-spare) * (1 + 8 * UNIT)
+    if kind.example.divergence is Divergence.RENYI:
+        more = -alpha / (alpha - 1) * math.log1p(-spare) * (1 + 8 * UNIT)
     counted = _without_spare(asked, kind)
     value = _told(partial(_METERS[meter], _TRANSLATION, replace(asked, spare=spare), counted))
     return RuleTotal((value + more) * (1 + UNIT), RARE)
@@ -120,15 +116,14 @@ def _pure(rule: CompositionRule, asked: UnitReleases, kind: Kind) -> float:
 
 
 def _renyi(rule: CompositionRule, asked: UnitReleases, kind: Kind) -> float:
-    example = kind(0.0)
-    return rule.renyi(asked, example.alpha) if isinstance(example, Renyi | ApproxRenyi) else math.inf
+    return rule.renyi(asked, kind.example.alpha) if kind.example.divergence is Divergence.RENYI else math.inf
 
 
 def _gaussian(rule: CompositionRule, asked: UnitReleases, kind: Kind) -> float:
-    example, deviations = kind(0.0), rule.gaussian(asked)
-    if not isinstance(example, Approx) or math.isinf(deviations):
+    deviations = rule.gaussian(asked)
+    if kind.example.divergence is not Divergence.HOCKEY_STICK or math.isinf(deviations):
         return math.inf
-    return epsilon_of(deviations, example.delta)
+    return hockey_stick_epsilon(deviations, kind.example.delta)
 
 
 _METERS: dict[str, Callable[[CompositionRule, UnitReleases, Kind], float]] = {
@@ -138,10 +133,10 @@ _METERS: dict[str, Callable[[CompositionRule, UnitReleases, Kind], float]] = {
 }
 
 
-def epsilon_of(deviations: float, delta: float) -> float:
+def hockey_stick_epsilon(deviations: float, delta: float) -> float:
     """Return the ε at which Gaussian noise hides a movement of so many standard deviations but for δ; rounded up.
 
-    >>> round(epsilon_of(1.0, 1e-5), 3)
+    >>> round(hockey_stick_epsilon(1.0, 1e-5), 3)
     4.377
     """
     noise = Gaussian(1.0)

@@ -36,10 +36,10 @@ from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.bounds import loss
 from pufferflow.chains import between
 from pufferflow.composition.additive import CouplingRule
-from pufferflow.composition.cost import Cost, Promise, Shape
+from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.errors import Misuse, Refused
-from pufferflow.guarantees import Kind, Pure
+from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.inference import asked as asked_about
 from pufferflow.law import Law
 from pufferflow.noise import Noise
@@ -342,7 +342,7 @@ def _renyi(asked: UnitReleases, draws: Draws, alpha: float) -> float:
     )
 
 
-def _promise(asked: UnitReleases) -> Promise | None:
+def _promise(asked: UnitReleases) -> Guarantee | None:
     """Return the promise of a release that is alone, if it was made for this belief."""
     if len(asked.costs) != 1 or asked.digest not in asked.costs[0].shape.priors:
         return None

@@ -32,7 +32,7 @@ from pufferflow.bounds import (
     loss,
 )
 from pufferflow.errors import PufferflowError
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, kind_of
+from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
 from pufferflow.planning import Planned, expected_error, half_width, in_units, noises_at, unit_of
 from pufferflow.progress import working
@@ -113,7 +113,7 @@ def _ordinary(plan: Planned) -> Iterator[dict[str, Any]]:
 
 
 def _left_here(plan: Planned, noise: Noise) -> str:
-    kind = kind_of(plan.calibration.guarantee)
+    kind = plan.calibration.guarantee.kind
     if kind is None:
         return ""
     try:
@@ -131,7 +131,7 @@ def _by_movement(plan: Planned) -> bool:
 def bounds_for(guarantee: Guarantee) -> list[Bound]:
     """Return every bound that may speak of a promise and knows something of the rows."""
     found: list[Bound] = [Messages(), Quilt(), Kantorovich(), GWM(), DAGWM(), Exact()]
-    if isinstance(guarantee, Approx | ApproxRenyi) and guarantee.delta > 0:
+    if guarantee.delta > 0:
         found.append(GAWM(guarantee.delta / 2))
     return found
 

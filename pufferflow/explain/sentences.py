@@ -289,8 +289,7 @@ def ordinary_in_words(plan: Planned) -> str:
 
 
 def _weaker(guarantee: Guarantee, promised: Guarantee) -> bool:
-    one, other = (getattr(each, "epsilon", 0.0) for each in (guarantee, promised))
-    return one > other * (1 + _SAME)
+    return guarantee.kind is not None and guarantee.epsilon > promised.epsilon * (1 + _SAME)
 
 
 def _not_of_a_row(secret: AnySecret) -> str:
@@ -358,8 +357,10 @@ def floor_notes(plan: Planned) -> list[str]:
 
 def _raised(plan: Planned) -> list[str]:
     """Say that noise is what one row alone needs, if the prior needs less."""
-    needed, ordinary = (getattr(one, "epsilon", None) for one in (plan.calibration.guarantee, plan.ordinary))
-    if needed is None or ordinary is None or plan.calibration.loss > _NEARLY * needed or ordinary < _NEARLY * needed:
+    promised, ordinary = plan.calibration.guarantee, plan.ordinary
+    if promised.kind is None or ordinary is None or ordinary.kind is None:
+        return []
+    if plan.calibration.loss > _NEARLY * promised.epsilon or ordinary.epsilon < _NEARLY * promised.epsilon:
         return []
     own = at_most(plan.calibration.loss)
     return [f"for the prior alone less noise would do: with this much it keeps epsilon {own}; one row alone needs it"]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from pufferflow.bounds import loss, robustness, stretched
 from pufferflow.errors import PufferflowError
-from pufferflow.guarantees import Guarantee, kind_of
+from pufferflow.guarantees import Guarantee
 from pufferflow.planning import Planned
 from pufferflow.report import at_most, downwards
 from pufferflow.report.evidence import WhatIf
@@ -34,7 +34,7 @@ def nothing_assumed(plan: Planned) -> bool:
 
 def under_group(plan: Planned) -> float | None:
     """Return the ε of the same kind of promise that the noise keeps if nothing is known of how rows hang together."""
-    kind = kind_of(plan.calibration.guarantee)
+    kind = plan.calibration.guarantee.kind
     if kind is None:
         return None
     try:
@@ -68,7 +68,7 @@ def _other_correlation(plan: Planned) -> WhatIf | None:
     group = under_group(plan)
     if group is None:
         return None
-    delta = getattr(plan.calibration.guarantee, "delta", 0.0)
+    delta = plan.calibration.guarantee.delta
     return WhatIf(
         _whatever(plan.request.scenario.within),
         f"the same noise still keeps epsilon {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else ""),
@@ -97,11 +97,11 @@ def _left(wrong: str, ask: Callable[[], Guarantee]) -> WhatIf | None:
         found = ask()
     except PufferflowError:
         return None
-    return WhatIf(wrong, f"{_told(found)} is left (M30)", getattr(found, "epsilon", None))
+    return WhatIf(wrong, f"{_told(found)} is left (M30)", None if found.kind is None else found.epsilon)
 
 
 def _told(guarantee: Guarantee) -> str:
-    epsilon, delta = getattr(guarantee, "epsilon", None), getattr(guarantee, "delta", 0.0)
-    if epsilon is None:
+    if guarantee.kind is None:
         return repr(guarantee)
-    return f"epsilon {at_most(epsilon)}" + (f" with delta {at_most(delta)}" if delta else "")
+    delta = f" with delta {at_most(guarantee.delta)}" if guarantee.delta else ""
+    return f"epsilon {at_most(guarantee.epsilon)}{delta}"

@@ -10,7 +10,7 @@ from pufferflow.arrays import Floats
 from pufferflow.bounds import Group, Pair, finite_laws
 from pufferflow.errors import PufferflowError
 from pufferflow.explain.one_number import Number, Origin, Seen, at_place, number_of, origin_of, span_of, stand_ins
-from pufferflow.guarantees import Approx, Guarantee, Pure
+from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.law import Law
 from pufferflow.planning import Planned, on_interval
 from pufferflow.report.evidence import Atoms, WorstPair
@@ -153,10 +153,6 @@ def _binned(values: Floats, weights: Floats, edges: Floats) -> Atoms:
 
 
 def _promised(guarantee: Guarantee) -> tuple[float | None, float]:
-    match guarantee:
-        case Pure(epsilon):
-            return epsilon, 0.0
-        case Approx(epsilon, delta):
-            return epsilon, delta
-        case _:
-            return None, 0.0
+    if guarantee.divergence is Divergence.RENYI:
+        return None, 0.0
+    return guarantee.epsilon, guarantee.delta

@@ -19,7 +19,7 @@ from msgspec import Meta
 from pufferflow.addresses import local_path, scheme_of
 from pufferflow.bounds import BoundName
 from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Kind, Pure, Renyi, Within
+from pufferflow.guarantees import Guarantee, Kind, Within, promise_of
 from pufferflow.jobs.period import Every, check_zone
 from pufferflow.ledger import check_scheme
 from pufferflow.noise import NoiseName
@@ -84,11 +84,7 @@ class Promise(Part, frozen=True):
     @property
     def guarantee(self) -> Guarantee:
         """The promise as the library has it."""
-        if self.alpha is None:
-            return Pure(self.epsilon) if self.delta is None else Approx(self.epsilon, self.delta)
-        return (
-            Renyi(self.alpha, self.epsilon) if self.delta is None else ApproxRenyi(self.alpha, self.epsilon, self.delta)
-        )
+        return promise_of(self.epsilon, self.delta, self.alpha)
 
 
 class Accuracy(Part, frozen=True):
@@ -111,11 +107,7 @@ class Accuracy(Part, frozen=True):
     @property
     def kind(self) -> Kind:
         """The kind of promise that is sought."""
-        if self.alpha is None:
-            return Pure if self.delta is None else Approx.of(delta=self.delta)
-        if self.delta is None:
-            return Renyi.of(alpha=self.alpha)
-        return ApproxRenyi.of(alpha=self.alpha, delta=self.delta)
+        return Kind(promise_of(0.0, self.delta, self.alpha))
 
 
 class Charged(Part, frozen=True):

@@ -26,7 +26,7 @@ from pufferflow.composition import (
     recurring,
 )
 from pufferflow.errors import Misuse, Refused
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Renyi
+from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.ledger.state import Entry
 from pufferflow.report import SPENT, at_most, counted, downwards
 from pufferflow.report.evidence import Budget, Charge, WhatIf
@@ -138,16 +138,16 @@ def _no_group(spent: AccountCosts) -> str:
 def _told(guarantee: Guarantee | None, unknown: str) -> str:
     if guarantee is None:
         return unknown
-    parts = [f"epsilon {at_most(_epsilon(guarantee) or 0.0, SPENT)}"]
-    if isinstance(guarantee, Renyi | ApproxRenyi):
+    parts = [f"epsilon {at_most(guarantee.epsilon, SPENT)}"]
+    if guarantee.divergence is Divergence.RENYI:
         parts.append(f"at alpha {downwards(guarantee.alpha, SPENT):g}")
-    if isinstance(guarantee, Approx | ApproxRenyi):
+    if "delta" in guarantee.__struct_fields__:
         parts.append(f"with delta {at_most(guarantee.delta, SPENT)}")
     return f"all releases together keep {' '.join(parts)}"
 
 
 def _epsilon(guarantee: Guarantee | None) -> float | None:
-    return None if guarantee is None else float(getattr(guarantee, "epsilon", 0.0))
+    return None if guarantee is None else guarantee.epsilon
 
 
 def _group(scenario: Scenario) -> str:
@@ -223,7 +223,7 @@ def budget_of(  # noqa: PLR0913 - an account, in parts
         account=name,
         dataset=dataset,
         limit=repr(limit),
-        limit_epsilon=float(getattr(limit, "epsilon", 0.0)),
+        limit_epsilon=limit.epsilon,
         spent=spent,
         charges=charges(entries, totals),
         every=ahead.every,

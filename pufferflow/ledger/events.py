@@ -17,9 +17,8 @@ import msgspec
 from pufferflow.arguments import instance
 from pufferflow.composition import COST_NAMES, Cost, Region, Shape, canonical
 from pufferflow.errors import InternalError, Misuse
-from pufferflow.guarantees import Approx, ApproxRenyi, Pure, Renyi, RenyiCurve
+from pufferflow.guarantees import Promise
 
-Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 T = TypeVar("T")
 _HEAD = re.compile(r"(0|[1-9][0-9]{0,17}):([0-9a-f]{64})")
 

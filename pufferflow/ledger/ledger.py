@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Protocol, Self, cast, final
+from typing import Any, NoReturn, Protocol, Self, final
 
 from pufferflow.addresses import local_path
 from pufferflow.arguments import finite_number, instance
@@ -111,7 +111,7 @@ class Opening:
         pen.append(
             Opened(
                 *(pen.next, self.name, pen.now, dataset, self.separate),
-                limit=cast(Any, self.limit),  # every kind of promise is one of the union
+                limit=self.limit,
                 scenario=self.scenario.to_json(),
                 fingerprint=self.scenario.fingerprint,
             )

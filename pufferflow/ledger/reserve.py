@@ -7,11 +7,10 @@ out only after it is kept, and of several for one id only the first is.
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast, final
+from typing import final
 
 from pufferflow.composition import Composed, Cost
 from pufferflow.errors import InternalError, LimitReached, Misuse, Refused
-from pufferflow.guarantees import Guarantee
 from pufferflow.guarded import outcome_of
 from pufferflow.ledger.blobs import digest_of_bytes, keep_payload, keep_shape, shape_of
 from pufferflow.ledger.connect import Line
@@ -104,7 +103,7 @@ class Wish:
         kept = books.account(self.account)
         if self.release not in kept.reserved:
             with suppress(Refused):  # said again when it counts
-                self._total(books, line, epsilon_of(kept.limit))
+                self._total(books, line, kept.limit.epsilon)
 
     def _total(self, books: Books, line: Line, allowed: float) -> Composed:
         return books.told(self.account, line, lambda spent: spent.total([self.cost], enough=allowed))
@@ -114,7 +113,7 @@ class Wish:
         if self.release in kept.reserved:
             return self._again(kept, pen)
         check_fingerprint(kept, self.certificate.scenario)
-        allowed = epsilon_of(kept.limit)
+        allowed = kept.limit.epsilon
         total = self._total(pen.books, pen.line, allowed)
         if not total.total <= allowed:
             return Over(total)
@@ -167,7 +166,7 @@ class Wish:
 
     def _refusal(self, books: Books, line: Line, total: Composed) -> LimitReached:
         limit = books.account(self.account).limit
-        before = books.told(self.account, line, lambda spent: epsilon_of(spent.total().guarantee))
+        before = books.told(self.account, line, lambda spent: spent.total().guarantee.epsilon)
         left = books.told(self.account, line, lambda spent: spent.remaining(self.cost))
         return LimitReached(
             f"The release would bring the account {self.account!r} to epsilon {at_most(total.total, SPENT)}, above "
@@ -190,8 +189,3 @@ def check_fingerprint(kept: Kept, fingerprint: str) -> None:
             allowed="plans of the account's scenario, the newest if it was superseded",
             instead="pf.protect(frame, account.scenario)",
         )
-
-
-def epsilon_of(guarantee: Guarantee) -> float:
-    """Return the ε of a promise that has one."""
-    return float(cast(Any, guarantee).epsilon)

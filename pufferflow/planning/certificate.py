@@ -7,14 +7,13 @@ import msgspec
 
 from pufferflow.composition import Cost
 from pufferflow.errors import Misuse, visible
-from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, Pure, Renyi, RenyiCurve
+from pufferflow.guarantees import Guarantee, Promise
 from pufferflow.report import promise_in_words
 from pufferflow.rounding import agree
 
 VERSION = 1
 _ADDED_LATER = ("readings", "ordinary")
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
-Promise = Pure | Approx | Renyi | RenyiCurve | ApproxRenyi
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
 ERROR_BARS = "they are about the noise alone, and about the answer of values as they are read"

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +26,7 @@ def cost_of(planned: Planned) -> Cost:
     interval = on_interval(planned.request.measures)
     bent = _bent(planned)
     shape = Shape(
-        promise=cast(Any, planned.calibration.guarantee),  # every kind of promise is one of the union
+        promise=planned.calibration.guarantee,
         setting=scenario.setting,
         priors=tuple(digest_of(prior) for prior in scenario.priors),
         stored_noise=planned.calibration.noise.at(planned.calibration.noise.scale * SURELY).stored(),

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast, final
+from typing import final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Bounds, Calibration, Laws, calibrate_each, loss, read_family, read_kind
 from pufferflow.errors import InternalError, Misuse, Refused
-from pufferflow.guarantees import Guarantee, Kind, Pure, Within, kind_of
+from pufferflow.guarantees import PURE, Guarantee, Kind, Pure, Within
 from pufferflow.noise import Family, Gaussian, Laplace, Noise
 from pufferflow.planning.facts import Facts
 from pufferflow.planning.floor import least_scale, not_silent, read_floor, row_laws
@@ -49,12 +49,12 @@ class Terms:
     @property
     def example(self) -> Guarantee:
         """A promise of the kind that is asked for."""
-        return self.promise if isinstance(self.promise, Guarantee) else self.promise(1.0)
+        return self.promise if isinstance(self.promise, Guarantee) else self.promise.at(1.0)
 
     @property
     def kind(self) -> Kind:
         """The kind of promise, where errors are given."""
-        return Pure if isinstance(self.promise, Guarantee) else self.promise
+        return PURE if isinstance(self.promise, Guarantee) else self.promise
 
 
 def read_seconds(given: object) -> float | None:
@@ -81,9 +81,7 @@ def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | No
                 instead="plan(pf.Renyi.of(alpha=4), accuracy=pf.Within(5))",
             )
         instance(accuracy, Within, "accuracy", allowed="pf.Within(error)", instead="pf.Within(5)")
-        kind = Pure if guarantee is None else guarantee
-        read_kind(kind)
-        return cast(Kind, kind)
+        return read_kind(Pure if guarantee is None else guarantee)
     if not isinstance(guarantee, Guarantee):
         raise _no_promise(guarantee)
     return guarantee
@@ -150,13 +148,13 @@ class Planned:
     @cached_property
     def ordinary(self) -> Guarantee | None:
         """What the noise keeps of one row alone: ordinary differential privacy, over the pairs of the secret."""
-        kind = kind_of(self.calibration.guarantee)
+        kind = self.calibration.guarantee.kind
         if self.row_laws is None:
             return None
         if kind is None:
             return self.calibration.guarantee if self.floor else None
         epsilon = loss(self.row_laws, self.calibration.noise, kind)
-        return kind(epsilon) if math.isfinite(epsilon) else None
+        return kind.at(epsilon) if math.isfinite(epsilon) else None
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
@@ -205,7 +203,7 @@ def planned(facts: Facts, terms: Terms) -> Planned:
                 found.append(Planned(facts, values, ways, weights, family, laws, calibration, alone, floor, terms))
     if not found:
         raise refused[0]
-    return min(found, key=_error if terms.accuracy is None else lambda one: _epsilon(one.calibration.guarantee))
+    return min(found, key=_error if terms.accuracy is None else lambda one: one.calibration.guarantee.epsilon)
 
 
 def _families(terms: Terms, secret: AnySecret) -> list[Family]:
@@ -265,11 +263,11 @@ def _within(  # noqa: PLR0913, PLR0917 - what is asked, of which laws, with whic
             allowed="larger errors, or another noise",
             instead=f"pf.Within({4 * accuracy.error:g})",
         )
-    found = _least(laws, kind(epsilon), family, terms, end)
+    found = _least(laws, kind.at(epsilon), family, terms, end)
     while found.noise.scale > scale * (1 + _DIGITS):  # a calibration ends a little above the least scale
         epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
-        found = _least(laws, kind(epsilon), family, terms, end)
-    return not_silent(found, laws, terms.bound, min(least_scale(facts, weights, kind(epsilon)), scale))
+        found = _least(laws, kind.at(epsilon), family, terms, end)
+    return not_silent(found, laws, terms.bound, min(least_scale(facts, weights, kind.at(epsilon)), scale))
 
 
 def widest(facts: Facts, weights: Floats, family: Family, accuracy: Within) -> float:
@@ -299,7 +297,3 @@ def _error(one: Planned) -> float:
     ranges = one.values.max(axis=1) - one.values.min(axis=1)
     own = np.maximum(ranges[one.weights > 0], 1e-300)
     return float((one.calibration.noise.expected_error / weights / own).sum()) if len(weights) else 0.0
-
-
-def _epsilon(guarantee: Guarantee) -> float:
-    return float(getattr(guarantee, "epsilon", math.inf))

@@ -13,7 +13,7 @@ from pufferflow.arguments import shown
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Bounds, Calibration, Laws, loss
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import Guarantee, Renyi, RenyiCurve, kind_of
+from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.noise import Noise
 from pufferflow.planning.facts import Facts
 from pufferflow.planning.tables import known_values, tables_of
@@ -73,7 +73,7 @@ def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, le
     noise, promise = calibration.noise, calibration.guarantee
     if noise.scale >= least:
         return calibration
-    louder, kind = noise.at(least), kind_of(promise)
+    louder, kind = noise.at(least), promise.kind
     if not noise.monotone and noise.scale > 0:
         tried = (noise.at(least * 2.0**power) for power in range(_DOUBLINGS))
         louder = next((one for one in tried if _kept(one, promise, laws, bound)), noise)
@@ -83,13 +83,10 @@ def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, le
 
 def _kept(noise: Noise, promise: Guarantee, laws: Sequence[Laws], bound: Bounds) -> bool:
     """Say whether a noise is proven to keep a promise, at every order of a curve."""
-    curve = isinstance(promise, RenyiCurve)
-    kinds = [Renyi.of(alpha) for alpha in promise.alphas] if curve else [kind_of(promise)]
-    allowed = promise.epsilons if curve else [float(getattr(promise, "epsilon", 0.0))]
     return all(
-        kind is not None and loss(one, noise, kind, bound if place == 0 else "auto") <= epsilon
+        loss(one, noise, Kind(single), bound if place == 0 else "auto") <= single.epsilon
         for place, one in enumerate(laws)
-        for kind, epsilon in zip(kinds, allowed, strict=True)
+        for single in promise.singles
     )
 
 
@@ -102,7 +99,8 @@ def least_scale(facts: Facts, weights: Floats, promise: Guarantee) -> float:
     measures, points = facts.request.measures, facts.request.points
     values = known_values(measures, points, from_nothing=False)
     farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max(initial=0.0))
-    return farthest / max(_LOUDEST, 4 * float(getattr(promise, "epsilon", 0.0)))
+    epsilon = 0.0 if promise.kind is None else promise.epsilon
+    return farthest / max(_LOUDEST, 4 * epsilon)
 
 
 def impossible_values(scenario: Scenario) -> list[Label]:

@@ -27,7 +27,7 @@ SCHEME: Final = "2:"
 def name_of(plan: Planned, public: PublicFacts) -> str:
     """Return a text that plans share which ask the same of the same rows, on every machine."""
     terms, request = plan.terms, plan.request
-    promise = plan.calibration.guarantee if terms.accuracy is None else (terms.accuracy, terms.kind(1.0))
+    promise = plan.calibration.guarantee if terms.accuracy is None else (terms.accuracy, terms.kind.at(1.0))
     asked = (
         *(request.scenario.fingerprint, request.digest, promise, _noise_in_words(plan.calibration.noise)),
         *(_bounds_in_words(terms.bound), ROW if plan.floor else None, _shares_in_words(plan), public.digest),

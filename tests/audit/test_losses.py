@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.audit.events import of_events, of_nested, targets_of
+from pufferflow.audit.events import of_events, of_nested
 
 RNG = np.random.default_rng(4)
 ORDERS = [1.2, 2.0, 4.0, 30.0]
@@ -74,5 +74,5 @@ def test_a_share_that_may_be_left_out_counts_for_nothing(alpha):
 
 def test_a_curve_is_many_promises():
     """A curve of orders is attacked order by order, any other promise as it is."""
-    assert targets_of(pf.RenyiCurve([2, 4], [0.5, 1.0])) == [pf.Renyi(2, 0.5), pf.Renyi(4, 1.0)]
-    assert targets_of(pf.Pure(1.0)) == [pf.Pure(1.0)]
+    assert list(pf.RenyiCurve([2, 4], [0.5, 1.0]).singles) == [pf.Renyi(2, 0.5), pf.Renyi(4, 1.0)]
+    assert list(pf.Pure(1.0).singles) == [pf.Pure(1.0)]

@@ -14,7 +14,6 @@ import pytest
 import pufferflow as pf
 from pufferflow.engine.one_pass import tally
 from pufferflow.engine.snapshot import collect
-from pufferflow.guarantees import kind_of
 
 TURNS = [[0.0, 1.0], [1.0, 0.0]]
 """A row tells all of the next: two neighbours add up to 1, and an even number of rows always to the same sum."""
@@ -295,7 +294,7 @@ def test_noise_whose_losses_may_rise_again_has_the_floor_too(promise, noise, hou
     frame = pl.DataFrame({"hour": range(hour, hour + 4), "level": [0] * 4})
     plan = pf.protect(frame, scenario).private_sum("level").plan(promise, noise=noise)
     assert plan.noises["level_sum"].scale >= 1 / 4096
-    kind = kind_of(promise)
+    kind = promise.kind
     if kind is not None:
         weight = plan._planned.weights.item()
         drawn = plan.noises["level_sum"]

@@ -15,7 +15,7 @@ from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import Work, as_laws
 from pufferflow.bounds.movement import GWM
 from pufferflow.errors import InternalError, Refused
-from pufferflow.guarantees import Approx, Guarantee, Pure
+from pufferflow.guarantees import Divergence, Guarantee, Pure
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
 from pufferflow.suggestions import explained
@@ -60,7 +60,7 @@ class Exact(Bound):
         """Return the work of all integrals, of which those of hockey sticks are most."""
         if isinstance(guarantee, Pure):
             return super().work(sizes, guarantee)
-        first, each = (2e8, 4e7) if isinstance(guarantee, Approx) else (3e8, 3e6)
+        first, each = (2e8, 4e7) if guarantee.divergence is Divergence.HOCKEY_STICK else (3e8, 3e6)
         return sizes.pairs + sizes.number * (first + each * sizes.atoms)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
