@@ -22,11 +22,12 @@ from pufferflow.scenario import Domain, Label
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OnPoints(Values):
     """φ(domain.points[i]) is steps[i] · unit; |steps[i]| ≤ 2^40."""
 
     steps: tuple[int, ...]
+    stored_as = "Tabled"
 
     @classmethod
     def of(  # noqa: PLR0913 - the fields themselves

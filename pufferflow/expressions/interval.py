@@ -27,7 +27,7 @@ _ROUNDER: Final = 1.5 * 2.0**52
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OnInterval(Values):
     """φ on an interval, as `pieces`, or their square where `square` says so; |steps| ≤ 2^30.
 
@@ -40,6 +40,7 @@ class OnInterval(Values):
     slope: Fraction | None
     pieces: Pieces
     square: bool
+    stored_as = "Lined"
 
     @classmethod
     def of(  # noqa: PLR0913 - the fields themselves

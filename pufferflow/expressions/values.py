@@ -7,9 +7,9 @@ is part of what is asked, not of the promise.
 
 import abc
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
 from pufferflow.scenario import Domain
 
@@ -19,7 +19,7 @@ LINE_LIMIT: Final = 30
 """… and those read from a formula at most 2^30, so that floats tell a quarter of a step from none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Values(abc.ABC):
     """φ on the domain of a column: in units of `unit`, never below `low` and never above `high`.
 
@@ -34,6 +34,12 @@ class Values(abc.ABC):
     low: int
     high: int
     name: str | None
+    stored_as: ClassVar[str]
+    """The name in digests of requests, which ledgers keep: it stays, whatever the class is called."""
+
+    def __repr__(self) -> str:
+        named = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
+        return f"{self.stored_as}({named})"
 
     @property
     @abc.abstractmethod
