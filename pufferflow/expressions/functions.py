@@ -1,171 +1,78 @@
-"""The functions that work on each row by itself: a closed list, since a new Polars may have new ones.
+"""The functions that an expression may use: a closed list, one row each.
 
-Whether a public expression gives something for every value: a closed list of what never stops.
-
-Where it is secret which rows there are, an error at one value would tell that its row is there. Polars stops at more
-values than its manual says: dates that no calendar has, hours that a time zone skips, Decimals that overflow, types
-that it finds out about late. So only what is listed here passes, with literals as further arguments.
-
-What functions and casts may be given so that they stop at no value: found by trying them on the farthest values.
+What stands in no row is refused, since a new Polars may have new functions, and what is not known may see other rows.
+A row says what kind of values a function gives, what it is on an interval, and when it gives something for every value.
+The last matters where it is secret which rows there are: an error at one value would show that its row is there. Polars
+stops at more values than its manual says (dates that no calendar has, hours that a time zone skips, Decimals that
+overflow, types that it finds out about late), so `never_fails` was found by trying the farthest values, and
+tests/expressions/test_never_fails.py tries them again.
 """
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, cast
+from functools import partial, reduce
+from typing import Any, Final, cast, final
 
-import polars as pl
-
-from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions.comparisons import fitting
 from pufferflow.expressions.kinds import (
     COMPARISONS,
-    MIXING,
+    DATES,
     NUMBERS,
+    ZONED,
     Kind,
     Types,
+    accepts,
     combined,
-    dated,
-    kind,
-    kinds_of,
+    kind_of_literal,
+    kind_of_table,
+    kind_of_type,
+    kind_of_written,
+    mixable,
     mixed,
-    table_kind,
-    target,
+    no_unsigned_meets_negative,
+    zoned,
 )
-from pufferflow.expressions.refusals import ALLOWED, mixes, refused_function
-from pufferflow.expressions.tree import LISTS, Node
-from pufferflow.expressions.words import subject, words
+from pufferflow.expressions.pieces import Line, NotLinearError, NotPredicatesError, Pieces, compare, either, where
+from pufferflow.expressions.tree import Node
 
-_TABLES: Final = frozenset(
-    {
-        *("is_in", "replace", "replace_strict", "str.contains_any", "str.replace_many"),
-        *("dt.is_business_day", "dt.add_business_days"),
-    }
-)
-"""Functions that look a value up in a table, which must stand in the expression."""
-_PLACES: Final = {"replace_strict": (1, 3), "dt.add_business_days": (2, None)}
-"""Where tables stand, if there are other arguments."""
-_UNORDERED: Final = frozenset({"Categorical", "List", "Array", "Struct"})
-"""Types whose values are, or may be, counted in the order in which the process has met them."""
-
-OF_NUMBERS: Final = frozenset(
-    {
-        *("abs", "negate", "sign", "clip", "floor", "ceil", "round", "round_sig_figs", "truncate"),
-        *("pow", "sqrt", "cbrt", "exp", "log", "log1p", "is_close", "is_between", "is_in", "replace", "replace_strict"),
-        *("is_null", "is_not_null", "is_nan", "is_not_nan", "is_finite", "is_infinite", "fill_null", "coalesce"),
-        *("not", "all_horizontal", "any_horizontal"),
-        *("min_horizontal", "max_horizontal", "sum_horizontal", "mean_horizontal"),
-        *("sin", "cos", "tan", "cot", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "degrees", "radians"),
-    }
-)
-TEXTS: Final = frozenset(
-    {
-        *("concat_str", "format"),
-        *(
-            f"str.{name}"
-            for name in (
-                *("contains", "contains_any", "starts_with", "ends_with", "find", "count_matches", "extract"),
-                *("len_chars", "len_bytes", "head", "tail", "slice", "reverse", "pad_start", "pad_end", "zfill"),
-                *("to_lowercase", "to_uppercase", "to_titlecase", "replace", "replace_many", "normalize"),
-                *("strip_chars", "strip_chars_start", "strip_chars_end", "strip_prefix", "strip_suffix"),
-                *("to_integer", "to_decimal", "strptime"),
-            )
-        ),
-    }
-)
-TIMES: Final = frozenset(
-    {
-        *("datetime", "duration"),
-        *(
-            f"dt.{name}"
-            for name in (
-                *("millennium", "century", "year", "iso_year", "is_leap_year", "quarter", "month", "days_in_month"),
-                *("week", "weekday", "day", "ordinal_day", "hour", "minute", "second"),
-                *("millisecond", "microsecond", "nanosecond", "date", "time", "timestamp", "combine", "replace"),
-                *("truncate", "round", "offset_by", "month_start", "month_end", "to_string", "cast_time_unit"),
-                *("convert_time_zone", "replace_time_zone", "base_utc_offset", "dst_offset"),
-                *("is_business_day", "add_business_days"),
-                *(
-                    f"total_{unit}"
-                    for unit in ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
-                ),
-            )
-        ),
-    }
-)
-OTHERS: Final = frozenset(
-    {"cat.starts_with", "cat.ends_with", "cat.len_chars", "cat.len_bytes", "struct", "struct.field"}
-)
-
-VALUES: Final = OF_NUMBERS | TEXTS
-"""For values of a domain: numbers, Booleans and labels."""
-PUBLIC: Final = OF_NUMBERS | TEXTS | TIMES | OTHERS
+Draw = Callable[[Node], Pieces]
+"""From an input to what it is on the interval."""
+Curve = Callable[[Node, Draw], Pieces]
+Rule = Callable[[Node, Types], bool]
 
 
-def check(tree: Node, functions: frozenset[str]) -> None:
-    """Refuse what is not on the list, tables that do not stand in the expression, and the types that look at others."""
-    _no_series((tree,))
-    for node in tree.walk():
-        if node.kind == "function":
-            if node.word not in functions:
-                raise refused_function(subject(node.inputs[0]) if node.inputs else "pl", node.word)
-            _check_table(node)
-            if node.word == "str.strptime":
-                _check_format(node)
-        elif node.kind != "literal":
-            _no_series(node.inputs)
-        _check_type(node)
+def _never(_node: Node, _types: Types) -> bool:
+    return False
 
 
-def _check_table(node: Node) -> None:
-    if node.word not in _TABLES:
-        _no_series(node.inputs)
-        return
-    start, end = _PLACES.get(node.word, (1, None))
-    _no_series(node.inputs[:start] + (node.inputs[end:] if end else ()))
-    for table in node.inputs[start:end]:
-        if table.columns or table.word == LISTS:
-            raise mixes(words(node))
+def _not_linear(_node: Node, _draw: Draw) -> Pieces:
+    raise NotLinearError
 
 
-def _no_series(nodes: tuple[Node, ...]) -> None:
-    if any(node.kind == "literal" and node.word in ("Series", "Range", LISTS) for node in nodes):
-        raise Refused(
-            "A whole Series stands in the expression as if it were a column.",
-            allowed=ALLOWED,
-            instead="single numbers, dates or texts; a Series only as the list of is_in and replace",
-        )
+@final
+@dataclass(frozen=True)
+class Function:
+    """A function that works on each row by itself.
 
+    `on_values` lets it be asked of a sensitive column, whose values are numbers, Booleans and labels. `gives` is the
+    kind of what it gives; `never_fails` says for which inputs it gives something at every value; `curve` is what it is
+    on an interval.
+    """
 
-def _check_type(node: Node) -> None:
-    """Refuse Categoricals: the numbers behind their labels, which sorting and least values see, come from all rows."""
-    held = options(node).get("return_dtype") if node.word == "replace_strict" else None
-    names = {node.word} if node.kind == "cast" else set(_names(held))
-    if names & _UNORDERED:
-        raise Refused(
-            f"{words(node)} makes a type whose labels are numbered in the order in which rows are met.",
-            allowed="numbers, dates, pl.String and pl.Enum as types",
-            instead='cast(pl.Enum(["north", "south"])), or cast(pl.String)',
-        )
-
-
-def _names(written: Any) -> list[str]:
-    """Return the name of a data type as Polars writes it down."""
-    literal: object = cast(dict[str, Any], written).get("Literal") if isinstance(written, dict) else None
-    return [literal] if isinstance(literal, str) else list(cast(dict[str, Any], literal or {}))
-
-
-def _check_format(node: Node) -> None:
-    """Refuse dates read from texts without a format: Polars guesses it from the first rows."""
-    match node.value:
-        case [_, {"format": str()}]:
-            return
-        case _:
-            raise Refused(
-                f"{subject(node.inputs[0])}.str.strptime() without a format guesses it from the first rows.",
-                allowed="a format",
-                instead='str.to_date("%Y-%m-%d"), or str.to_datetime("%Y-%m-%d")',
-            )
+    name: str
+    on_values: bool
+    gives: Kind | Callable[[Node, Types], Kind] = "any"
+    never_fails: Rule = _never
+    curve: Curve = _not_linear
+    table: tuple[int, int | None] | None = None
+    """Which inputs are a table that values are looked up in; it must stand in the expression."""
+    is_method: bool = True
+    """Whether it is written as a method of its first input."""
+    of_nulls: bool = False
+    """Whether it speaks of values that are missing."""
+    in_order: bool = False
+    """Whether it gives the least or the most of its inputs."""
 
 
 def options(node: Node) -> dict[str, Any]:
@@ -174,278 +81,334 @@ def options(node: Node) -> dict[str, Any]:
     return cast(dict[str, Any], held) if isinstance(held, dict) else {}
 
 
-_ZONED: Final = "moment in …"
-"""Moments in any time zone."""
-_DATES: Final = frozenset[Kind]({"date", "moment", _ZONED})
-_TEXTS: Final = frozenset[Kind]({"text", "any"})
-_LABELS: Final = frozenset[Kind]({"label", "any"})
-_UTC: Final = frozenset[Kind]({"date", "moment", "moment in UTC"})
-_CALENDAR: Final = frozenset[Kind]({*_DATES, "any"})
-_CLOCK: Final = frozenset[Kind]({"moment", _ZONED, "time", "any"})
-_SIMPLE: Final = frozenset[Kind]({*NUMBERS, *_DATES, "text", "label", "time", "span", "null", "any"})
+def kind(node: Node, types: Types) -> Kind:
+    """Return the kind of what a node of a checked tree gives.
 
-FIRST: Final[dict[str, frozenset[Kind]]] = {
-    **dict.fromkeys(("is_null", "is_not_null", "is_in", "replace", "replace_strict"), _SIMPLE),
-    **dict.fromkeys(("is_nan", "is_not_nan", "is_finite", "is_infinite"), frozenset[Kind]({"number", "any"})),
-    "not": frozenset[Kind]({"truth", "any"}),
-    "abs": frozenset[Kind]({"number", "span", "any"}),
-    "sign": frozenset[Kind]({"number", "any"}),
-    **dict.fromkeys(("floor", "ceil", "round", "round_sig_figs", "truncate", "is_close"), frozenset[Kind]({"number"})),
-    **dict.fromkeys(("sqrt", "cbrt", "exp", "log", "log1p", "degrees", "radians"), frozenset[Kind]({"number"})),
-    **dict.fromkeys(("sin", "cos", "tan", "cot", "arcsin", "arccos", "arctan"), frozenset[Kind]({"number"})),
-    **dict.fromkeys(("sinh", "cosh", "tanh"), frozenset[Kind]({"number"})),
-    **{f"str.{name}": _TEXTS for name in ("starts_with", "ends_with", "contains", "contains_any", "find")},
-    **{f"str.{name}": _TEXTS for name in ("count_matches", "len_chars", "len_bytes", "to_lowercase", "to_uppercase")},
-    **{f"str.{name}": _TEXTS for name in ("to_titlecase", "head", "tail", "slice", "reverse", "normalize")},
-    **{f"str.{name}": _TEXTS for name in ("strip_chars", "strip_chars_start", "strip_chars_end", "strip_prefix")},
-    **{f"str.{name}": _TEXTS for name in ("strip_suffix", "to_integer", "strptime")},
-    **{f"cat.{name}": _LABELS for name in ("starts_with", "ends_with", "len_chars", "len_bytes")},
-    **{
-        f"dt.{name}": _CALENDAR
-        for name in ("millennium", "century", "year", "quarter", "month", "week", "weekday", "day")
-    },
-    **{f"dt.{name}": _CLOCK for name in ("hour", "minute", "second", "millisecond", "microsecond", "nanosecond")},
-    **{f"dt.{name}": _UTC for name in ("iso_year", "is_leap_year", "days_in_month", "ordinal_day")},
-    "dt.date": _UTC,
-    "dt.time": frozenset[Kind]({"moment", "moment in UTC"}),
-    "dt.truncate": _UTC,
-    "dt.timestamp": _DATES,
-    **{f"dt.total_{unit}s": frozenset[Kind]({"span", "any"}) for unit in ("day", "hour", "minute", "second")},
-    **{f"dt.total_{unit}seconds": frozenset[Kind]({"span", "any"}) for unit in ("milli", "micro", "nano")},
-    "dt.convert_time_zone": frozenset[Kind]({"moment", _ZONED, "any"}),
-}
-"""Functions of one part, with literals: what the part may be."""
-ALL: Final[dict[str, frozenset[Kind]]] = {
-    **dict.fromkeys(("all_horizontal", "any_horizontal"), frozenset[Kind]({"truth", "null"})),
-    **dict.fromkeys(("sum_horizontal", "mean_horizontal"), NUMBERS),
-    **dict.fromkeys(("concat_str", "format"), frozenset[Kind]({*NUMBERS, "text", "label"})),
-}
-"""Functions of several parts: what each may be."""
-CASTS: Final[dict[Kind, frozenset[Kind]]] = {
-    "number": frozenset({*NUMBERS, *_DATES, "text", "time", "span", "null"}),
-    "truth": frozenset({*NUMBERS, "null"}),
-    "text": frozenset({*NUMBERS, "text", "label", "null"}),
-    "label": frozenset({"text", "label", "null"}),
-    "date": frozenset({"number", *_DATES, "null"}),
-    "moment": frozenset({"number", *_DATES, "null"}),
-    _ZONED: frozenset({"number", *_DATES, "null"}),
-}
-"""What may be cast to what, with strict=False."""
-
-
-def accepts(kinds: Collection[Kind], kind: Kind) -> bool:
-    """Return whether a kind is among some, by itself or as a moment in any time zone."""
-    return kind in kinds or (kind.startswith("moment in ") and _ZONED in kinds)
-
-
-def castable(kind: Kind, to: Kind) -> bool:
-    """Return whether a cast with strict=False gives something for every value."""
-    return accepts(CASTS.get(_ZONED if to.startswith("moment in ") else to, ()), kind)
-
-
-_FLOATS: Final = frozenset({"Float", "Float32", "Float64"})
-_WINDOW: Final = re.compile(r"[1-9]\d{0,3}(ns|us|ms|s|m|h|d|w)")
-"""Months, quarters and years stop at dates that no calendar has."""
-
-_MEETING: Final = MIXING | {"sum_horizontal", "mean_horizontal", "is_close"}
-
-
-def check_total(tree: Node, types: Types) -> None:
-    """Refuse the first part that may stop at a value, of a tree that has been checked otherwise.
-
-    A column whose type is not told may have any. Polars itself refuses types that do not fit at all before it reads a
-    row, except for a few (comparisons of lists, structs and durations with texts), for which types must be told.
+    >>> import polars as pl
+    >>> from pufferflow.expressions.tree import read_tree
+    >>> kind(read_tree(pl.col("hour").dt.hour() > 6), {}), kind(read_tree(pl.col("hour")), {"hour": pl.Date()})
+    ('truth', 'date')
     """
-    for node in tree.walk():
-        if not _PARTS[node.kind](node, types):
-            raise Misuse(
-                f"{words(node)} may stop at some value, and it is secret which rows there are.",
-                allowed="comparisons, is_in, is_null, parts of dates, + - * of numbers, casts with strict=False",
-                instead=_instead(node, types),
-            )
+    match node.kind:
+        case "column":
+            found = kind_of_type(types[node.word]) if node.word in types else "any"
+        case "literal":
+            found = kind_of_literal(node)
+        case "name":
+            found = kind(node.inputs[0], types)
+        case "operator":
+            found = "truth" if node.word in COMPARISONS else combined(node.word, *kinds_of(node.inputs, types))
+        case "choice":
+            found = mixed(*kinds_of(node.inputs[1:], types))
+        case "cast":
+            found = kind_of_written(node.value[1])
+        case "function":
+            gives = FUNCTIONS[node.word].gives
+            found = gives if isinstance(gives, str) else gives(node, types)
+    return found
 
 
-def _instead(node: Node, types: Types) -> str:
-    if (node.kind == "cast" and node.value[0] == "Strict") or "'strict': True" in str(node.value):
-        return "strict=False, or replace"
-    if node.word == "replace_strict":
-        return "replace_strict(…, default=None)"
-    if node.word in ("dt.date", "dt.truncate", "dt.time") and "mo" not in str(node.inputs[-1].value):
-        return '.dt.convert_time_zone("UTC") before it, or parts such as dt.day()'
-    if fitting(node, types):
-        return fitting(node, types)
-    if node.kind == "operator" and "any" in kinds_of(node.inputs, types):
-        return "floats as numbers, such as + 1.0, or another column"
-    return "the column as it is, or is_in and == with literals"
+def kinds_of(nodes: Iterable[Node], types: Types) -> list[Kind]:
+    """Return the kinds of some nodes."""
+    return [kind(node, types) for node in nodes]
 
 
-def _always(_node: Node, _types: Types) -> bool:
-    return True
+# What functions give.
 
 
-def _column(node: Node, types: Types) -> bool:
-    return kind(node, types) != "odd"
+def _as_first(node: Node, types: Types) -> Kind:
+    return kind(node.inputs[0], types)
 
 
-def _literal(node: Node, types: Types) -> bool:
-    return kind(node, types) not in ("odd", "label") or node.word in ("List", "Series")
+def _mixed(node: Node, types: Types) -> Kind:
+    return mixed(*kinds_of(node.inputs, types))
 
 
-def _cast(node: Node, types: Types) -> bool:
-    inner = node.inputs[0]
-    constant = _bare(inner).kind == "literal"  # pl.date(2026, 1, 1) is a strict cast of one
-    return (constant or node.value[0] != "Strict") and castable(kind(inner, types), kind(node, types))
+def _parsed(node: Node, _: Types) -> Kind:
+    match node.value:
+        case [{"Literal": dtype}, *_]:
+            return kind_of_written(dtype)
+        case _:
+            return "any"
 
 
-def _bare(node: Node) -> Node:
-    return _bare(node.inputs[0]) if node.kind == "name" else node
+def _looked_up(node: Node, _: Types) -> Kind:
+    match node.value:
+        case {"return_dtype": {"Literal": dtype}}:
+            return kind_of_written(dtype)
+        case {"return_dtype": None} if len(node.inputs) == 4:
+            return mixed(kind_of_table(node.inputs[2]), kind(node.inputs[3], {}))
+        case _:
+            return "any"
 
 
-def _choice(node: Node, types: Types) -> bool:
-    predicate, *branches = kinds_of(node.inputs, types)
-    return (
-        predicate in ("truth", "any")
-        and _mixable(*branches)
-        and set(branches) != {"text", "label"}
-        and _fitting(node.inputs[1:], types)
-    )
+def _in_zone(node: Node, _: Types) -> Kind:
+    match node.value:
+        case {"inner": zone}:
+            return zoned(zone)
+        case _:
+            return "any"
 
 
-def _mixable(*kinds: Kind) -> bool:
-    """Return whether values become one column without a conversion that may fail."""
-    if "any" in kinds:
-        return set(kinds) <= {"any", "null"} and kinds.count("any") == 1
-    return mixed(*kinds) != "odd" and kinds.count("label") <= 1
+# When functions give something at every value.
 
 
-def _fitting(parts: tuple[Node, ...], types: Types) -> bool:
-    """Return whether no negative constant meets what may be UInt64: Polars makes both Int64, which may not fit."""
-    if not any(_may_be_unsigned(part, types) for part in parts):
-        return True
-    constants = [_bare(part) for part in parts if not part.columns]
-    return all(one.kind == "literal" and not _negative(one) for one in constants)
+def _constants(nodes: Iterable[Node]) -> bool:
+    return all(node.bare.kind == "literal" for node in nodes)
 
 
-def _negative(literal: Node) -> bool:
-    return literal.word == "Int" and literal.value < 0
+def _of(*kinds: Kind, if_: Rule | None = None) -> Rule:
+    """Return the rule for a first input of certain kinds, with literals as further inputs."""
+
+    def never_fails(node: Node, types: Types) -> bool:
+        fits = accepts(kinds, kind(node.inputs[0], types)) and _constants(node.inputs[1:])
+        return fits and (if_ is None or if_(node, types))
+
+    return never_fails
 
 
-def _may_be_unsigned(part: Node, types: Types) -> bool:
-    return any(
-        isinstance(types.get(node.word, pl.UInt64()), pl.UInt64)
-        if node.kind == "column"
-        else "UInt64" in f"{node.word} {node.value}"
-        for node in part.walk()
-    )
+def _of_all(*kinds: Kind) -> Rule:
+    return lambda node, types: set(kinds_of(node.inputs, types)) <= set(kinds)
 
 
-def _operator(node: Node, types: Types) -> bool:
-    left, right = kinds_of(node.inputs, types)
-    if node.word in COMPARISONS:
-        return _comparable(node, left, right)
-    if node.word in "&|^":
-        return {left, right} <= {"truth", "any", "null"}
-    if "any" in (left, right):  # a Decimal times a float is a float
-        return node.word in "+-*" and any(_bare(part).word in _FLOATS for part in node.inputs)
-    return combined(node.word, left, right) != "odd"
+def _alike(*unfit: Kind) -> Rule:
+    """Return the rule for inputs that can be compared with each other; labels never can."""
+
+    def never_fails(node: Node, types: Types) -> bool:
+        kinds = kinds_of(node.inputs, types)
+        return {"any", "truth", "null", "label", *unfit}.isdisjoint(kinds) and mixed(*kinds) != "odd"
+
+    return never_fails
 
 
-def _comparable(node: Node, left: Kind, right: Kind) -> bool:
-    constant = any(_bare(part).kind == "literal" for part in node.inputs)
-    if "null" in (left, right):  # the result is typed as a Boolean, but is none
-        return node.word in ("eq_missing", "ne_missing") and "odd" not in (left, right)
-    if "odd" in (left, right):
-        return False
-    if "any" in (left, right):
-        return constant
-    if "label" in (left, right):  # Polars finds out late which labels an Enum has
-        return constant and node.word in ("==", "!=", "eq_missing", "ne_missing") and "text" in (left, right)
-    return mixed(left, right) != "odd" or ("date" in (left, right) and dated(left) and dated(right))
+def _in_one_column(rule: Rule) -> Rule:
+    """Return the rule for inputs that Polars brings to one type."""
+    return lambda node, types: no_unsigned_meets_negative(node.inputs, types) and rule(node, types)
 
 
-def _function(node: Node, types: Types) -> bool:
+def _between_numbers(node: Node, types: Types) -> bool:
+    first, *others = kinds_of(node.inputs, types)
+    return first == "any" and _constants(node.inputs[1:]) and set(others) <= NUMBERS
+
+
+def _between(node: Node, types: Types) -> bool:
+    return _between_numbers(node, types) or _alike()(node, types)
+
+
+def _coalesced(node: Node, types: Types) -> bool:
     kinds = kinds_of(node.inputs, types)
-    if node.word in _MEETING and not _fitting(node.inputs, types):
-        return False
-    if node.word in ALL:
-        return all(one in ALL[node.word] for one in kinds)
-    if node.word in MIXING or node.word == "is_between":
-        return _mixes(node, *kinds)
-    return (
-        node.word in FIRST
-        and accepts(FIRST[node.word], kinds[0])
-        and all(_bare(part).kind == "literal" for part in node.inputs[1:])
-        and _ARGUMENTS.get(node.word, _always)(node, types)
-    )
+    if "label" in kinds:
+        return _constants(node.inputs[1:]) and mixable(*kinds)
+    return "any" not in kinds and mixed(*kinds) != "odd"
 
 
-def _mixes(node: Node, first: Kind, *others: Kind) -> bool:
-    constant = all(_bare(part).kind == "literal" for part in node.inputs[1:])
-    if first == "any" and node.word in ("fill_null", "is_between"):
-        return constant and set(others) <= NUMBERS
-    if first == "label" or "label" in others:
-        return node.word in ("fill_null", "coalesce") and constant and _mixable(first, *others)
-    unfit = {"any"} if node.word in ("fill_null", "coalesce") else {"any", "truth", "null"}
-    unfit |= {"text"} if node.word == "clip" else set()
-    return unfit.isdisjoint((first, *others)) and mixed(first, *others) != "odd"
+def _filled(node: Node, types: Types) -> bool:
+    return _between_numbers(node, types) or _coalesced(node, types)
 
 
-def _literal_pattern(node: Node, _: Types) -> bool:
+def _close(node: Node, types: Types) -> bool:
+    return set(kinds_of(node.inputs, types)) == {"number"}
+
+
+def _plain_pattern(node: Node, _: Types) -> bool:
     """Regular expressions may be wrong, and may take too long."""
     return options(node).get("literal") is True
 
 
-def _integer(node: Node, _: Types) -> bool:
+def _of_base(node: Node, _: Types) -> bool:
     base: object = node.inputs[1].value
     return options(node).get("strict") is False and isinstance(base, Fraction) and 2 <= base <= 36
 
 
-def _parsed(node: Node, _: Types) -> bool:
+def _leniently(node: Node, _: Types) -> bool:
     """Read dates and times that are null where they do not fit; a time zone would skip some."""
     match node.value:
         case [{"Literal": dtype}, {"strict": False, "exact": True}]:
-            return target(dtype) in ("date", "time", "moment")
+            return kind_of_written(dtype) in ("date", "time", "moment")
         case _:
             return False
 
 
+def _holds_first(table: Kind, node: Node, types: Types) -> bool:
+    """Return whether values can be looked up in a table; Polars finds out late about types that do not fit."""
+    first = kind(node.inputs[0], types)
+    return first == "any" or table in (first, "null")
+
+
 def _replaced(node: Node, types: Types) -> bool:
-    """Look up what a table can hold; other types are found out about late."""
-    first, old, new = kind(node.inputs[0], types), *map(table_kind, node.inputs[1:3])
-    found = mixed(old, new) if node.word == "replace" else old
-    return first == "any" or found in (first, "null")
+    return _holds_first(mixed(*map(kind_of_table, node.inputs[1:3])), node, types)
 
 
 def _defaulted(node: Node, types: Types) -> bool:
-    if len(node.inputs) != 4 or not _replaced(node, types):
+    if len(node.inputs) != 4 or not _holds_first(kind_of_table(node.inputs[1]), node, types):
         return False
-    found = mixed(table_kind(node.inputs[2]), kind(node.inputs[3], types))
+    found = mixed(kind_of_table(node.inputs[2]), kind(node.inputs[3], types))
     return found in (kind(node, types), "null") and found != "odd"
 
 
-def _near(node: Node, types: Types) -> bool:
-    return set(kinds_of(node.inputs, types)) == {"number"}
+_WINDOW: Final = re.compile(r"[1-9]\d{0,3}(ns|us|ms|s|m|h|d|w)")
+"""Months, quarters and years stop at dates that no calendar has."""
 
 
 def _window(node: Node, _: Types) -> bool:
-    return _WINDOW.fullmatch(str(_bare(node.inputs[1]).value)) is not None
+    return _WINDOW.fullmatch(str(node.inputs[1].bare.value)) is not None
 
 
-_ARGUMENTS: Final[dict[str, Callable[[Node, Types], bool]]] = {
-    **dict.fromkeys(("str.contains", "str.find", "str.count_matches"), _literal_pattern),
-    "is_close": _near,
-    "str.to_integer": _integer,
-    "str.strptime": _parsed,
-    "replace": _replaced,
-    "replace_strict": _defaulted,
-    "dt.truncate": _window,
-}
-_PARTS: Final[dict[str, Callable[[Node, Types], bool]]] = {
-    "cast": _cast,
-    "choice": _choice,
-    "column": _column,
-    "function": _function,
-    "literal": _literal,
-    "name": _always,
-    "operator": _operator,
-}
+# What functions are on an interval, where no value is missing.
+
+
+def _first_curve(node: Node, draw: Draw) -> Pieces:
+    return draw(node.inputs[0])
+
+
+def _constant(value: int) -> Curve:
+    return lambda _node, draw: draw(Node("literal", "Int", value=Fraction(value)))
+
+
+def _negative(node: Node, draw: Draw) -> Pieces:
+    return draw(node.inputs[0]).mapped(lambda line: Line(-line.intercept, -line.slope))
+
+
+def _absolute(node: Node, draw: Draw) -> Pieces:
+    given = draw(node.inputs[0])
+    return given * given.sign()
+
+
+def _predicates(node: Node, draw: Draw) -> list[Pieces]:
+    drawn = [draw(part) for part in node.inputs]
+    if not all(part.predicate for part in drawn):
+        raise NotPredicatesError
+    return drawn
+
+
+def _opposite(node: Node, draw: Draw) -> Pieces:
+    return _predicates(node, draw)[0].mapped(lambda line: Line(1 - line.intercept, -line.slope))
+
+
+def _clipped(node: Node, draw: Draw) -> Pieces:
+    """Return f within its bounds; where they are the wrong way round, the lower one counts first."""
+    given, *bounds = [draw(part) for part in node.inputs]
+    low = bounds.pop(0) if options(node).get("has_min") else None
+    clipped = given
+    if bounds:
+        clipped = where(compare(given, ">", bounds[0]), bounds[0], clipped)
+    return clipped if low is None else where(compare(given, "<", low), low, clipped)
+
+
+def _between_curves(node: Node, draw: Draw) -> Pieces:
+    given, low, high = [draw(part) for part in node.inputs]
+    closed = options(node)["closed"]
+    above = compare(given, ">=" if closed in ("Both", "Left") else ">", low)
+    return above * compare(given, "<=" if closed in ("Both", "Right") else "<", high)
+
+
+def _extreme(comparison: str) -> Curve:
+    return lambda node, draw: reduce(
+        lambda a, b: where(compare(a, comparison, b), a, b), [draw(part) for part in node.inputs]
+    )
+
+
+def _total(node: Node, draw: Draw) -> Pieces:
+    return reduce(lambda a, b: a + b, [draw(part) for part in node.inputs])
+
+
+def _every(node: Node, draw: Draw) -> Pieces:
+    return reduce(lambda a, b: a * b, _predicates(node, draw))
+
+
+def _some(node: Node, draw: Draw) -> Pieces:
+    return reduce(either, _predicates(node, draw))
+
+
+# The list.
+
+_SIMPLE: Final = (*NUMBERS, *DATES, "text", "label", "time", "span", "null", "any")
+_NUMBER: Final = _of("number")
+_TEXT: Final = _of("text", "any")
+_PLAIN_TEXT: Final = _of("text", "any", if_=_plain_pattern)
+_LABEL: Final = _of("label", "any")
+_UTC_KINDS: Final = ("date", "moment", "moment in UTC")
+_UTC: Final = _of(*_UTC_KINDS)
+
+
+def _rows(  # noqa: PLR0913 - the columns of the table
+    names: str,
+    gives: Kind | Callable[[Node, Types], Kind] = "any",
+    never_fails: Rule = _never,
+    curve: Curve = _not_linear,
+    *,
+    space: str = "",
+    on_values: bool = True,
+    **more: Any,
+) -> Iterator[Function]:
+    """Yield the same row for each of some names, which stand in a space such as "str."."""
+    return (Function(space + name, on_values, gives, never_fails, curve, **more) for name in names.split())
+
+
+_texts: Final = partial(_rows, space="str.")
+_labels: Final = partial(_rows, space="cat.", on_values=False)
+_times: Final = partial(_rows, space="dt.", on_values=False)
+
+_TABLE: Final = (
+    # names, the kind of what they give, when they never fail, what they are on an interval
+    *_rows("floor ceil round round_sig_figs truncate sqrt cbrt exp log log1p degrees radians", "number", _NUMBER),
+    *_rows("sin cos tan cot arcsin arccos arctan sinh cosh tanh", "number", _NUMBER),
+    *_rows("pow"),
+    *_rows("sign", _as_first, _of("number", "any")),
+    *_rows("abs", _as_first, _of("number", "span", "any"), _absolute),
+    *_rows("negate", _as_first, _never, _negative),
+    *_rows("not", _as_first, _of("truth", "any"), _opposite),
+    *_rows("is_close", "truth", _in_one_column(_of("number", if_=_close))),
+    *_rows("is_between", "truth", _between, _between_curves),
+    *_rows("clip", _mixed, _in_one_column(_alike("text")), _clipped, in_order=True),
+    *_rows("min_horizontal", _mixed, _in_one_column(_alike()), _extreme("<="), is_method=False, in_order=True),
+    *_rows("max_horizontal", _mixed, _in_one_column(_alike()), _extreme(">="), is_method=False, in_order=True),
+    *_rows("sum_horizontal", "number", _in_one_column(_of_all(*NUMBERS)), _total, is_method=False),
+    *_rows("mean_horizontal", "number", _in_one_column(_of_all(*NUMBERS)), is_method=False),
+    *_rows("all_horizontal", "truth", _of_all("truth", "null"), _every, is_method=False),
+    *_rows("any_horizontal", "truth", _of_all("truth", "null"), _some, is_method=False),
+    *_rows("is_null", "truth", _of(*_SIMPLE), _constant(0), of_nulls=True),
+    *_rows("is_not_null", "truth", _of(*_SIMPLE), _constant(1), of_nulls=True),
+    *_rows("is_nan", "truth", _of("number", "any"), _constant(0), of_nulls=True),
+    *_rows("is_not_nan", "truth", _of("number", "any"), _constant(1), of_nulls=True),
+    *_rows("is_infinite", "truth", _of("number", "any"), _constant(0)),
+    *_rows("is_finite", "truth", _of("number", "any"), _constant(1)),
+    *_rows("fill_null", _mixed, _in_one_column(_filled), _first_curve, of_nulls=True),
+    *_rows("coalesce", _mixed, _in_one_column(_coalesced), _first_curve, of_nulls=True, is_method=False),
+    *_rows("is_in", "truth", _of(*_SIMPLE), table=(1, None)),
+    *_rows("replace", _as_first, _of(*_SIMPLE, if_=_replaced), table=(1, None)),
+    *_rows("replace_strict", _looked_up, _of(*_SIMPLE, if_=_defaulted), table=(1, 3)),
+    *_rows("concat_str format", "text", _of_all(*NUMBERS, "text", "label"), is_method=False),
+    *_texts("starts_with ends_with", "truth", _TEXT),
+    *_texts("contains_any", "truth", _TEXT, table=(1, None)),
+    *_texts("contains", "truth", _PLAIN_TEXT),
+    *_texts("find count_matches", "number", _PLAIN_TEXT),
+    *_texts("len_chars len_bytes", "number", _TEXT),
+    *_texts("to_lowercase to_uppercase to_titlecase head tail slice reverse normalize", "text", _TEXT),
+    *_texts("strip_chars strip_chars_start strip_chars_end strip_prefix strip_suffix", "text", _TEXT),
+    *_texts("extract pad_start pad_end zfill replace", "text"),
+    *_texts("replace_many", "text", table=(1, None)),
+    *_texts("to_integer", "number", _of("text", "any", if_=_of_base)),
+    *_texts("to_decimal"),
+    *_texts("strptime", _parsed, _of("text", "any", if_=_leniently)),
+    *_labels("starts_with ends_with", "truth", _LABEL),
+    *_labels("len_chars len_bytes", "number", _LABEL),
+    *_times("millennium century year quarter month week weekday day", "number", _of(*DATES, "any")),
+    *_times("hour minute second millisecond microsecond nanosecond", "number", _of("moment", ZONED, "time", "any")),
+    *_times("total_days total_hours total_minutes total_seconds", "number", _of("span", "any")),
+    *_times("total_milliseconds total_microseconds total_nanoseconds", "number", _of("span", "any")),
+    *_times("timestamp", "number", _of(*DATES)),
+    *_times("iso_year days_in_month ordinal_day", "number", _UTC),
+    *_times("is_leap_year", "truth", _UTC),
+    *_times("date", "date", _UTC),
+    *_times("time", "time", _of("moment", "moment in UTC")),
+    *_times("truncate", _as_first, _of(*_UTC_KINDS, if_=_window)),
+    *_times("convert_time_zone", _in_zone, _of("moment", ZONED, "any")),
+    *_times("replace_time_zone base_utc_offset dst_offset combine replace round offset_by"),
+    *_times("month_start month_end to_string cast_time_unit"),
+    *_times("is_business_day", table=(1, None)),
+    *_times("add_business_days", table=(2, None)),
+    *_rows("datetime duration struct", on_values=False, is_method=False),
+    *_rows("struct.field", on_values=False),
+)
+FUNCTIONS: Final = {row.name: row for row in _TABLE}

@@ -12,7 +12,7 @@ from pufferflow.arguments import finite_number
 from pufferflow.errors import Misuse
 from pufferflow.expressions.finite import OnPoints
 from pufferflow.expressions.interval import OnInterval
-from pufferflow.expressions.pieces import Line, Pieces, compare, times, together
+from pufferflow.expressions.pieces import ZERO, Line, Pieces, compare
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.values import Values
 from pufferflow.scenario import Domain, Interval
@@ -111,14 +111,13 @@ def _labelled(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[
 
 def _between(column: str, domain: Interval, label: str, low: float | None, high: float | None) -> OnInterval:
     ends = Fraction(domain.low), Fraction(domain.high)
-    line = Pieces.line(*ends, Line(Fraction(0), Fraction(1)))
-    found = Pieces.line(*ends, Line(Fraction(1)))
+    line = Pieces.line(*ends, Line(ZERO, Fraction(1)))
+    inside = Pieces.line(*ends, Line(Fraction(1)))
     if low is not None:
-        found = compare(line, Pieces.line(*ends, Line(Fraction(low))), lambda sign: sign >= 0)
+        inside = compare(line, ">=", Pieces.line(*ends, Line(Fraction(low))))
     if high is not None:
-        below = compare(line, Pieces.line(*ends, Line(Fraction(high))), lambda sign: sign < 0)
-        found = together(times, found, below)
-    return OnInterval.of(column, domain, found, short(f"{short(column, 30)} in {label}", 60), boolean=True)
+        inside = inside * compare(line, "<", Pieces.line(*ends, Line(Fraction(high))))
+    return OnInterval.of(column, domain, inside, short(f"{short(column, 30)} in {label}", 60), boolean=True)
 
 
 def _number(edge: float) -> str:

@@ -1,10 +1,6 @@
-"""φ on an interval: a piecewise linear function, or the square of a line, read from a closed form.
+"""φ on an interval: a piecewise linear function, or the square of a line, read from a closed form."""
 
-Whether the function that an expression is found to be is what Polars computes: looked up at a few numbers.
-"""
-
-import itertools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -13,7 +9,7 @@ from typing import Final, Self, cast, final
 import polars as pl
 
 from pufferflow.errors import Refused
-from pufferflow.expressions.finite import evaluate, exact, squared_words
+from pufferflow.expressions.finite import squared_words
 from pufferflow.expressions.pieces import Line, Pieces
 from pufferflow.expressions.values import LINE_LIMIT, Values, exact_unit, fitting_unit, grid, power_of_two
 from pufferflow.rounding import float_above, float_below
@@ -216,38 +212,3 @@ def _moderate(domain: Interval, largest: Fraction, steepest: Fraction) -> None:
             allowed="intervals and results up to about 1e90, and no smaller than 1e-90",
             instead="other units of measurement",
         )
-
-
-_CLOSE: Final = Fraction(1, 2**20)
-
-
-def agrees(drawn: Pieces, expression: pl.Expr, column: str, said: str) -> bool:
-    """Return whether the expression is a predicate; refuse it where Polars computes something else than `drawn`.
-
-    Two numbers within each piece tell every line from others, as far as floats reach. Whole numbers that overflow,
-    sums that cancel and anything misunderstood about Polars come to light here.
-    """
-    probes = list(_probes(drawn))
-    result = evaluate(expression, column, [x for x, _ in probes], pl.Float64, said)
-    room = _CLOSE * max(map(abs, drawn.values()))
-    for (x, known), found in zip(probes, result.to_list(), strict=True):
-        if min(abs(exact(found, x, said) - value) for value in known) > room:
-            raise Refused(
-                f"{said} gives Polars another number than exact arithmetic: whole numbers overflow, or floats cancel.",
-                allowed="expressions whose steps stay within their data types",
-                instead="casts of predicates to pl.Int64, and numbers of similar size",
-            )
-    return result.dtype == pl.Boolean
-
-
-def _probes(drawn: Pieces) -> Iterator[tuple[float, set[Fraction]]]:
-    """Yield numbers, and what φ may be there: at a knot floats may fall to either side of a jump."""
-    for line, (low, high) in zip(drawn.lines, itertools.pairwise(drawn.knots), strict=True):
-        for part in (1, 2):
-            x = float(low + (high - low) * part / 3)
-            if low < x < high:
-                yield x, {line.on(Fraction(x))}
-    for place, x in enumerate(drawn.knots):
-        if Fraction(float(x)) == x:
-            sides = drawn.lines[max(place - 1, 0) : place + 1]
-            yield float(x), {drawn.at[place], *(line.on(x) for line in sides)}

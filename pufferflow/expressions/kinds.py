@@ -1,11 +1,11 @@
-"""What kind of values a part of a public expression gives, as far as its tree and the types of columns tell.
+"""The kinds of values that parts of a public expression have, as far as its tree and the types of columns tell.
 
 Kinds are coarser than data types: values of one kind can be compared and mixed without a conversion that may fail.
-What nobody knows is "any": a column whose type is not told, and what is made of it. "odd" is what Polars may stop at
-whatever is done with it: Decimals and 128-bit integers that overflow, bytes that are no text, lists and structs.
+A column whose type is not given, and what is made of it, is "any". "odd" is what Polars may stop at whatever is done
+with it: Decimals and 128-bit integers that overflow, bytes that are no text, lists and structs.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, cast
 
 import polars as pl
@@ -22,6 +22,9 @@ Types = Mapping[str, pl.DataType]
 
 COMPARISONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">=", "eq_missing", "ne_missing"})
 NUMBERS: Final = frozenset[Kind]({"number", "truth"})
+ZONED: Final = "moment in …"
+"""Moments in any time zone."""
+DATES: Final = frozenset[Kind]({"date", "moment", ZONED})
 _NUMBERS: Final = ("Int", "Float", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
 _NAMED: Final[dict[str, Kind]] = {
     **dict.fromkeys((*_NUMBERS, "Float32", "Float64"), "number"),
@@ -33,50 +36,24 @@ _NAMED: Final[dict[str, Kind]] = {
     "Duration": "span",
     "Null": "null",
 }
-GIVES: Final[dict[str, Kind]] = {
-    **dict.fromkeys(("is_null", "is_not_null", "is_nan", "is_not_nan", "is_finite", "is_infinite", "is_in"), "truth"),
-    **dict.fromkeys(("is_between", "is_close", "all_horizontal", "any_horizontal"), "truth"),
-    **dict.fromkeys(("floor", "ceil", "round", "round_sig_figs", "truncate", "sqrt", "cbrt", "exp", "log"), "number"),
-    **dict.fromkeys(("log1p", "sin", "cos", "tan", "cot", "arcsin", "arccos", "arctan", "sinh", "cosh"), "number"),
-    **dict.fromkeys(("tanh", "degrees", "radians", "sum_horizontal", "mean_horizontal"), "number"),
-    **dict.fromkeys(("concat_str", "format"), "text"),
-    **dict.fromkeys(("cat.starts_with", "cat.ends_with"), "truth"),
-    **dict.fromkeys(("cat.len_chars", "cat.len_bytes"), "number"),
-    **{f"str.{name}": "truth" for name in ("starts_with", "ends_with", "contains", "contains_any")},
-    **{f"str.{name}": "number" for name in ("len_chars", "len_bytes", "find", "count_matches", "to_integer")},
-    **{f"str.{name}": "text" for name in ("to_lowercase", "to_uppercase", "to_titlecase", "head", "tail", "slice")},
-    **{f"str.{name}": "text" for name in ("reverse", "strip_chars", "strip_chars_start", "strip_chars_end")},
-    **{f"str.{name}": "text" for name in ("strip_prefix", "strip_suffix", "normalize", "pad_start", "pad_end")},
-    **{f"str.{name}": "text" for name in ("zfill", "extract", "replace", "replace_many")},
-    **{f"dt.{name}": "number" for name in ("millennium", "century", "year", "iso_year", "quarter", "month")},
-    **{f"dt.{name}": "number" for name in ("days_in_month", "week", "weekday", "day", "ordinal_day", "hour")},
-    **{f"dt.{name}": "number" for name in ("minute", "second", "millisecond", "microsecond", "nanosecond")},
-    **{f"dt.total_{unit}s": "number" for unit in ("day", "hour", "minute", "second")},
-    **{f"dt.total_{unit}s": "number" for unit in ("millisecond", "microsecond", "nanosecond")},
-    "dt.timestamp": "number",
-    "dt.is_leap_year": "truth",
-    "dt.date": "date",
-    "dt.time": "time",
+_CASTS: Final[dict[Kind, frozenset[Kind]]] = {
+    "number": frozenset({*NUMBERS, *DATES, "text", "time", "span", "null"}),
+    "truth": frozenset({*NUMBERS, "null"}),
+    "text": frozenset({*NUMBERS, "text", "label", "null"}),
+    "label": frozenset({"text", "label", "null"}),
+    **dict.fromkeys(("date", "moment", ZONED), frozenset({"number", *DATES, "null"})),
 }
-"""What functions give, whatever they are given."""
-MIXING: Final = frozenset({"fill_null", "coalesce", "clip", "min_horizontal", "max_horizontal"})
-"""Functions that give one of the values that they are given."""
-_SAME: Final = frozenset({"not", "negate", "abs", "sign", "replace", "dt.truncate"})
+"""What may be cast to what, with strict=False."""
 
 
-def kind(node: Node, types: Types) -> Kind:
-    """Return the kind of what a node gives.
-
-    >>> from pufferflow.expressions.tree import read_tree
-    >>> kind(read_tree(pl.col("hour").dt.hour() > 6), {}), kind(read_tree(pl.col("hour")), {"hour": pl.Date()})
-    ('truth', 'date')
-    """
-    return _KINDS[node.kind](node, types)
+def accepts(kinds: Collection[Kind], kind: Kind) -> bool:
+    """Return whether a kind is among some, by itself or as a moment in any time zone."""
+    return kind in kinds or (kind.startswith("moment in ") and ZONED in kinds)
 
 
-def kinds_of(nodes: Iterable[Node], types: Types) -> list[Kind]:
-    """Return the kinds of some nodes."""
-    return [kind(node, types) for node in nodes]
+def castable(kind: Kind, to: Kind) -> bool:
+    """Return whether a cast with strict=False gives something for every value."""
+    return accepts(_CASTS.get(ZONED if to.startswith("moment in ") else to, ()), kind)
 
 
 def mixed(*kinds: Kind) -> Kind:
@@ -88,10 +65,29 @@ def mixed(*kinds: Kind) -> Kind:
     held = {one for one in kinds if one != "null"}
     if len(held) <= 1:
         return min(held, default="null")
-    return "any" if "any" in held else _TOGETHER.get(frozenset(held), "odd")
+    pairs = {NUMBERS: "number", frozenset({"text", "label"}): "label"}
+    return "any" if "any" in held else pairs.get(frozenset(held), "odd")
 
 
-_TOGETHER: Final = {NUMBERS: "number", frozenset({"text", "label"}): "label"}
+def mixable(*kinds: Kind) -> bool:
+    """Return whether values become one column without a conversion that may fail."""
+    if "any" in kinds:
+        return set(kinds) <= {"any", "null"} and kinds.count("any") == 1
+    return mixed(*kinds) != "odd" and kinds.count("label") <= 1
+
+
+def no_unsigned_meets_negative(parts: Collection[Node], types: Types) -> bool:
+    """Return whether no negative constant meets what may be UInt64: Polars makes both Int64, which may not fit."""
+    if not any(_may_be_unsigned(node, types) for part in parts for node in part.walk()):
+        return True
+    constants = [part.bare for part in parts if not part.columns]
+    return all(one.kind == "literal" and not (one.word == "Int" and one.value < 0) for one in constants)
+
+
+def _may_be_unsigned(node: Node, types: Types) -> bool:
+    if node.kind == "column":
+        return isinstance(types.get(node.word, pl.UInt64()), pl.UInt64)
+    return "UInt64" in f"{node.word} {node.value}"
 
 
 def dated(kind: Kind) -> bool:
@@ -99,40 +95,32 @@ def dated(kind: Kind) -> bool:
     return kind == "date" or kind.startswith("moment")
 
 
-def target(written: object) -> Kind:
+def kind_of_type(dtype: pl.DataType) -> Kind:
+    """Return the kind of the values of a data type."""
+    return zoned(dtype.time_zone) if isinstance(dtype, pl.Datetime) else _NAMED.get(str(dtype.base_type()), "odd")
+
+
+def kind_of_written(dtype: object) -> Kind:
     """Return the kind of a data type as Polars writes it down."""
-    if not isinstance(written, dict):
-        return _NAMED.get(str(written), "odd")
-    ((name, held),) = cast(dict[str, Any], written).items()
+    if not isinstance(dtype, dict):
+        return _NAMED.get(str(dtype), "odd")
+    ((name, held),) = cast(dict[str, Any], dtype).items()
     return zoned(held[1] and held[1]["inner"]) if name == "Datetime" else _NAMED.get(name, "odd")
+
+
+def kind_of_literal(node: Node) -> Kind:
+    """Return the kind of a single literal value."""
+    return kind_of_written({"Datetime": node.value} if node.word == "Datetime" else node.word)
+
+
+def kind_of_table(table: Node) -> Kind:
+    """Return the kind of what is in a list or Series."""
+    return kind_of_type(table.value) if isinstance(table.value, pl.DataType) else "odd"
 
 
 def zoned(zone: object) -> Kind:
     """Return the kind of moments in a time zone."""
     return "moment" if zone is None else f"moment in {zone}"
-
-
-def table_kind(table: Node) -> Kind:
-    """Return the kind of what is in a list or Series."""
-    return _of_type(table.value) if isinstance(table.value, pl.DataType) else "odd"
-
-
-def _column(node: Node, types: Types) -> Kind:
-    return _of_type(types[node.word]) if node.word in types else "any"
-
-
-def _of_type(dtype: pl.DataType) -> Kind:
-    return zoned(dtype.time_zone) if isinstance(dtype, pl.Datetime) else _NAMED.get(str(dtype.base_type()), "odd")
-
-
-def _literal(node: Node, _: Types) -> Kind:
-    return target({"Datetime": node.value}) if node.word == "Datetime" else _NAMED.get(node.word, "odd")
-
-
-def _operator(node: Node, types: Types) -> Kind:
-    if node.word in COMPARISONS:
-        return "truth"
-    return combined(node.word, *kinds_of(node.inputs, types))
 
 
 def combined(word: str, left: Kind, right: Kind) -> Kind:
@@ -156,50 +144,3 @@ def _of_numbers(word: str, pair: set[Kind]) -> Kind:
         return "truth"
     fits = pair == {"number"} or word == "+" or ("number" in pair and word in "-*/")
     return "number" if fits else "odd"
-
-
-def _choice(node: Node, types: Types) -> Kind:
-    return mixed(*kinds_of(node.inputs[1:], types))
-
-
-def _cast(node: Node, _: Types) -> Kind:
-    return target(node.value[1])
-
-
-def _name(node: Node, types: Types) -> Kind:
-    return kind(node.inputs[0], types)
-
-
-def _function(node: Node, types: Types) -> Kind:
-    if node.word in GIVES:
-        return GIVES[node.word]
-    if node.word in MIXING:
-        return mixed(*kinds_of(node.inputs, types))
-    if node.word in _SAME:
-        return kind(node.inputs[0], types)
-    return _by_options(node)
-
-
-def _by_options(node: Node) -> Kind:
-    match node.word, node.value:
-        case "str.strptime", [{"Literal": dtype}, *_]:
-            return target(dtype)
-        case "replace_strict", {"return_dtype": {"Literal": dtype}}:
-            return target(dtype)
-        case "replace_strict", {"return_dtype": None} if len(node.inputs) == 4:
-            return mixed(table_kind(node.inputs[2]), kind(node.inputs[3], {}))
-        case "dt.convert_time_zone", {"inner": zone}:
-            return zoned(zone)
-        case _:
-            return "any"
-
-
-_KINDS: Final[dict[str, Callable[[Node, Types], Kind]]] = {
-    "cast": _cast,
-    "choice": _choice,
-    "column": _column,
-    "function": _function,
-    "literal": _literal,
-    "name": _name,
-    "operator": _operator,
-}

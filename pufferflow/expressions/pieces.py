@@ -29,7 +29,11 @@ class Line(NamedTuple):
 
 
 class NotLinearError(Exception):
-    """Two functions were multiplied of which neither is constant."""
+    """The result is not piecewise linear, as a product of two functions of which neither is constant."""
+
+
+class NotPredicatesError(Exception):
+    """Functions that have to be 0 or 1 have other values."""
 
 
 @final
@@ -52,13 +56,18 @@ class Pieces:
 
     @property
     def straight(self) -> bool:
-        """Whether one line says it all."""
+        """Whether the function is a single line."""
         return len(self.lines) == 1 and self.continuous
 
     @property
     def flat(self) -> bool:
         """Whether every line is level."""
         return not any(line.slope for line in self.lines)
+
+    @property
+    def predicate(self) -> bool:
+        """Whether every value is 0 or 1."""
+        return self.flat and set(self.values()) <= {0, 1}
 
     @property
     def continuous(self) -> bool:
@@ -85,31 +94,29 @@ class Pieces:
         return Pieces(knots, tuple(map(self.on, knots)), lines)
 
     def tidy(self) -> "Pieces":
-        """Return the same function without knots at which nothing happens."""
-        kept = [
+        """Return the same function without knots between two pieces of one line."""
+        inner = [
             place
             for place, x in enumerate(self.knots[1:-1], 1)
             if self.lines[place - 1] != self.lines[place] or self.lines[place].on(x) != self.at[place]
         ]
-        places = [0, *kept, len(self.lines)]
-        found = Pieces(
-            tuple(self.knots[place] for place in places),
-            tuple(self.at[place] for place in places),
-            tuple(self.lines[place] for place in places[:-1]),
-        )
-        if len(found.lines) > _MOST:
+        if len(inner) >= _MOST:
             raise Refused(
                 f"The expression has more than {_MOST} pieces.",
                 allowed=f"functions of up to {_MOST} pieces on an interval",
                 instead="pf.Bins(edges, values) as the domain of the column",
             )
-        return found
+        places = [0, *inner, len(self.lines)]
+        return Pieces(
+            tuple(self.knots[place] for place in places),
+            tuple(self.at[place] for place in places),
+            tuple(self.lines[place] for place in places[:-1]),
+        )
 
     def mapped(self, change: Callable[[Line], Line]) -> "Pieces":
         """Return the function whose lines and values are changed one by one."""
-        return Pieces(
-            self.knots, tuple(change(Line(y)).intercept for y in self.at), tuple(map(change, self.lines))
-        ).tidy()
+        at = tuple(change(Line(y)).intercept for y in self.at)
+        return Pieces(self.knots, at, tuple(map(change, self.lines))).tidy()
 
     def sign(self) -> "Pieces":
         """Return −1, 0 or 1, with knots where the function passes 0."""
@@ -125,8 +132,17 @@ class Pieces:
         lines = tuple(Line(_sign(line.on(x))) for line, x in zip(whole.lines, middles, strict=True))
         return Pieces(whole.knots, tuple(map(_sign, whole.at)), lines)
 
+    def __add__(self, other: "Pieces") -> "Pieces":
+        return _together(_sum, self, other)
 
-def together(change: Callable[..., Line], *functions: Pieces) -> Pieces:
+    def __sub__(self, other: "Pieces") -> "Pieces":
+        return _together(_difference, self, other)
+
+    def __mul__(self, other: "Pieces") -> "Pieces":
+        return _together(_product, self, other)
+
+
+def _together(change: Callable[..., Line], *functions: Pieces) -> Pieces:
     """Return the function that `change` makes of several, from their lines; a value counts as a level line."""
     knots = {x for function in functions for x in function.knots}
     cut = [function.cut(knots) for function in functions]
@@ -135,32 +151,52 @@ def together(change: Callable[..., Line], *functions: Pieces) -> Pieces:
     return Pieces(cut[0].knots, at, lines).tidy()
 
 
-def plus(first: Line, second: Line) -> Line:
-    """Return the sum of two lines."""
+def _sum(first: Line, second: Line) -> Line:
     return Line(first.intercept + second.intercept, first.slope + second.slope)
 
 
-def minus(first: Line, second: Line) -> Line:
-    """Return the difference of two lines."""
+def _difference(first: Line, second: Line) -> Line:
     return Line(first.intercept - second.intercept, first.slope - second.slope)
 
 
-def times(first: Line, second: Line) -> Line:
-    """Return the product of two lines, one of them level."""
+def _product(first: Line, second: Line) -> Line:
     if first.slope and second.slope:
         raise NotLinearError
     level, other = (second, first) if first.slope else (first, second)
     return Line(level.intercept * other.intercept, level.intercept * other.slope)
 
 
-def choose(predicate: Line, truthy: Line, falsy: Line) -> Line:
-    """Return one of two lines."""
+def _choice(predicate: Line, truthy: Line, falsy: Line) -> Line:
     return truthy if predicate.intercept else falsy
 
 
-def compare(first: Pieces, second: Pieces, holds: Callable[[Fraction], bool]) -> Pieces:
-    """Return 1 where the sign of first − second is one that holds, else 0."""
-    return together(minus, first, second).sign().mapped(lambda line: Line(Fraction(holds(line.intercept))))
+def where(predicate: Pieces, truthy: Pieces, falsy: Pieces) -> Pieces:
+    """Return one function where a predicate is 1, and another where it is 0."""
+    return _together(_choice, predicate, truthy, falsy)
+
+
+def either(first: Pieces, second: Pieces) -> Pieces:
+    """Return 1 where one of two predicates is 1, or both are."""
+    return first + second - first * second
+
+
+COMPARISONS: Final[dict[str, Callable[[Fraction], bool]]] = {
+    "==": lambda sign: sign == 0,
+    "eq_missing": lambda sign: sign == 0,
+    "!=": lambda sign: sign != 0,
+    "ne_missing": lambda sign: sign != 0,
+    "<": lambda sign: sign < 0,
+    "<=": lambda sign: sign <= 0,
+    ">": lambda sign: sign > 0,
+    ">=": lambda sign: sign >= 0,
+}
+"""Which signs of a difference make a comparison true."""
+
+
+def compare(first: Pieces, comparison: str, second: Pieces) -> Pieces:
+    """Return 1 where a comparison of two functions is true, else 0."""
+    holds = COMPARISONS[comparison]
+    return (first - second).sign().mapped(lambda line: Line(Fraction(holds(line.intercept))))
 
 
 def _sign(y: Fraction) -> Fraction:

@@ -8,8 +8,9 @@ import polars as pl
 from pufferflow.arguments import shown
 from pufferflow.dtypes import exactly
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions.functions import PUBLIC, check, check_total
-from pufferflow.expressions.kinds import NUMBERS, Types, dated, kinds_of
+from pufferflow.expressions.checks import check_never_fails, check_rowwise
+from pufferflow.expressions.functions import FUNCTIONS, kinds_of
+from pufferflow.expressions.kinds import NUMBERS, Types, dated
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.words import words
@@ -45,12 +46,12 @@ def read_public(
             instead='pl.col("district") == "north"',
         )
     tree = read_tree(given)
-    check(tree, PUBLIC)
+    check_rowwise(tree, on_values=False)
     _check_columns(tree, known, refusal)
     types: Types = cast(Types, known) if isinstance(known, Mapping) else {}
     _check_order(tree, types)
     if never_fails:
-        check_total(tree, types)
+        check_never_fails(tree, types)
     return given
 
 
@@ -91,7 +92,7 @@ def _check_order(tree: Node, types: Types) -> None:
     One part that is surely a number or a time is enough: Polars puts no Categorical beside it.
     """
     for node in tree.walk():
-        if node.kind == "function" and node.word in ("clip", "min_horizontal", "max_horizontal"):
+        if node.kind == "function" and FUNCTIONS[node.word].in_order:
             kinds = set(kinds_of(node.inputs, types))
             if not (kinds & _ORDERED or any(map(dated, kinds)) or kinds == {"text"}):
                 raise Refused(

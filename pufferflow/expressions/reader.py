@@ -7,17 +7,17 @@ import polars as pl
 
 from pufferflow.arguments import shown
 from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.expressions.curves import curve
+from pufferflow.expressions.checks import check_rowwise
+from pufferflow.expressions.curves import curve, is_predicate
 from pufferflow.expressions.finite import OnPoints, table
-from pufferflow.expressions.functions import VALUES, check
-from pufferflow.expressions.interval import OnInterval, agrees
+from pufferflow.expressions.functions import FUNCTIONS
+from pufferflow.expressions.interval import OnInterval
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.values import Values
 from pufferflow.expressions.words import words
 from pufferflow.scenario import Domain, Interval
 
-_OF_NULLS = frozenset({"fill_null", "coalesce", "is_null", "is_not_null", "is_nan", "is_not_nan"})
 Refusal = Callable[[str, Sequence[str]], PufferflowError]
 """From a column without a domain, and all columns that are named with it, to the error that says how to go on."""
 
@@ -43,7 +43,7 @@ def read_values(given: str | pl.Expr, domains: Mapping[str, Domain], refusal: Re
     if isinstance(given, str):
         _check_declared([given], domains, refusal)  # also the names that Polars takes for patterns
     tree = read_tree(expression)
-    check(tree, VALUES)
+    check_rowwise(tree, on_values=True)
     _check_declared(tree.columns, domains, refusal)
     _check_missing(tree)
     return _compiled(expression, tree, _only_column(tree), domains)
@@ -58,7 +58,7 @@ def _check_declared(names: Sequence[str], domains: Mapping[str, Domain], refusal
 def _check_missing(tree: Node) -> None:
     """Refuse what speaks of nulls of the column itself: there are none left when an expression sees its values."""
     for node in tree.walk():
-        if node.kind == "function" and node.word in _OF_NULLS and node.inputs[0].kind == "column":
+        if node.kind == "function" and FUNCTIONS[node.word].of_nulls and node.inputs[0].kind == "column":
             column = node.inputs[0].word
             raise Misuse(
                 f"{words(node)} speaks of nulls of {short(repr(column), 60)}, which are read as values of its domain.",
@@ -88,7 +88,7 @@ def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str
     name = _alias(expression, tree)
     if isinstance(domain, Interval):
         drawn = curve(tree, domain)
-        boolean = agrees(drawn, expression, column, said)
+        boolean = is_predicate(drawn, expression, column, said)
         return OnInterval.of(column, domain, drawn, said, boolean=boolean, name=name)
     values, boolean = table(expression, column, domain.points, said)
     return OnPoints.of(column, domain, values, said, boolean=boolean, name=name)

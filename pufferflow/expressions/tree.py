@@ -2,12 +2,10 @@
 
 `meta.is_row_separable()` would not do: it accepts `x - x.mean()`. What Polars writes is a closed set of nodes instead:
 those below stay, all others are refused by name, and so is whatever a later Polars writes differently.
-
-One column, by its very name.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
@@ -60,8 +58,9 @@ class Node:
     """A node: `word` is its column, operator, function, data type or name; `value` a literal's value or the options.
 
     The value of a list or Series is the type of what is in it, that of a datetime its unit and time zone, and that of a
-    cast its options and type. Any other literal that is no finite number, Boolean or
-    text has the value None; its `word` says what it is, and `told` what a person calls it, if it is a time or a list.
+    cast its options and type. Any other literal that is no finite number, Boolean or text has the value None; its
+    `word` says what it is, and `told` what a person calls it, if it is a time or a list. The names of this class and
+    of its fields are part of what identifies a query (`identity`).
     """
 
     kind: Kind
@@ -75,6 +74,11 @@ class Node:
         yield self
         for node in self.inputs:
             yield from node.walk()
+
+    @property
+    def bare(self) -> "Node":
+        """The node under all names."""
+        return self.inputs[0].bare if self.kind == "name" else self
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -115,90 +119,56 @@ def _measure(expression: pl.Expr) -> None:
 
 
 def _node(written: Any) -> Node:
-    if isinstance(written, dict):
-        entries = cast(dict[str, Any], written)
-        if len(entries) == 1:
-            ((tag, body),) = entries.items()
-            read = _READERS.get(tag)
-            found = None if read is None else read(body)
-            if found is not None:
-                return found
-    raise refusal(written)
-
-
-def _fields(body: Any, *names: str) -> tuple[Any, ...] | None:
-    """Return the fields of a node if it has exactly these: one more could hide an expression."""
-    if not isinstance(body, dict):
-        return None
-    entries = cast(dict[str, Any], body)
-    return tuple(entries[name] for name in names) if entries.keys() == set(names) else None
-
-
-def _column(body: Any) -> Node | None:
-    return Node("column", body) if isinstance(body, str) else None
-
-
-def _operator(body: Any) -> Node | None:
-    fields = _fields(body, "left", "op", "right")
-    if fields is None or fields[1] not in OPERATORS:
-        return None
-    left, operator, right = fields
-    return Node("operator", OPERATORS[operator], (_node(left), _node(right)))
-
-
-def _choice(body: Any) -> Node | None:
-    fields = _fields(body, "predicate", "truthy", "falsy")
-    return None if fields is None else Node("choice", "when", tuple(map(_node, fields)))
-
-
-def _cast(body: Any) -> Node | None:
-    fields = _fields(body, "expr", "dtype", "options")
-    if fields is None:
-        return None
-    expression, dtype, options = fields
-    exact = _fields(dtype, "Literal")
-    if exact is None:
-        return None
-    name = exact[0] if isinstance(exact[0], str) else next(iter(exact[0]))
-    return Node("cast", name, (_node(expression),), (options, exact[0]))
-
-
-def _alias(body: Any) -> Node | None:
-    match body:
-        case [expression, str(name)]:
-            return Node("name", name, (_node(expression),))
+    match written:
+        case {"Literal": {} as body} if len(written) == len(body) == 1:
+            return _literal(*next(iter(body.items())))
+        case {} if len(written) == 1:
+            node = _read(*next(iter(written.items())))
         case _:
-            return None
+            node = None
+    if node is None:
+        raise refusal(written)
+    return node
 
 
-def _keep(body: Any) -> Node:
-    return Node("name", "keep", (_node(body),))
+def _read(tag: str, body: Any) -> Node | None:
+    """Return a node with exactly the fields that are known: one more could hide an expression."""
+    node = None
+    match tag, body:
+        case "Column", str(name):
+            node = Node("column", name)
+        case "Alias", [expression, str(name)]:
+            node = Node("name", name, (_node(expression),))
+        case "KeepName", expression:
+            node = Node("name", "keep", (_node(expression),))
+        case "RenameAlias", {"function": renaming, "expr": expression, **more} if not more and _is_plain(renaming):
+            node = Node("name", "renamed", (_node(expression),))
+        case "BinaryExpr", {"left": left, "op": operator, "right": right, **more} if not more and operator in OPERATORS:
+            node = Node("operator", OPERATORS[operator], (_node(left), _node(right)))
+        case "Ternary", {"predicate": predicate, "truthy": truthy, "falsy": falsy, **more} if not more:
+            node = Node("choice", "when", (_node(predicate), _node(truthy), _node(falsy)))
+        case "Cast", {"expr": expression, "dtype": {"Literal": dtype, **others}, "options": options, **more}:
+            if not more and not others:
+                name = dtype if isinstance(dtype, str) else next(iter(dtype))
+                node = Node("cast", name, (_node(expression),), (options, dtype))
+        case "Function", {"input": [*inputs], "function": function, **more} if not more:
+            name, options = function_name(function)
+            node = Node("function", name, tuple(map(_node, inputs)), options)
+        case _:
+            pass
+    return node
 
 
-def _rename(body: Any) -> Node | None:
-    fields = _fields(body, "function", "expr")
-    if fields is None:
-        return None
-    function, expression = fields
-    match function:
+def _is_plain(renaming: Any) -> bool:
+    """Return whether a name is made without a Python function, which may choose it by what it likes."""
+    match renaming:
         case "ToLowercase" | "ToUppercase" | {"Prefix": str()} | {"Suffix": str()}:
-            return Node("name", "renamed", (_node(expression),))
-        case _:  # a Python function may choose the name
-            return None
+            return True
+        case _:
+            return False
 
 
-def _function(body: Any) -> Node | None:
-    fields = _fields(body, "input", "function")
-    if fields is None or not isinstance(fields[0], list):
-        return None
-    name, options = function_name(fields[1])
-    return Node("function", name, tuple(map(_node, cast(list[Any], fields[0]))), options)
-
-
-def _literal(body: Any) -> Node | None:
-    if not isinstance(body, dict) or len(cast(dict[str, Any], body)) != 1:
-        return None
-    ((tag, held),) = cast(dict[str, Any], body).items()
+def _literal(tag: str, held: Any) -> Node:
     if tag in ("Dyn", "Scalar") and isinstance(held, dict):
         ((word, value),) = cast(dict[str, Any], held).items()
         if word != "List":
@@ -206,7 +176,8 @@ def _literal(body: Any) -> Node | None:
         values = _held(value)
         return Node("literal", word, value=_dtype(values), told=_listed(values))
     if tag == "Series":
-        values, dtype = _held(held), _dtype(_held(held))
+        values = _held(held)
+        dtype = _dtype(values)
         lists = dtype.is_nested() and (values is None or len(values) != 1)
         return Node("literal", LISTS if lists else tag, value=dtype, told=_listed(values))
     return Node("literal", tag)
@@ -269,19 +240,6 @@ def _plain(word: str, value: Any) -> Any:
             return Fraction(value)
         case _:
             return None
-
-
-_READERS: Final[dict[str, Callable[[Any], Node | None]]] = {
-    "Alias": _alias,
-    "BinaryExpr": _operator,
-    "Cast": _cast,
-    "Column": _column,
-    "Function": _function,
-    "KeepName": _keep,
-    "Literal": _literal,
-    "RenameAlias": _rename,
-    "Ternary": _choice,
-}
 
 
 def named(column: str) -> pl.Expr:

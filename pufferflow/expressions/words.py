@@ -1,18 +1,15 @@
 """An expression as a person would write it, in a few words."""
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
+from pufferflow.expressions.functions import FUNCTIONS
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node
 
 LONGEST: Final = 60
-_FREE: Final = frozenset(
-    {"coalesce", "concat_str", "format", "struct", "datetime", "duration"}
-    | {f"{name}_horizontal" for name in ("all", "any", "min", "max", "sum", "mean")}
-)
 _OPAQUE: Final = {"Null": "null", "List": "[…]", "Series": "[…]", "Float": "(NaN or ∞)", "Float64": "(NaN or ∞)"}
+_SIGNS: Final = {"not": "~", "negate": "-"}
 
 
 def words(node: Node, most: int = LONGEST) -> str:
@@ -23,12 +20,12 @@ def words(node: Node, most: int = LONGEST) -> str:
     >>> words(read_tree(pl.col("x").clip(0, 9) * 2))
     'x.clip(0, 9) * 2'
     """
-    return short(_said(node), most)
+    return short(_written(node), most)
 
 
 def subject(node: Node) -> str:
     """Return what a method is called on."""
-    return short(_inside(node), 30) if node.columns else "pl"
+    return short(_operand(node), 30) if node.columns else "pl"
 
 
 def number(value: Fraction) -> str:
@@ -45,67 +42,50 @@ def number(value: Fraction) -> str:
         return f"{'-' if value < 0 else ''}1e{len(str(abs(value.numerator // value.denominator))) - 1}"
 
 
-def _said(node: Node) -> str:
-    return _SAID[node.kind](node)
+def _written(node: Node) -> str:
+    match node.kind:
+        case "column":
+            text = node.word if node.word.isidentifier() else repr(node.word)
+        case "literal":
+            text = _literal(node)
+        case "name":
+            text = _written(node.inputs[0])
+        case "operator":
+            left, right = map(_operand, node.inputs)
+            text = f"{left}.{node.word}({right})" if node.word.isidentifier() else f"{left} {node.word} {right}"
+        case "choice":
+            predicate, truthy, falsy = map(_written, node.inputs)
+            text = f"when({predicate}).then({truthy}).otherwise({falsy})"
+        case "cast":
+            text = f"{_operand(node.inputs[0])}.cast({node.word})"
+        case "function":
+            text = _call(node)
+    return text
 
 
-def _column(node: Node) -> str:
-    return node.word if node.word.isidentifier() else repr(node.word)
-
-
-def _operator(node: Node) -> str:
-    left, right = map(_inside, node.inputs)
-    return f"{left}.{node.word}({right})" if node.word.isidentifier() else f"{left} {node.word} {right}"
-
-
-def _choice(node: Node) -> str:
-    predicate, truthy, falsy = map(_said, node.inputs)
-    return f"when({predicate}).then({truthy}).otherwise({falsy})"
-
-
-def _cast(node: Node) -> str:
-    return f"{_inside(node.inputs[0])}.cast({node.word})"
-
-
-def _name(node: Node) -> str:
-    return _said(node.inputs[0])
-
-
-def _function(node: Node) -> str:
-    if node.word in ("not", "negate"):
-        return f"{'~' if node.word == 'not' else '-'}{_inside(node.inputs[0])}"
-    given = [_said(part) for part in node.inputs]
+def _call(node: Node) -> str:
+    if node.word in _SIGNS:
+        return _SIGNS[node.word] + _operand(node.inputs[0])
+    given = [_written(part) for part in node.inputs]
     if node.word == "clip" and node.value == {"has_min": False, "has_max": True}:
         given.insert(1, "None")
     if node.word == "is_between" and node.value != {"closed": "Both"}:
         given.append(f"closed={str(node.value['closed']).lower()!r}")
-    if node.word in _FREE or not node.inputs or not node.columns:
+    is_method = node.word not in FUNCTIONS or FUNCTIONS[node.word].is_method
+    if not is_method or not node.columns:
         return f"{node.word}({', '.join(given)})"
-    return f"{_inside(node.inputs[0])}.{node.word}({', '.join(given[1:])})"
+    return f"{_operand(node.inputs[0])}.{node.word}({', '.join(given[1:])})"
 
 
 def _literal(node: Node) -> str:
     if isinstance(node.value, bool | str):
         return repr(node.value)
-    return (
-        number(node.value)
-        if isinstance(node.value, Fraction)
-        else node.told or _OPAQUE.get(node.word, f"<{node.word}>")
-    )
+    if isinstance(node.value, Fraction):
+        return number(node.value)
+    return node.told or _OPAQUE.get(node.word, f"<{node.word}>")
 
 
-def _inside(node: Node) -> str:
-    while node.kind == "name":
-        node = node.inputs[0]
-    return f"({_said(node)})" if node.kind == "operator" and not node.word.isidentifier() else _said(node)
-
-
-_SAID: Final[dict[str, Callable[[Node], str]]] = {
-    "cast": _cast,
-    "choice": _choice,
-    "column": _column,
-    "function": _function,
-    "literal": _literal,
-    "name": _name,
-    "operator": _operator,
-}
+def _operand(node: Node) -> str:
+    """Return a part in brackets where an operator or a method follows."""
+    node = node.bare
+    return f"({_written(node)})" if node.kind == "operator" and not node.word.isidentifier() else _written(node)

@@ -285,12 +285,11 @@ def test_a_function_of_too_many_pieces_is_refused():
 
 def test_what_escapes_the_list_is_found_out_on_the_domain(monkeypatch):
     """Even if a function that mixes rows stood on the list, the domain would tell."""
-    from pufferflow.expressions import functions as allowed
-    from pufferflow.expressions import reader
+    from pufferflow.expressions.functions import FUNCTIONS, Function
 
     mixing = {"reverse": x.reverse(), "shift_and_fill": x.shift(1, fill_value=7), "cum_sum": x.cum_sum()}
     for name, expression in mixing.items():
-        monkeypatch.setattr(reader, "VALUES", allowed.VALUES | {name})
+        monkeypatch.setitem(FUNCTIONS, name, Function(name, on_values=True))
         message(Refused, lambda one=expression: read_values(one, LEVELS), "other numbers when other rows are there")
 
 
