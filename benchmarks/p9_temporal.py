@@ -11,7 +11,7 @@ import numpy as np
 from measure import Row, compare, report
 
 from pufferflow.chains import Chain, Exposures, Secrets, Window, continued, exposures_of, stationary
-from pufferflow.chains.lipschitz_ratio import flows, shortest
+from pufferflow.chains.lipschitz_ratio import bounds_by_plans, shortest
 from pufferflow.composition.chain import temporal_leakage
 
 STAY = np.array([[0.9, 0.1], [0.1, 0.9]])
@@ -37,7 +37,7 @@ def attained(rows: np.ndarray, exposure: np.ndarray) -> np.ndarray:
     first, second = np.nonzero(~np.eye(states, dtype=bool))
     message, heights = np.zeros((states, states)), None
     while True:
-        found = flows(rows[first], rows[second], shortest(message + exposure), heights, sweeps=2)
+        found = bounds_by_plans(rows[first], rows[second], shortest(message + exposure), heights, sweeps=2)
         following, heights = np.zeros((states, states)), found.heights
         following[first, second] = np.maximum(found.below, 0.0)
         if np.abs(following - message).max() < 1e-4 * following.max():

@@ -13,6 +13,7 @@ import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.bounded_steps import Between, Extremes, Marginals, among, between, future, past, resting
+from pufferflow.chains.chain import StateSequence
 from pufferflow.chains.lipschitz_ratio import MOST_STATES, Tangent
 from pufferflow.chains.periods import LONGEST_PERIOD, Stretch, possible, repeat, repeated, stretches
 from pufferflow.chains.steps import SAME
@@ -26,7 +27,7 @@ _PATIENCE = 1000
 
 @final
 @dataclass(frozen=True, eq=False)
-class Chains:
+class Chains(StateSequence):
     """All chains on k states whose kernel from row t to row t + 1 is between `low[order[t]]` and `high[order[t]]`.
 
     `initial` holds the laws that row 0 may have, or the extreme ones of them, of shape (j, k); np.eye(k) allows any.
@@ -58,13 +59,7 @@ class Chains:
 
     @property
     def states(self) -> int:
-        """How many states there are."""
         return self.low.shape[-1]
-
-    @property
-    def length(self) -> int:
-        """How many rows there are."""
-        return len(self.order) + 1
 
     def repeated(self, steps: int) -> "Chains":
         """Return the chains whose steps are these over and over."""
@@ -94,20 +89,10 @@ class Chains:
     @cached_property
     def backward(self) -> "Bounds":
         """The steps of messages about the past."""
-        kept, laws = _Kept(self), self._first
+        reversed_steps, laws = _ReversedBounds(self), self._first
         for stretch in stretches(self.order):
-            laws = kept.follow(laws, stretch)
-        return Bounds(kept.pool, kept.order, tight=kept.tight)
-
-    @cached_property
-    def mask_of(self) -> Indices:
-        """Which of `masks` says what states a row can have under one member at least, for each row."""
-        return self._possible[1]
-
-    @cached_property
-    def masks(self) -> Flags:
-        """Sets of states, of shape (M, k)."""
-        return self._possible[0]
+            laws = reversed_steps.follow(laws, stretch)
+        return Bounds(reversed_steps.pool, reversed_steps.order, tight=reversed_steps.tight)
 
     @cached_property
     def kernels(self) -> list[Between]:
@@ -143,16 +128,18 @@ class Bounds:
     tight: bool
 
     def send(self, which: int, limits: Floats) -> Floats:
-        """Return g_P(D) for every kernel that the step may have, or more."""
         return self.pool[which].send(limits)
 
-    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:  # noqa: ARG002 - as in Way
-        """Return None: sets of rows are weighed quickly."""
+    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> None:  # noqa: ARG002 - send is quick
         return None
 
 
-class _Kept:
-    """Reversed steps met so far; a row whose laws are known already reuses one."""
+class _ReversedBounds:
+    """The distinct reversed steps of a class of chains, `pool`, and which of them each row has, `order`.
+
+    `last` has for each kernel and set of states the latest laws that it was reversed for, and the place of the outcome:
+    a row whose laws are those reuses it. `tight` says that no laws stand in which are much wider than the row's own.
+    """
 
     def __init__(self, chains: Chains) -> None:
         self.chains = chains
@@ -169,20 +156,14 @@ class _Kept:
         rest = self.chains.rest(stretch) if stretch.period else None
         for at in range(stretch.start, stretch.end):
             if rest is not None and (at - stretch.start) % stretch.period == 0:
-                held = rest.around(laws)
-                if self._settled(held, laws, stretch, at):
+                held, masks = rest.around(laws), self.chains.mask_of[at : stretch.end + 1]
+                near = at - stretch.start >= _PATIENCE or held.near(laws, _CLOSE)  # or it took too long
+                if near and np.array_equal(masks[stretch.period :], masks[: -stretch.period]):
                     self.tight = self.tight and held.near(laws, _LOOSE)
                     return self._repeat(held, stretch, at)
             self.order[at] = self.place(at, laws)
             laws = laws.after(self.chains.kernels[int(self.chains.order[at])])
         return laws
-
-    def _settled(self, held: Marginals, laws: Marginals, stretch: Stretch, at: int) -> bool:
-        """Say whether laws are near to those that hold them, or it took too long, while the states repeat."""
-        if not (at - stretch.start >= _PATIENCE or held.near(laws, _CLOSE)):
-            return False
-        masks = self.chains.mask_of[at : stretch.end + 1]
-        return np.array_equal(masks[stretch.period :], masks[: -stretch.period])
 
     def _repeat(self, laws: Marginals, stretch: Stretch, at: int) -> Marginals:
         """Write one period, over and over, and return the laws at the end of the stretch."""

@@ -27,7 +27,7 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.chains.lipschitz_ratio import MOST_STATES, listed, members
+from pufferflow.chains.lipschitz_ratio import MOST_STATES, extreme_log_ratios, members
 from pufferflow.chains.steps import SAME
 from pufferflow.rounding import UNIT
 
@@ -250,7 +250,7 @@ class Extremes:
         size = len(self.sources)
         worst = np.full((len(self.targets),) * 2, widest)
         if self.rows is not None and widest <= _HIGH:
-            worst = np.minimum(worst, listed(self.rows, within))
+            worst = np.minimum(worst, extreme_log_ratios(self.rows, within))
         # where many states tell so much, the sum of all losses serves as well and takes no time
         most = np.inf if size <= MOST_STATES else _HIGH
         if (self.rows is None or self.ratios is not None or widest > _HIGH) and widest < most:

@@ -1,5 +1,6 @@
 """A Markov chain along the rows of one sequence, and the steps by which messages travel on it, both ways (M20)."""
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,9 +17,40 @@ _MOST_TURNS = 200_000
 _FAINT = 1e-280
 
 
+class StateSequence(abc.ABC):
+    """Rows 0 … n − 1, each in one of k states; `order[t]` names the kernel, or the bounds, from row t to row t + 1."""
+
+    order: Indices
+
+    @property
+    @abc.abstractmethod
+    def states(self) -> int:
+        """How many states there are."""
+
+    @property
+    def length(self) -> int:
+        """How many rows there are."""
+        return len(self.order) + 1
+
+    @cached_property
+    @abc.abstractmethod
+    def _possible(self) -> tuple[Flags, Indices]:
+        """`masks` and `mask_of`."""
+
+    @property
+    def masks(self) -> Flags:
+        """Sets of states, of shape (M, k)."""
+        return self._possible[0]
+
+    @property
+    def mask_of(self) -> Indices:
+        """Which of `masks` says what states a row can have, for each row; of a class, under one member at least."""
+        return self._possible[1]
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class Chain:
+class Chain(StateSequence):
     """A chain on k states along n rows: `kernels[order[t]]` leads from row t to row t + 1.
 
     `initial` holds the laws that row 0 may have, or the extreme ones of them: of shape (1, k) if it is known. A gap
@@ -35,13 +67,7 @@ class Chain:
 
     @property
     def states(self) -> int:
-        """How many states there are."""
         return self.kernels.shape[-1]
-
-    @property
-    def length(self) -> int:
-        """How many rows there are."""
-        return len(self.order) + 1
 
     def repeated(self, steps: int) -> "Chain":
         """Return the chain whose steps are these over and over."""
@@ -70,7 +96,7 @@ class Chain:
     @cached_property
     def backward(self) -> Steps:
         """The steps of messages about the past, and which states each row can have."""
-        kept, order = _Kept(), np.empty(self.length - 1, dtype=np.intp)
+        reversed_steps, order = _ReversedSteps(), np.empty(self.length - 1, dtype=np.intp)
         laws = self.initial
         for stretch in stretches(self.order):
             settled = self._settled(stretch)
@@ -78,30 +104,20 @@ class Chain:
                 starts = stretch.period and (at - stretch.start) % stretch.period == 0
                 if starts and settled is not None and (np.abs(laws - settled[0]) <= SAME * settled[0]).all():
                     places = [
-                        kept.place(kernel, law[None], self.kernels[kernel])
+                        reversed_steps.place(kernel, law[None], self.kernels[kernel])
                         for kernel, law in zip(self.order[at : at + stretch.period], settled, strict=True)
                     ]
                     repeat(order[at : stretch.end], np.array(places, dtype=np.intp))
                     laws = np.broadcast_to(settled[(stretch.end - at) % stretch.period], laws.shape)
                     break
                 matrix = self.kernels[self.order[at]]
-                order[at] = kept.place(self.order[at], laws, matrix)
+                order[at] = reversed_steps.place(self.order[at], laws, matrix)
                 laws = _stepped(laws, matrix)
-        return kept.steps(order, self.states)
-
-    @cached_property
-    def mask_of(self) -> Indices:
-        """Which of `masks` says what states a row can have, for each row."""
-        return self._possible[1]
-
-    @cached_property
-    def masks(self) -> Flags:
-        """Sets of states, of shape (M, k)."""
-        return self._possible[0]
+        return reversed_steps.steps(order, self.states)
 
     @cached_property
     def _possible(self) -> tuple[Flags, Indices]:
-        return possible(self.kernels > 0, self.order, _any(self.initial > 0))
+        return possible(self.kernels > 0, self.order, np.asarray((self.initial > 0).any(axis=0)))
 
     def _settled(self, stretch: Stretch) -> list[Floats] | None:
         """Return the laws that a stretch leaves as they are, one for each phase; None if there is no single such law.
@@ -121,8 +137,12 @@ class Chain:
         return laws
 
 
-class _Kept:
-    """Reversed kernels met so far; a row whose marginals are known already reuses one."""
+class _ReversedSteps:
+    """The distinct reversed kernels of a chain: `rows[i]` with its sources and targets `masks[i]`.
+
+    `last` has for each kernel the latest laws that it was reversed for, and the place of the outcome: a row whose laws
+    are those reuses it.
+    """
 
     def __init__(self) -> None:
         self.rows: list[Floats] = []
@@ -141,9 +161,9 @@ class _Kept:
         # a law that does not reach a state gives way to one that does
         choice = np.where(np.transpose(reached), np.arange(len(laws)), reached.argmax(axis=0)[:, None])
         rows = np.take_along_axis(reverse, choice[:, :, None], axis=1)
-        targets = _any(reached)
+        targets = np.asarray(reached.any(axis=0))
         self.rows.append(np.where(targets[:, None, None], rows, 0.0))
-        self.masks.append((_any(laws > 0), targets))
+        self.masks.append((np.asarray((laws > 0).any(axis=0)), targets))
         self.last[int(kernel)] = laws, len(self.rows) - 1
         return len(self.rows) - 1
 
@@ -171,11 +191,6 @@ def _stepped(laws: Floats, matrix: Floats) -> Floats:
     return following
 
 
-def _any(flags: Flags) -> Flags:
-    """Return which columns hold anything."""
-    return np.asarray(flags.any(axis=0))
-
-
 def stationary(kernels: Sequence[Any] | Floats) -> Floats | None:
     """Return the law that one period of kernels leaves as it is; None if there are several.
 
@@ -185,8 +200,11 @@ def stationary(kernels: Sequence[Any] | Floats) -> Floats | None:
     cycle = np.eye(len(kernels[0]))
     for kernel in kernels:
         cycle = cycle @ kernel
-    closed = _closed_class(cycle > 0)
-    if closed is None:
+    reach = (cycle > 0) | np.eye(len(cycle), dtype=np.bool_)
+    for _ in range(len(cycle).bit_length()):
+        reach = (reach.astype(np.intp) @ reach.astype(np.intp)) > 0
+    closed = np.flatnonzero(reach.all(axis=0))  # reached from every state: the only class that is never left
+    if not len(closed):
         return None
     # Grassmann, Taksar and Heyman: elimination without subtraction keeps every digit of small weights
     reduced = cycle[np.ix_(closed, closed)]
@@ -201,12 +219,3 @@ def stationary(kernels: Sequence[Any] | Floats) -> Floats | None:
     law = np.zeros(len(cycle))
     law[closed] = inside / inside.sum()
     return law
-
-
-def _closed_class(links: Flags) -> Indices | None:
-    """Return the states that can be reached from every state: the only class that is never left, if there is one."""
-    reach = links | np.eye(len(links), dtype=np.bool_)
-    for _ in range(len(links).bit_length()):
-        reach = (reach.astype(np.intp) @ reach.astype(np.intp)) > 0
-    common = np.flatnonzero(reach.all(axis=0))
-    return common if len(common) else None

@@ -80,7 +80,12 @@ def _spans(windows: Sequence[Window], which: Indices, starts: Indices) -> tuple[
 def _opened(spans: tuple[Indices, Indices, Indices], base: int, end: int) -> _Opened:
     """Join the spans of each kind: one that begins where another one ends leaves no trace."""
     (kind, begins, ends), width = spans, end - base + 1
-    place, change = _changes(kind * width + (begins - base), kind * width + (ends - base))
+    (up, more), (down, less) = (
+        np.unique(kind * width + (steps - base), return_counts=True) for steps in (begins, ends)
+    )
+    place, where = np.unique(np.concatenate([up, down]), return_inverse=True)
+    change = np.bincount(where, np.concatenate([more, -less]), len(place)).astype(np.int64)
+    place, change = place[change != 0], change[change != 0]
     # the changes of a kind add up to nothing, so one running sum serves all kinds
     times = np.cumsum(change)
     held = np.flatnonzero(times)
@@ -88,32 +93,15 @@ def _opened(spans: tuple[Indices, Indices, Indices], base: int, end: int) -> _Op
     return _Opened(kinds[held], steps[held] + base, steps[held + 1] + base, times[held])
 
 
-def _changes(begins: Indices, ends: Indices) -> tuple[Indices, Indices]:
-    """Return the places where more begins than ends or less, in order, and by how much."""
-    (up, more), (down, less) = (np.unique(places, return_counts=True) for places in (begins, ends))
-    place, where = np.unique(np.concatenate([up, down]), return_inverse=True)
-    change = np.bincount(where, np.concatenate([more, -less]), len(place)).astype(np.int64)
-    return place[change != 0], change[change != 0]
-
-
 def _hull(spans: tuple[Indices, Indices, Indices], hull: tuple[int, int] | None) -> tuple[int, int]:
     """Return the first and the last step."""
     _, begins, ends = spans
-    if not len(begins):
-        if hull is None:
-            raise Misuse(
-                "There are no windows.", allowed="one window at least, or a hull", instead="hull=(first, last)"
-            )
-        return _short(*hull)
-    inner = int(begins.min()), int(ends.max()) - 1
+    inner = (int(begins.min()), int(ends.max()) - 1) if len(begins) else hull
+    if inner is None:
+        raise Misuse("There are no windows.", allowed="one window at least, or a hull", instead="hull=(first, last)")
     first, last = inner if hull is None else hull
     if first > inner[0] or last < inner[1]:
         raise Misuse("A window lies outside of the hull.", allowed="a hull (first, last) that holds all windows")
-    return _short(first, last)
-
-
-def _short(first: int, last: int) -> tuple[int, int]:
-    """Refuse too many steps."""
     if last - first >= _MOST_STEPS:
         raise Refused(
             f"Releases along {last - first + 1} steps.",

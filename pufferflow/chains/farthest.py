@@ -1,11 +1,9 @@
-"""W_∞ of a sum along a Markov chain: over all rows and pairs, exactly (M18).
+"""W_∞ of a sum along a Markov chain, over all rows and pairs: exactly, or by the three-term bound (M18).
 
 The law of the sum given X_t = a is past ∗ future, moved by the value of a. Most pairs only have to pass a test: that
-they are not farther apart than the farthest so far, or by the three-term bound cannot be.
-
-The three-term bound W_∞(past) + |v(a) − v(b)| + W_∞(future): past and future are independent given a row (M18).
-
-The laws of a sum given two states of a row, as laws of their own, for chains that are short enough (M18).
+they are not farther apart than the farthest so far, or by the three-term bound cannot be. That bound is W_∞(past) +
+|v(a) − v(b)| + W_∞(future), past and future being independent given a row. For chains that are short enough the laws
+are also there one by one, as `pf.Law`.
 """
 
 import math
@@ -13,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.chains.sums import Asked, Farthest, Lattice, Sides, Sums, asked, lattice
+from pufferflow.chains.sums import Farthest, PastAndFuture, SumLattice, Sums, SumSecrets, lattice, read_secrets
 from pufferflow.errors import Misuse, Refused
 from pufferflow.law import (
     BITS,
@@ -47,112 +45,12 @@ _MOST_POINTS = 2_000_000
 _PASSES = 15
 _SAMPLE = 200
 _UNKNOWN = Gap(0, 0, 1)
-
-
-def three_terms(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
-    """Return the largest three-term bound over rows and pairs: never below W_∞ of the sum, and cheaper.
-
-    Refused if that would take more than about a minute.
-
-    >>> from pufferflow.chains import Chain
-    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
-    >>> chain = Chain(stay, np.zeros(99, dtype=np.intp), np.array([[0.5, 0.5]]))
-    >>> counts = Sums(chain, np.array([[0.0, 1.0]]), np.zeros(100, dtype=np.intp))
-    >>> three_terms(counts, np.array([[0, 1]])).length
-    12.0
-    """
-    found = affordable(sums, asked(sums, pairs, rows))
-    if found is None:
-        raise Refused(
-            f"The laws of a sum of {sums.length} rows have too many points, or too small masses, to follow row by row.",
-            allowed="about 20,000 rows of two states, fewer of more",
-            instead="nearest with a delta, or messages (M20)",
-        )
-    return found
-
-
-def affordable(sums: Sums, secrets: Asked) -> Farthest | None:
-    """Return the largest three-term bound, on the exact lattice if there is one; None if that takes too long."""
-    rows, states = sums.length, sums.chain.states
-    passes = rows * states * (states + _PASSES)
-    most = min(int(_MOST_THREE_TERM_WORK / passes), _MOST_POINTS)
-    where = lattice(sums, most)
-    if where.error:
-        where = lattice(sums, min(most, FINE * rows))
-    if where.size > most or passes * where.size * _planes(sums, where) > _MOST_THREE_TERM_WORK:
-        return None
-    return bounded(sums, secrets, where)
-
-
-def _planes(sums: Sums, where: Lattice) -> float:
-    """Return on how many planes laws lie on average, judged by the last rows alone."""
-    rows = min(_SAMPLE, sums.length)
-    law = settled(next(islice(Sides(sums, where).futures_back(), rows - 1, None)).planes)
-    bits = BITS * (len(law.planes) - 1) - float(np.log2(law.least))
-    return 1 + 2 / 3 * bits / rows * sums.length / BITS
-
-
-def bounded(sums: Sums, secrets: Asked, where: Lattice) -> Farthest:
-    """Return the largest three-term bound on a lattice: all pasts on the way forth, all futures on the way back."""
-    by = yardstick(sums.length, sums.chain.states, where.size)
-    futures: list[dict[Pair, Gap]] = []
-    side = Side(by)
-    for row, law in zip(range(sums.length - 1, -1, -1), Sides(sums, where).futures_back(), strict=True):
-        futures.append(side.gaps(conditional(law.planes), secrets.pairs) if secrets.rows[row] else {})
-    best, found = -1, secrets.nothing
-    for initial in sums.chain.initial:
-        side = Side(by)
-        for row, law in enumerate(Sides(sums, where).pasts(initial)):
-            if secrets.rows[row]:
-                past = side.gaps(conditional(law.planes), secrets.possible(possible(law)))
-                values = where.points[sums.kinds[row]].tolist()
-                for pair, total in added(past, futures[-1 - row], values).items():
-                    if total.length > best:
-                        best = total.length
-                        found = Farthest(where.length(best), row, pair, exact=False, rounding=by.rounding)
-    return found
-
-
-def added(past: dict[Pair, Gap], future: dict[Pair, Gap], values: list[int]) -> dict[Pair, Gap]:
-    """Return the three-term bounds of the pairs of one row, given its values."""
-    return {(a, b): _sum(one, future[a, b], Gap(*(abs(values[a] - values[b]),) * 3)) for (a, b), one in past.items()}
-
-
-def _sum(*gaps: Gap) -> Gap:
-    return Gap(sum(one.least for one in gaps), sum(one.length for one in gaps), sum(one.most for one in gaps))
-
-
-@final
-class Side:
-    """How far apart the laws on one side of a row are, row after row: each row's answer is the next one's guess."""
-
-    def __init__(self, by: Yardstick) -> None:
-        self._by = by
-        self._guesses: dict[Pair, Gap] = {}
-
-    def gaps(self, laws: list[Floats], pairs: Iterable[Pair]) -> dict[Pair, Gap]:
-        """Return W_∞ for the pairs of one row, given one law per state."""
-        needed = list(pairs)
-        ladders: dict[int, Levels] = {a: levels(laws[a], 0, self._by) for a in {a for pair in needed for a in pair}}
-        found = {(a, b): gap(ladders[a], ladders[b], self._by, self._guesses.get((a, b), _UNKNOWN)) for a, b in needed}
-        self._guesses.update(found)
-        return found
-
-
-def possible(law: Masses) -> Flags:
-    """Return for each state whether it has any mass."""
-    return np.asarray(law.planes.any(axis=(0, 2)))
-
-
-def conditional(planes: Floats) -> list[Floats]:
-    """Return the law given each state, from joint or conditional ones; a state without mass has an empty one."""
-    return [normalised(law) if law.any() else law for law in planes.transpose(1, 0, 2)]
-
-
 _MOST_WORK = 1e11
 _SNAPPED = 4
 _PATIENCE = 64
 _NONE = Gap(-1, -1, -1)
+_MOST_LISTED_POINTS = 100_000
+_LEAST_MASS = 1e-290
 
 
 def farthest(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
@@ -170,7 +68,7 @@ def farthest(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
     >>> farthest(counts, np.array([[0, 1]])).length
     10.0
     """
-    most, secrets = most_points(sums), asked(sums, pairs, rows)
+    most, secrets = most_points(sums), read_secrets(sums, pairs, rows)
     where = lattice(sums, most)
     if where.size > most:
         return three_terms(sums, pairs, rows)
@@ -186,10 +84,10 @@ def most_points(sums: Sums) -> int:
     return math.isqrt(int(6 * _MOST_WORK) // (sums.length * sums.chain.states))
 
 
-def _searched(sums: Sums, secrets: Asked, where: Lattice) -> Farthest:
+def _searched(sums: Sums, secrets: SumSecrets, where: SumLattice) -> Farthest:
     """Look at all rows, from the first one on: their pasts are short, so the first distances come cheap."""
     by = yardstick(sums.length, sums.chain.states, where.size)
-    best, sides = _Best(by), Sides(sums, where)
+    best, sides = _Best(by), PastAndFuture(sums, where)
     pasts = [sides.pasts(initial) for initial in sums.chain.initial]
     looks = [_Look(best, secrets, by) for _ in pasts]
     for row, (future, *before) in enumerate(zip(sides.futures(), *pasts, strict=True)):
@@ -243,9 +141,9 @@ class _Best:
 class _Look:
     """Looks at row after row for one initial law."""
 
-    def __init__(self, best: _Best, secrets: Asked, by: Yardstick) -> None:
+    def __init__(self, best: _Best, secrets: SumSecrets, by: Yardstick) -> None:
         self._best, self._secrets, self._by = best, secrets, by
-        self._past, self._future = Side(by), Side(by)
+        self._past, self._future = SideDistances(by), SideDistances(by)
         self._idle, self._wait = 0, 0
 
     def at(self, row: int, past: Masses, after: list[Floats], values: list[int]) -> None:
@@ -272,8 +170,105 @@ class _Look:
         return left
 
 
-_MOST_LISTED_POINTS = 100_000
-_LEAST_MASS = 1e-290
+def three_terms(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
+    """Return the largest three-term bound over rows and pairs: never below W_∞ of the sum, and cheaper.
+
+    Refused if that would take more than about a minute.
+
+    >>> from pufferflow.chains import Chain
+    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> chain = Chain(stay, np.zeros(99, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> counts = Sums(chain, np.array([[0.0, 1.0]]), np.zeros(100, dtype=np.intp))
+    >>> three_terms(counts, np.array([[0, 1]])).length
+    12.0
+    """
+    found = affordable(sums, read_secrets(sums, pairs, rows))
+    if found is None:
+        raise Refused(
+            f"The laws of a sum of {sums.length} rows have too many points, or too small masses, to follow row by row.",
+            allowed="about 20,000 rows of two states, fewer of more",
+            instead="nearest with a delta, or messages (M20)",
+        )
+    return found
+
+
+def affordable(sums: Sums, secrets: SumSecrets) -> Farthest | None:
+    """Return the largest three-term bound, on the exact lattice if there is one; None if that takes too long."""
+    rows, states = sums.length, sums.chain.states
+    passes = rows * states * (states + _PASSES)
+    most = min(int(_MOST_THREE_TERM_WORK / passes), _MOST_POINTS)
+    where = lattice(sums, most)
+    if where.error:
+        where = lattice(sums, min(most, FINE * rows))
+    if where.size > most:
+        return None
+    # on how many planes laws lie on average, judged by the last rows alone
+    tried = min(_SAMPLE, rows)
+    law = settled(next(islice(PastAndFuture(sums, where).futures_back(), tried - 1, None)).planes)
+    bits = BITS * (len(law.planes) - 1) - float(np.log2(law.least))
+    planes = 1 + 2 / 3 * bits / tried * rows / BITS
+    if passes * where.size * planes > _MOST_THREE_TERM_WORK:
+        return None
+    return bounded(sums, secrets, where)
+
+
+def bounded(sums: Sums, secrets: SumSecrets, where: SumLattice) -> Farthest:
+    """Return the largest three-term bound on a lattice: all pasts on the way forth, all futures on the way back."""
+    by = yardstick(sums.length, sums.chain.states, where.size)
+    futures: list[dict[Pair, Gap]] = []
+    side = SideDistances(by)
+    for row, law in zip(range(sums.length - 1, -1, -1), PastAndFuture(sums, where).futures_back(), strict=True):
+        futures.append(side.gaps(conditional(law.planes), secrets.pairs) if secrets.rows[row] else {})
+    best, found = -1, secrets.nothing
+    for initial in sums.chain.initial:
+        side = SideDistances(by)
+        for row, law in enumerate(PastAndFuture(sums, where).pasts(initial)):
+            if secrets.rows[row]:
+                past = side.gaps(conditional(law.planes), secrets.possible(possible(law)))
+                values = where.points[sums.kinds[row]].tolist()
+                for pair, total in added(past, futures[-1 - row], values).items():
+                    if total.length > best:
+                        best = total.length
+                        found = Farthest(where.length(best), row, pair, exact=False, rounding=by.rounding)
+    return found
+
+
+def added(past: dict[Pair, Gap], future: dict[Pair, Gap], values: list[int]) -> dict[Pair, Gap]:
+    """Return the three-term bounds of the pairs of one row, given its values."""
+    bounds: dict[Pair, Gap] = {}
+    for (a, b), one in past.items():
+        other, between = future[a, b], abs(values[a] - values[b])
+        bounds[a, b] = Gap(
+            one.least + other.least + between, one.length + other.length + between, one.most + other.most + between
+        )
+    return bounds
+
+
+@final
+class SideDistances:
+    """How far apart the laws on one side of a row are, row after row: each row's answer is the next one's guess."""
+
+    def __init__(self, by: Yardstick) -> None:
+        self._by = by
+        self._guesses: dict[Pair, Gap] = {}
+
+    def gaps(self, laws: list[Floats], pairs: Iterable[Pair]) -> dict[Pair, Gap]:
+        """Return W_∞ for the pairs of one row, given one law per state."""
+        needed = list(pairs)
+        ladders: dict[int, Levels] = {a: levels(laws[a], 0, self._by) for a in {a for pair in needed for a in pair}}
+        found = {(a, b): gap(ladders[a], ladders[b], self._by, self._guesses.get((a, b), _UNKNOWN)) for a, b in needed}
+        self._guesses.update(found)
+        return found
+
+
+def possible(law: Masses) -> Flags:
+    """Return for each state whether it has any mass."""
+    return np.asarray(law.planes.any(axis=(0, 2)))
+
+
+def conditional(planes: Floats) -> list[Floats]:
+    """Return the law given each state, from joint or conditional ones; a state without mass has an empty one."""
+    return [normalised(law) if law.any() else law for law in planes.transpose(1, 0, 2)]
 
 
 def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, Law]:
@@ -293,8 +288,8 @@ def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, 
             allowed=f"{sums.length} rows and {len(sums.chain.initial)} initial laws, counted from 0",
             instead="row=0, initial=0",
         )
-    asked(sums, np.array(states), None)
-    places = _Places(sums)
+    read_secrets(sums, np.array(states), None)
+    places = _PointNumbers(sums)
     past = next(islice(places.sides.pasts(sums.chain.initial[initial]), row, None))
     if not possible(past)[list(states)].all():
         raise Refused(
@@ -310,7 +305,7 @@ def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, 
 
 def listed(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Iterator[tuple[int, Pair, Law, Law]]:
     """Yield every row, pair of states and the two laws, one order of each pair, for all initial laws in turn."""
-    secrets, places = asked(sums, pairs, rows), _Places(sums)
+    secrets, places = read_secrets(sums, pairs, rows), _PointNumbers(sums)
     for initial in sums.chain.initial:
         sides = zip(places.sides.pasts(initial), places.sides.futures(), strict=True)
         for row, (past, future) in enumerate(sides):
@@ -325,7 +320,7 @@ def listed(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Iterator[tu
 
 
 @final
-class _Places:
+class _PointNumbers:
     """The numbers that the points of the whole sum stand for."""
 
     def __init__(self, sums: Sums) -> None:
@@ -336,8 +331,14 @@ class _Places:
                 allowed=f"whole multiples of one step, {_MOST_LISTED_POINTS} points of the sum",
                 instead="rounding the values to a grid first, or farthest and nearest",
             )
-        self.sides = Sides(sums, self._lattice)
-        self._numbers = _numbers(sums, self._lattice)
+        self.sides = PastAndFuture(sums, self._lattice)
+        counts = np.bincount(sums.kinds, minlength=len(self._lattice.lows)).tolist()
+        lowest = sum((low * count for low, count in zip(self._lattice.lows, counts, strict=True)), Fraction(0))
+        numbers = [lowest + self._lattice.step * point for point in range(self._lattice.size)]
+        exact = np.empty(len(numbers), dtype=object)
+        exact[:] = numbers
+        # floats where those hold all numbers exactly, Fractions otherwise
+        self._numbers = exact.astype(np.float64) if all(float(number) == number for number in numbers) else exact
 
     def law(self, row: int, state: int, before: Floats, after: Floats) -> Law:
         """Return the law of the sum given a state of a row, from what comes before and after it."""
@@ -352,15 +353,3 @@ class _Places:
             )
         start = int(self._lattice.points[self._sums.kinds[row], state])
         return Law(self._numbers[at + start], masses[at] / masses.sum())
-
-
-def _numbers(sums: Sums, where: Lattice) -> Any:
-    """Return the numbers of all points: floats where those hold them exactly, Fractions otherwise."""
-    counts = np.bincount(sums.kinds, minlength=len(where.lows)).tolist()
-    lowest = sum((low * count for low, count in zip(where.lows, counts, strict=True)), Fraction(0))
-    numbers = [lowest + where.step * point for point in range(where.size)]
-    if all(float(number) == number for number in numbers):
-        return np.array([float(number) for number in numbers])
-    exact = np.empty(len(numbers), dtype=object)
-    exact[:] = numbers
-    return exact

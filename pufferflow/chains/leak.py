@@ -1,10 +1,9 @@
-"""What outputs along a chain tell of the state of one of its rows (M20).
+"""What outputs along a chain tell of the state of one of its rows, B_t + ℓ_t + F_t, for chains that end or not (M20).
 
-Messages along rows that never end: first those of a head, then a turn of others over and over (M20).
-
-Messages about the future have no last row to begin at. They begin where a turn does not raise them any more, and go
-back through the head from there, so they are never below those of any finite sequence. Messages about the past begin at
-row 0; once the laws of rows repeat, so do the steps, and what stands for all that follow is checked in the same way.
+Rows that never end have exposures of a head first, then a turn of others over and over. Messages about the future have
+no last row to begin at. They begin where a turn does not raise them any more, and go back through the head from there,
+so they are never below those of any finite sequence. Messages about the past begin at row 0; once the laws of rows
+repeat, so do the steps, and what stands for all that follow is checked in the same way.
 """
 
 import math
@@ -18,79 +17,10 @@ from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.bands import Chains
 from pufferflow.chains.chain import Chain
 from pufferflow.chains.periods import LONG, repeated
-from pufferflow.chains.recursion import Part, Run, run, settle
+from pufferflow.chains.recursion import Run, SomeSteps, run, settle
 from pufferflow.rounding import UNIT
 
 _TURNS = 16
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Schedule:
-    """Row t has exposures `head[t]` of `first`, then `turn[t % len(turn)]` of `later`; `one` turn of kernels."""
-
-    one: Chain | Chains
-    first: Floats
-    head: Indices
-    later: Floats
-    turn: Indices
-
-    @cached_property
-    def losses(self) -> Floats:
-        """All exposures."""
-        return np.concatenate([self.first, self.later])
-
-    @cached_property
-    def period(self) -> int:
-        """After how many rows both kernels and exposures repeat."""
-        return math.lcm(len(self.one.order), len(self.turn))
-
-    def along(self, rows: int) -> Chain | Chains:
-        """Return the chain along so many rows."""
-        return self.one.repeated(rows - 1)
-
-    def kinds(self, rows: int) -> Indices:
-        """Return which of `losses` each of so many rows has."""
-        found = len(self.first) + repeated(self.turn, rows)
-        found[: len(self.head)] = self.head[:rows]
-        return found
-
-    def resting(self) -> Run | None:
-        """Return messages about the future far from the head, rows in falling order from a multiple of the period."""
-        far = len(self.first) + repeated(self.turn, self.period + 1)[:0:-1]
-        return settle(self._futurewards(self.period), self.losses, far)
-
-    def future(self, resting: Run, rows: int) -> Run:
-        """Return the messages about the future of so many rows."""
-        length = len(self.head)
-        phases = resting.index[-np.arange(length, rows) % self.period]
-        kinds = self.kinds(length + 1)[:0:-1]
-        head = run(self._futurewards(length), self.losses, kinds, resting.pool[phases[0]])
-        return head.backwards().then(Run(resting.pool, phases, resting.tight))
-
-    def past(self, settled: int, resting: Run) -> Run | None:
-        """Return the messages about the past of rows 0, 1, …, if laws repeat from a row on; the last turn goes on.
-
-        They rest near to where those about the future do.
-        """
-        turn = self.period
-        many = -(-max(2 * LONG, _TURNS * turn) // turn) * turn
-        steps = self.along(settled + many + 1).backward
-        last = steps.order[-turn:]
-        # a class counts its laws as repeating when its steps do
-        begin = settled if np.array_equal(steps.order[settled : settled + turn], last) else settled + many - turn
-        kinds = self.kinds(begin + turn)
-        first = run(Part(steps, steps.order[:begin]), self.losses, kinds)
-        rest = settle(
-            Part(steps, last), self.losses, kinds[begin:], first.last, resting.pool[resting.index[-begin % turn]]
-        )
-        return None if rest is None else first.then(rest)
-
-    def _futurewards(self, row: int) -> Part:
-        """Return the steps of messages about the future from a row to row 0."""
-        return Part(self.one.forward, repeated(self.one.order, row)[::-1])
-
-
 _QUIET = np.errstate(over="ignore", invalid="ignore")
 """Losses beyond all floats become infinite, which is what they are as far as anybody can tell."""
 
@@ -183,7 +113,7 @@ def continued(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: 
     >>> round(continued(chain, first, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
     1.5893
     """
-    schedule, start = Schedule(chain, head.losses, head.kinds, turn.losses, turn.kinds), chain.settling()
+    schedule, start = _HeadAndTurns(chain, head.losses, head.kinds, turn.losses, turn.kinds), chain.settling()
     resting = schedule.resting()
     past = None if start is None or resting is None else schedule.past(max(len(head.kinds), start), resting)
     if resting is None or past is None:
@@ -191,7 +121,7 @@ def continued(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: 
         return Leak(math.inf, 0, (a, b), tight=True)
     rows = len(past.index)
     exposures = Exposures(schedule.losses, schedule.kinds(rows))
-    return _largest(schedule.along(rows), past, schedule.future(resting, rows), exposures, secrets)
+    return _largest(chain.repeated(rows - 1), past, schedule.future(resting, rows), exposures, secrets)
 
 
 def _largest(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets) -> Leak:
@@ -214,3 +144,66 @@ def _different(rows: Indices, *labels: Indices) -> Indices:
     news = rows[np.concatenate([[True], code[1:] != code[:-1]])]
     _, first = np.unique(code[np.searchsorted(rows, news)], return_index=True)
     return news[first]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _HeadAndTurns:
+    """Row t has exposures `head[t]` of `first`, then `turn[t % len(turn)]` of `later`; `one` turn of kernels."""
+
+    one: Chain | Chains
+    first: Floats
+    head: Indices
+    later: Floats
+    turn: Indices
+
+    @cached_property
+    def losses(self) -> Floats:
+        """All exposures."""
+        return np.concatenate([self.first, self.later])
+
+    @cached_property
+    def period(self) -> int:
+        """After how many rows both kernels and exposures repeat."""
+        return math.lcm(len(self.one.order), len(self.turn))
+
+    def kinds(self, rows: int) -> Indices:
+        """Return which of `losses` each of so many rows has."""
+        found = len(self.first) + repeated(self.turn, rows)
+        found[: len(self.head)] = self.head[:rows]
+        return found
+
+    def resting(self) -> Run | None:
+        """Return messages about the future far from the head, rows in falling order from a multiple of the period."""
+        far = len(self.first) + repeated(self.turn, self.period + 1)[:0:-1]
+        return settle(self._futurewards(self.period), self.losses, far)
+
+    def future(self, resting: Run, rows: int) -> Run:
+        """Return the messages about the future of so many rows."""
+        length = len(self.head)
+        phases = resting.index[-np.arange(length, rows) % self.period]
+        kinds = self.kinds(length + 1)[:0:-1]
+        head = run(self._futurewards(length), self.losses, kinds, resting.pool[phases[0]])
+        return head.backwards().then(Run(resting.pool, phases, resting.tight))
+
+    def past(self, settled: int, resting: Run) -> Run | None:
+        """Return the messages about the past of rows 0, 1, …, if laws repeat from a row on; the last turn goes on.
+
+        They rest near to where those about the future do.
+        """
+        turn = self.period
+        many = -(-max(2 * LONG, _TURNS * turn) // turn) * turn
+        steps = self.one.repeated(settled + many).backward
+        last = steps.order[-turn:]
+        # a class counts its laws as repeating when its steps do
+        begin = settled if np.array_equal(steps.order[settled : settled + turn], last) else settled + many - turn
+        kinds = self.kinds(begin + turn)
+        first = run(SomeSteps(steps, steps.order[:begin]), self.losses, kinds)
+        rest = settle(
+            SomeSteps(steps, last), self.losses, kinds[begin:], first.last, resting.pool[resting.index[-begin % turn]]
+        )
+        return None if rest is None else first.then(rest)
+
+    def _futurewards(self, row: int) -> SomeSteps:
+        """Return the steps of messages about the future from a row to row 0."""
+        return SomeSteps(self.one.forward, repeated(self.one.order, row)[::-1])

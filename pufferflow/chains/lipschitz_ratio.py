@@ -1,32 +1,26 @@
-"""How far apart expectations can lie under two rows of a kernel, of a function that changes little (M20).
+"""M20's g: the largest log ratio of the means of one function under two laws, if its logarithm changes little.
 
-`spread` maximises log(p·v / q·v) over v > 0 with v_e ≤ e^{D(e,f)}·v_f. In u = log v these are bounds on differences;
-the maximum is taken at a vertex: a tree of constraints that hold with equality. The search walks from vertex to vertex
-as the network simplex does, all pairs of rows at once, starting at the stars (all states tied to one), which are the
-only vertices for up to three states.
+All three methods maximise log(p·v / q·v) over v > 0 with v_e ≤ e^{D(e,f)}·v_f, D closed under paths, for many pairs of
+laws (p, q) at once, and none is ever below the maximum. In u = log v the constraints are bounds on differences.
 
-Where it stops, the tree itself is the proof (linear programming duality). Cut it at an edge v_e = e^{D(e,f)} v_f, and
-let C be the part without the root. With a = p·v and b = q·v spread over the states and normalised, no v does better
-than (1 + kτ) times this one if a(C) ≥ (1 − τ)·b(C) wherever C holds the edge's e, and a(C) ≤ (1 + τ)·b(C) wherever it
-holds f. Whatever τ is when the walk ends is measured, with the rounding of the sums, and added. So the result is never
-below the maximum, however the walk went.
+*Vertices* (`largest_log_ratio`). The maximum is taken at a vertex: a tree of constraints that hold with equality. The
+search walks from vertex to vertex as the network simplex does, starting at the stars (all states tied to one), which
+are the only vertices for up to three states. Where it stops, the tree itself is the proof (linear programming duality).
+Cut it at an edge v_e = e^{D(e,f)} v_f, and let C be the part without the root. With a = p·v and b = q·v spread over the
+states and normalised, no v does better than (1 + kτ) times this one if a(C) ≥ (1 − τ)·b(C) wherever C holds the edge's
+e, and a(C) ≤ (1 + τ)·b(C) wherever it holds f. Whatever τ is when the walk ends is measured, with the rounding of the
+sums, and added.
 
-How far apart expectations can lie under two rows, of a function that changes little, for many states (M20).
-
-As in `cone`, log(p·v / q·v) is maximised over v_e ≤ e^{D(e,f)}·v_f, D closed under paths. In u = log v its slope is
-a − b, with a = p·v and b = q·v normalised, so the next u to try is the dual of a transport problem: carry a to b at
-costs D. Taking that step again and again is Newton's method on a program of linear pieces: it ends after a few steps,
-at the maximum, when a plan runs along limits that hold with equality. POT solves each transport problem.
-
-Any plan is a proof. Let s(e, ·) be the shares in which a plan carries e's mass. Then p·v = Σ p_e s(e,f) v_e ≤
+*Plans* (`bounds_by_plans`), for many states. The slope in u is a − b, so the next u to try is the dual of a transport
+problem: carry a to b at costs D. Taking that step again and again is Newton's method on a program of linear pieces: it
+ends after a few steps, at the maximum, when a plan runs along limits that hold with equality. POT solves each transport
+problem. Any plan is a proof. Let s(e, ·) be the shares in which a plan carries e's mass. Then p·v = Σ p_e s(e,f) v_e ≤
 Σ_f v_f Σ_e p_e s(e,f) e^{D(e,f)} ≤ λ·q·v with λ the largest Σ_e p_e s(e,f) e^{D(e,f)} / q_f. So log λ, rounded up, is
 never below the maximum, however rough the plan.
 
-Functions that limits tie together: the extreme points of g's linear programs, all of them, for a few states (M20).
-
-A linear-fractional program over {v > 0, v_e ≤ e^{D(e,f)}·v_f} is solved at an extreme ray: a v whose states are joined
-by a tree of limits that hold with equality. With D closed under paths, two limits in a row can give way to one, so
-every state is only above its neighbours in the tree, or only below them: trees between two sets of states suffice.
+*Extreme points* (`extreme_log_ratios`), all of them, for a few states. With D closed under paths, two limits in a row
+of a tree can give way to one, so every state is only above its neighbours in the tree, or only below them: trees
+between two sets of states suffice.
 """
 
 import itertools
@@ -36,7 +30,6 @@ from functools import cache
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.rounding import UNIT
@@ -46,12 +39,12 @@ _TIE = 2.0**-40
 _MOST_AT_ONCE = 1 << 20
 
 
-def spread(top: Floats, bottom: Floats, limits: Floats) -> Floats:
+def largest_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
     """Return max log(top·v / bottom·v) for every pair of rows, rounded up, over v with v_e ≤ e^{limits[e,f]}·v_f.
 
     `top` and `bottom` hold laws on k states, of shape (N, k); `limits` is a k×k matrix ≥ 0 with zeros on its diagonal.
 
-    >>> spread(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]])).round(6)
+    >>> largest_log_ratio(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]])).round(6)
     array([0.776137])
     """
     closed = shortest(limits)
@@ -60,7 +53,10 @@ def spread(top: Floats, bottom: Floats, limits: Floats) -> Floats:
         return np.zeros(len(top))
     if widest == math.inf:
         return np.full(len(top), math.inf)
-    apart = _untied(closed, widest)
+    # limits a hair larger, so that no two paths are equally long and a walk cannot turn in circles: every limit grows
+    # by 1 to 1.5 hairs, so a detour, which takes two, is longer than the way itself
+    apart = closed + (1 + np.random.default_rng(len(closed)).random(closed.shape) / 2) * widest * _TIE
+    np.fill_diagonal(apart, 0.0)
     with np.errstate(divide="ignore"):
         log_top, log_bottom = np.log(top), np.log(bottom)
     rows = max(_MOST_AT_ONCE // closed.size, 1)
@@ -77,18 +73,6 @@ def shortest(limits: Floats) -> Floats:
     return closed
 
 
-def _untied(closed: Floats, widest: float) -> Floats:
-    """Return limits a hair larger, so that no two paths are equally long: a walk cannot turn in circles.
-
-    Every limit grows by 1 to 1.5 hairs, so a detour, which takes two, is longer than the way itself.
-    """
-    size = len(closed)
-    hairs = 1 + np.random.default_rng(size).random((size, size)) / 2
-    apart = closed + hairs * widest * _TIE
-    np.fill_diagonal(apart, 0.0)
-    return apart
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class _Trees:
@@ -96,10 +80,6 @@ class _Trees:
 
     tails: Indices
     heads: Indices
-
-    def at(self, index: npt.NDArray[Any]) -> "_Trees":
-        """Return some of them."""
-        return _Trees(self.tails[index], self.heads[index])
 
     def paths(self) -> Floats:
         """Return the signed edges on the way from state 0 to every state: shape (N, k, k − 1)."""
@@ -134,7 +114,7 @@ def _walk(log_top: Floats, log_bottom: Floats, limits: Floats) -> Floats:
         if step == most or not go.any():
             break
         active = active[go]
-        trees = _pivot(trees.at(go), worst[go], paths[go], u[go], limits)
+        trees = _pivot(_Trees(trees.tails[go], trees.heads[go]), worst[go], paths[go], u[go], limits)
     return found
 
 
@@ -217,7 +197,7 @@ class Tangent:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Flows:
+class PlanBounds:
     """The bounds found for some pairs of rows: `above` is proven, `below` attained, by functions of logs `heights`.
 
     `slopes` says by how much a bound changes with each limit, of shape (N, k²): the plans.
@@ -229,39 +209,32 @@ class Flows:
     slopes: Floats
 
 
-def tangent(
-    message: Floats, pairs: tuple[Indices, Indices], sources: Indices, closed: Floats, bounds: Flows
-) -> Tangent:
-    """Return how a message changes with the limits among its sources: plans carry little mass along most of them."""
-    from scipy.sparse import csr_matrix  # takes longer to load than all else here
-
-    return Tangent(message, pairs, sources, closed, bounds.heights, csr_matrix(bounds.slopes))
-
-
-def farthest(top: Floats, bottom: Floats, closed: Floats, heights: Floats | None = None) -> Flows:
-    """Return `flows`; where limits are so large that plans lose their digits, vertices make up for it.
+def bounds_by_plans_or_vertices(
+    top: Floats, bottom: Floats, closed: Floats, heights: Floats | None = None
+) -> PlanBounds:
+    """Return `bounds_by_plans`; where limits are so large that plans lose their digits, vertices make up for it.
 
     Unless there are too many: then bounds are proven, but may be far above what is attained.
     """
-    found = flows(top, bottom, closed, heights)
+    found = bounds_by_plans(top, bottom, closed, heights)
     widest, size = float(closed.max()), len(closed)
     rough = np.flatnonzero(found.above - found.below > _LOOSE * widest)
     if len(rough) and len(rough) * size**3 <= _MOST_WORK:
-        found.above[rough] = np.minimum(found.above[rough], spread(top[rough], bottom[rough], closed))
+        found.above[rough] = np.minimum(found.above[rough], largest_log_ratio(top[rough], bottom[rough], closed))
     return found
 
 
-def flows(
+def bounds_by_plans(
     top: Floats, bottom: Floats, closed: Floats, heights: Floats | None = None, sweeps: int = _MOST_SWEEPS
-) -> Flows:
+) -> PlanBounds:
     """Return bounds on max log(top·v / bottom·v) over v_e ≤ e^{closed[e,f]}·v_f, starting from logs of v, if given.
 
-    >>> found = flows(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]]))
+    >>> found = bounds_by_plans(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]]))
     >>> found.above.round(6), bool(found.above - found.below < 1e-9)
     (array([0.776137]), True)
     """
     count, size = len(top), len(closed)
-    found = Flows(
+    found = PlanBounds(
         np.full(count, np.inf),
         np.full(count, -np.inf),
         _fitted(np.zeros(top.shape) if heights is None else heights, closed),
@@ -279,10 +252,10 @@ def flows(
     return found
 
 
-def _sweep(found: Flows, part: Indices, top: Floats, bottom: Floats, closed: Floats) -> None:
+def _sweep(found: PlanBounds, part: Indices, top: Floats, bottom: Floats, closed: Floats) -> None:
     """Take one step for some pairs, and keep what is better."""
-    a, b = _weights(top, found.heights[part]), _weights(bottom, found.heights[part])
-    plans, heights = small_plans(a, b, closed)
+    a, b = (rows * np.exp(found.heights[part]) for rows in (top, bottom))
+    plans, heights = small_plans(a / a.sum(axis=1, keepdims=True), b / b.sum(axis=1, keepdims=True), closed)
     heights = _fitted(heights, closed)
     above = _proven(top, bottom, plans, closed)
     with np.errstate(divide="ignore"):
@@ -291,11 +264,6 @@ def _sweep(found: Flows, part: Indices, top: Floats, bottom: Floats, closed: Flo
     found.above[part] = np.minimum(above, found.above[part])
     found.below[part] = np.maximum(below, found.below[part])
     found.heights[part] = heights
-
-
-def _weights(rows: Floats, heights: Floats) -> Floats:
-    weights = rows * np.exp(heights)
-    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _fitted(heights: Floats, closed: Floats) -> Floats:
@@ -341,7 +309,7 @@ def members(size: int) -> Flags:
     return np.asarray((np.arange(1 << size)[:, None] >> np.arange(size)) & 1 == 1)
 
 
-def listed(rows: Floats, within: Floats) -> Floats:
+def extreme_log_ratios(rows: Floats, within: Floats) -> Floats:
     """Return the largest log ratio of means of an extreme function, laws of shape (targets, candidates, sources)."""
     u = _extreme(within)
     means = np.log1p(rows @ np.expm1(u).T) if within.max() <= 1 else np.log(rows @ np.exp(u).T)
@@ -353,9 +321,7 @@ def _extreme(within: Floats) -> Floats:
 
     Rounding may not lose one, so limits count as kept up to a few units.
     """
-    closed = within.copy()
-    for via in range(len(closed)):
-        np.minimum(closed, (closed[:, via, None] + closed[None, via, :]) * (1 + UNIT), out=closed)
+    closed = shortest(within)
     tails, heads, paths = _trees(len(closed))
     u = (paths @ closed[tails, heads][:, :, None])[:, :, 0]
     room = 16 * len(closed) * UNIT * closed.max()

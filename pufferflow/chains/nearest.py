@@ -1,20 +1,17 @@
-"""(z, δ)-nearness of a sum along a Markov chain: over all rows and pairs; for chains of any length (M4, M18).
+"""(z, δ)-nearness of a sum along a Markov chain, over all rows and pairs, for chains of any length (M4, M18).
 
-What a window around a row says of the whole sum: a certified nearness for chains of any length (M4, M18).
+A short chain's laws are worked out for every row; a long chain is seen through windows. Let the window of row t reach
+from row t − h to row t + h, and let S be the sum over its rows but the last one. Given X_{t−h} and X_{t+h} the rest of
+the sum is independent of X_t and of S. So if the joint laws of (X_{t−h}, S, X_{t+h}) given X_t = a and given X_t = b
+can be coupled, all but δ, with both ends equal and S within z, then continuing both by the same rest gives a coupling
+of the whole sums that is within z, all but δ: they are (z, δ)-near. All that is lost against the truth is the mass
+whose ends have not met, which falls geometrically in h for chains that forget. Where the window reaches beyond an end
+of the chain, that whole side is in S and no state has to agree there.
 
-Let the window of row t reach from row t − h to row t + h, and let S be the sum over its rows but the last one. Given
-X_{t−h} and X_{t+h} the rest of the sum is independent of X_t and of S. So if the joint laws of (X_{t−h}, S, X_{t+h})
-given X_t = a and given X_t = b can be coupled, all but δ, with both ends equal and S within z, then continuing both by
-the same rest gives a coupling of the whole sums that is within z, all but δ: they are (z, δ)-near. All that is lost
-against the truth is the mass whose ends have not met, which falls geometrically in h for chains that forget. Where the
-window reaches beyond an end of the chain, that whole side is in S and no state has to agree there.
-
-Cheaper and coarser: given X_t the two halves of the window are independent. If the earlier half and its end are
-(y, δ/2)-near in this sense, and the later half and its end (z, δ/2)-near, both couplings side by side give (y + z, δ).
+Cheaper and coarser: given X_t the two halves of the window are independent. If the earlier half and its end are (y,
+δ/2)-near in this sense, and the later half and its end (z, δ/2)-near, both couplings side by side give (y + z, δ).
 
 Rows with the same steps and values around them, and the same law at the start of their window, share their answer.
-
-All rows of a chain seen through windows, those that look alike once (M4, M18).
 """
 
 from collections.abc import Callable, Iterator
@@ -30,8 +27,8 @@ import numpy as np
 from pufferflow.arguments import decimal_reading, probability_below_one
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.farthest import FINE, Pair, conditional, farthest, most_points, possible
-from pufferflow.chains.nearness import Allowance, Search
-from pufferflow.chains.sums import Asked, Farthest, Lattice, Sides, Sums, asked, lattice
+from pufferflow.chains.nearness import NearnessSearch, Tolerance
+from pufferflow.chains.sums import Farthest, PastAndFuture, SumLattice, Sums, SumSecrets, lattice, read_secrets
 from pufferflow.law import Masses, shifted, tight, yardstick
 from pufferflow.rounding import SMALLEST, UNIT, float_below
 
@@ -40,13 +37,22 @@ ALIKE = 1e-14
 ERRORS = 1000
 _NEGLIGIBLE = 1e-150
 _VISIBLE = 1e-250
+_STEP_COST = 20_000
+_TRIALS = 200
+_SHORT = 200
+_QUICK = 3
+_FIRST_REACH = 8
+_MOST_WORK = 4e10
+_LITTLE_WORK = 1e8
+_POINTS_PER_ROW = 64
+_MOST_POINTS_PER_ROW = 1000
 
 
 @final
 class Windows:
     """Carries sums from one row to a later one, for each state at either end; each pattern of rows once."""
 
-    def __init__(self, sums: Sums, lattice: Lattice) -> None:
+    def __init__(self, sums: Sums, lattice: SumLattice) -> None:
         self._sums, self._lattice = sums, lattice
         kinds = sums.kinds[:-1]
         self._code = np.unique(sums.chain.order * len(sums.values) + kinds, return_inverse=True)[1].astype(np.intp)
@@ -128,31 +134,29 @@ def _patterns(code: Indices, length: int) -> Indices:
     return labels
 
 
-_STEP_COST = 20_000
-_TRIALS = 200
-Report = Callable[[int, list[Pair], Floats, Floats], None]
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class View:
     """The windows around all secret rows, for one initial law."""
 
     sums: Sums
-    secrets: Asked
-    where: Lattice
+    secrets: SumSecrets
+    where: SumLattice
     windows: Windows
     initial: Floats
 
-    def together(self, search: Search) -> None:
+    def together(self, search: NearnessSearch) -> None:
         """Look at both sides of each row at once: the joint law of the sum and both ends of the window."""
         for row, before, after in self._rows():
             pairs = self.secrets.possible(self._possible[row])
-            joint = {a: _joint(before[a], after[a]) for a in {a for pair in pairs for a in pair}}
+            joint = {  # of both ends and the sum, given a state: one part for each pair of ends
+                a: np.array([np.convolve(past, future) for past in before[a] for future in after[a]])
+                for a in {a for pair in pairs for a in pair}
+            }
             for a, b in pairs:
                 search.add(joint[a], joint[b], row, (a, b))
 
-    def apart(self, past: Search, future: Search) -> None:
+    def apart(self, past: NearnessSearch, future: NearnessSearch) -> None:
         """Look at each side of each row alone, without any convolution."""
         seen = set[tuple[tuple[int, int, int], Pair]]()
         labels, reach, last = self.windows.labels, self.windows.reach, self.sums.length - 1
@@ -195,7 +199,7 @@ class View:
         There is a single c where the window reaches beyond the end of the chain.
         """
         reach, last, wanted = self.windows.reach, self.sums.length - 1, self.secrets.rows
-        sides, laws = Sides(self.sums, self.where), self._marginals[0]
+        sides, laws = PastAndFuture(self.sums, self.where), self._marginals[0]
         for row, law in enumerate(islice(sides.pasts(self.initial), reach + 1)):
             if wanted[row]:
                 yield row, visible(law), self.windows.carried(row)[0]
@@ -225,20 +229,6 @@ def visible(law: Masses) -> Floats:
     return np.stack([tight(planes)[:1] for planes in conditional(law.planes)])
 
 
-def _joint(before: Floats, after: Floats) -> Floats:
-    """Return the joint law of both ends and the sum, given a state: one part for each pair of ends."""
-    return np.array([np.convolve(past, future) for past in before for future in after])
-
-
-_SHORT = 200
-_QUICK = 3
-_FIRST_REACH = 8
-_MOST_WORK = 4e10
-_LITTLE_WORK = 1e8
-_POINTS_PER_ROW = 64
-_MOST_POINTS_PER_ROW = 1000
-
-
 def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows: Flags | None = None) -> Farthest:
     """Return the least z at which the laws given two states of a row are (z, δ)-near, for all rows and pairs.
 
@@ -254,7 +244,7 @@ def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows:
     10.0
     """
     probability_below_one(delta, "delta")
-    share, secrets, most = float_below(decimal_reading(delta)), asked(sums, pairs, rows), most_points(sums)
+    share, secrets, most = float_below(decimal_reading(delta)), read_secrets(sums, pairs, rows), most_points(sums)
     where = lattice(sums, most)
     if where.error:
         where = lattice(sums, min(most, FINE * sums.length))
@@ -268,10 +258,10 @@ def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows:
     return found or farthest(sums, pairs, rows)
 
 
-def _exactly(sums: Sums, secrets: Asked, where: Lattice, share: float) -> Farthest | None:
+def _exactly(sums: Sums, secrets: SumSecrets, where: SumLattice, share: float) -> Farthest | None:
     """Look at the laws of the whole sum for every row; None if δ is finer than their rounding."""
     by = yardstick(sums.length, sums.chain.states, where.size)
-    search, sides = Search(_allowance(share, by.error + 8 * where.size)), Sides(sums, where)
+    search, sides = NearnessSearch(_tolerance(share, by.error + 8 * where.size)), PastAndFuture(sums, where)
     if search.allowed.forgiving <= 0:
         return None
     for initial in sums.chain.initial:
@@ -288,7 +278,7 @@ def _exactly(sums: Sums, secrets: Asked, where: Lattice, share: float) -> Farthe
     return _found([search], secrets, where, exact=not where.error)
 
 
-def _through_windows(sums: Sums, secrets: Asked, share: float) -> Farthest | None:
+def _through_windows(sums: Sums, secrets: SumSecrets, share: float) -> Farthest | None:
     """Widen the window until that no longer helps; None if no window that can be paid for does."""
     where = lattice(sums, sums.length * _MOST_POINTS_PER_ROW)
     if where.error:
@@ -320,7 +310,7 @@ def _widened(views: list[View], look: Callable[[], Farthest | None], *, together
 
 def _together(views: list[View], share: float) -> Farthest | None:
     """Return what both sides of the window tell at once; None if some rows have not forgotten enough."""
-    search = Search(_window_allowance(views[0], share))
+    search = NearnessSearch(_window_tolerance(views[0], share))
     if search.allowed.forgiving > 0:
         for view in views:
             view.together(search)
@@ -330,7 +320,7 @@ def _together(views: list[View], share: float) -> Farthest | None:
 
 def _apart(views: list[View], share: float) -> Farthest | None:
     """Return what one side and then the other tell, each for half of δ."""
-    past, future = (Search(_window_allowance(views[0], share / 2)) for _ in range(2))
+    past, future = (NearnessSearch(_window_tolerance(views[0], share / 2)) for _ in range(2))
     if past.allowed.forgiving > 0:
         for view in views:
             view.apart(past, future)
@@ -338,20 +328,25 @@ def _apart(views: list[View], share: float) -> Farthest | None:
     return None
 
 
-def _window_allowance(view: View, share: float) -> Allowance:
+def _window_tolerance(view: View, share: float) -> Tolerance:
     """Return what windows allow: the law at their start comes from as many steps as the chain has rows."""
     rows, states = 2 * view.windows.reach + 1, view.sums.chain.states
     points = rows * int(view.where.spans.max()) + 1
     start = 2 * view.sums.length * (states + 4)
-    return _allowance(share, yardstick(rows, states, points).error + 8 * points + start + ERRORS)
+    return _tolerance(share, yardstick(rows, states, points).error + 8 * points + start + ERRORS)
 
 
-def _allowance(share: float, units: int) -> Allowance:
-    return Allowance(share, (units + 8) * UNIT / 2)
+def _tolerance(share: float, units: int) -> Tolerance:
+    return Tolerance(share, (units + 8) * UNIT / 2)
 
 
 def _found(
-    searches: list[Search], secrets: Asked, where: Lattice, *, exact: bool = False, rows: int | None = None
+    searches: list[NearnessSearch],
+    secrets: SumSecrets,
+    where: SumLattice,
+    *,
+    exact: bool = False,
+    rows: int | None = None,
 ) -> Farthest | None:
     """Return what searches came to, one after the other; their distances add."""
     for search in searches:

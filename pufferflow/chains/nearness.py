@@ -20,7 +20,7 @@ _LARGEST_SHARE_FORGIVEN = 2.0**-20
 
 @final
 @dataclass(frozen=True)
-class Allowance:
+class Tolerance:
     """How much may stay unmatched, and how far computed numbers may be from their truths.
 
     As for two single laws rounding is forgiven, so that .003 typed as δ and .003 computed are the same; but no more
@@ -38,13 +38,13 @@ class Allowance:
 
 @final
 @dataclass
-class Search:
+class NearnessSearch:
     """The least z in steps that does for all pairs seen so far; `failed` if none does for some.
 
     `needed` says that no less does whatever the rounding, `enough` that it does whatever the rounding.
     """
 
-    allowed: Allowance
+    allowed: Tolerance
     steps: int = 0
     where: tuple[int, Pair] | None = None
     needed: bool = True
@@ -65,11 +65,13 @@ class Search:
     def flush(self) -> None:
         """Look at all pairs that wait."""
         if self._waiting and not self.failed:
-            self._raise(Pairs.of([(mu, nu) for mu, nu, _ in self._waiting]), [label for _, _, label in self._waiting])
+            self._raise(
+                LawPairs.of([(mu, nu) for mu, nu, _ in self._waiting]), [label for _, _, label in self._waiting]
+            )
         self._waiting.clear()
         self._cells = 0
 
-    def _raise(self, given: "Pairs", labels: list[tuple[int, Pair]]) -> None:
+    def _raise(self, given: "LawPairs", labels: list[tuple[int, Pair]]) -> None:
         """Raise the distance until it does for these pairs too."""
         pairs = given
         left = pairs.unmatched(self.steps)
@@ -92,7 +94,7 @@ class Search:
         strict = self.allowed.delta - self.allowed.error
         self.enough = self.enough and bool((given.unmatched(self.steps) <= strict).all())
 
-    def _close_in(self, pairs: "Pairs", labels: list[tuple[int, Pair]], low: int, high: int, before: Floats) -> None:
+    def _close_in(self, pairs: "LawPairs", labels: list[tuple[int, Pair]], low: int, high: int, before: Floats) -> None:
         """Halve the range between a distance that does not do and one that does; both may be the one so far."""
         if low == high:
             return
@@ -110,14 +112,14 @@ class Search:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs of laws in parts: `mu[i, pair, part]` is the mass of a part before point i, likewise `nu`."""
+class LawPairs:
+    """LawPairs of laws in parts: `mu[i, pair, part]` is the mass of a part before point i, likewise `nu`."""
 
     mu: Floats
     nu: Floats
 
     @staticmethod
-    def of(given: list[tuple[Floats, Floats]]) -> "Pairs":
+    def of(given: list[tuple[Floats, Floats]]) -> "LawPairs":
         """Put laws of different lengths side by side."""
         size = max(len(law[0]) for pair in given for law in pair)
         sides = np.zeros((2, size + 1, len(given), len(given[0][0])))
@@ -125,16 +127,16 @@ class Pairs:
             for side, law in zip(sides, pair, strict=True):
                 side[1 : law.shape[1] + 1, place] = law.T
         sides = np.cumsum(sides, axis=1)
-        return Pairs(sides[0], sides[1])
+        return LawPairs(sides[0], sides[1])
 
     @property
     def size(self) -> int:
         """How many points there are; no distance is as large."""
         return len(self.mu) - 1
 
-    def some(self, which: Indices) -> "Pairs":
+    def some(self, which: Indices) -> "LawPairs":
         """Return some of the pairs."""
-        return Pairs(self.mu[:, which], self.nu[:, which])
+        return LawPairs(self.mu[:, which], self.nu[:, which])
 
     def unmatched(self, steps: int) -> Floats:
         """Return for each pair what cannot be matched within so many steps."""

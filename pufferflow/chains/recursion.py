@@ -1,6 +1,8 @@
-"""Messages along a sequence: how much the outputs on one side of a row may tell of its state (M20).
+"""The recursion of M20: messages from row to row, how much the outputs on one side of a row may tell of its state.
 
-The search for where messages come to rest; what it finds is a guess, and checked by others (M20).
+In a long stretch where steps repeat, messages come to rest. From then on a D with g(D + ℓ) ≤ D stands for all of them.
+The search for it (`_extrapolate`, Newton's method where steps take long) only guesses: what it finds is made a little
+larger until a turn does not raise it. That is checked, since messages themselves stay below their limit.
 """
 
 from collections.abc import Callable
@@ -21,42 +23,6 @@ _CLOSE_TO_REST = 1e-11
 _ROUNDING = 1e-12
 _MOST_CYCLES = 200
 _BOLDEST = 8.0
-
-
-def doubled(turn: Turn, message: Floats, size: float) -> Floats:
-    """Return what turns make of a message until it is twice as large: tangents that grow for ever may flatten later."""
-    most = 2 * float(message.max()) + size
-    for _ in range(_MOST_CYCLES):
-        following = turn(message)
-        if float(following.max()) > most:
-            break
-        message = following
-    return message
-
-
-def still(turn: Turn, message: Floats, size: float) -> tuple[Floats, float] | None:
-    """Return where turns come to rest, by extrapolating what is geometric in their changes, and the rate of it."""
-    rate, calmest = 0.0, np.inf
-    for _ in range(_MOST_CYCLES):
-        second = turn(message)
-        third = turn(second)
-        before, after = float(np.abs(second - message).max()), float(np.abs(third - second).max())
-        if after > 0 and before > _ROUNDING * size:
-            rate = max(min(after / before, 1.0), rate / 2)
-        message = third
-        if after <= _CLOSE_TO_REST * max(size, float(third.max())):
-            break
-        if float(third.max()) > ENDLESS * max(size, 1.0):
-            return None
-        # a guess may stir up what is not geometric: let that die down before the next one
-        if after < min(before, calmest):
-            calmest = after
-            guess = (third - second) * (after / (before - after))
-            far = _BOLDEST * max(size, float(third.max())) / max(float(np.abs(guess).max()), size)
-            message = np.maximum(third + guess * min(far, 1.0), 0.0)
-    return message, rate
-
-
 _CLOSE = 1e-9
 _LOOSE = 1e-6
 _MOST_PAD = 1e-2
@@ -93,18 +59,13 @@ class Run:
         return Run(pool, np.concatenate([self.index[:-1], index]), self.tight and other.tight)
 
 
-class Way(Protocol):
+class MessageSteps(Protocol):
     """Steps of messages: step i is `order[i]`; `tight` as in `Run`."""
 
     @property
-    def order(self) -> Indices:
-        """Which step comes when."""
-        ...
-
+    def order(self) -> Indices: ...
     @property
-    def tight(self) -> bool:
-        """Say whether what a step sends is near to what the rows alone allow."""
-        ...
+    def tight(self) -> bool: ...
 
     def send(self, which: int, limits: Floats) -> Floats:
         """Return the message that a step makes of limits D, or a larger one: g_P(D)."""
@@ -120,42 +81,38 @@ class Way(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Some of the steps of a way, in an order of their own."""
+class SomeSteps:
+    """Some steps of others, in an order of their own."""
 
-    way: Way
+    whole: MessageSteps
     order: Indices
 
     @property
     def tight(self) -> bool:
-        """Say what the whole way says."""
-        return self.way.tight
+        return self.whole.tight
 
     def send(self, which: int, limits: Floats) -> Floats:
-        """Return what the whole way sends."""
-        return self.way.send(which, limits)
+        return self.whole.send(which, limits)
 
     def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
-        """Return what the whole way does."""
-        return self.way.tangent(which, limits, before)
+        return self.whole.tangent(which, limits, before)
 
 
-def run(steps: Way, limits: Floats, kinds: Indices, start: Floats | None = None) -> Run:
+def run(steps: MessageSteps, limits: Floats, kinds: Indices, start: Floats | None = None) -> Run:
     """Return the messages D_{i+1} = g_{order[i]}(D_i + limits[kinds[i]]) from a first one, 0 if None; or larger ones.
 
-    In a long stretch where steps repeat, messages come to rest. From then on a D with g(D + ℓ) ≤ D stands for all of
-    them: checked, not assumed, since messages themselves stay below their limit (M20).
+    In a long stretch where steps repeat, what stands for all messages takes their place once they are near to it.
     """
-    book, index = _Book(steps, limits, kinds), np.empty(len(steps.order) + 1, dtype=np.intp)
+    messages, index = _Messages(steps, limits, kinds), np.empty(len(steps.order) + 1, dtype=np.intp)
     message = np.zeros(limits.shape[1:]) if start is None else start
-    index[0] = book.add(message)
+    index[0] = messages.add(message)
     for stretch in stretches(steps.order * len(limits) + kinds[: len(steps.order)]):
-        message = book.along(message, index, stretch)
-    return Run(np.array(book.pool), index, book.tight and steps.tight)
+        message = messages.along(message, index, stretch)
+    return Run(np.array(messages.pool), index, messages.tight and steps.tight)
 
 
 def settle(
-    steps: Way, limits: Floats, kinds: Indices, start: Floats | None = None, guess: Floats | None = None
+    steps: MessageSteps, limits: Floats, kinds: Indices, start: Floats | None = None, guess: Floats | None = None
 ) -> Run | None:
     """Return the messages of some turns of the steps, the last of which stands for all that follow (M20).
 
@@ -163,33 +120,33 @@ def settle(
     all is a D that one turn was checked not to raise; None if the messages do not come to rest.
     """
     turn = Stretch(0, len(steps.order), len(steps.order))
-    book = _Book(steps, limits, kinds)
+    messages = _Messages(steps, limits, kinds)
     message = np.zeros(limits.shape[1:]) if start is None else start
-    level = book.level(turn, guess)
+    level = messages.level(turn, guess)
     if level is None:
         return None
     found: list[Floats] = []
-    standing = book.standing(message, level, turn)
+    standing = messages.standing(message, level, turn)
     for _ in range(max(_PATIENCE // (turn.period * message.size), _FEWEST)):
         if standing is not None:
             break
-        *turned, after = book.cycle(message, turn)
+        *turned, after = messages.cycle(message, turn)
         found += [message, *turned]
         message = after
-        standing = book.standing(message, level, turn)
-    standing = book.above(message, level, turn) if standing is None else standing
+        standing = messages.standing(message, level, turn)
+    standing = messages.above(message, level, turn) if standing is None else standing
     if standing is None:
         return None
-    found += [standing, *book.cycle(standing, Stretch(0, turn.end, turn.period - 1))]
-    return Run(np.array(found), np.arange(len(found)), book.tight and steps.tight)
+    found += [standing, *messages.cycle(standing, Stretch(0, turn.end, turn.period - 1))]
+    return Run(np.array(found), np.arange(len(found)), messages.tight and steps.tight)
 
 
 @final
 @dataclass
-class _Book:
-    """All messages so far."""
+class _Messages:
+    """The messages of a run so far, `pool`; `tight` as in `Run`."""
 
-    steps: Way
+    steps: MessageSteps
     limits: Floats
     kinds: Indices
     pool: list[Floats] = field(default_factory=list[Floats])
@@ -307,14 +264,14 @@ class _Book:
             turn = self._tangents(np.maximum(message, _FLOOR * size * off), stretch, steps)
             if turn is None:
                 plain: Turn = lambda one: self.cycle(one, stretch)[-1]  # noqa: E731
-                resting = still(plain, message, size)
+                resting = _extrapolate(plain, message, size)
                 return None if resting is None else (*resting, plain)
             following = turn(message)
             found = following, None, turn
             if np.abs(following - message).max() <= _SOLVED * max(size, float(following.max())):
                 break
-            resting = still(turn, following, size)
-            message = doubled(turn, following, size) if resting is None else resting[0]
+            resting = _extrapolate(turn, following, size)
+            message = _iterate_until_doubled(turn, following, size) if resting is None else resting[0]
             if float(message.max()) > ENDLESS * max(size, 1.0):
                 return None
         return found
@@ -346,7 +303,7 @@ class _Rest:
     level: Floats
     rate: float
 
-    def steady(self, book: _Book, message: Floats, stretch: Stretch, left: int) -> list[Floats] | None:
+    def steady(self, messages: _Messages, message: Floats, stretch: Stretch, left: int) -> list[Floats] | None:
         """Return messages of one period that stand for all that are left; None if that is too early."""
         top = np.maximum(message, self.level)
         size = float(top.max())
@@ -356,9 +313,43 @@ class _Rest:
         low = bool((message <= self.level).all())
         if not (near or ((fast or slow) and low)):
             return None
-        following = book.cycle(top, stretch)
+        following = messages.cycle(top, stretch)
         if not (low or (following[-1] <= top).all()):
             return None
         if slow and not (near or fast):
-            book.tight = False
+            messages.tight = False
         return [*following[:-1], top]
+
+
+def _iterate_until_doubled(turn: Turn, message: Floats, size: float) -> Floats:
+    """Return what turns make of a message until it is twice as large: tangents that grow for ever may flatten later."""
+    most = 2 * float(message.max()) + size
+    for _ in range(_MOST_CYCLES):
+        following = turn(message)
+        if float(following.max()) > most:
+            break
+        message = following
+    return message
+
+
+def _extrapolate(turn: Turn, message: Floats, size: float) -> tuple[Floats, float] | None:
+    """Return where turns come to rest, by extrapolating what is geometric in their changes, and the rate of it."""
+    rate, calmest = 0.0, np.inf
+    for _ in range(_MOST_CYCLES):
+        second = turn(message)
+        third = turn(second)
+        before, after = float(np.abs(second - message).max()), float(np.abs(third - second).max())
+        if after > 0 and before > _ROUNDING * size:
+            rate = max(min(after / before, 1.0), rate / 2)
+        message = third
+        if after <= _CLOSE_TO_REST * max(size, float(third.max())):
+            break
+        if float(third.max()) > ENDLESS * max(size, 1.0):
+            return None
+        # a guess may stir up what is not geometric: let that die down before the next one
+        if after < min(before, calmest):
+            calmest = after
+            guess = (third - second) * (after / (before - after))
+            far = _BOLDEST * max(size, float(third.max())) / max(float(np.abs(guess).max()), size)
+            message = np.maximum(third + guess * min(far, 1.0), 0.0)
+    return message, rate

@@ -35,18 +35,18 @@ from scipy.optimize import linprog
 from scipy.sparse import identity, kron
 
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.chains.lipschitz_ratio import spread
+from pufferflow.chains.lipschitz_ratio import largest_log_ratio
 from pufferflow.rounding import SMALLEST, UNIT
 
 
 def between(top: Floats, bottom: Floats, limits: Floats) -> Floats:
-    """Return `spread`, with what the rounding of computed laws of k states can hide: a few units for each state.
+    """Return M20's g, with what the rounding of computed laws of k states can hide: a few units for each state.
 
     >>> between(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]])).round(6)
     array([0.776137])
     """
     widest = float(limits.max(initial=0.0))
-    return np.minimum(spread(top, bottom, limits) + 8 * (len(limits) + 4) * UNIT, widest)
+    return np.minimum(largest_log_ratio(top, bottom, limits) + 8 * (len(limits) + 4) * UNIT, widest)
 
 
 def of_class(rows: Floats, losses: Floats) -> Floats:

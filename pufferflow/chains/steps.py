@@ -14,12 +14,11 @@ from pufferflow.chains.lipschitz_ratio import (
     MOST_STATES,
     WIDEST,
     Tangent,
-    farthest,
-    flows,
-    listed,
+    bounds_by_plans,
+    bounds_by_plans_or_vertices,
+    extreme_log_ratios,
+    largest_log_ratio,
     shortest,
-    spread,
-    tangent,
 )
 
 _MODERATE = 300.0
@@ -45,8 +44,8 @@ class Steps:
     tight: bool = True
 
     @cached_property
-    def _alone(self) -> list[tuple[float, float] | None]:
-        """Return for two states how likely the first one follows each; None where a step has more to choose from."""
+    def _first_of_two(self) -> list[tuple[float, float] | None]:
+        """How likely the first of two states follows each; None where a step has more to choose from."""
         whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
         both = np.asarray(self.sources.all(axis=1)) & np.asarray(self.targets.all(axis=1))
         firsts: list[tuple[float, float]] = [(float(rows[0, 0, 0]), float(rows[1, 0, 0])) for rows in self.rows]
@@ -60,41 +59,44 @@ class Steps:
     def send(self, which: int, limits: Floats) -> Floats:
         """Return g_P(D), rounded up: how far means of functions within the limits can differ between two states."""
         size = self.rows.shape[1]
-        alone = self._alone[which] if size == 2 else None
-        if alone is not None:
-            found = _of_two(*alone, float(limits[0, 1]), float(limits[1, 0]))
+        shares = self._first_of_two[which] if size == 2 else None
+        if shares is not None:
+            found = _of_two(*shares, float(limits[0, 1]), float(limits[1, 0]))
             if found is not None:
                 return np.array([[0.0, found[0]], [found[1], 0.0]])
         message, step = np.zeros((size, size)), self._step(which, limits)
         if step.widest == 0 or len(step.targets) < 2:
             return message
         if len(step.sources) <= MOST_STATES and step.widest <= WIDEST:
-            found = listed(step.rows, step.within)
+            found = extreme_log_ratios(step.rows, step.within)
             message[np.ix_(step.targets, step.targets)] = step.padded(np.maximum(found, 0.0))
             np.fill_diagonal(message, 0.0)
             return message
         if step.many:
-            bounds = farthest(*step.alone, shortest(step.within), self._heights.get(which))
+            bounds = bounds_by_plans_or_vertices(*step.laws, shortest(step.within), self._heights.get(which))
             self._heights[which] = bounds.heights
             message[step.pairs] = step.padded(bounds.above)
             return message
         first, second = step.places
         top, bottom = np.broadcast_arrays(step.rows[first][:, :, None, :], step.rows[second][:, None, :, :])
-        each = spread(top.reshape(-1, top.shape[3]), bottom.reshape(-1, top.shape[3]), step.within)
+        each = largest_log_ratio(top.reshape(-1, top.shape[3]), bottom.reshape(-1, top.shape[3]), step.within)
         message[step.pairs] = step.padded(each.reshape(top.shape[:3]).max(axis=(1, 2)))
         return message
 
     def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
         """Return what is near to `send` for limits near to these; None for few states, and where plans are no proof."""
+        from scipy.sparse import csr_matrix  # takes longer to load than all else here
+
         step = self._step(which, limits)
         if step.widest == 0 or len(step.targets) < 2 or not step.many:
             return None
         closed = shortest(step.within)
-        bounds = flows(*step.alone, closed, None if before is None else before.heights, sweeps=1)
+        bounds = bounds_by_plans(*step.laws, closed, None if before is None else before.heights, sweeps=1)
         self._heights[which] = bounds.heights
         message = np.zeros(limits.shape)
         message[step.pairs] = np.maximum(bounds.below, 0.0)
-        return tangent(message, step.pairs, step.sources, closed, bounds)
+        slopes = csr_matrix(bounds.slopes)  # plans carry little mass along most limits
+        return Tangent(message, step.pairs, step.sources, closed, bounds.heights, slopes)
 
     def _step(self, which: int, limits: Floats) -> "_Step":
         sources, targets = np.flatnonzero(self.sources[which]), np.flatnonzero(self.targets[which])
@@ -137,8 +139,8 @@ class _Step:
         return self.targets[first], self.targets[second]
 
     @property
-    def alone(self) -> tuple[Floats, Floats]:
-        """The rows of every two targets, if each has one only."""
+    def laws(self) -> tuple[Floats, Floats]:
+        """The laws of every two different targets, if each has one only."""
         first, second = self.places
         return self.rows[first, 0], self.rows[second, 0]
 

@@ -1,20 +1,19 @@
-"""A sum along the rows of a Markov chain, the secrets asked about, and what is found (M18).
+"""A sum along the rows of a Markov chain, on a lattice, and its laws given the state of a row (M18).
 
-The laws of what comes before a row and of what comes after it, given its state; independent of each other (M18).
+Given that state, what comes before the row and what comes after it are independent (`PastAndFuture`).
 
 Future: F_t(a, ·) = Σ_b P_t(a, b) · F_{t+1}(b, · − v_{t+1}(b)), the law of Σ_{u>t} v_u(X_u) given X_t = a.
 Past:   G_{t+1}(b, ·) = Σ_a P_t(a, b) · G_t(a, · − v_t(a)), the joint law of Σ_{u<t} v_u(X_u) and X_t; divided by its
 total for each state it is the law given X_t = b.
 
-A lattice that the values of a sum lie on, or are brought to at a price that is known exactly.
-
-W_∞ of two laws of the sum does not change when a constant is taken from all values of a row, so each row's least value
-is its point 0. Where the values are whole multiples of a common step the lattice is exact. Otherwise every value moves
-to the nearest point, and each of the two laws moves by at most the sum over the rows of the largest error.
+Values lie on a lattice, or are brought to one at a price that is known exactly (`lattice`). W_∞ of two laws of the sum
+does not change when a constant is taken from all values of a row, so each row's least value is its point 0. Where the
+values are whole multiples of a common step the lattice is exact. Otherwise every value moves to the nearest point, and
+each of the two laws moves by at most the sum over the rows of the largest error.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -47,7 +46,6 @@ class Sums:
     kinds: Indices
 
     def __post_init__(self) -> None:
-        """Check what a chain cannot know: that every row has values, and every state a number."""
         if self.values.ndim != 2 or self.values.shape[1] != self.chain.states or not np.isfinite(self.values).all():
             raise Misuse(
                 f"The values have shape {self.values.shape}, or some is not finite.",
@@ -86,7 +84,7 @@ class Farthest:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Asked:
+class SumSecrets:
     """The secrets asked about: unordered pairs of states, and a flag for each row."""
 
     pairs: list[tuple[int, int]]
@@ -103,7 +101,7 @@ class Asked:
         return [(a, b) for a, b in self.pairs if states[a] and states[b]]
 
 
-def asked(sums: Sums, pairs: Indices, rows: Flags | None) -> Asked:
+def read_secrets(sums: Sums, pairs: Indices, rows: Flags | None) -> SumSecrets:
     """Read the secrets; W_∞ and nearness are symmetric, so one order of each pair is enough."""
     given = np.asarray(pairs, dtype=np.intp).reshape(-1, 2)
     if not _within(given, sums.chain.states):
@@ -120,7 +118,7 @@ def asked(sums: Sums, pairs: Indices, rows: Flags | None) -> Asked:
             instead="rows=None",
         )
     distinct = sorted({(min(a, b), max(a, b)) for a, b in given.tolist() if a != b})
-    return Asked(distinct, flags)
+    return SumSecrets(distinct, flags)
 
 
 def _within(numbers: Indices, end: int) -> bool:
@@ -135,7 +133,7 @@ Rows = list[list[Fraction]]
 
 @final
 @dataclass(frozen=True, eq=False)
-class Lattice:
+class SumLattice:
     """Point p of a row stands for its `lows` + step·p: `points[kind, state]`.
 
     `errors` are the largest |value − point| of each kind of row, `error` is their sum over all rows.
@@ -163,7 +161,7 @@ class Lattice:
         return float_above(steps * self.step + 2 * error)
 
 
-def lattice(sums: Sums, most: int) -> Lattice:
+def lattice(sums: Sums, most: int) -> SumLattice:
     """Return the exact lattice if it has at most so many points, else one of about that many with an error."""
     counts = np.bincount(sums.kinds, minlength=len(sums.values)).tolist()
     rows, lows = _differences(sums, counts)
@@ -171,16 +169,20 @@ def lattice(sums: Sums, most: int) -> Lattice:
     total = sum((span * count for span, count in zip(spans, counts, strict=True)), Fraction(0))
     if total == 0:
         return _at(sums, rows, lows, counts, Fraction(1))
-    step = _common([value for row in rows for value in row])
+    values = {value for row in rows for value in row}
+    denominator = math.lcm(*(value.denominator for value in values))
+    step = Fraction(math.gcd(*(int(value * denominator) for value in values)), denominator)
     if total / step < most:
         return _at(sums, rows, lows, counts, step)
-    step = _nearly_common({value for row in rows for value in row}, max(spans) / _CLOSE)
+    step = _nearly_common(values, max(spans) / _CLOSE)
     if total / step < most:
         found = _at(sums, rows, lows, counts, max(spans) / round(max(spans) / step))
         if found.error * _SMALL < total:
             return found
-    steps = _even(max(spans), total, most)
-    return min((_at(sums, rows, lows, counts, step) for step in steps), key=lambda found: found.error)
+    # steps that divide the largest span evenly, into about as many parts as there may be
+    parts = max(math.floor(max(spans) * most / total), 1)
+    tries = (max(spans) / part for part in range(max(parts - _TRIALS, 1), parts + 1))
+    return min((_at(sums, rows, lows, counts, step) for step in tries), key=lambda found: found.error)
 
 
 def _differences(sums: Sums, counts: list[int]) -> tuple[Rows, list[Fraction]]:
@@ -195,19 +197,6 @@ def _differences(sums: Sums, counts: list[int]) -> tuple[Rows, list[Fraction]]:
     return differences, lows
 
 
-def _common(values: Sequence[Fraction]) -> Fraction:
-    """Return the largest step of which all values are whole multiples."""
-    distinct = set(values)
-    denominator = math.lcm(*(value.denominator for value in distinct))
-    return Fraction(math.gcd(*(int(value * denominator) for value in distinct)), denominator)
-
-
-def _even(span: Fraction, total: Fraction, most: int) -> list[Fraction]:
-    """Return steps to try that divide the largest span evenly, into about as many parts as there may be."""
-    parts = max(math.floor(span * most / total), 1)
-    return [span / part for part in range(max(parts - _TRIALS, 1), parts + 1)]
-
-
 def _nearly_common(values: set[Fraction], close: Fraction) -> Fraction:
     """Return Euclid's common measure of numbers, where what is left counts as nothing once it is small."""
     measure = Fraction(0)
@@ -217,7 +206,7 @@ def _nearly_common(values: set[Fraction], close: Fraction) -> Fraction:
     return measure
 
 
-def _at(sums: Sums, rows: Rows, lows: list[Fraction], counts: list[int], step: Fraction) -> Lattice:
+def _at(sums: Sums, rows: Rows, lows: list[Fraction], counts: list[int], step: Fraction) -> SumLattice:
     """Bring all values to the lattice of a step; the error is exact."""
     points = [[round(value / step) for value in row] for row in rows]
     errors = [
@@ -226,14 +215,14 @@ def _at(sums: Sums, rows: Rows, lows: list[Fraction], counts: list[int], step: F
     ]
     error = sum((worst * count for worst, count in zip(errors, counts, strict=True)), Fraction(0))
     where = np.array(points, dtype=np.intp).reshape(sums.values.shape)
-    return Lattice(step, where, lows, errors, error, where.max(axis=1)[sums.kinds])
+    return SumLattice(step, where, lows, errors, error, where.max(axis=1)[sums.kinds])
 
 
 @final
-class Sides:
+class PastAndFuture:
     """Both recursions along the rows of a sum on a lattice."""
 
-    def __init__(self, sums: Sums, lattice: Lattice) -> None:
+    def __init__(self, sums: Sums, lattice: SumLattice) -> None:
         self._chain, self._kinds, self._lattice = sums.chain, sums.kinds, lattice
         kernels: list[Floats] = list(sums.chain.kernels)
         self._forth: list[Masses] = [settled(kernel[None]) for kernel in kernels]
@@ -249,7 +238,7 @@ class Sides:
 
     def futures_back(self) -> Iterator[Masses]:
         """Yield F_t from the last row to the first."""
-        return self._futures(self._nothing(), self._chain.length - 1, 0)
+        return self._futures(Masses(np.ones((1, self._chain.states, 1)), 1.0), self._chain.length - 1, 0)
 
     def futures(self) -> Iterator[Masses]:
         """Yield F_t for t = 0, 1, …: every √n-th is kept on the way back, and those between are worked out again."""
@@ -272,6 +261,3 @@ class Sides:
     def _moved(self, law: Masses, row: int) -> Masses:
         """Add the value of a row to the sum, for each of its states."""
         return shifted(law, self._lattice.points[self._kinds[row]], int(self._lattice.spans[row]))
-
-    def _nothing(self) -> Masses:
-        return Masses(np.ones((1, self._chain.states, 1)), 1.0)

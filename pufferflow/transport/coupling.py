@@ -1,7 +1,4 @@
-"""What a distance says: a number, how sure it is, and (when asked) the coupling that attains it.
-
-A coupling that can be priced: what E cost(X − Y) is under it, rounded up.
-"""
+"""What a distance says: a number, how sure it is, and (when asked) the coupling that attains it, with its price."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arrays import Array, Floats
+from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.rounding import SMALLEST, UNIT, upwards
@@ -39,11 +36,11 @@ class Coupling:
 
     left: Law
     right: Law
-    rows: npt.NDArray[np.intp]
-    columns: npt.NDArray[np.intp]
-    masses: npt.NDArray[np.float64]
+    rows: Indices
+    columns: Indices
+    masses: Floats
 
-    def marginals(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def marginals(self) -> tuple[Floats, Floats]:
         """Return the weights that the coupling gives to the atoms of both laws."""
         left, right = np.zeros(len(self.left)), np.zeros(len(self.right))
         np.add.at(left, self.rows, self.masses)
@@ -62,7 +59,7 @@ class AffineCoupling:
 
     left: GaussianLaw
     right: GaussianLaw
-    matrix: npt.NDArray[np.float64]
+    matrix: Floats
 
 
 C = TypeVar("C", Coupling, AffineCoupling)
@@ -121,8 +118,8 @@ class Plan:
 
     left: Law
     right: Law
-    rows: npt.NDArray[np.intp]
-    columns: npt.NDArray[np.intp]
+    rows: Indices
+    columns: Indices
     masses: Floats
     differences: Floats
     """X − Y for every pair, of shape (k,) or (k, d), no coordinate nearer to 0 than it is."""

@@ -1,9 +1,8 @@
 """How far one law of answers is from another: W_∞, W_p and (z, δ)-nearness, never below the truth (M3, M4, M8).
 
-Laws on R^d with too many atoms for a matrix of distances: gather atoms in cells, and count the way they were moved.
-
-Moving every atom by at most r changes W_∞, W_p and nearness by at most r (triangle inequality), so the distance of the
-gathered laws plus both ways is an upper bound.
+Laws on R^d with too many atoms for a matrix of distances are gathered in cells. Moving every atom by at most r changes
+W_∞, W_p and nearness by at most r (triangle inequality), so the distance of the gathered laws plus both ways is an
+upper bound.
 """
 
 import math
@@ -25,60 +24,6 @@ from pufferflow.transport.coupling import AffineCoupling, Certainty, Coupling, D
 MOST_PAIRS = 16_000_000
 _MOST_ATOMS = 2_000
 _INSIDE = 1 - 2.0**-53
-
-
-def needed(mu: Law, nu: Law) -> bool:
-    """Say whether the distances between all pairs of atoms are too many to be listed."""
-    return len(mu) * len(nu) > MOST_PAIRS
-
-
-def bound(
-    mu: Law, nu: Law, norm: float, distance: Callable[[Law, Law], Distance[Coupling]], *, coupling: bool
-) -> Distance[Coupling]:
-    """Return an upper bound of a distance of two large laws."""
-    if coupling:
-        raise Refused(
-            f"{len(mu)} × {len(nu)} pairs of atoms are too many for a coupling on R^{mu.dimension}.",
-            allowed=f"at most {MOST_PAIRS} pairs",
-            instead="law.map(...) to gather atoms first, or leaving coupling out",
-        )
-    (left, left_way), (right, right_way) = _gathered(mu, norm), _gathered(nu, norm)
-    between = distance(left, right)
-    return Distance(
-        upwards(upwards(float(between) + left_way) + right_way),
-        Certainty.UPPER_BOUND,
-        rounding=between.rounding,
-        note=f"atoms were gathered in cells, which adds up to {left_way + right_way:.3g}; fewer atoms make it exact",
-    )
-
-
-def _gathered(law: Law, norm: float) -> tuple[Law, float]:
-    """Return the law with its atoms moved to the centres of cells, few enough of them, and the longest move."""
-    if len(law) <= _MOST_ATOMS:
-        return law, 0.0
-    if law.values.dtype == object:
-        raise Refused(
-            f"{len(law)} atoms with numbers that no float holds are too many on R^{law.dimension}.",
-            allowed=f"at most {MOST_PAIRS} pairs of such atoms",
-            instead="law.map(lambda x: x.astype(float)), if rounding the atoms is acceptable",
-        )
-    values = law.values
-    _, exponent = math.frexp(float(np.abs(values).max()))
-    values = np.ldexp(values, -exponent)  # within [-1, 1], where nothing over- or underflows
-    origin = values.min(axis=0)
-    width = float((values.max(axis=0) - origin).max()) / _MOST_ATOMS ** (1 / law.dimension)
-    while True:
-        centres = np.clip(origin + (np.floor((values - origin) / width) + 0.5) * width, -_INSIDE, _INSIDE)
-        gathered = law.map(lambda _, centres=centres: np.ldexp(centres, exponent))
-        if len(gathered) <= _MOST_ATOMS:
-            break
-        width *= 1.25
-    longest = float(np.linalg.norm(values - centres, norm, axis=1).max())
-    rounding = 8 * law.dimension * UNIT  # of atoms to floats, of centres, and of the norm
-    way = math.ldexp(upwards(longest, rounding) + rounding, exponent)
-    return gathered, way + 8 * law.dimension * SMALLEST  # subnormal atoms round absolutely
-
-
 Number = float | Fraction | Decimal
 
 
@@ -108,8 +53,8 @@ def winf(
         return gaussian.winf(*_gaussians(mu, nu), norm, coupling=coupling)
     if _on_a_line(mu, nu):
         return line.winf(mu, nu, coupling=coupling)
-    if needed(mu, nu):
-        return bound(mu, nu, norm, lambda a, b: space.winf(a, b, norm), coupling=coupling)
+    if len(mu) * len(nu) > MOST_PAIRS:
+        return _of_gathered(mu, nu, norm, lambda a, b: space.winf(a, b, norm), coupling=coupling)
     return space.winf(mu, nu, norm, coupling=coupling)
 
 
@@ -141,8 +86,8 @@ def wasserstein(
         return winf(mu, nu, norm, coupling=coupling)
     if _on_a_line(mu, nu):
         return line.wasserstein(mu, nu, p, coupling=coupling)
-    if needed(mu, nu):
-        return bound(mu, nu, norm, lambda a, b: emd.wasserstein(a, b, p, norm), coupling=coupling)
+    if len(mu) * len(nu) > MOST_PAIRS:
+        return _of_gathered(mu, nu, norm, lambda a, b: emd.wasserstein(a, b, p, norm), coupling=coupling)
     return emd.wasserstein(mu, nu, p, norm, coupling=coupling)
 
 
@@ -179,8 +124,8 @@ def near(
         return gaussian.near(*_gaussians(mu, nu), float_below(share), norm)
     if _on_a_line(mu, nu):
         return line_near.near(mu, nu, share, coupling=coupling)
-    if needed(mu, nu):
-        return bound(mu, nu, norm, lambda a, b: space.near(a, b, share, norm), coupling=coupling)
+    if len(mu) * len(nu) > MOST_PAIRS:
+        return _of_gathered(mu, nu, norm, lambda a, b: space.near(a, b, share, norm), coupling=coupling)
     return space.near(mu, nu, share, norm, coupling=coupling)
 
 
@@ -232,3 +177,50 @@ def _dimensions(left: int, right: int) -> Misuse:
         allowed="two laws of one dimension",
         instead="law.map(...) on one of them",
     )
+
+
+def _of_gathered(
+    mu: Law, nu: Law, norm: float, distance: Callable[[Law, Law], Distance[Coupling]], *, coupling: bool
+) -> Distance[Coupling]:
+    """Return an upper bound of a distance of two large laws."""
+    if coupling:
+        raise Refused(
+            f"{len(mu)} × {len(nu)} pairs of atoms are too many for a coupling on R^{mu.dimension}.",
+            allowed=f"at most {MOST_PAIRS} pairs",
+            instead="law.map(...) to gather atoms first, or leaving coupling out",
+        )
+    (left, left_way), (right, right_way) = _gathered(mu, norm), _gathered(nu, norm)
+    between = distance(left, right)
+    return Distance(
+        upwards(upwards(float(between) + left_way) + right_way),
+        Certainty.UPPER_BOUND,
+        rounding=between.rounding,
+        note=f"atoms were gathered in cells, which adds up to {left_way + right_way:.3g}; fewer atoms make it exact",
+    )
+
+
+def _gathered(law: Law, norm: float) -> tuple[Law, float]:
+    """Return the law with its atoms moved to the centres of cells, few enough of them, and the longest move."""
+    if len(law) <= _MOST_ATOMS:
+        return law, 0.0
+    if law.values.dtype == object:
+        raise Refused(
+            f"{len(law)} atoms with numbers that no float holds are too many on R^{law.dimension}.",
+            allowed=f"at most {MOST_PAIRS} pairs of such atoms",
+            instead="law.map(lambda x: x.astype(float)), if rounding the atoms is acceptable",
+        )
+    values = law.values
+    _, exponent = math.frexp(float(np.abs(values).max()))
+    values = np.ldexp(values, -exponent)  # within [-1, 1], where nothing over- or underflows
+    origin = values.min(axis=0)
+    width = float((values.max(axis=0) - origin).max()) / _MOST_ATOMS ** (1 / law.dimension)
+    while True:
+        centres = np.clip(origin + (np.floor((values - origin) / width) + 0.5) * width, -_INSIDE, _INSIDE)
+        gathered = law.map(lambda _, centres=centres: np.ldexp(centres, exponent))
+        if len(gathered) <= _MOST_ATOMS:
+            break
+        width *= 1.25
+    longest = float(np.linalg.norm(values - centres, norm, axis=1).max())
+    rounding = 8 * law.dimension * UNIT  # of atoms to floats, of centres, and of the norm
+    way = math.ldexp(upwards(longest, rounding) + rounding, exponent)
+    return gathered, way + 8 * law.dimension * SMALLEST  # subnormal atoms round absolutely

@@ -1,12 +1,8 @@
-"""W_p of two finite laws on R^d, by POT's exact network simplex.
+"""W_p of two finite laws on R^d, and cheapest plans, by POT's exact network simplex: the only file that imports POT.
 
 Any coupling gives an upper bound, so the answer is the cost of a coupling; POT's dual potentials say how far from the
 optimum it can be. POT compares costs with an absolute tolerance and so loses its way among the huge costs of a high p
 (at p=40 it came out at three times W_∞): where the gap is wide, costs are cut off at twice W_∞ and solved again.
-
-Cheapest plans of many small transport problems with one matrix of costs, by POT's network simplex.
-
-Nothing is promised of them: whoever uses a plan proves what it is worth.
 """
 
 import math
@@ -14,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from pufferflow.arrays import Floats
 from pufferflow.errors import InternalError
@@ -24,11 +19,10 @@ from pufferflow.transport import masses, space
 from pufferflow.transport.coupling import Certainty, Coupling, Distance, Plan, of_coupling
 from pufferflow.transport.line import upper_power
 from pufferflow.transport.matching import Matching
-from pufferflow.transport.space import Costs
 
 _MOST_ITERATIONS = 50_000_000
+_MOST_PIVOTS = 1_000_000
 _WIDE = 1e-6
-Vector = npt.NDArray[np.float64]
 
 
 def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
@@ -57,19 +51,19 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
     )
 
 
-def cheapest(mu: Law, nu: Law, costs: Costs) -> Plan:
+def cheapest(mu: Law, nu: Law, costs: Floats) -> Plan:
     """Return a plan of little E cost, for a cost in [0, 1] per pair of atoms: POT's optimum with exact marginals."""
     return of_coupling(_solved(mu, nu, costs, costs)[0])
 
 
-def _solved_powers(mu: Law, nu: Law, p: float, matrix: Costs, longest: float) -> tuple[Coupling, float]:
+def _solved_powers(mu: Law, nu: Law, p: float, matrix: Floats, longest: float) -> tuple[Coupling, float]:
     """Solve the problem with distances cut off at `longest`; return a coupling and a lower bound of W_p."""
     powers = upper_power(np.minimum(matrix / (longest or 1.0), 1.0), p)
     coupling, least = _solved(mu, nu, powers, matrix)
     return coupling, least ** (1 / p) * longest
 
 
-def _solved(mu: Law, nu: Law, powers: Costs, matrix: Costs) -> tuple[Coupling, float]:
+def _solved(mu: Law, nu: Law, powers: Floats, matrix: Floats) -> tuple[Coupling, float]:
     """Solve a transport problem; return a coupling and a lower bound of its price.
 
     POT's plan is right to float rounding only, which for costs of many sizes can be everything. So it is taken in whole
@@ -89,21 +83,21 @@ def _solved(mu: Law, nu: Law, powers: Costs, matrix: Costs) -> tuple[Coupling, f
     return matching.coupling(), least
 
 
-def _dual_value(left: Vector, right: Vector, powers: Costs, u: Vector, v: Vector) -> float:
+def _dual_value(left: Floats, right: Floats, powers: Floats, u: Floats, v: Floats) -> float:
     """Return a lower bound of the optimum: the duals' value, made feasible and less what rounding may have added."""
     slack = powers - u[:, None] - v[None, :]
     size = float(left @ np.abs(u) + right @ np.abs(v)) + float(np.abs(u).max() + np.abs(v).max())
     return max(float(left @ u + right @ v) + min(float(slack.min()), 0.0) - 16 * UNIT * size, 0.0)
 
 
-def _pot(left: Vector, right: Vector, matrix: Costs) -> tuple[Costs, dict[str, Vector]]:
+def _pot(left: Floats, right: Floats, matrix: Floats) -> tuple[Floats, dict[str, Floats]]:
     """Call POT, which has no types."""
     import ot  # pyright: ignore[reportMissingTypeStubs]  # takes longer to load than everything else here together
 
     return cast(Any, ot).emd(left, right, matrix, numItermax=_MOST_ITERATIONS, log=True)
 
 
-def _price(coupling: Coupling, matrix: Costs, p: float) -> float:
+def _price(coupling: Coupling, matrix: Floats, p: float) -> float:
     """Return (E‖X − Y‖^p)^(1/p) under a coupling, rounded up."""
     steps = matrix[coupling.rows, coupling.columns]
     longest = float(steps.max())
@@ -114,11 +108,12 @@ def _price(coupling: Coupling, matrix: Costs, p: float) -> float:
     return upwards(min(moment, 1.0) ** (1 / p) * longest, 16 * coupling.left.dimension * UNIT)
 
 
-_MOST_PIVOTS = 1_000_000
-
-
 def small_plans(a: Floats, b: Floats, costs: Floats) -> tuple[Floats, Floats]:
-    """Return cheapest plans from a to b, and functions that prove them so; what both have in common stays."""
+    """Return cheapest plans from a to b, and functions that prove them so; what both have in common stays.
+
+    They are of many small problems with one matrix of costs. Nothing is promised of them: whoever uses a plan proves
+    what it is worth.
+    """
     import ot  # pyright: ignore[reportMissingTypeStubs]  # see `_pot`
 
     solve = cast(Callable[..., tuple[Floats, float, Floats, Floats, int]], cast(Any, ot).lp.emd_wrap.emd_c)

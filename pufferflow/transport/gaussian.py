@@ -9,17 +9,15 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from pufferflow.arrays import Floats
 from pufferflow.errors import Refused
 from pufferflow.law import GaussianLaw
 from pufferflow.rounding import SMALLEST, UNIT, upwards
 from pufferflow.transport import masses
 from pufferflow.transport.coupling import AffineCoupling, Certainty, Distance
 
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
 _ERROR = 64 * UNIT
 """Relative error of a closed form made of a few well-conditioned steps, times d."""
 _MAPPABLE = 1e8
@@ -127,7 +125,7 @@ def _near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distan
     return _between(least, value, _NEARLY_SINGULAR)
 
 
-def _nearness(step: Vector, covariance: Matrix, reach: float, norm: float, sign: int) -> float:
+def _nearness(step: Floats, covariance: Floats, reach: float, norm: float, sign: int) -> float:
     """Return the least move into reach, with every principal variance taken up or down by what it may err."""
     values, vectors = np.linalg.eigh(covariance)
     diagonal = np.array_equal(covariance, np.diag(np.diag(covariance)))
@@ -140,7 +138,7 @@ def _nearness(step: Vector, covariance: Matrix, reach: float, norm: float, sign:
     return max(0.0, 1 - reach / along) * length(step, norm) if along > 0 else 0.0
 
 
-def length(step: Vector, norm: float) -> float:
+def length(step: Floats, norm: float) -> float:
     """Return the norm of one vector."""
     return float(masses.norms(step, norm)) if len(step) else 0.0
 
@@ -175,7 +173,7 @@ def _bures(mu: GaussianLaw, nu: GaussianLaw) -> tuple[float, float]:
     return bounds[0], upwards(bounds[1], error)
 
 
-def _straightest(mu: GaussianLaw, nu: GaussianLaw) -> Matrix:
+def _straightest(mu: GaussianLaw, nu: GaussianLaw) -> Floats:
     """Return the Euclidean W_2 coupling, a linear map if the first covariance is regular."""
     scale = max(float(np.abs(law.covariance).max()) for law in (mu, nu))
     first, second = mu.covariance / scale, nu.covariance / scale
@@ -206,7 +204,7 @@ def _deviation_on_a_line(mu: GaussianLaw, nu: GaussianLaw) -> float:
     return abs(first - second) / ((math.sqrt(first) + math.sqrt(second)) or 1.0)
 
 
-def _root(matrix: Matrix) -> Matrix:
+def _root(matrix: Floats) -> Floats:
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
@@ -236,7 +234,7 @@ def _absolute_moment(mean: float, deviation: float, p: float) -> tuple[float, fl
     return least, min(mean + central, most)
 
 
-def _shortest(variances: Vector, parts: Vector, reach: float) -> float:
+def _shortest(variances: Floats, parts: Floats, reach: float) -> float:
     """Return min ‖u‖₂ with ‖step − u‖_C ≤ reach: in principal directions u = step·κ/(λ + κ), for one multiplier κ."""
     fixed = variances == 0
     whole = length(parts, 2)

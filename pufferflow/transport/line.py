@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arrays import Array, Flags
+from pufferflow.arrays import Array, Flags, Floats, Indices
 from pufferflow.law import Law
 from pufferflow.rounding import SMALLEST, UNIT, float_above, upwards
 from pufferflow.transport import masses
@@ -29,8 +29,8 @@ _HALF = int(np.array(0.5).view(np.int64))
 class Walk:
     """The quantile coupling as a path: the pairs (rows[k], columns[k]) in order, each step a law or both moving on."""
 
-    rows: npt.NDArray[np.intp]
-    columns: npt.NDArray[np.intp]
+    rows: Indices
+    columns: Indices
     ties: int
     """How many floats apart two levels may be to count as equal; 0 where weights are rational."""
     corners: tuple[Array, Array]
@@ -74,7 +74,7 @@ def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance[Coupling]:
         Certainty.EXACT if certain and farthest < np.inf else Certainty.UPPER_BOUND,
         rounding=path.ties * UNIT,
         note="" if certain else WITHIN_ROUNDING,
-        coupling=_coupling(mu, nu, path) if coupling else None,
+        coupling=Coupling(mu, nu, path.rows, path.columns, _masses(mu, nu, path)[0]) if coupling else None,
     )
 
 
@@ -123,7 +123,8 @@ def longest(left: Array, right: Array) -> float:
     """Return the largest |x − y| over pairs of atoms, rounded up to a float."""
     if not len(left):
         return 0.0
-    steps = _absolute_differences(left, right)
+    with np.errstate(over="ignore"):
+        steps = np.abs(left - right)
     farthest: float | Fraction = steps.max()
     if isinstance(farthest, Fraction):
         return float_above(farthest)
@@ -157,7 +158,7 @@ def _levels(mu: Law, nu: Law) -> tuple[Array, Array, int]:
     return _float_levels(mu.probabilities), _float_levels(nu.probabilities), len(mu) + len(nu)
 
 
-def _float_levels(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def _float_levels(weights: Floats) -> npt.NDArray[np.int64]:
     """Return positions in the ordering of floats; k terms are summed within k positions, hence the width of a tie."""
     below = np.cumsum(weights)[:-1]
     above = np.cumsum(weights[::-1])[::-1][1:]
@@ -173,17 +174,8 @@ def _every_other(linked: Flags) -> Flags:
     return linked & ((at - np.maximum.accumulate(np.where(starts, at, 0))) % 2 == 0)
 
 
-def _positions(moves: Flags) -> npt.NDArray[np.intp]:
+def _positions(moves: Flags) -> Indices:
     return np.concatenate([np.zeros(1, np.intp), np.cumsum(moves, dtype=np.intp)])
-
-
-def _absolute_differences(left: Array, right: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return np.abs(left - right)
-
-
-def _coupling(mu: Law, nu: Law, path: Walk) -> Coupling:
-    return Coupling(mu, nu, path.rows, path.columns, _masses(mu, nu, path)[0])
 
 
 def _masses(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
@@ -194,8 +186,15 @@ def _masses(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
     """
     whole = masses.rational(mu, nu)
     if whole is not None:
-        return _whole_masses(*whole, path), np.zeros(len(path.rows) - 1)
-    below, above = _step_tails(mu, nu, path)
+        left, right, total = whole
+        ends = np.minimum(np.cumsum(left)[path.rows], np.cumsum(right)[path.columns])
+        return masses.ratios(np.diff(ends, prepend=0), total), np.zeros(len(path.rows) - 1)
+    # the weight below and above every end of a step, the path's two ends included
+    left_moves = path.rows[1:] != path.rows[:-1]
+    below, above = (
+        np.where(left_moves, _tail(mu, side)[path.rows[:-1]], _tail(nu, side)[path.columns[:-1]]) for side in (0, 1)
+    )
+    below, above = np.concatenate([[0.0], below, [1.0]]), np.concatenate([[1.0], above, [0.0]])
     lower, upper = np.diff(below), -np.diff(above)
     middle = 1 - below[:-1] - above[1:]
     given = np.where(below[1:] <= above[1:], lower, np.where(above[:-1] <= below[:-1], upper, middle))
@@ -205,23 +204,7 @@ def _masses(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
     return np.maximum(given, 0.0), np.minimum(below, above)[1:-1]
 
 
-def _whole_masses(left: Array, right: Array, total: int, path: Walk) -> npt.NDArray[np.float64]:
-    """Return the masses of the steps between levels that are whole numbers."""
-    ends = np.minimum(np.cumsum(left)[path.rows], np.cumsum(right)[path.columns])
-    steps = np.diff(ends, prepend=0)
-    return masses.ratios(steps, total)
-
-
-def _step_tails(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
-    """Return the weight below and above every end of a step, the path's two ends included."""
-    left_moves = path.rows[1:] != path.rows[:-1]
-    below, above = (
-        np.where(left_moves, _tail(mu, side)[path.rows[:-1]], _tail(nu, side)[path.columns[:-1]]) for side in (0, 1)
-    )
-    return np.concatenate([[0.0], below, [1.0]]), np.concatenate([[1.0], above, [0.0]])
-
-
-def _tail(law: Law, side: int) -> npt.NDArray[np.float64]:
+def _tail(law: Law, side: int) -> Floats:
     """Return the weight up to each atom (side 0) or beyond it (side 1), summed from its own end."""
     weights = law.probabilities
     return np.cumsum(weights) if side == 0 else np.append(np.cumsum(weights[:0:-1])[::-1], 0.0)

@@ -8,6 +8,7 @@ that is a next z to try; the first that no set rules out is the answer. Masses a
 float weights are rounded down first, which can only leave more unmatched.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,13 +25,16 @@ from pufferflow.transport import line
 from pufferflow.transport.coupling import WITHIN_ROUNDING, Certainty, Coupling, Distance
 from pufferflow.transport.masses import Allowance, allowance, floats_above, values
 from pufferflow.transport.matching import Matching
-from pufferflow.transport.space import Search
 
 Ranges = tuple[Array, Array]
 _CELLS = 2**14
 _LARGE = 4 * _CELLS
 _FEW_INTERVALS = 2**13
 _TRIALS = 200  # more than any search takes; what ends early is still a lower end
+_PATIENCE = 6
+"""Climbs before every other trial halves the range."""
+_SUSPICIOUS = 3
+"""Trials in a row that do, after which the range is halved; after as many again the lower end is tried."""
 
 
 def near(mu: Law, nu: Law, delta: Fraction, *, coupling: bool = False) -> Distance[Coupling]:
@@ -38,7 +42,7 @@ def near(mu: Law, nu: Law, delta: Fraction, *, coupling: bool = False) -> Distan
     if delta == 0:
         return line.winf(mu, nu, coupling=coupling)
     masses = allowance(mu, nu, delta)
-    steps = Steps(*values(mu, nu))
+    steps = AtomDistances(*values(mu, nu))
     if masses.hopeless or steps.endless:
         return line.winf(mu, nu, coupling=coupling)
     z, unmatched = _least(steps, masses, _start(steps, masses))
@@ -55,7 +59,7 @@ def near(mu: Law, nu: Law, delta: Fraction, *, coupling: bool = False) -> Distan
     )
 
 
-class Steps:
+class AtomDistances:
     """The distances |x − y| between the atoms of two laws on R, searched without ever listing them all."""
 
     def __init__(self, left: Array, right: Array) -> None:
@@ -130,7 +134,7 @@ class Steps:
         return j
 
 
-def _start(steps: Steps, masses: Allowance) -> Any:
+def _start(steps: AtomDistances, masses: Allowance) -> Any:
     """Return a distance surely below the answer: the answer for laws gathered in cells, less the width of a cell."""
     zero = steps.left[0] * 0
     if len(steps.left) + len(steps.right) < _LARGE or steps.left.dtype == object:
@@ -145,11 +149,11 @@ def _start(steps: Steps, masses: Allowance) -> Any:
         edges = np.concatenate([[0], np.flatnonzero(np.diff(cells)) + 1])
         gathered.append((cells[edges], np.add.reduceat(weights, edges)))
     coarse = replace(masses, left=gathered[0][1], right=gathered[1][1])
-    cells, _ = _least(Steps(gathered[0][0], gathered[1][0]), coarse, zero)
+    cells, _ = _least(AtomDistances(gathered[0][0], gathered[1][0]), coarse, zero)
     return max(zero, (cells - 1 - 2.0**-20) * width)
 
 
-def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
+def _least(steps: AtomDistances, masses: Allowance, start: Any) -> tuple[Any, int]:
     """Return the smallest distance, not below `start`, that leaves no more than allowed unmatched, and what it leaves.
 
     `low` is a distance below which nothing will do, `high` one that will; the search ends when they meet.
@@ -161,7 +165,7 @@ def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
     count = len(steps.left) + len(steps.right)
     stride = (max(ends) - min(ends)) / count
     guess = start if start or count < _LARGE else stride  # among many atoms, 0 itself is slow and rare
-    search = Search(start, stride, guess)
+    search = DistanceSearch(start, stride, guess)
     unmatched = 0
     within: Ranges | None = None
     beyond: Ranges | None = None
@@ -182,7 +186,7 @@ def _least(steps: Steps, masses: Allowance, start: Any) -> tuple[Any, int]:
         search.advance()
 
 
-def _reaching(steps: Steps, right: Array, intervals: tuple[Array, Array], z: Any, needed: int) -> Any:
+def _reaching(steps: AtomDistances, right: Array, intervals: tuple[Array, Array], z: Any, needed: int) -> Any:
     """Return a distance above z below which ν of the widened intervals does not reach `needed`.
 
     It is the largest such distance unless there are so many intervals that finding it would cost more than it saves.
@@ -260,7 +264,7 @@ def _joined(outside: list[list[int]], inside: list[list[int]], never: int) -> tu
     return best[0], np.array(states[::-1], dtype=np.int8)
 
 
-def _greedy(mu: Law, nu: Law, steps: Steps, z: Any) -> Coupling:
+def _greedy(mu: Law, nu: Law, steps: AtomDistances, z: Any) -> Coupling:
     """Return a coupling that matches most mass within z: leftmost first, what is left over in order."""
     matching = Matching(mu, nu)
     x: list[Any] = steps.left.tolist()
@@ -280,3 +284,65 @@ def _greedy(mu: Law, nu: Law, steps: Steps, z: Any) -> Coupling:
         lambda j: floats_above(np.abs(steps.left - y[j])),
     )
     return matching.coupling()
+
+
+class DistanceSearch:
+    """Which distance to try next, in the search for the least one that does: below `low` none does, `high` does.
+
+    Every trial says by how much it fails (or does not). While the sets that fail are simple, `low` itself is likely the
+    answer and is tried, but not more than a few times in a row without halving the range. While they are many, the
+    excess is a smooth curve, and the next trial is where a parabola through the last three trials says that it is 0.
+    """
+
+    def __init__(self, low: Any, stride: Any, guess: Any) -> None:
+        self.low, self.guess = low, guess
+        self.high: Any = None
+        self._stride = stride
+        self._trials: list[tuple[Any, float]] = []
+        self._climbs = self._streak = 0
+        self._many = False
+
+    def does(self, high: Any, excess: float) -> None:
+        """Note that the trial does, and the largest distance that is not above it."""
+        self._trials = [*self._trials[-2:], (self.guess, excess)]
+        self.high = high
+        self._streak += 1
+
+    def fails(self, low: Any, excess: float, *, many: bool) -> None:
+        """Note that the trial does not, a distance below which nothing does, and whether what fails is manifold."""
+        self._trials = [*self._trials[-2:], (self.guess, excess)]
+        self.low, self._many = low, many
+        self._climbs += 1
+        self._streak = 0
+
+    def advance(self) -> None:
+        """Choose the next distance to try, from `low` up to below `high`."""
+        impatient = self._many or (self._climbs > _PATIENCE and self._climbs % 2 == 0)
+        if self.high is None:
+            self.guess = max(self.low, 4 * self.guess, self._stride) if impatient else self.low
+        elif self._streak > 1 and self._trials[-1][1] == self._trials[-2][1]:
+            self.guess = self.low  # nothing that matters lies between the last two; what does may be all at the end
+        elif self._many and self._streak < _SUSPICIOUS:
+            guess = self._on_the_curve()
+            self.guess = guess if self.low <= guess < self.high else self._middle()
+        elif impatient and self._streak < 2 * _SUSPICIOUS:
+            self.guess = self._middle()
+        else:
+            self.guess = self.low
+
+    def _on_the_curve(self) -> Any:
+        """Return where the excess is 0 on the curve through the last trials, distance as a polynomial of excess."""
+        if len({excess for _, excess in self._trials}) < len(self._trials):
+            return self.high
+        guess = 0.0
+        for at, (distance, excess) in enumerate(self._trials):
+            others = (other for _, other in itertools.chain(self._trials[:at], self._trials[at + 1 :]))
+            guess += float(distance) * math.prod(other / (other - excess) for other in others)
+        return Fraction(guess).limit_denominator(10**6) if isinstance(self.high, Fraction) else guess
+
+    def _middle(self) -> Any:
+        """Return the middle of the range, in orders of magnitude if it spans several."""
+        if isinstance(self.high, Fraction) or isinstance(self.low, Fraction) or not 0 < 4 * self.low < self.high:
+            middle = self.low + (self.high - self.low) / 2
+            return middle if middle < self.high else self.low
+        return math.sqrt(self.low) * math.sqrt(self.high)

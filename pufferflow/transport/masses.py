@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-from pufferflow.arrays import Array
+from pufferflow.arrays import Array, Floats
 from pufferflow.law import Law, exactly
 from pufferflow.rounding import SMALLEST, UNIT, float_above
 
@@ -53,7 +52,7 @@ def length_above(step: list[Fraction], norm: float) -> float:
     return float_above(Fraction(root + (root * root < radicand), square.denominator << _ROOT_BITS))
 
 
-def norms(steps: npt.NDArray[np.float64], norm: float) -> npt.NDArray[np.float64]:
+def norms(steps: Floats, norm: float) -> Floats:
     """Return the norms along the first axis, free of over- and underflow; one infinite part makes a norm ∞."""
     largest = np.abs(steps).max(axis=0)
     scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
@@ -61,14 +60,14 @@ def norms(steps: npt.NDArray[np.float64], norm: float) -> npt.NDArray[np.float64
         return scale * np.linalg.norm(steps / scale, norm, axis=0)
 
 
-def floats_above(numbers: Array) -> npt.NDArray[np.float64]:
+def floats_above(numbers: Array) -> Floats:
     """Return numbers ≥ 0 as floats that are not below them."""
     if numbers.dtype != object:
         return numbers
     return np.vectorize(float_above, otypes=[np.float64])(numbers)
 
 
-def ratios(amounts: Array, total: int) -> npt.NDArray[np.float64]:
+def ratios(amounts: Array, total: int) -> Floats:
     """Return whole amounts over a total as floats; what is above 0 stays above 0."""
     if amounts.dtype != object:
         return amounts / total

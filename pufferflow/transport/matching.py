@@ -4,15 +4,14 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.law import Law
 from pufferflow.transport import masses
 from pufferflow.transport.coupling import Coupling
 
 _MANTISSA = 53
 _UNFELT = 2.0**40
-Costs = npt.NDArray[np.float64]
 
 
 class Matching:
@@ -37,6 +36,11 @@ class Matching:
             self.right[j] -= amount
             self._add(i, j, amount)
 
+    def take_flow(self, rows: Indices, columns: Indices, amounts: Array, unit: int) -> None:
+        """Match the amounts of a flow, of which `unit` make a mass of 1, as far as masses still allow."""
+        for i, j, amount in zip(rows.tolist(), columns.tolist(), amounts.tolist(), strict=True):
+            self.take(i, j, amount * self.unit // unit)
+
     def take_shares(self, triples: Iterable[tuple[int, int, float]], whole: int) -> None:
         """Match shares (at most 1) of a whole, rounded to whole numbers."""
         for i, j, share in triples:
@@ -52,7 +56,7 @@ class Matching:
             self.take(rows[i], columns[j], self.left[rows[i]])
             i, j = i + (not self.left[rows[i]]), j + (not self.right[columns[j]])
 
-    def to_partners(self, costs: Callable[[int], Costs], costs_of_right: Callable[[int], Costs]) -> None:
+    def to_partners(self, costs: Callable[[int], Floats], costs_of_right: Callable[[int], Floats]) -> None:
         """Match the slivers that rounding leaves with atoms of the other law, though these have nothing left.
 
         A sliver goes to the cheapest atom that is so heavy that it does not feel it, and never where the cost is ∞.
@@ -74,7 +78,7 @@ class Matching:
         return Coupling(self.mu, self.nu, pairs[:, 0], pairs[:, 1], masses.ratios(amounts, self.unit))
 
 
-def _partner(costs: Costs, weights: Costs, sliver: float) -> int:
+def _partner(costs: Floats, weights: Floats, sliver: float) -> int:
     possible = np.isfinite(costs)
     heavy = possible & (weights >= sliver * _UNFELT)
     if heavy.any():

@@ -4,31 +4,20 @@ Whether all mass (or all but δ) can move within distance z is a flow problem in
 rounded so that they can only allow too much, rule out most distances; the exact flow then confirms the first one left.
 The value is the exact length of the longest step of the flow found, rounded up: an upper bound whatever went before.
 
-Greatest flow from supplies to demands along allowed pairs, in whole numbers of any size.
-
 SciPy's maximum flow counts in 32 bits (and returns 0, silently, past them), which would lose every mass below 1e−9. So
-the numbers are cut into digits: the leading bits are solved first, and every further digit only improves on the flow
-before, which by the cut found there lacks at most one unit per atom. The result is the exact greatest flow.
-
-Which distance to try next, in the search for the least one that does.
-
-Every trial says by how much it fails (or does not), and moves one of two ends: below `low` nothing does, `high` does.
-While the sets that fail are simple, `low` itself is likely the answer and is tried, but not more than a few times in a
-row without halving the range. While they are many, the excess is a smooth curve, and the next trial is where a parabola
-through the last three trials says that it is 0.
+`greatest_flow` cuts numbers into digits: the leading bits are solved first, and every further digit only improves on
+the flow before, which by the cut found there lacks at most one unit per atom. The result is the exact greatest flow.
 """
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from pufferflow.arrays import Array, Indices
+from pufferflow.arrays import Array, Flags, Floats, Indices
 from pufferflow.errors import InternalError
 from pufferflow.law import Law
 from pufferflow.rounding import UNIT, upwards
@@ -36,6 +25,11 @@ from pufferflow.transport import masses
 from pufferflow.transport.coupling import WITHIN_ROUNDING, Certainty, Coupling, Distance
 from pufferflow.transport.matching import Matching
 
+_METRICS: dict[float, Literal["cityblock", "chebyshev"]] = {1.0: "cityblock", math.inf: "chebyshev"}
+_SMALL = 2.0**-480
+_COARSE_TOTAL = 2**29
+_MOST_EXACT_STEPS = 4096
+_FIRST_STRIDES = 1024
 _BITS = 30
 
 
@@ -58,7 +52,7 @@ class Pairs:
     shape: tuple[int, int]
 
     @classmethod
-    def where(cls, allowed: npt.NDArray[np.bool_]) -> "Pairs":
+    def where(cls, allowed: Flags) -> "Pairs":
         """Return the pairs that a matrix of flags allows."""
         rows, columns = np.nonzero(allowed)
         return cls(rows, columns, (allowed.shape[0], allowed.shape[1]))
@@ -72,7 +66,8 @@ def greatest_flow(pairs: Pairs, supplies: Array, demands: Array) -> Flow:
     left, right = _unbounded(supplies), _unbounded(demands)
     digit = _BITS - (len(left) + len(right)).bit_length()
     shift = max(0, int(max(left.sum(), right.sum())).bit_length() - _BITS)
-    flow = _improved(pairs, _nothing(), left >> shift, right >> shift)
+    nothing = Flow(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, dtype=object), 0)
+    flow = _improved(pairs, nothing, left >> shift, right >> shift)
     while shift:
         step = min(digit, shift)
         shift -= step
@@ -94,8 +89,10 @@ def _improved(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow
     lefts, rights = np.arange(n), n + np.arange(m)
     tails = np.concatenate([pairs.rows, n + flow.columns, np.full(n, source), rights])
     heads = np.concatenate([n + pairs.columns, flow.rows, lefts, np.full(m, sink)])
-    room = [np.full(len(pairs.rows), 2**_BITS), *map(_clipped, (flow.amounts, spare_left, spare_right))]
-    graph = csr_array((np.concatenate(room).astype(np.int32), (tails, heads)), shape=(n + m + 2, n + m + 2))
+    # a digit's improvement is below 2³⁰ in all, and reaches nothing beyond that
+    room = [np.minimum(numbers, 2**_BITS).astype(np.int64) for numbers in (flow.amounts, spare_left, spare_right)]
+    room = np.concatenate([np.full(len(pairs.rows), 2**_BITS), *room]).astype(np.int32)
+    graph = csr_array((room, (tails, heads)), shape=(n + m + 2, n + m + 2))
     change = maximum_flow(graph, source, sink).flow
     moved = np.flatnonzero(change.data)
     rows = np.searchsorted(change.indptr, moved, "right") - 1
@@ -115,29 +112,12 @@ def together(first: Flow, second: Flow, width: int) -> Flow:
     return Flow(distinct // width, distinct % width, total, int(total.sum()))
 
 
-def _nothing() -> Flow:
-    return Flow(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, dtype=object), 0)
-
-
 def _unbounded(numbers: Array) -> Array:
     """Return whole numbers as Python's, which do not overflow."""
     return np.array([int(x) for x in numbers.tolist()], dtype=object)
 
 
-def _clipped(numbers: Array) -> Array:
-    """Return numbers cut off where a digit's improvement cannot reach them anyway (it is below 2³⁰ in all)."""
-    return np.minimum(numbers, 2**_BITS).astype(np.int64)
-
-
-Costs = npt.NDArray[np.float64]
-_METRICS: dict[float, Literal["cityblock", "chebyshev"]] = {1.0: "cityblock", math.inf: "chebyshev"}
-_SMALL = 2.0**-480
-_COARSE_TOTAL = 2**29
-_MOST_EXACT_STEPS = 4096
-_FIRST_STRIDES = 1024
-
-
-def costs(mu: Law, nu: Law, norm: float) -> Costs:
+def costs(mu: Law, nu: Law, norm: float) -> Floats:
     """Return the matrix of distances ‖x − y‖, each within a few units in the last place."""
     from scipy.spatial.distance import cdist  # loads half of SciPy
 
@@ -163,7 +143,8 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[C
     exact = masses.rational(mu, nu) is not None
     tolerance = 0 if exact else 2 * (len(mu) + len(nu)) + 4  # of sums, and of their totals
     left, right, _ = masses.whole(mu, nu)
-    least, most = _at_most(mu), _at_least(nu, tolerance)
+    least = np.floor(mu.probabilities * (_COARSE_TOTAL * (1 - 4 * UNIT))).astype(np.int64)  # surely rounded down
+    most = _rounded_up(nu, tolerance)
 
     def ruled_out(pairs: Pairs) -> bool:
         return greatest_flow(pairs, least, most).value < int(least.sum())
@@ -175,7 +156,7 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[C
         Certainty.UPPER_BOUND if tolerance or value == math.inf else Certainty.EXACT,
         rounding=tolerance * UNIT,
         note=WITHIN_ROUNDING if tolerance else "",
-        coupling=_whole_coupling(mu, nu, flow, matrix) if coupling else None,
+        coupling=_coupling_along(mu, nu, flow, matrix) if coupling else None,
     )
 
 
@@ -186,7 +167,7 @@ def near(mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = Fal
         return winf(mu, nu, norm, coupling=coupling)
     matrix = costs(mu, nu, norm)
     needed = allowed.all - allowed.forgiving
-    left, right = _at_least(mu, 0), _at_least(nu, 0)
+    left, right = _rounded_up(mu, 0), _rounded_up(nu, 0)
 
     def ruled_out(pairs: Pairs) -> bool:
         return greatest_flow(pairs, left, right).value * allowed.unit < needed * _COARSE_TOTAL
@@ -203,12 +184,12 @@ def near(mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = Fal
         Certainty.EXACT if certain and value < math.inf else Certainty.UPPER_BOUND,
         rounding=allowed.rounding,
         note="" if certain else WITHIN_ROUNDING,
-        coupling=_partial_coupling(mu, nu, flow, allowed.unit, matrix) if coupling else None,
+        coupling=_coupling_containing(mu, nu, flow, allowed.unit, matrix) if coupling else None,
     )
 
 
 def _least(
-    matrix: Costs,
+    matrix: Floats,
     lowest: float,
     ruled_out: Callable[[Pairs], bool],
     proven: Callable[[Pairs], Flow | None],
@@ -266,17 +247,12 @@ def _exceeded(whole: Array, tolerance: int) -> Array:
     return whole - ((-whole * tolerance) >> 52) if tolerance else whole
 
 
-def _at_most(law: Law) -> Array:
-    """Return masses in coarse units, surely rounded down."""
-    return np.floor(law.probabilities * (_COARSE_TOTAL * (1 - 4 * UNIT))).astype(np.int64)
-
-
-def _at_least(law: Law, tolerance: int) -> Array:
+def _rounded_up(law: Law, tolerance: int) -> Array:
     """Return masses in coarse units, surely rounded up."""
     return np.ceil(law.probabilities * (_COARSE_TOTAL * (1 + (tolerance + 4) * UNIT))).astype(np.int64)
 
 
-def _longest(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Costs) -> float:
+def _longest(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Floats) -> float:
     """Return the length of the longest step of a flow, rounded up: in rationals, unless the ties are too many."""
     rounded = matrix[flow.rows, flow.columns]
     at = np.flatnonzero(rounded >= rounded.max() * (1 - 16 * mu.dimension * UNIT))
@@ -288,7 +264,7 @@ def _longest(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Costs) -> float:
     return max(masses.length_above([Fraction(x) for x in step], norm) for step in distinct)
 
 
-def _whole_coupling(mu: Law, nu: Law, flow: Flow, matrix: Costs) -> Coupling:
+def _coupling_along(mu: Law, nu: Law, flow: Flow, matrix: Floats) -> Coupling:
     """Return the coupling that uses the pairs of a flow of all mass and no others.
 
     The flow of float laws is the sum of two: it is scaled down first, then followed as far as masses still allow.
@@ -297,80 +273,15 @@ def _whole_coupling(mu: Law, nu: Law, flow: Flow, matrix: Costs) -> Coupling:
     allowed = np.full(matrix.shape, np.inf)
     allowed[flow.rows, flow.columns] = matrix[flow.rows, flow.columns]
     for scale in (flow.value, 1):
-        for i, j, amount in zip(flow.rows.tolist(), flow.columns.tolist(), flow.amounts.tolist(), strict=True):
-            matching.take(i, j, amount * matching.unit // scale)
+        matching.take_flow(flow.rows, flow.columns, flow.amounts, scale)
     matching.to_partners(lambda i: allowed[i], lambda j: allowed[:, j])
     return matching.coupling()
 
 
-def _partial_coupling(mu: Law, nu: Law, flow: Flow, unit: int, matrix: Costs) -> Coupling:
+def _coupling_containing(mu: Law, nu: Law, flow: Flow, unit: int, matrix: Floats) -> Coupling:
     """Return a coupling that contains a flow of most mass; the rest is matched in order."""
     matching = Matching(mu, nu)
-    for i, j, amount in zip(flow.rows.tolist(), flow.columns.tolist(), flow.amounts.tolist(), strict=True):
-        matching.take(i, j, amount * matching.unit // unit)
+    matching.take_flow(flow.rows, flow.columns, flow.amounts, unit)
     matching.in_order()
     matching.to_partners(lambda i: matrix[i], lambda j: matrix[:, j])
     return matching.coupling()
-
-
-_PATIENCE = 6
-"""Climbs before every other trial halves the range."""
-_SUSPICIOUS = 3
-"""Trials in a row that do, after which the range is halved; after as many again the lower end is tried."""
-
-
-class Search:
-    """The two ends, the next distance to try, and what the last trials said."""
-
-    def __init__(self, low: Any, stride: Any, guess: Any) -> None:
-        self.low, self.guess = low, guess
-        self.high: Any = None
-        self._stride = stride
-        self._trials: list[tuple[Any, float]] = []
-        self._climbs = self._streak = 0
-        self._many = False
-
-    def does(self, high: Any, excess: float) -> None:
-        """Note that the trial does, and the largest distance that is not above it."""
-        self._trials = [*self._trials[-2:], (self.guess, excess)]
-        self.high = high
-        self._streak += 1
-
-    def fails(self, low: Any, excess: float, *, many: bool) -> None:
-        """Note that the trial does not, a distance below which nothing does, and whether what fails is manifold."""
-        self._trials = [*self._trials[-2:], (self.guess, excess)]
-        self.low, self._many = low, many
-        self._climbs += 1
-        self._streak = 0
-
-    def advance(self) -> None:
-        """Choose the next distance to try, from `low` up to below `high`."""
-        impatient = self._many or (self._climbs > _PATIENCE and self._climbs % 2 == 0)
-        if self.high is None:
-            self.guess = max(self.low, 4 * self.guess, self._stride) if impatient else self.low
-        elif self._streak > 1 and self._trials[-1][1] == self._trials[-2][1]:
-            self.guess = self.low  # nothing that matters lies between the last two; what does may be all at the end
-        elif self._many and self._streak < _SUSPICIOUS:
-            guess = self._on_the_curve()
-            self.guess = guess if self.low <= guess < self.high else self._middle()
-        elif impatient and self._streak < 2 * _SUSPICIOUS:
-            self.guess = self._middle()
-        else:
-            self.guess = self.low
-
-    def _on_the_curve(self) -> Any:
-        """Return where the excess is 0 on the curve through the last trials, distance as a polynomial of excess."""
-        if len({excess for _, excess in self._trials}) < len(self._trials):
-            return self.high
-        guess = 0.0
-        for at, (distance, excess) in enumerate(self._trials):
-            others = (other for _, other in itertools.chain(self._trials[:at], self._trials[at + 1 :]))
-            guess += float(distance) * math.prod(other / (other - excess) for other in others)
-        return Fraction(guess).limit_denominator(10**6) if isinstance(self.high, Fraction) else guess
-
-    def _middle(self) -> Any:
-        """Return the middle of the range, in orders of magnitude if it spans several."""
-        if isinstance(self.high, Fraction) or isinstance(self.low, Fraction) or not 0 < 4 * self.low < self.high:
-            middle = self.low + (self.high - self.low) / 2
-            return middle if middle < self.high else self.low
-        return math.sqrt(self.low) * math.sqrt(self.high)

@@ -8,7 +8,7 @@ import pytest
 
 from pufferflow.chains import Chain, Chains, Exposures, Secrets, endless, leak, stationary
 from pufferflow.chains.bounded_steps import among, between, corners, future, past, resting
-from pufferflow.chains.lipschitz_ratio import members, spread
+from pufferflow.chains.lipschitz_ratio import largest_log_ratio, members
 from pufferflow.chains.recursion import run
 from pufferflow.errors import Misuse
 
@@ -286,7 +286,7 @@ def test_a_step_forwards_is_the_largest_over_corners_of_rows(size):
         ends = [corners(low, high) for low, high in zip(step.low, step.high, strict=True)]
         for a, b in itertools.permutations(range(size), 2):
             top, bottom = (one.reshape(-1, size) for one in np.broadcast_arrays(ends[a][:, None], ends[b][None]))
-            assert message[a, b] == pytest.approx(spread(top, bottom, limits).max(), rel=1e-9, abs=1e-11)
+            assert message[a, b] == pytest.approx(largest_log_ratio(top, bottom, limits).max(), rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 7])
@@ -305,7 +305,7 @@ def test_a_step_backwards_is_never_below_a_member(size):
             joint = (rng.dirichlet(np.full(3, 0.3)) @ corner_laws)[:, None] * draw(rng, low, high)
             rows = (joint / np.maximum(joint.sum(axis=0), 1e-300)).T
             a, b = rng.choice(size, 2, replace=False)
-            assert spread(rows[[a]], rows[[b]], limits)[0] <= message[a, b] + 1e-11
+            assert largest_log_ratio(rows[[a]], rows[[b]], limits)[0] <= message[a, b] + 1e-11
 
 
 def test_laws_are_followed_from_outside():

@@ -1,4 +1,4 @@
-"""`spread` against linear programs solved by HiGHS."""
+"""`largest_log_ratio` against linear programs solved by HiGHS."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from pufferflow.chains.lipschitz_ratio import shortest, spread
+from pufferflow.chains.lipschitz_ratio import largest_log_ratio, shortest
 
 
 def by_linear_program(top, bottom, limits):
@@ -54,7 +54,7 @@ def test_spread_solves_its_linear_program(size):
         limits, rows = random_limits(rng, size), random_rows(rng, 6, size)
         top, bottom = rows[:3], rows[3:]
         truth = [by_linear_program(a, b, limits) for a, b in zip(top, bottom, strict=True)]
-        assert spread(top, bottom, limits) == pytest.approx(truth, abs=1e-7)
+        assert largest_log_ratio(top, bottom, limits) == pytest.approx(truth, abs=1e-7)
 
 
 def test_spread_is_never_below_a_function_within_the_limits():
@@ -64,7 +64,7 @@ def test_spread_is_never_below_a_function_within_the_limits():
         size = int(rng.integers(2, 7))
         limits = shortest(random_limits(rng, size) * rng.choice([1.0, 30.0, 300.0]))
         top, bottom = random_rows(rng, 2, size)
-        found = spread(top[None], bottom[None], limits)[0]
+        found = largest_log_ratio(top[None], bottom[None], limits)[0]
         u = -rng.random((100, size)) * limits.max()
         u = (limits[None] + u[:, None, :]).min(axis=2)  # the nearest functions within the limits
         u = np.concatenate([u, limits.T, -limits])
@@ -76,10 +76,12 @@ def test_spread_is_never_below_a_function_within_the_limits():
 def test_spread_of_what_cannot_differ_is_nothing():
     """Equal rows, or functions that must be constant, have no ratio but 1."""
     rows = np.array([[0.2, 0.3, 0.5]])
-    assert spread(rows, rows[:, ::-1], np.zeros((3, 3)))[0] == 0
-    assert spread(rows, rows, np.ones((3, 3)) - np.eye(3))[0] == pytest.approx(0, abs=1e-11)
+    assert largest_log_ratio(rows, rows[:, ::-1], np.zeros((3, 3)))[0] == 0
+    assert largest_log_ratio(rows, rows, np.ones((3, 3)) - np.eye(3))[0] == pytest.approx(0, abs=1e-11)
 
 
 def test_spread_is_no_more_than_the_widest_limit():
     """Two rows that never meet are as far apart as the function can be."""
-    assert spread(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.array([[0.0, 2.5], [1.0, 0.0]]))[0] == 2.5
+    assert (
+        largest_log_ratio(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.array([[0.0, 2.5], [1.0, 0.0]]))[0] == 2.5
+    )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pufferflow.chains import Chain, Exposures, Secrets, endless, leak, stationary
-from pufferflow.chains.lipschitz_ratio import farthest, flows, shortest, spread
+from pufferflow.chains.lipschitz_ratio import bounds_by_plans, bounds_by_plans_or_vertices, largest_log_ratio, shortest
 from pufferflow.chains.steps import Steps
 
 
@@ -33,8 +33,8 @@ def test_plans_find_what_vertices_find(kind, step):
     for size, concentration, stay in ((4, 1.0, 0.0), (9, 0.3, 0.0), (12, 1.0, 0.7)):
         rows, closed = kernel_of(rng, size, concentration, stay), shortest(limits_of(rng, kind, size, step))
         first, second = np.nonzero(~np.eye(size, dtype=bool))
-        found = farthest(rows[first], rows[second], closed)
-        truth = spread(rows[first], rows[second], closed)
+        found = bounds_by_plans_or_vertices(rows[first], rows[second], closed)
+        truth = largest_log_ratio(rows[first], rows[second], closed)
         assert np.abs(found.above - truth).max() <= 1e-8 * step
         assert (found.below <= truth).all()
 
@@ -45,9 +45,9 @@ def test_a_plan_however_rough_is_a_proof():
     for kind, step in itertools.product(("even", "line", "any"), (0.1, 2.0)):
         rows, closed = kernel_of(rng, 12, 0.5), shortest(limits_of(rng, kind, 12, step))
         first, second = np.nonzero(~np.eye(12, dtype=bool))
-        truth = spread(rows[first], rows[second], closed)
+        truth = largest_log_ratio(rows[first], rows[second], closed)
         for heights in (None, rng.normal(size=(len(first), 12))):
-            found = flows(rows[first], rows[second], closed, heights, sweeps=1)
+            found = bounds_by_plans(rows[first], rows[second], closed, heights, sweeps=1)
             assert (found.above >= truth - 1e-12).all()
             assert (found.below <= truth).all()
             assert (found.heights[:, :, None] - found.heights[:, None, :] <= closed + 1e-12).all()
@@ -58,7 +58,7 @@ def test_states_that_one_row_never_reaches():
     top, bottom = np.zeros((2, 11)), np.zeros((2, 11))
     top[:, 0], bottom[0, 1], bottom[1, :2] = 1.0, 1.0, 0.5
     closed = shortest(limits_of(np.random.default_rng(1), "even", 11, 2.0))
-    found = flows(top, bottom, closed)
+    found = bounds_by_plans(top, bottom, closed)
     assert found.above == pytest.approx([2.0, 2.0 - math.log((1 + math.exp(2.0)) / 2)], rel=1e-9)
 
 

@@ -8,8 +8,8 @@ import pytest
 import pufferflow as pf
 from pufferflow.chains import Chain, Sums, listed, nearest, stationary
 from pufferflow.chains.nearest import View, Windows, alike
-from pufferflow.chains.nearness import Pairs
-from pufferflow.chains.sums import asked, lattice
+from pufferflow.chains.nearness import LawPairs
+from pufferflow.chains.sums import lattice, read_secrets
 from pufferflow.transport import near
 
 module = importlib.import_module("pufferflow.chains.nearest")
@@ -20,7 +20,7 @@ def views_of(sums, reach, pairs, rows=None):
     where = lattice(sums, 10**6)
     windows = Windows(sums, where)
     windows.widen(reach)
-    return [View(sums, asked(sums, pairs, rows), where, windows, initial) for initial in sums.chain.initial]
+    return [View(sums, read_secrets(sums, pairs, rows), where, windows, initial) for initial in sums.chain.initial]
 
 
 def through_windows(sums, reach, pairs, delta, rows=None):
@@ -175,7 +175,7 @@ def test_unmatched_mass_is_a_flow():
     """Many pairs at once: what stays unmatched at every distance is what one pair at a time says."""
     rng = np.random.default_rng(6)
     given = [(rng.dirichlet(np.full(7, 0.3), 1), rng.dirichlet(np.full(9, 0.3), 1)) for _ in range(12)]
-    pairs = Pairs.of(given)
+    pairs = LawPairs.of(given)
     for z in range(10):
         for (mu, nu), unmatched in zip(given, pairs.unmatched(z), strict=True):
             laws = [pf.Law(np.arange(law.shape[1]), law[0]) for law in (mu, nu)]
