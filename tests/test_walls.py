@@ -102,6 +102,7 @@ def build(root, files):
         path.write_text(text)
 
 
+@pytest.mark.slow
 def test_this_tree_keeps_its_walls():
     """The product itself has no breach."""
     result = run(ROOT)

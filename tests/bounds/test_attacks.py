@@ -8,6 +8,7 @@ import noisy
 import numpy as np
 import pytest
 from laws import float_law_of, random_law
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -74,7 +75,9 @@ def test_what_is_constant_under_both_laws_needs_no_noise():
     assert pf.loss([pair], pf.Gaussian(0.0), pf.Renyi.of(2), bound=EXACT) == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize(("move", "variances"), [(0.5, (1.0, 1.3)), (0.0, (2.0, 1.0)), (3.0, (1.0, 1.0 + 1e-9))])
+@pytest.mark.parametrize(
+    ("move", "variances"), thinned([(0.5, (1.0, 1.3)), (0.0, (2.0, 1.0)), (3.0, (1.0, 1.0 + 1e-9))], 0.22, unpack=True)
+)
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.5])
 def test_gaussian_laws_of_any_variances_have_an_exact_hockey_stick(move, variances, epsilon):
     """N(0, v) and N(move, w): δ as summed over a fine grid, not the bound by Rényi orders."""
@@ -117,7 +120,7 @@ def cauchy_delta(shift, k, epsilon):
         return p - mpmath.exp(mpmath.mpf(epsilon)) * q
 
 
-@pytest.mark.parametrize("k", [1.1, 1.3, 2, 4, 40])
+@pytest.mark.parametrize("k", thinned([1.1, 1.3, 2, 4, 40], 0.4))
 def test_cauchy_hockey_sticks_near_their_end_are_not_below_the_truth(k):
     """Where ε is just below D_∞ both tails nearly cancel: their errors count."""
     noise = pf.GeneralizedCauchy(1.0, k)

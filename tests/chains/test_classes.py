@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from thinned import thinned
 
 from pufferflow.chains import Chain, Chains, Exposures, Secrets, endless, leak, stationary
 from pufferflow.chains.bounded_steps import among, between, corners, future, past, resting
@@ -94,7 +95,7 @@ def brute_force(chain, values, scale):
 STARTS = ["stationary", "known", "free"]
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", thinned(STARTS, 0.33))
 @pytest.mark.parametrize(("states", "length"), [(2, 5), (3, 4)])
 def test_no_member_leaks_more_than_its_class(states, length, start):
     """Members of random small classes, in every output: never above the class, and not far below it."""
@@ -112,7 +113,7 @@ def test_no_member_leaks_more_than_its_class(states, length, start):
     assert np.median(shares) > (0.85 if states == 2 else 0.6)
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", thinned(STARTS, 0.25))
 @pytest.mark.parametrize(("states", "length"), [(2, 30), (3, 12), (4, 6), (6, 5)])
 def test_no_messages_of_a_member_exceed_those_of_its_class(states, length, start):
     """Longer chains, and more states: each member's own messages are no larger."""
@@ -125,7 +126,7 @@ def test_no_messages_of_a_member_exceed_those_of_its_class(states, length, start
             assert leak(chain, exposures, every_pair(states)).value <= found.value * HAIR
 
 
-@pytest.mark.parametrize("start", ["stationary", "known"])
+@pytest.mark.parametrize("start", thinned(["stationary", "known"], 0.25))
 @pytest.mark.parametrize(("states", "length"), [(2, 2), (2, 40), (2, 5000), (3, 7), (3, 900), (4, 6), (4, 900), (5, 5)])
 def test_bounds_that_meet_give_the_single_chain(states, length, start):
     """With one kernel between the bounds the class is that chain."""
@@ -143,11 +144,15 @@ def test_bounds_that_meet_give_the_single_chain(states, length, start):
 
 @pytest.mark.parametrize(
     ("kernel", "length"),
-    [
-        ([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3], [0.0, 0.4, 0.6]], 700),
-        ([[0.5, 0.25, 0.25], [0.0, 0.7, 0.3], [0.0, 0.2, 0.8]], 60),
-        ([[1 - 1e-9, 1e-9, 0.0], [0.2, 0.5, 0.3], [0.3, 0.1, 0.6]], 700),
-    ],
+    thinned(
+        [
+            ([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3], [0.0, 0.4, 0.6]], 700),
+            ([[0.5, 0.25, 0.25], [0.0, 0.7, 0.3], [0.0, 0.2, 0.8]], 60),
+            ([[1 - 1e-9, 1e-9, 0.0], [0.2, 0.5, 0.3], [0.3, 0.1, 0.6]], 700),
+        ],
+        0.33,
+        unpack=True,
+    ),
     ids=["steps that cannot be", "a state that is passed through", "rare states"],
 )
 def test_bounds_that_meet_with_zeros_give_the_single_chain(kernel, length):
@@ -160,7 +165,7 @@ def test_bounds_that_meet_with_zeros_give_the_single_chain(kernel, length):
         assert found == pytest.approx(one, rel=1e-9)
 
 
-@pytest.mark.parametrize("states", [2, 3, 6])
+@pytest.mark.parametrize("states", thinned([2, 3, 6], 0.33))
 def test_wider_bounds_never_leak_less(states):
     """More members, more laws of row 0: the value never falls."""
     rng = np.random.default_rng(states)
@@ -206,7 +211,7 @@ def test_two_states_kept_alike_cost_little_more_than_their_worst_member():
     assert max(ratios) < 1.12
 
 
-@pytest.mark.parametrize("states", [2, 3, 6])
+@pytest.mark.parametrize("states", thinned([2, 3, 6], 0.33))
 def test_an_endless_schedule_of_a_class(states):
     """For ever costs no less than a long time, nor than any member for ever; matrices that never move cost ∞."""
     rng = np.random.default_rng(3)
@@ -274,7 +279,7 @@ def test_states_that_may_be_stay_secrets():
     assert 1 < max(brute_force(member(rng, chains, "known"), values, 1.0) for _ in range(30)) <= found.value <= 4.0
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 5])
+@pytest.mark.parametrize("size", thinned([2, 3, 4, 5], 0.5))
 def test_a_step_forwards_is_the_largest_over_corners_of_rows(size):
     """Against linear programs for every pair of corners: the same."""
     rng = np.random.default_rng(size)
@@ -289,7 +294,7 @@ def test_a_step_forwards_is_the_largest_over_corners_of_rows(size):
             assert message[a, b] == pytest.approx(largest_log_ratio(top, bottom, limits).max(), rel=1e-9, abs=1e-11)
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 7])
+@pytest.mark.parametrize("size", thinned([2, 3, 4, 7], 0.5))
 def test_a_step_backwards_is_never_below_a_member(size):
     """Random laws of the earlier row and random kernels, reversed: within the message."""
     rng = np.random.default_rng(size)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from thinned import thinned
 
 from pufferflow.chains import Chain, Exposures, Secrets, endless, leak, stationary
 from pufferflow.chains.lipschitz_ratio import bounds_by_plans, bounds_by_plans_or_vertices, largest_log_ratio, shortest
@@ -25,7 +26,7 @@ def limits_of(rng, kind, size, step):
     return step * limits * (1 - np.eye(size))
 
 
-@pytest.mark.parametrize("kind", ["even", "line", "any"])
+@pytest.mark.parametrize("kind", thinned(["even", "line", "any"], 0.25))
 @pytest.mark.parametrize("step", [0.01, 1.0, 6.0, 25.0])
 def test_plans_find_what_vertices_find(kind, step):
     """Both are proven from above and meet; limits so large that plans lose their digits are left to vertices."""
@@ -62,7 +63,7 @@ def test_states_that_one_row_never_reaches():
     assert found.above == pytest.approx([2.0, 2.0 - math.log((1 + math.exp(2.0)) / 2)], rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["even", "line", "any"])
+@pytest.mark.parametrize("kind", thinned(["even", "line", "any"], 0.33))
 def test_rest_of_many_states_is_near_that_of_long_sequences(kind):
     """Twelve states: the endless total is never below a finite one, and within 1e-5 of it."""
     rng = np.random.default_rng(2)
@@ -75,6 +76,7 @@ def test_rest_of_many_states_is_near_that_of_long_sequences(kind):
     assert found.tight
 
 
+@pytest.mark.slow
 def test_kernels_of_many_states_that_take_turns():
     """Two kernels of eleven states and three exposures in turn: as a long sequence."""
     rng = np.random.default_rng(6)
@@ -101,7 +103,7 @@ def test_neighbours_on_a_line_need_the_matrix():
     assert even.max() > 30
 
 
-@pytest.mark.parametrize("size", [5, 11])
+@pytest.mark.parametrize("size", thinned([5, 11], 0.5))
 def test_neighbours_only_mix_slowly_and_still_come_to_rest(size):
     """Many states on a line: the total is finite, and a larger exposure costs more."""
     kernel = 0.5 * np.eye(size) + 0.25 * (np.eye(size, k=1) + np.eye(size, k=-1))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from thinned import thinned
 
 from pufferflow.chains import Chain, Secrets, stationary
 from pufferflow.chains.quilts import approximate_quilts, exact_quilts
@@ -127,7 +128,7 @@ def test_the_least_scale_is_the_largest_least_size_per_room_left():
 @pytest.mark.parametrize(("states", "length"), [(2, 6), (3, 5), (4, 4)])
 @pytest.mark.parametrize("least", [0, 1], ids=["zeros", "positive"])
 @pytest.mark.parametrize("turns", [1, 2, 5])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", thinned(range(4), 0.25))
 def test_influences_are_those_of_the_joint_law(states, length, least, turns, seed):
     """For every row and size: the least influence is that of the joint law of a state and its quilt."""
     rng = np.random.default_rng([states, turns, seed])

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from thinned import thinned
 
 from pufferflow.chains import Chain, Chains, Exposures, Secrets, Window, continued, endless, exposures_of, leak
 from pufferflow.chains import stationary as stationary_law
@@ -55,7 +56,7 @@ def brute(chain, exposures):
     return worst
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", thinned(range(30), 0.27))
 def test_no_finite_cut_is_above_what_goes_on_for_ever(seed):
     """Kernels, exposures and heads of all lengths: every cut is below, and long ones come within 1e-6."""
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.cli.output import write
@@ -82,6 +83,7 @@ def test_a_stream_that_is_full_is_no_error():
     write(Full(), "a")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 @pytest.mark.parametrize("more", [pytest.param([], marks=pytest.mark.slow), ["--json"]], ids=["words", "json"])
 def test_a_full_disk_changes_no_exit_code(make, tmp_path, more):
@@ -139,7 +141,7 @@ WRITERS = {
 
 
 @pytest.mark.usefixtures("released")
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", thinned(WRITERS, 0.33))
 def test_nothing_is_written_over_or_through_a_link(give, name):
     """What is there and no page is replaced only with --force, and what a link leads to never."""
     Path(name).symlink_to("ledger.db")

@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.jobs import starter
@@ -99,7 +100,7 @@ def test_the_program_is_installed_under_its_name():
     assert pufferflow.__main__.main is main
 
 
-@pytest.mark.parametrize("how", WAITS)
+@pytest.mark.parametrize("how", thinned(WAITS, 0.5))
 def test_ctrl_c_ends_a_command_calmly(make, tmp_path, how):
     """Ctrl-C in the middle of a run, inside of exec too, ends it with 130, one calm line, and no traceback."""
     make(SLOW.format(WAITS[how]))
@@ -139,6 +140,7 @@ def test_a_reader_that_goes_away_changes_nothing(make, tmp_path):
     assert (process.wait(timeout=30), err) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode(make, tmp_path):
     """In ASCII nothing fails: signs that it does not have are question marks, and documents have none of them."""
     job = make()

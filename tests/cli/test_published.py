@@ -7,6 +7,7 @@ import shutil
 import jobs
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -55,7 +56,7 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("edit", thinned(EDITS.values(), 0.2), ids=EDITS)
 def test_an_edited_release_is_told(edit, job, give):
     for period in PERIODS[:2]:
         job.run(period)

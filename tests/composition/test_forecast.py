@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.composition import AccountCosts, forecast
@@ -43,7 +44,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("prior", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize("prior", thinned(CHAINS.values(), 0.22), ids=CHAINS)
 @pytest.mark.parametrize(("hours", "every"), [(4, 4), (4, 7), (6, 4)])
 def test_for_ever_is_no_less_than_any_number_of_releases(prior, hours, every):
     """The endless total is above that of many releases, and near it where the chain forgets quickly."""
@@ -209,7 +210,7 @@ def test_an_account_stays_with_its_way_of_counting():
     assert AccountCosts([scenario], limit).total([laplace.cost]).meter == "pure"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", thinned(range(8), 0.25))
 def test_a_quick_total_is_never_below_the_tightest(seed):
     """What says yes quickly is an upper bound of the total, for windows in any order that overlap in any way."""
     rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from answers import close_above
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.composition import AccountCosts
@@ -87,7 +88,7 @@ def case(seed, prior, pairs="all"):
     return spent_of(scenario, [plan.cost for plan in plans]), releases
 
 
-@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize("name", thinned(PRIORS, 0.2))
 @pytest.mark.parametrize("pairs", ["all", "adjacent"])
 def test_of_one_row_it_is_what_the_row_tells_at_worst(name, pairs):
     """Not less, and no more: over all rows and pairs, whatever windows, keys, signs and numbers of sums."""
@@ -113,7 +114,7 @@ def test_less_noise_tells_more():
         assert told == 0 or truth_of(releases, [(0, 1), (1, 2), (0, 2)], 0.9) > told * 1.05
 
 
-@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize("name", thinned(PRIORS, 0.4))
 def test_a_group_tells_no_less_than_a_row(name):
     """Nor than all beliefs do; where rows are believed to be independent nobody looked at groups."""
     for seed in range(3):
@@ -153,12 +154,16 @@ def test_windows_of_other_steps_are_other_rows():
 
 @pytest.mark.parametrize(
     ("prior", "promise", "noise"),
-    [
-        (pf.GaussianPrior(pf.AR1(0.8), variance=4.0, mean=5.0), pf.Pure(0.5), pf.Laplace),
-        (pf.GaussianPrior(pf.AR1(0.8), variance=4.0, mean=5.0), pf.Renyi(4, 0.5), pf.Gaussian),
-        (pf.GaussianPrior(pf.Exchangeable(0.3), variance=4.0, mean=5.0), pf.Approx(0.5, 1e-6), pf.Gaussian),
-        (pf.AnyCorrelation(), pf.Pure(0.5), pf.Laplace),
-    ],
+    thinned(
+        [
+            (pf.GaussianPrior(pf.AR1(0.8), variance=4.0, mean=5.0), pf.Pure(0.5), pf.Laplace),
+            (pf.GaussianPrior(pf.AR1(0.8), variance=4.0, mean=5.0), pf.Renyi(4, 0.5), pf.Gaussian),
+            (pf.GaussianPrior(pf.Exchangeable(0.3), variance=4.0, mean=5.0), pf.Approx(0.5, 1e-6), pf.Gaussian),
+            (pf.AnyCorrelation(), pf.Pure(0.5), pf.Laplace),
+        ],
+        0.25,
+        unpack=True,
+    ),
 )
 @pytest.mark.parametrize("pairs", ["all", pf.Closer(2)])
 def test_on_an_interval_it_is_known_for_every_belief(prior, promise, noise, pairs):

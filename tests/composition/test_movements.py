@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.special import ndtr
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.composition import AccountCosts, Cost, Rows, Shape, forecast
@@ -79,7 +80,7 @@ def dense(scenario, costs, norm):
     return laws.winf(norm).length + float(np.linalg.norm(rounding, norm)), apart
 
 
-@pytest.mark.parametrize("phis", [PHIS, pytest.param(MORE, marks=pytest.mark.slow)], ids=["few", "more"])
+@pytest.mark.parametrize("phis", thinned([PHIS, pytest.param(MORE, marks=pytest.mark.slow)], 0.25), ids=["few", "more"])
 @pytest.mark.parametrize("secret", [pf.Secret, pf.Initial])
 @pytest.mark.parametrize(("norm", "noise"), [(1, pf.Laplace), (2, pf.Gaussian)])
 @pytest.mark.parametrize("domain", DOMAINS, ids=str)

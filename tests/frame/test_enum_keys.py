@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -26,7 +27,7 @@ def protected(kind):
     return pf.protect(rows, SCENARIO), keys
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thinned(KINDS, 0.5))
 def test_under_presence_nothing_published_tells_the_categories_of_an_enum(kind, tmp_path):
     """Keys are published as they were declared, in texts: frame, intervals, files, certificate, words and pages."""
     batch, keys = protected(kind)

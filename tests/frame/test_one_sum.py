@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -92,7 +93,7 @@ def test_booleans():
     assert len(plan.certificate.sums) == 1
 
 
-@pytest.mark.parametrize("domain", [[0, 1], [-1, 0, 3], pf.Interval(-1, 1), pf.Interval(0, 9)], ids=str)
+@pytest.mark.parametrize("domain", thinned([[0, 1], [-1, 0, 3], pf.Interval(-1, 1), pf.Interval(0, 9)], 0.25), ids=str)
 @pytest.mark.parametrize("names", [("sum", "mean"), ("mean", "sum")])
 def test_mean_and_sum_where_the_number_of_rows_is_private(domain, names):
     """The mean is made of the sum that is asked for as well, and of the number of rows."""

@@ -207,6 +207,7 @@ def test_no_bound_is_left_out_for_states_that_cannot_be():
     assert pf.calibrate(laws, pf.Pure(1.0), bound=[pf.Messages(), pf.GWM()]).noise.scale == pytest.approx(3.0)
 
 
+@pytest.mark.slow
 def test_vectors_too_large_to_compare_have_a_bound():
     """A histogram of a day is answered quickly: by messages for a pure promise, by the group's movement for others."""
     laws = pf.laws(scenario(kernel(np.random.default_rng(0), 4)), pf.Statistic.histogram(24, 4))

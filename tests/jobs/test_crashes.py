@@ -117,6 +117,7 @@ def test_stopped_at_some_lines(tmp_path):
     stopped(story, story.places()[::SKIP])
 
 
+@pytest.mark.slow
 def test_stopped_at_some_lines_while_it_is_sent_again(tmp_path):
     """Stopped by Ctrl-C while a folder is mended, a run is ended by the next, which draws nothing."""
     story = Story(tmp_path)

@@ -312,6 +312,7 @@ def test_an_accuracy_instead_of_a_guarantee(make, tmp_path):
     assert plan.summary()["interval_95"].max() == pytest.approx(20, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_made_holds_nothing_up(make, monkeypatch):
     """Numbers go out though their page cannot be drawn; a note says so, and the next run makes it."""
     job = make(report="true")

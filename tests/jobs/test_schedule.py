@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import jobs
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.jobs import Ran, next_time, scheduling
@@ -295,7 +296,7 @@ def waiting(condition, seconds=30):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("which", thinned([signal.SIGTERM, signal.SIGKILL], 0.5))
 def test_restarts(job, farm, which):
     """Ended in the middle of runs and started again, a schedule releases each period once, and all of them."""
     seen = jobs.Seen(job)

@@ -70,6 +70,7 @@ def test_one_period_at_once(machines):
     assert jobs.unfinished(four.jobs[0].folder.parent) == []
 
 
+@pytest.mark.slow
 def test_one_period_at_once_into_one_folder(machines):
     """Machines that share a folder write the release once."""
     four = machines(shared=True)
@@ -80,6 +81,7 @@ def test_one_period_at_once_into_one_folder(machines):
     assert not Job.read(four.jobs[2].path).run("2025-11-01").sent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_several_periods_are_made_good_at_once(machines, shared):
     """Machines that make the same days good at once release each day once."""

@@ -5,6 +5,7 @@ import json
 
 import polars as pl
 import pytest
+from thinned import thinned
 from typer.testing import CliRunner
 
 import pufferflow as pf
@@ -108,7 +109,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", thinned(CASES, 0.25))
 def test_every_belief_has_its_reason(ledger, name):
     """Why a total is what it is hangs on how rows hang together, and on the rule that carries it."""
     scenario, options, words = CASES[name]

@@ -279,6 +279,7 @@ with Ledger(sys.argv[1], wait=1) as ledger:
 """
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_be_written():
     """A ledger that may only be read can be looked at; whoever writes is told why it cannot be."""
     with tempfile.TemporaryDirectory() as name:
@@ -432,6 +433,7 @@ ledger.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("server")
 def test_a_server_that_goes_away_is_told_once():
     """A server that ends a connection, or itself, is told by our own error and by nothing on stderr."""

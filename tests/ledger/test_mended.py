@@ -128,6 +128,7 @@ def forked_off(when, file):
     return found.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "when", ["used", *(pytest.param(when, marks=pytest.mark.slow) for when in ("planned", "late"))]
 )

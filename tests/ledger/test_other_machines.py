@@ -7,6 +7,7 @@ import math
 import jobs
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 import pufferflow.planning.decide as planning
@@ -80,7 +81,7 @@ def account(tmp_path):
         yield lambda name: ledger.open(name, SCENARIOS[name], limit=LIMITS.get(name, pf.Pure(8.0)))
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", thinned(EACH, 0.33))
 def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_for(name, account, machine):
     """Whether this machine's own noise is a little more or less; the charge stays, and covers what is drawn."""
     paid, own = account(name), plan(name)
@@ -105,7 +106,7 @@ def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_f
     assert {entry.state for entry in paid.history()} == {"committed"}
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", thinned(EACH, 0.33))
 @pytest.mark.parametrize("digits", [UNIT, -1e-6])
 def test_what_was_committed_is_given_back_whatever_the_digits(name, digits, account, machine):
     paid = account(name)
@@ -116,7 +117,10 @@ def test_what_was_committed_is_given_back_whatever_the_digits(name, digits, acco
 
 
 @pytest.mark.parametrize(
-    ("name", "digits"), [("chain", -1e-6), ("chain", 1e-6), ("presence", 1e-6), ("presence", -5e-10), ("ar1", -5e-10)]
+    ("name", "digits"),
+    thinned(
+        [("chain", -1e-6), ("chain", 1e-6), ("presence", 1e-6), ("presence", -5e-10), ("ar1", -5e-10)], 0.4, unpack=True
+    ),
 )
 def test_noise_that_is_not_this_machines_is_refused(name, digits, account, machine):
     """More or less by a millionth, or less than this machine's proof asks for: nothing is drawn, nothing charged."""
@@ -153,7 +157,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("change", thinned(CHANGES.values(), 0.29), ids=CHANGES)
 def test_another_plan_has_another_name(change, account):
     paid, own, other = account("chain"), plan("chain"), plan("chain", **change)
     paid.reserve(own._ready, "x")
@@ -163,6 +167,7 @@ def test_another_plan_has_another_name(change, account):
             other.release(paid, id=taken)
 
 
+@pytest.mark.slow
 def test_one_wish_has_one_name():
     """Shares in lowest terms, bounds by name or by class, a floor that is left out."""
     own = plan("chain")._ready.name
@@ -184,7 +189,7 @@ def older(made):
     return dataclasses.replace(made._ready, name=made.certificate.digest)
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", thinned(EACH, 0.33))
 def test_names_of_older_versions_are_known_whatever_the_digits(name, account, machine):
     paid = account(name)
     machine(2 * UNIT)

@@ -42,6 +42,7 @@ def test_races_and_deaths(addresses):
     )
 
 
+@pytest.mark.slow
 def test_files_that_are_taken_away(tmp_path):
     """Whatever is removed, replaced or emptied beneath processes that release, what is given out is charged."""
     holds(("taken", tmp_path / "taken", 13), ("overtaken", tmp_path / "overtaken", 1))

@@ -6,6 +6,7 @@ from itertools import pairwise
 import msgspec
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.composition.forecast import recurring
@@ -78,7 +79,7 @@ def ledger(tmp_path):
 DAYS = [(day, day + 1) for day in range(4)]
 
 
-@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+@pytest.mark.parametrize("prior", thinned(PRIORS.values(), 0.25), ids=PRIORS)
 @pytest.mark.parametrize("filtered", [by_time, by_date], ids=["moments", "dates"])
 def test_days_are_seen_by_any_filter_on_time(ledger, prior, filtered):
     """Under every belief, and what is forecast is what a release a day later makes it."""
@@ -190,7 +191,7 @@ def test_numbers_of_days_and_of_steps_are_filters_too(ledger):
     assert found.endless == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+@pytest.mark.parametrize("prior", thinned(PRIORS.values(), 0.5), ids=PRIORS)
 def test_steps_that_are_numbers(ledger, prior):
     """A schedule along numbers is seen under every belief."""
     scenario = pf.Scenario(ON, prior, order_by="hour", within="house", public=PUBLIC)

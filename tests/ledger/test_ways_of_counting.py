@@ -5,6 +5,7 @@ from contextlib import nullcontext
 
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.ledger.reserve import Wish
@@ -41,7 +42,7 @@ def counted_as_before(monkeypatch):
     monkeypatch.setattr(Wish, "_total", lambda *given: dataclasses.replace(total(*given), meter="pure"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thinned(KINDS, 0.25))
 @pytest.mark.parametrize("prior", TIED)
 @pytest.mark.parametrize("older", [False, True], ids=["now", "older ledger"])
 def test_a_release_about_no_row_does_not_choose(prior, kind, older, tmp_path, monkeypatch):
@@ -84,6 +85,7 @@ def test_what_was_chosen_before_the_first_row_stays(tmp_path, monkeypatch):
             account.reserve(gaussian._ready, None)
 
 
+@pytest.mark.slow
 def test_how_many_fit_is_counted_as_the_first_release_will_be(tmp_path):
     """A forecast does not count by what suits many releases when the first of them is counted otherwise."""
     scenario = pf.Scenario(pf.Secret("on", [0, 1]), pf.MarkovChain(STAY), order_by="hour")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import written
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -36,7 +37,7 @@ def test_it_verifies_with_the_head_of_then_and_is_exported(kind, tmp_path):
         assert len(ledger.export(tmp_path / "lines").read_text().splitlines()) == told["entries"]
 
 
-@pytest.mark.parametrize("name", written.CASES)
+@pytest.mark.parametrize("name", thinned(written.CASES, 0.24))
 def test_totals_may_become_tighter_and_never_larger(name, tmp_path):
     told = TOLD["sound"]["accounts"][name]
     with opened("sound", tmp_path) as ledger:
@@ -55,7 +56,7 @@ def charged_of(account, told):
     return known[-1:] if len(account.scenarios) > 1 else known
 
 
-@pytest.mark.parametrize(("name", "release"), PLANS)
+@pytest.mark.parametrize(("name", "release"), thinned(PLANS, 0.25, unpack=True))
 def test_a_plan_of_today_gets_what_was_committed_and_completes_what_was_not(name, release, tmp_path):
     told = TOLD["sound"]["accounts"][name]
     with opened("sound", tmp_path) as ledger:
@@ -139,7 +140,7 @@ def test_nothing_new_is_planned_under_a_refused_belief(name, tmp_path):
         assert ledger.head() == TOLD["refused"]["head"]
 
 
-@pytest.mark.parametrize("name", written.BETTER)
+@pytest.mark.parametrize("name", thinned(written.BETTER, 0.29))
 def test_a_refused_belief_is_superseded_and_what_was_spent_stays_charged(name, tmp_path):
     better = written.BETTER[name]
     with opened("refused", tmp_path) as ledger:

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.release import durable, files, folder
@@ -125,7 +126,7 @@ def damage(path, how):
             path.write_bytes(bytes(len(body)))
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", thinned(HOW, 0.27))
 def test_what_is_damaged_is_mended(tmp_path, form, how):
     """One file, each in its turn, or all of them: the release is whole again, and files of somebody's own stay."""
     listed = names_of(form)
@@ -359,7 +360,7 @@ class Stopping:
         return taken
 
 
-@pytest.mark.parametrize("start", ["nothing", "empty", "damaged", "other format"])
+@pytest.mark.parametrize("start", thinned(["nothing", "empty", "damaged", "other format"], 0.5))
 def test_stopped_at_any_step(tmp_path, monkeypatch, start):
     """By a full disk or a person: no name is left behind, a new folder is whole or not there, and a next run mends."""
     form, reached = "csv", 0
@@ -442,7 +443,7 @@ else:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-@pytest.mark.parametrize("there", [False, True], ids=["new", "there"])
+@pytest.mark.parametrize("there", thinned([False, True], 0.5), ids=["new", "there"])
 def test_killed_at_any_step(tmp_path, there):
     """Nothing is tidied up: a new folder is not there or whole, so is each file of an old one, and a next run mends."""
     folder.send(made(), tmp_path / "whole", "csv")

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.io.plugins import register_io_source
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.engine import snapshot
@@ -90,7 +91,7 @@ def written(path, frame):
 # A plan of nothing
 
 
-@pytest.mark.parametrize("way", ASKED)
+@pytest.mark.parametrize("way", thinned(ASKED, 0.25))
 @pytest.mark.parametrize("prior", TIED)
 def test_a_plan_of_no_rows_releases_no_rows(prior, way, account):
     """What was planned while no row passed costs nothing, and is refused, and charges nothing, when rows are there."""
@@ -195,7 +196,7 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGED)
+@pytest.mark.parametrize("change", thinned(CHANGED, 0.27))
 @pytest.mark.parametrize("prior", ["chain", "chain, period", "chain, first value", "chains between", "autoregressive"])
 def test_rows_that_stand_elsewhere(prior, change):
     """Positions, the first and last row, clock and gaps: cost or noise of rows in order rests on each."""

@@ -10,6 +10,7 @@ import pages
 import polars as pl
 import published
 import pytest
+from thinned import thinned
 
 from pufferflow import report
 
@@ -63,7 +64,7 @@ return [...document.querySelectorAll('table')].map(t => [t.getBoundingClientRect
 HEADINGS = "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))"
 
 
-@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize("name", thinned(USUAL, 0.4))
 def test_page_is_quiet_and_alone(opened, name):
     """A page writes nothing to the console, asks for nothing but itself, runs no script, and uses no id twice."""
     page = opened(written(name)).look()
@@ -97,10 +98,18 @@ def test_page_fits_a_telephone(opened, name):
 
 @pytest.mark.parametrize(
     ("name", "screen"),
-    [
-        *[("plan-usual", "light"), ("plan-usual", "dark")],
-        *[("release-hostile-evidence", "dark-phone"), ("ledger-accounts", "light"), ("ledger-accounts", "dark-phone")],
-    ],
+    thinned(
+        [
+            *[("plan-usual", "light"), ("plan-usual", "dark")],
+            *[
+                ("release-hostile-evidence", "dark-phone"),
+                ("ledger-accounts", "light"),
+                ("ledger-accounts", "dark-phone"),
+            ],
+        ],
+        0.4,
+        unpack=True,
+    ),
 )
 def test_page_is_for_everybody(opened, axe, name, screen):
     """axe-core finds nothing serious, in light and in dark, and headings go down one step at a time."""

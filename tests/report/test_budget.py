@@ -7,6 +7,7 @@ import ledgers
 import msgspec
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.ledger import budget
@@ -43,7 +44,7 @@ def ledger(tmp_path):
         yield found
 
 
-@pytest.mark.parametrize("kind", LIMITS)
+@pytest.mark.parametrize("kind", thinned(LIMITS, 0.33))
 def test_the_future_is_that_of_the_forecast(ledger, kind):
     """Totals after 1, 2, … further releases are those of account.forecast, and so are the end and what fits."""
     limit, promise = LIMITS[kind]
@@ -64,7 +65,7 @@ def test_the_future_is_that_of_the_forecast(ledger, kind):
     assert totals[0] == pytest.approx(promise.epsilon, rel=1e-6) if kind == "pure" else totals[0] <= totals[1]
 
 
-@pytest.mark.parametrize("kind", LIMITS)
+@pytest.mark.parametrize("kind", thinned(LIMITS, 0.33))
 def test_a_schedule_is_seen_in_the_last_two_releases(ledger, kind):
     """Without a plan the forecast is that of the schedule which the last releases kept."""
     limit, promise = LIMITS[kind]

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow import report
@@ -130,7 +131,7 @@ def pair_of(plan):
     return found
 
 
-@pytest.mark.parametrize(("prior", "query"), cases(PRIORS, QUERIES))
+@pytest.mark.parametrize(("prior", "query"), thinned(cases(PRIORS, QUERIES), 0.27, unpack=True))
 def test_one_number_of_a_frame(prior, query):
     """The two noisy densities differ by no more than e^ε; of a single sum with the exact bound, by almost that."""
     plan = plan_of(PRIORS[prior], QUERIES[query])
@@ -140,7 +141,7 @@ def test_one_number_of_a_frame(prior, query):
     assert least < largest_ratio(pair_of(exact)) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize(("prior", "query"), cases(SIZED, GROUPED))
+@pytest.mark.parametrize(("prior", "query"), thinned(cases(SIZED, GROUPED), 0.2, unpack=True))
 def test_one_number_of_groups(prior, query):
     """So it is for one of several groups, whose answers together keep the promise."""
     for bound in ("auto", pf.GWM(), pf.Group()):
@@ -226,7 +227,9 @@ def is_among(pair, transition, part, asked):
     return False
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 12))])
+@pytest.mark.parametrize(
+    "seed", thinned([*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 12))], 0.33)
+)
 def test_laws_are_those_of_all_worlds(seed):
     """Along random chains the laws are what counting world by world gives, whichever bound found the pair."""
     rng = np.random.default_rng(seed)
@@ -314,6 +317,7 @@ def test_few_rows_of_a_large_class_are_drawn():
         assert same(atoms, {float(state + number): mass for number, mass in enumerate(others.tolist())})
 
 
+@pytest.mark.slow
 def test_values_of_many_digits_are_drawn():
     """Values with no short common step, as those of classes are, are no reason to draw nothing."""
     rows = pl.DataFrame({"hour": range(500), "kw": [0.25, 0.37, 1.41, 2.75, 5.03] * 100})

@@ -15,6 +15,7 @@ import pages
 import polars as pl
 import published
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow import report
@@ -56,7 +57,7 @@ class Read(HTMLParser):
             self.words.append(data)
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("name", thinned(sorted(ALL), 0.23))
 def test_page_is_whole_and_needs_nothing_else(name):
     """Every element is closed, every id occurs once and is there if referred to, and nothing points outside."""
     html = ALL[name]()
@@ -73,7 +74,7 @@ def test_page_is_whole_and_needs_nothing_else(name):
     assert not re.search(r"#0102[0-9a-f]{2}|matplotlib\.org|<metadata|<!--", html)
 
 
-@pytest.mark.parametrize("name", ["plan-usual", "release-evidence", "ledger-accounts"])
+@pytest.mark.parametrize("name", thinned(["plan-usual", "release-evidence", "ledger-accounts"], 0.33))
 def test_same_values_give_the_same_page(name):
     """A page made twice has the same bytes, also by another process."""
     script = f"import pages, sys; sys.stdout.buffer.write(pages.all_pages()[{name!r}]().encode())"
@@ -84,7 +85,7 @@ def test_same_values_give_the_same_page(name):
     assert ALL[name]() == ALL[name]() == other.stdout.decode()
 
 
-@pytest.mark.parametrize("given", published.HOSTILE)
+@pytest.mark.parametrize("given", thinned(published.HOSTILE, 0.33))
 def test_hostile_text_is_text(given):
     """Whatever a name is, a reader sees it as it is, in tables, in figures and in what figures say."""
     html = report.plan_page(pages.hostile())
@@ -260,6 +261,7 @@ def test_nothing_global_is_left_changed():
     assert ran.stdout == b"False\n"
 
 
+@pytest.mark.slow
 def test_pages_can_be_made_side_by_side():
     """Threads that make pages at the same time make the pages that one alone makes."""
     names = ["plan-usual", "release-days", "ledger-accounts", "plan-cauchy"]

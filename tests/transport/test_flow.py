@@ -5,11 +5,12 @@ from fractions import Fraction
 import brute
 import numpy as np
 import pytest
+from thinned import thinned
 
 from pufferflow.transport.space import Pairs, greatest_flow
 
 
-@pytest.mark.parametrize("bits", [3, 20, 31, 64, 200, 1100])
+@pytest.mark.parametrize("bits", thinned([3, 20, 31, 64, 200, 1100], 0.33))
 def test_flow_equals_augmenting_paths(bits):
     """The greatest flow is exact from 3 bits to 1100, far past what SciPy counts in."""
     rng = np.random.default_rng(bits)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import minimize
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -47,7 +48,7 @@ def test_nearness_is_tight_by_duality(delta):
     assert 2 * stats.norm.cdf(-worst / 2) - 1 == pytest.approx(delta, rel=1e-5)
 
 
-@pytest.mark.parametrize("norm", [1, 2, math.inf])
+@pytest.mark.parametrize("norm", thinned([1, 2, math.inf], 0.33))
 @pytest.mark.parametrize("delta", [0.01, 0.2])
 def test_nearness_bounds_hold_in_every_norm(norm, delta):
     """No half-space leaves more than δ unmatched at the z that is claimed."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -13,6 +14,7 @@ def normals(size, spread, seed, dimension=1):
     return pf.Law(values, weights / weights.sum())
 
 
+@pytest.mark.slow
 def test_a_million_atoms_on_the_line():
     """W_∞, W_2 and nearness of a million atoms each agree with each other and with the laws they come from."""
     mu, nu = normals(10**6, 1, 1), normals(10**6, 1.1, 2)
@@ -41,7 +43,7 @@ def test_whole_numbers_at_length():
     assert pf.near(mu, nu, 0.25) == pytest.approx(500_000, abs=2)
 
 
-@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("norm", thinned([1, 2], 0.5))
 def test_many_atoms_in_space_give_a_bound(norm):
     """More pairs than fit in memory give an upper bound that says so, not far above the truth."""
     mu, step = normals(20_000, 1, 3, dimension=2), np.array([0.3, 0.4])
@@ -56,6 +58,7 @@ def test_many_atoms_in_space_give_a_bound(norm):
         pf.winf(mu, nu, norm, coupling=True)
 
 
+@pytest.mark.slow
 def test_many_heavy_atoms_need_few_distances():
     """A thousand atoms each in the plane, with weights of any size, are exact up to rounding and quick."""
     mu, nu = normals(1000, 1, 4, dimension=2), normals(1000, 1.2, 5, dimension=2)
