@@ -1,25 +1,23 @@
-"""What several releases tell together: for every belief, the tightest rule that applies (M20, M23–M27).
+"""The costs of all releases of an account, and their total: for every belief, the tightest rule that applies (M20–M27).
 
-What all releases keep together if a belief is wrong: ordinary differential privacy of a row, and group privacy.
-
-Both are totals of the same noises under other beliefs. If rows tell nothing of each other, a row's own change is all
-that answers tell of it (M27): that is differential privacy, over the pairs of values that the scenario hides. If they
-may have anything to do with each other, all rows of a group may change (M7).
+What all releases keep together if a belief is wrong are totals of the same noises under other beliefs. If rows are
+independent, a row's own change is all that answers tell of it (M27): that is differential privacy, over the pairs of
+values that the scenario hides. If they may have anything to do with each other, all rows of a group may change (M7).
 """
 
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import final
 
-from pufferflow.composition.additive import SingleRule, beyond, sets_of
+from pufferflow.composition.additive import SingleRule, sets_of
 from pufferflow.composition.autoregression import RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
 from pufferflow.composition.rule import UnitReleases
 from pufferflow.composition.rules import RuleTotal, along, least, meters_of
 from pufferflow.composition.running_total import RunningTotal
-from pufferflow.composition.timeline import window_of
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
 from pufferflow.scenario import Initial, Scenario, ValueSecret
@@ -32,7 +30,7 @@ _COUNTED = {
     "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
     "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
 }
-NOTHING_ASKED = "no release about any row"
+_NOTHING_ASKED = "no release about any row"
 
 
 @final
@@ -97,14 +95,15 @@ class AccountCosts:
     ) -> None:
         self.scenario = scenarios[-1]
         every = [prior for scenario in scenarios for prior in scenario.priors]
-        self.priors = _distinct(_with_one_row(scenarios[-1], every) if priors is None else priors)
+        chosen = _counted(self.scenario, every) if priors is None else priors
+        self.priors = list({digest_of(prior): prior for prior in chosen}.values())
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
         self._costs = list[Cost]()
-        self._envelopes = [RunningTotal(self.scenario, prior) for prior in self.priors]
+        self._running = [RunningTotal(self.scenario, prior) for prior in self.priors]
         self._pure = self.kind.example.divergence is Divergence.LOG_RATIO
         self._promises = list[float]()
-        """What single releases promise, each once, in order."""
-        self._told: tuple[int, Composed] | None = None
+        """The promises of single releases, each once, in order."""
+        self._last: tuple[int, Composed] | None = None
         """The total that was worked out last, and of how many releases it is."""
 
     @property
@@ -117,6 +116,10 @@ class AccountCosts:
         """The first and the last step of all rows that releases have seen; None if steps are not known."""
         return _steps_seen_by(self._costs)
 
+    def __len__(self) -> int:
+        """Return how many releases there are."""
+        return len(self._costs)
+
     def add(self, cost: Cost) -> None:
         """Count one more release."""
         if not self._costs or self._costs[-1].shape is not cost.shape:
@@ -125,39 +128,45 @@ class AccountCosts:
             if self._promises[place : place + 1] != [epsilon]:
                 self._promises.insert(place, epsilon)
         self._costs.append(cost)
-        for envelope in self._envelopes:
-            envelope.add(cost)
+        for running in self._running:
+            running.add(cost)
 
     def under(self, prior: Prior, costs: Sequence[Cost] | None = None) -> "AccountCosts":
-        """Return the same releases, or some others, as somebody sees them who has one belief only."""
-        found = AccountCosts([self.scenario], self.limit, self.meter, [prior])
-        for cost in self._costs if costs is None else costs:
-            found.add(cost)
-        return found
+        """Return the same releases, or some others, as an adversary with one belief only sees them."""
+        return self._anew(self._costs if costs is None else costs, self.meter, [prior])
+
+    def believing(self, prior: Prior) -> "AccountCosts":
+        """Return the releases that ask about a row under one of the beliefs; nothing can be added to them."""
+        view: AccountCosts = copy(self)
+        view._costs, view._last, view.priors = list(self.costs), None, [prior]
+        view._running = [running for running in self._running if running.prior is prior]
+        return view
 
     def begun(self, cost: Cost) -> "AccountCosts":
         """Return the same, counted as an account counts once a release with this cost was its first."""
         if self.meter is not None or self._pure or cost.silent or self.costs:
             return self
         try:
-            found = AccountCosts([self.scenario], self.limit, self.total([cost]).meter, self.priors)
+            return self._anew(self._costs, self.total([cost]).meter, self.priors)
         except Refused:
             return self
-        for known in self._costs:
-            found.add(known)
-        return found
 
     def first(self, count: int) -> "AccountCosts":
         """Return what was spent when there were so many releases, by the beliefs of today."""
-        found = AccountCosts([self.scenario], self.limit, self.meter, self.priors)
-        found._envelopes = [envelope.anew() for envelope in self._envelopes]
-        for cost in self._costs[:count]:
-            found.add(cost)
-        return found
+        return self._anew(self._costs[:count], self.meter, self.priors, [one.restarted() for one in self._running])
 
-    def __len__(self) -> int:
-        """Return how many releases there are."""
-        return len(self._costs)
+    def _anew(
+        self,
+        costs: Sequence[Cost],
+        meter: str | None,
+        priors: Sequence[Prior],
+        running: list[RunningTotal] | None = None,
+    ) -> "AccountCosts":
+        account = AccountCosts([self.scenario], self.limit, meter, priors)
+        account._running = running or account._running
+        for cost in costs:
+            account.add(cost)
+        return account
 
     def total(self, more: Sequence[Cost] = (), *, enough: float | None = None, fixed: bool = False) -> Composed:
         """Return what all releases tell together, with `more` of them if that is asked.
@@ -169,17 +178,23 @@ class AccountCosts:
             return quick
         if more or fixed:
             return self._least(more, fixed=fixed)
-        if self._told is None or self._told[0] != len(self):
-            self._told = len(self), self._least((), fixed=False)
-        return self._told[1]
+        if self._last is None or self._last[0] != len(self):
+            self._last = len(self), self._least((), fixed=False)
+        return self._last[1]
 
     def _least(self, more: Sequence[Cost], *, fixed: bool) -> Composed:
         """Return the least total that is proven; the quick one is seldom it, but what said yes is a proof still."""
         costs = [*self._costs, *more]
+        asked, seen = [cost for cost in costs if not cost.silent], _steps_seen_by(costs)
+        unseen_rows = any(cost.silent and cost.steps_seen is None for cost in costs)
+        by_belief = [
+            UnitReleases(self.scenario, one.prior, asked, seen, one.movements, more, unseen_rows=unseen_rows)
+            for one in self._running
+        ]
         meters = [self.meter] if self.meter is not None else meters_of(self.kind)
-        found = [self._by(meter, costs, more, fixed=fixed) for meter in meters]
-        best = min(range(len(found)), key=lambda at: found[at][0].value)
-        (chosen, belief), single = found[best], self._of_one(costs)
+        totals = [self._by(meter, by_belief, fixed=fixed) for meter in meters]
+        best = min(range(len(totals)), key=lambda at: totals[at][0].value)
+        (chosen, belief), single = totals[best], self._of_one(by_belief)
         if single is not None and single.value < chosen.value:
             chosen = single
         chosen = chosen._replace(value=self.promised(chosen.value, more))
@@ -187,105 +202,81 @@ class AccountCosts:
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
-            raise not_known(self.priors, costs, self.meter)
-        meter = None if self._pure or all(cost.silent for cost in costs) else meters[best]
+            raise _not_known(self.priors, len(costs), self.meter)
+        meter = None if self._pure or not asked else meters[best]
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
+
+    def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
+        """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
+        totals = list[tuple[RuleTotal, Prior]]()
+        for releases in by_belief:
+            sets = [some for some in sets_of(self.scenario, releases.prior, releases.costs) if some]
+            for some in sets:
+                whole = len(sets) == 1 and len(some) == len(releases.costs)
+                movements = releases.movements if whole else None  # they are those of all releases
+                of_unit = replace(releases, costs=some, movements=movements)
+                totals.append((least(of_unit, self.kind, meter, fixed=fixed), releases.prior))
+        return max(totals, key=lambda one: one[0].value, default=(RuleTotal(0.0, _NOTHING_ASKED), None))
+
+    def _of_one(self, by_belief: Sequence[UnitReleases]) -> RuleTotal | None:
+        """Return the promise of a single release that asks about rows, if it was made for all beliefs."""
+        costs = by_belief[0].costs
+        if len(costs) != 1 or any(one.beyond_promises or one.digest not in costs[0].shape.priors for one in by_belief):
+            return None
+        return RuleTotal(self.kind.epsilon_from(costs[0].shape.promise), SingleRule.name)
 
     def remaining(self, cost: Cost) -> int | float:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
         begun = self.begun(cost)
         if begun is not self:
             return begun.remaining(cost)
-        sure = most(lambda times: self._surely_fits([cost] * times), _MOST_TIMES)
-        if math.isinf(sure) or not self._fits([cost] * (int(sure) + 1)):
-            return sure
-        return most(lambda times: self._fits([cost] * times), _MOST_TIMES)
+        allowed = self.limit.epsilon
 
-    @property
-    def _allowed(self) -> float:
-        return self.limit.epsilon
+        def surely_fits(times: int) -> bool:
+            quick = self._quickly([cost] * times)
+            return quick is not None and quick.total <= allowed
 
-    def _surely_fits(self, more: Sequence[Cost]) -> bool:
-        """Say whether the quick total is enough to say yes."""
-        quick = self._quickly(more)
-        return quick is not None and quick.total <= self._allowed
+        def fits(times: int) -> bool:
+            try:
+                return self.total([cost] * times, enough=allowed).total <= allowed
+            except Refused:
+                return False
 
-    def _fits(self, more: Sequence[Cost]) -> bool:
-        try:
-            return self.total(more, enough=self._allowed).total <= self._allowed
-        except Refused:
-            return False
-
-    def _by(
-        self, meter: str, costs: Sequence[Cost], more: Sequence[Cost], *, fixed: bool
-    ) -> tuple[RuleTotal, Prior | None]:
-        """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
-        steps_seen, found = _steps_seen_by(costs), list[tuple[RuleTotal, Prior]]()
-        left_out = _left_out(costs)
-        for prior, envelope in zip(self.priors, self._envelopes, strict=True):
-            sets = [some for some in sets_of(self.scenario, prior, costs) if some]
-            whole = [len(some) for some in sets] == [sum(not cost.silent for cost in costs)]
-            movements = envelope.movements if whole else None  # they are those of all releases
-            for some in sets:
-                asked = UnitReleases(self.scenario, prior, some, steps_seen, movements, more, left_out=left_out)
-                found.append((least(asked, self.kind, meter, fixed=fixed), prior))
-        return max(found, key=lambda one: one[0].value, default=(RuleTotal(0.0, NOTHING_ASKED), None))
-
-    def _of_one(self, costs: Sequence[Cost]) -> RuleTotal | None:
-        """Return the promise of a single release that asks about rows, if it was made for all beliefs."""
-        some = [cost for cost in costs if not cost.silent]
-        if len(some) != 1:
-            return None
-        (cost,), steps_seen, left_out = some, _steps_seen_by(costs), _left_out(costs)
-        if any(
-            beyond(UnitReleases(self.scenario, prior, some, steps_seen, left_out=left_out)) for prior in self.priors
-        ):
-            return None
-        if not all(digest_of(prior) in cost.shape.priors for prior in self.priors):
-            return None
-        return RuleTotal(self.kind.epsilon_from(cost.shape.promise), SingleRule.name)
+        sure = most(surely_fits, _MOST_TIMES)
+        return sure if math.isinf(sure) or not fits(int(sure) + 1) else most(fits, _MOST_TIMES)
 
     def _quickly(self, more: Sequence[Cost]) -> Composed | None:
         """Return a total that is found without going through all releases, if there is one."""
         if not self._pure:
             return None if self.meter is None else self.along(more)
-        found = [(*envelope.total_with(more), envelope.prior) for envelope in self._envelopes]
-        total, rule, belief = max(found, key=lambda one: one[0])
-        if math.isinf(total):
-            return None
-        return Composed(Pure(self.promised(total, more)), rule, belief=belief)
+        totals = [(*running.total_with(more), running.prior) for running in self._running]
+        total, rule, belief = max(totals, key=lambda one: one[0])
+        return None if math.isinf(total) else Composed(Pure(self.promised(total, more)), rule, belief=belief)
 
-    def along(
-        self, more: Sequence[Cost] = (), schedule: RepeatedRelease | None = None, prior: Prior | None = None
-    ) -> Composed | None:
-        """Return a total of movements along one sequence, that of the worst belief or of one; None if there is none.
+    def along(self, more: Sequence[Cost] = (), schedule: RepeatedRelease | None = None) -> Composed | None:
+        """Return a total of movements along one sequence, that of the worst belief; None if there is none.
 
         It takes no longer the more releases there were, and a schedule may go on for ever.
         """
-        envelopes = [one for one in self._envelopes if prior is None or one.prior is prior]
-        if any(one.movements is None for one in envelopes):
+        if any(running.movements is None for running in self._running):
             return None
-        everything = [
-            UnitReleases(self.scenario, one.prior, more, None, one.movements, more, schedule) for one in envelopes
-        ]
-        meters = [self.meter] if self.meter is not None else meters_of(self.kind)
-        found = [
-            max(
-                ((along(asked, self.kind, meter), meter, asked.prior) for asked in everything),
-                key=lambda one: one[0].value,
-            )
-            for meter in meters
-        ]
-        least, meter, belief = min(found, key=lambda one: one[0].value)
-        if not 0 < least.value < math.inf:
+        totals = list[tuple[RuleTotal, str, Prior]]()
+        for meter in [self.meter] if self.meter is not None else meters_of(self.kind):
+            by_belief = list[tuple[RuleTotal, str, Prior]]()
+            for one in self._running:
+                releases = UnitReleases(self.scenario, one.prior, more, None, one.movements, more, schedule)
+                by_belief.append((along(releases, self.kind, meter), meter, one.prior))
+            totals.append(max(by_belief, key=lambda one: one[0].value))
+        total, meter, belief = min(totals, key=lambda one: one[0].value)
+        if not 0 < total.value < math.inf:
             return None
-        guarantee = self.kind.at(self.promised(least.value, more))
-        return Composed(guarantee, least.rule, meter=None if self._pure else meter, belief=belief)
+        guarantee = self.kind.at(self.promised(total.value, more))
+        return Composed(guarantee, total.rule, meter=None if self._pure else meter, belief=belief)
 
     def promised(self, total: float, more: Sequence[Cost]) -> float:
         """Return the total; the promise of a release if calibration ended a hair below it.
 
-        So a release that is the only one is told to cost what it promises, and one that adds nothing to cost nothing.
+        So a release that is the only one costs what it promises, and one that adds nothing costs nothing.
         """
         place = bisect_left(self._promises, total)
         shapes = {id(cost.shape): cost.shape for cost in more}.values()
@@ -297,11 +288,6 @@ class AccountCosts:
         return shape.promise.epsilon if self._pure and isinstance(shape.promise, Pure) else math.inf
 
 
-def _left_out(costs: Sequence[Cost]) -> bool:
-    """Say whether a release that asked about no row may have been shown rows that no other one saw."""
-    return any(cost.silent and cost.steps_seen is None for cost in costs)
-
-
 def _steps_seen_by(costs: Sequence[Cost]) -> tuple[int, int] | None:
     """Return the first and the last step of all rows that releases have seen.
 
@@ -310,8 +296,8 @@ def _steps_seen_by(costs: Sequence[Cost]) -> tuple[int, int] | None:
     known = [cost for cost in costs if cost.steps_seen is not None]
     if not known:
         return None
-    hulls = {cost.steps_seen for cost in known if cost.steps_seen is not None}
-    first, last = min(first for first, _ in hulls), max(last for _, last in hulls)
+    spans = {cost.steps_seen for cost in known if cost.steps_seen is not None}
+    first, last = min(first for first, _ in spans), max(last for _, last in spans)
     if len({cost.clock for cost in known}) == 1:
         return first, last
     starts = [math.floor(cost.start) for cost in known if cost.start is not None]
@@ -335,10 +321,10 @@ def most(fits: Callable[[int], bool], largest: int) -> int | float:
     return low
 
 
-def not_known(priors: Sequence[Prior], costs: Sequence[Cost], meter: str | None = None) -> Refused:
+def _not_known(priors: Sequence[Prior], count: int, meter: str | None) -> Refused:
     """Return the refusal of a total that no rule bounds, saying what to declare, or which noise is counted."""
     believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
-    problem = f"What {len(costs)} releases tell together under {believed}: no rule of composition bounds it"
+    problem = f"What {count} releases tell together under {believed}: no rule of composition bounds it"
     if meter is not None:
         counted, noise = _COUNTED[meter]
         problem += f" by {counted}, by which an account counts that its first release began so"
@@ -353,7 +339,7 @@ def not_known(priors: Sequence[Prior], costs: Sequence[Cost], meter: str | None 
     )
 
 
-def _with_one_row(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
+def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
     """Return the beliefs whose totals count; that rows are independent, too, where another hides a value from nobody.
 
     At positions where a prior holds a value to be impossible no answer tells it anything. Noise is made for one row
@@ -363,33 +349,28 @@ def _with_one_row(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
     return [*priors, *([Independent()] if hidden_from_nobody else [])]
 
 
-def _distinct(priors: Sequence[Prior]) -> list[Prior]:
-    return list({digest_of(prior): prior for prior in priors}.values())
-
-
-def differential_privacy(spent: AccountCosts) -> Guarantee | None:
+def differential_privacy(account: AccountCosts) -> Guarantee | None:
     """Return what releases keep together as differential privacy of one row's value; None where that is not known.
 
     It is that of the first row of a sequence where that is the secret. Nothing is said of the presence of units, of
     secrets that are derived, nor where another column than the secret's was asked about.
     """
-    secret = spent.scenario.secret
-    if not isinstance(secret, ValueSecret) or asks_elsewhere(spent.costs, secret.column):
+    secret, costs = account.scenario.secret, account.costs
+    if not isinstance(secret, ValueSecret) or asks_elsewhere(costs, secret.column):
         return None
-    costs = spent.costs
     if isinstance(secret, Initial):
-        costs = tuple(cost for cost in costs if not _begins_later(cost))
-    return _total(spent.under(Independent(), costs))
+        costs = [cost for cost in costs if not _begins_later(cost)]
+    return _guarantee(account.under(Independent(), costs))
 
 
-def group_privacy(spent: AccountCosts) -> Guarantee | None:
+def group_privacy(account: AccountCosts) -> Guarantee | None:
     """Return what releases keep together whatever the rows of one group have to do with each other; None if unknown."""
-    return _total(spent.under(AnyCorrelation()))
+    return _guarantee(account.under(AnyCorrelation()))
 
 
-def _total(spent: AccountCosts) -> Guarantee | None:
+def _guarantee(account: AccountCosts) -> Guarantee | None:
     try:
-        return spent.total().guarantee
+        return account.total().guarantee
     except Refused:
         return None
 
@@ -401,5 +382,5 @@ def asks_elsewhere(costs: Sequence[Cost], column: str) -> bool:
 
 def _begins_later(cost: Cost) -> bool:
     """Say whether a release asks about no row at the beginning of its sequence, as far as places are known."""
-    known = cost.start is not None and cost.shape.rows is not None and cost.shape.rows.runs is not None
-    return known and cost.start is not None and window_of(cost)[0] > cost.start
+    placed = cost.shape.rows is not None and cost.shape.rows.runs is not None
+    return placed and cost.start is not None and cost.window[0] > cost.start

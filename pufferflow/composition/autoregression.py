@@ -1,8 +1,8 @@
-"""How far all answers move along an autoregressive sequence, kept step by step: one more release is quick (M15, M16).
+"""How far all answers move along an autoregressive sequence, step by step: one more release is quick (M15, M16).
 
-Every release moves a little for a secret at each step near its rows; these movements add up in a line of numbers, of
-which only the part near a new release changes. What secrets farther away move is less than 2^-40 of the whole, which is
-added; but for what does not fade: bringing values onto a grid, or over a border of their class, may happen to any row.
+A release moves a little for a secret at each step near its rows. These movements add up in an array by steps, of which
+only the part near a new release changes. What secrets farther away move is less than 2^-40 of the whole, which is
+added; but bringing values onto a grid, or over a border of their class, may happen to any row and does not fade.
 
 To rows far away it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row is denser than
 f = 1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of
@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, final
 
+import msgspec
 import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.composition.cost import Cost, Shape
-from pufferflow.composition.timeline import runs_of, window_of
 from pufferflow.inference import farthest, lengths_along
 from pufferflow.noise import Gaussian, Laplace
 from pufferflow.queries import Statistic
@@ -41,7 +41,7 @@ _MOST_STORED = 1 << 24
 _BORDERS = 2.0**40
 """More borders than a function on an interval has: 200 pieces, each of at most 2^31 steps."""
 _MOST_READ = 2.0**12
-_MOST_TOLD = 16.0
+_MOST_LOSS = 16.0
 FAMILIES = {1: Laplace, 2: Gaussian}
 """Noises by the norm in which movements add up to one loss."""
 
@@ -54,28 +54,27 @@ class RepeatedRelease(NamedTuple):
     steps: int
     times: float
 
+    def turn(self, number: int) -> Cost:
+        """Return the cost of one of the releases; rows are added, none goes away."""
+        cost, by = self.cost, self.steps * number
+        seen = None if cost.steps_seen is None else (cost.steps_seen[0], cost.steps_seen[1] + by)
+        return msgspec.structs.replace(cost, offset=cost.offset + by, steps_seen=seen)
+
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Template:
-    """What a release adds for secrets at steps from `first` on; `beyond`, however far away they are; and on the grid.
-
-    Rows of `steps`: movements to the power of the norm, above `beyond`; by how many functions the row at the step is
-    read; what they tell of it; how much it grows on the grid.
-    """
+class _Contribution:
+    """What one release adds to the sums at steps from `first` on, and to those at all steps."""
 
     first: int
     steps: Floats
-    beyond: float
-    grid: float
+    """For a secret at each step: its movement to the power of the norm, without what is `everywhere`; by how many
+    functions the row is read; their loss about the row; how much the row grows on the grid."""
+    everywhere: Floats
+    """What does not depend on the step: the movement for a secret far away, and that of bringing rows onto the grid."""
 
-    @property
-    def apart(self) -> Floats:
-        """What does not depend on where the secret is."""
-        return np.array([self.beyond, self.grid])
-
-    def again(self, every: int, times: float, end: float) -> Floats:
-        """Return what so many of them add, `every` steps after each other; as far as `end`, all are alike from there.
+    def repeated(self, every: int, times: float, end: float) -> Floats:
+        """Return the sum of so many, `every` steps after each other; as far as `end`, all are alike from there.
 
         In rows of as many steps a row is the sum of those that reach it: of 1, 2, 4, … and so of any number.
         """
@@ -84,15 +83,15 @@ class _Template:
         left, size, done = min(count, width), 1, 0
         rows = np.zeros((4, width + left - 1, every))
         rows.reshape(4, -1)[:, : self.steps.shape[1]] = self.steps * (1 + 64 * UNIT)
-        found = np.zeros_like(rows)
+        total = np.zeros_like(rows)
         while left:
             if left % 2:
-                found[:, done:] += rows[:, : rows.shape[1] - done]
+                total[:, done:] += rows[:, : rows.shape[1] - done]
                 done += size
             rows[:, size:] += rows[:, :-size].copy()
             left, size = left // 2, 2 * size
-        same = np.repeat(found[:, width - 1 : width], max(count - width, 0), axis=1)
-        return np.concatenate([found[:, :width], same, found[:, width:]], axis=1).reshape(4, -1)
+        same = np.repeat(total[:, width - 1 : width], max(count - width, 0), axis=1)
+        return np.concatenate([total[:, :width], same, total[:, width:]], axis=1).reshape(4, -1)
 
 
 @final
@@ -102,7 +101,7 @@ class Movements:
     def __init__(self, scenario: Scenario, prior: Prior, costs: Iterable[Cost] = ()) -> None:
         self._secret, self._prior = scenario.secret, prior
         self._costs = [cost for cost in costs if not cost.silent]
-        self._lines = dict[tuple[int, float], _Line]()
+        self._sums = dict[tuple[int, float], _MovementSums]()
 
     @staticmethod
     def fit(scenario: Scenario, prior: Prior) -> bool:
@@ -124,29 +123,29 @@ class Movements:
             return math.inf
         far = distance(prior, secret, spare) if spare else math.inf
         cut = far if secret.domain.finite else math.inf
-        line = self._lines.get((norm, cut))
-        if line is None:
-            line = self._lines[norm, cut] = _Line(prior, secret, norm, cut)
-        return line.length(self._costs, [cost for cost in more if not cost.silent], schedule, far)
+        if (norm, cut) not in self._sums:
+            self._sums[norm, cut] = _MovementSums(prior, secret, norm, cut)
+        asked = [cost for cost in more if not cost.silent]
+        return self._sums[norm, cut].length(self._costs, asked, schedule, far)
 
 
 @final
-class _Line:
-    """The sums at all steps, in one norm, in parts where releases are."""
+class _MovementSums:
+    """The sums of what releases add at all steps, in one norm, held in parts of `_PART` steps near releases."""
 
     def __init__(self, prior: GaussianPrior, secret: Secret | Initial, norm: int, cut: float) -> None:
         self._prior, self._secret, self._norm, self._cut = prior, secret, norm, cut
-        self._whole = cut if math.isfinite(cut) else _reach(_size(prior))
-        self._templates = dict[str, _Template]()
+        self._whole = cut if math.isfinite(cut) else _steps(_size(prior), 2 / (1 - _size(prior)), _LOST)
+        self._contributions = dict[str, _Contribution]()
         self._place: tuple[str, float] | None = None
         self._begin(1)
 
     def _begin(self, reach: int) -> None:
         """Begin with no release, for movements that reach so far."""
         self._reach, self._added, self._span = reach, 0, (math.inf, -math.inf)
-        self._parts, self._most, self._apart = dict[int, Floats](), np.zeros(4), np.zeros(2)
+        self._parts, self._most, self._everywhere = dict[int, Floats](), np.zeros(4), np.zeros(2)
         self._left = set[int]()
-        self._templates.clear()
+        self._contributions.clear()
 
     def length(
         self, costs: Sequence[Cost], more: Sequence[Cost], schedule: RepeatedRelease | None, far: float
@@ -159,20 +158,20 @@ class _Line:
             return math.inf
         if not all(map(self._fits, new)) or not self._reaches(new, schedule):
             return math.inf
-        waiting = costs[self._added :]
-        parts, most, apart = self._with(waiting)
+        parts, self._most, self._everywhere = self._with(costs[self._added :])
         self._keep(parts)
-        self._most, self._apart, self._added = most, apart, len(costs)
-        parts, most, apart = self._with(more, schedule)
+        self._added = len(costs)
+        parts, most, (far_away, grid) = self._with(more, schedule)
+        # movements beyond the reach are lost, of which there is at most this
         lost = most[2] * _LOST**self._norm
         rounded = 1 + (len(costs) + len(more) + (64 if schedule is None else _LONGEST)) * UNIT
         root = 1 / self._norm
-        near = ((self._farthest(parts, most) + lost + apart[0]) * rounded) ** root * (1 + 4 * UNIT)
+        near = ((self._farthest(parts, most) + lost + far_away) * rounded) ** root * (1 + 4 * UNIT)
         if math.isinf(far):
-            return float(near + (apart[1] * rounded) ** root * (1 + 4 * UNIT))
+            return float(near + (grid * rounded) ** root * (1 + 4 * UNIT))
         if self._secret.domain.finite:
             return float(near)
-        known = most[1] <= _MOST_READ and most[2] <= _MOST_TOLD
+        known = most[1] <= _MOST_READ and most[2] <= _MOST_LOSS
         return float(near + (2 * far + 1) * most[3] * rounded) if known else math.inf
 
     def _fits(self, cost: Cost) -> bool:
@@ -180,7 +179,7 @@ class _Line:
         shape, start = cost.shape, cost.start if isinstance(self._secret, Initial) else 0.0
         linear = shape.slopes is not None or shape.values is not None
         noisy = isinstance(shape.noise, FAMILIES[self._norm]) and shape.noise.scale > 0
-        if not linear or not noisy or not runs_of(shape) or start is None or start != int(start):
+        if not linear or not noisy or not shape.runs or start is None or start != int(start):
             return False
         self._place = self._place or (cost.clock, start)
         return self._place == (cost.clock, start)
@@ -189,7 +188,7 @@ class _Line:
         """Say whether movements reach as far as they need to, after beginning anew if they did not."""
         if not new:
             return True
-        spans = [self._span, *map(window_of, new)]
+        spans = [self._span, *(cost.window for cost in new)]
         low, high = min(first for first, _ in spans), max(end for _, end in spans)
         if isinstance(self._secret, Initial) and self._place:
             low, high = min(low, self._place[1]), max(high, self._place[1] + 1)
@@ -202,31 +201,27 @@ class _Line:
         self._span = low, high
         return True
 
-    def _placed(self, costs: Sequence[Cost]) -> Iterator[tuple[_Template, int, int, int, int]]:
-        """Yield what releases add, how often at a place, and where: at the first place and some as far apart each."""
-        shapes = {cost.shape.digest: cost.shape for cost in costs}
-        places = dict[tuple[str, int], list[int]]()
-        for (digest, shift), often in Counter((cost.shape.digest, cost.offset) for cost in costs).items():
-            places.setdefault((digest, often), []).append(shift)
-        for (digest, often), shifts in places.items():
-            for first, every, times in _runs(sorted(shifts)):
-                yield self._template(shapes[digest]), often, first, every, times
-
     def _with(
         self, costs: Sequence[Cost], schedule: RepeatedRelease | None = None
     ) -> tuple[dict[int, Floats], Floats, Floats]:
-        """Return the parts that change, the largest sums, and what is apart from places, with some more releases."""
-        parts, apart = dict[int, Floats](), self._apart.copy()
-        for template, often, first, every, times in self._placed(costs):
-            apart += often * times * template.apart
-            steps = template.steps if times == 1 else template.again(every, times, math.inf)
-            self._put(parts, first + template.first, steps if often == 1 else often * steps)
+        """Return the parts that change, the largest sums, and what is added everywhere, with some more releases."""
+        parts, everywhere = dict[int, Floats](), self._everywhere.copy()
+        shapes = {cost.shape.digest: cost.shape for cost in costs}
+        places = dict[tuple[str, int], list[int]]()
+        for (digest, place), often in Counter((cost.shape.digest, cost.offset) for cost in costs).items():
+            places.setdefault((digest, often), []).append(place)
+        for (digest, often), offsets in places.items():
+            added = self._contribution(shapes[digest])
+            for first, every, times in _runs(sorted(offsets)):
+                everywhere += often * times * added.everywhere
+                steps = added.steps if times == 1 else added.repeated(every, times, math.inf)
+                self._put(parts, first + added.first, steps if often == 1 else often * steps)
         if schedule is not None:
-            template, shift = self._template(schedule.cost.shape), schedule.cost.offset
-            apart += [one * schedule.times if one else 0.0 for one in template.apart]
-            steps = template.again(schedule.steps, schedule.times, self._span[1] + self._reach - shift)
-            self._put(parts, shift + template.first, steps)
-        return parts, np.max([self._most, *(part.max(axis=1) for part in parts.values())], axis=0), apart
+            added, first = self._contribution(schedule.cost.shape), schedule.cost.offset
+            everywhere += [one * schedule.times if one else 0.0 for one in added.everywhere]
+            steps = added.repeated(schedule.steps, schedule.times, self._span[1] + self._reach - first)
+            self._put(parts, first + added.first, steps)
+        return parts, np.max([self._most, *(part.max(axis=1) for part in parts.values())], axis=0), everywhere
 
     def _farthest(self, parts: dict[int, Floats], most: Floats) -> float:
         """Return the power of the movement for the worst secret, or for the one at the start."""
@@ -258,29 +253,29 @@ class _Line:
                 del self._parts[part]
                 self._left.add(part)
 
-    def _template(self, shape: Shape) -> _Template:
+    def _contribution(self, shape: Shape) -> _Contribution:
         """Return what a release of a shape adds, worked out once."""
-        if shape.digest not in self._templates:
-            if len(self._templates) * 8 * self._reach > _MOST_STORED:
-                self._templates.clear()
-            self._templates[shape.digest] = self._made(shape)
-        return self._templates[shape.digest]
-
-    def _made(self, shape: Shape) -> _Template:
+        if shape.digest in self._contributions:
+            return self._contributions[shape.digest]
         first, end = (int(step) for step in shape.window)
         first, size = first - self._reach, end - first + 2 * self._reach
-        tables, growth = _slopes(shape), np.array(shape.rounding or (0.0,) * len(_slopes(shape)))
-        cells = sorted({cell for _, _, cell in runs_of(shape)})
+        table = np.array(shape.slopes if shape.slopes is not None else shape.values, dtype=np.float64)
+        tables = table - table.min(axis=1, keepdims=True)
+        growth, scale = np.array(shape.rounding or (0.0,) * len(tables)), shape.noise.scale
+        cells = sorted({cell for _, _, cell in shape.runs})
         rows = np.zeros((len(cells), size))
-        for low, high, cell in runs_of(shape):
+        for low, high, cell in shape.runs:
             rows[cells.index(cell), low - first : high - first] = 1.0
         moved, beyond = self._moved(shape, np.repeat(rows, len(tables), axis=0), np.tile(tables, (len(cells), 1)))
-        scale, read = shape.noise.scale, rows.max(axis=0)
-        told = ((tables.max(axis=1) + growth) / scale) ** self._norm
+        losses = ((tables.max(axis=1) + growth) / scale) ** self._norm
         grown = np.outer(growth, rows.sum(axis=1)).ravel() / scale
-        sums = read * np.array([[len(tables)], [told.sum()], [growth.sum() / scale]]) * (1 + (len(tables) + 4) * UNIT)
+        read = np.array([[len(tables)], [losses.sum()], [growth.sum() / scale]]) * (1 + (len(tables) + 4) * UNIT)
         grid = float((grown**self._norm).sum() * (1 + (len(grown) + 4) * UNIT))
-        return _Template(first, np.concatenate([moved[None], sums]), beyond, grid)
+        if len(self._contributions) * 8 * self._reach > _MOST_STORED:
+            self._contributions.clear()
+        steps = np.concatenate([moved[None], rows.max(axis=0) * read])
+        self._contributions[shape.digest] = _Contribution(first, steps, np.array([beyond, grid]))
+        return self._contributions[shape.digest]
 
     def _moved(self, shape: Shape, weights: Floats, tables: Floats) -> tuple[Floats, float]:
         """Return the power of the movement for a secret at each step, and for one however far away."""
@@ -310,7 +305,7 @@ def distance(prior: GaussianPrior, secret: Secret | Initial, spare: float) -> fl
         return math.inf
     if secret.domain.finite:
         return _steps(size, 2 * crossing / (1 - size), spare)
-    often = _MOST_READ * math.exp(_MOST_TOLD) * math.sqrt(crossing)
+    often = _MOST_READ * math.exp(_MOST_LOSS) * math.sqrt(crossing)
     return _steps(math.sqrt(size), 2 * often / (1 - math.sqrt(size)), spare)
 
 
@@ -333,15 +328,5 @@ def _steps(ratio: float, first: float, rest: float) -> float:
     return max(math.ceil(math.log(rest / first) / math.log(ratio) * (1 + 1e-9)) + 1.0, 1.0)
 
 
-def _reach(size: float) -> float:
-    """Return how far movements reach: all beyond is so small a part of what one row moves that it is lost."""
-    return _steps(size, 2 / (1 - size), _LOST)
-
-
 def _size(prior: GaussianPrior) -> float:
     return max(map(abs, spanned(getattr(prior.covariance, "phi", 1.0))))
-
-
-def _slopes(shape: Shape) -> Floats:
-    table = np.array(shape.slopes if shape.slopes is not None else shape.values, dtype=np.float64)
-    return table - table.min(axis=1, keepdims=True)

@@ -1,25 +1,127 @@
-"""Lipschitz messages for Markov chains: exposures of all releases add up step by step, and then travel (M20).
-
-What releases along a Markov chain tell of the state at one step, however many steps there are (M20).
-"""
+"""Releases along one Markov chain: exposures add up step by step and travel along the chain as messages (M20)."""
 
 import math
 import numbers
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast, final
 
 import numpy as np
 
 from pufferflow.arguments import finite_number_above, whole_number
-from pufferflow.arrays import Floats
-from pufferflow.chains import LONG, Chain, Exposures, Secrets, endless, leak, repeated, stationary
+from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.chains import (
+    LONG,
+    Chain,
+    Chains,
+    Exposures,
+    Secrets,
+    Window,
+    continued,
+    endless,
+    exposures_of,
+    leak,
+    repeated,
+    stationary,
+)
+from pufferflow.composition.cost import Cost
 from pufferflow.composition.rule import CompositionRule, UnitReleases
-from pufferflow.composition.timeline import Timeline
-from pufferflow.errors import Misuse, Refused
-from pufferflow.scenario.priors import read_initial, read_kernels
+from pufferflow.errors import InternalError, Misuse, Refused
+from pufferflow.inference import value_places
+from pufferflow.scenario import AnySecret, Initial, Scenario, Secret
+from pufferflow.scenario.priors import ChainsBetween, MarkovChain, Prior, read_initial, read_kernels
 
-MOST = 1e6
+_MOST_LOSS = 1e6
 _MOST_STEPS = 8_000_000
+ChainPrior = MarkovChain | ChainsBetween
+
+
+def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> bool:
+    """Say whether all costs lie along one chain, with losses that are known step by step."""
+    if not isinstance(prior, ChainPrior) or not isinstance(scenario.secret, Secret | Initial) or not costs:
+        return False
+    shapes = {id(one.shape): one.shape for one in costs}.values()
+    placed = all(shape.rows and shape.rows.runs is not None and shape.values is not None for shape in shapes)
+    starts, clocks = {one.start for one in costs}, {one.clock for one in costs}
+    known = placed and None not in {one.steps_seen for one in costs} and len(starts) == len(clocks) == 1
+    return known and (None not in starts or prior.repeats is not None)
+
+
+def chain_of(prior: Prior, steps: Floats, begin: float) -> tuple[Chain | Chains, int]:
+    """Return the chain along consecutive steps, or a little before them, and its first step."""
+    if isinstance(prior, MarkovChain):
+        return prior.chain(steps, begin), int(steps[0])
+    if isinstance(prior, ChainsBetween):
+        return prior.chains(steps, begin)
+    raise InternalError("A chain was asked for under a prior that is none.", instead="reporting it")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """The costs of releases about rows of one sequence, each with a window of steps.
+
+    Whoever the group is, the steps asked about are among those of the windows: messages grow with exposures, so what
+    holds of them holds of every group (M20).
+    """
+
+    scenario: Scenario
+    prior: Prior
+    costs: Sequence[Cost]
+    seen: tuple[int, int] | None
+    """The first and the last step of all rows that any release has seen, if that is more."""
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The first and the last step at which a group has a row; the first one is that of `pf.Initial`."""
+        ends = np.array([one for one in [*(cost.steps_seen for cost in self.costs), self.seen] if one], dtype=np.int64)
+        first, start = int(ends[:, 0].min()), self.costs[0].start
+        if isinstance(self.scenario.secret, Initial) and start is not None:
+            first = int(start)
+        return first, int(ends[:, 1].max())
+
+    def secrets(self, first: int, steps: int) -> Secrets:
+        """Return which two states of which rows must look alike."""
+        secret = self.scenario.secret
+        rows = np.arange(first, first + steps) == self.costs[0].start if isinstance(secret, Initial) else None
+        return secrets_of(secret, rows)
+
+    def turn(self, period: int) -> tuple[Chain | Chains, int]:
+        """Return one turn of the chain's kernels, and its first step: that of `span`, or one a little before."""
+        _, base = self.chain(self.span[0], self.span[0])
+        chain, first = self.chain(base, base + period)
+        if first != base or len(chain.order) != period:
+            raise InternalError("A turn of a chain has too many steps.", instead="reporting it, with the prior")
+        return chain, base
+
+    def chain(self, first: int, last: int) -> tuple[Chain | Chains, int]:
+        """Return the chain along all steps up to the last, and the first step that it has."""
+        start = self.costs[0].start
+        begin = float(first) if start is None else start
+        return chain_of(self.prior, np.arange(first, last + 1, dtype=np.float64), begin)
+
+
+def secrets_of(secret: AnySecret, rows: Flags | None = None) -> Secrets:
+    """Return which two states must look alike, both ways round."""
+    if not isinstance(secret, Secret | Initial):
+        raise InternalError("A chain was asked about a secret that is no row's.", instead="reporting it")
+    pairs = value_places(secret, secret.domain)
+    return Secrets(np.concatenate([pairs, pairs[:, ::-1]]), rows)
+
+
+def exposed(costs: Sequence[Cost], span: tuple[int, int] | None = None) -> Exposures:
+    """Return what the windows of all costs together tell at most of every step of a span, or of their own."""
+    shapes: dict[int, int] = {}
+    windows = list[Window]()
+    which = np.empty(len(costs), dtype=np.intp)
+    for place, cost in enumerate(costs):
+        which[place] = shapes.setdefault(id(cost.shape), len(windows))
+        if which[place] == len(windows):
+            spans = dict.fromkeys((low, high) for low, high, _ in cost.shape.runs)
+            windows.append(Window(cost.shape.exposure, tuple(spans)))
+    starts: Indices = np.fromiter((cost.offset for cost in costs), dtype=np.int64, count=len(costs))
+    return exposures_of(windows, which, starts, span)[1]
 
 
 @final
@@ -31,21 +133,45 @@ class MessagesRule(CompositionRule):
 
     name = "messages along the chain (M20)"
 
-    def pure(self, asked: UnitReleases) -> float:
+    def pure(self, releases: UnitReleases) -> float:
         """Return the largest of B_t + ℓ_t + F_t over all steps and pairs."""
-        if not Timeline.fits(asked.scenario, asked.prior, asked.costs):
+        if not along_one_chain(releases.scenario, releases.prior, releases.costs):
             return math.inf
-        line = Timeline(asked.scenario, asked.prior, asked.costs, asked.steps_seen)  # pyright: ignore[reportArgumentType] - it fits
-        if line.steps_seen[1] - line.steps_seen[0] >= _MOST_STEPS:
+        line = Timeline(releases.scenario, releases.prior, releases.costs, releases.steps_seen)
+        begin, last = line.span
+        if last - begin >= _MOST_STEPS:
             return math.inf
         try:
-            chain, first = line.chain(*line.steps_seen)
-            exposures = line.exposures(first, line.steps_seen[1])
+            chain, first = line.chain(begin, last)
+            exposures = exposed(line.costs, (first, last))
         except Refused:  # too many steps
             return math.inf
-        if not (exposures.losses < MOST).all():  # so little noise tells a row's value, but for rounding
+        if not (exposures.losses < _MOST_LOSS).all():  # so little noise tells a row's value, but for rounding
             return math.inf
         return leak(chain, exposures, line.secrets(first, len(exposures.kinds))).value
+
+    def endless(self, releases: UnitReleases) -> float | None:
+        """Return what all windows tell for ever as a fixed point, or more; ∞ where messages do not come to rest."""
+        scenario, prior, spent, schedule = releases.scenario, releases.prior, releases.costs, releases.schedule
+        if schedule is None or not along_one_chain(scenario, prior, [*spent, schedule.cost]):
+            return None
+        every, (low, high) = schedule.steps, schedule.cost.window
+        if math.isinf(low):  # nothing is asked
+            return self.pure(UnitReleases(scenario, prior, [*spent, schedule.cost], releases.steps_seen))
+        period = prior.period if isinstance(prior, ChainPrior) else None
+        if period is None or not every:  # it asks about the same steps again and again
+            return math.inf
+        steady = int(max([high, *(cost.window[1] for cost in spent if math.isfinite(cost.window[1]))]))
+        scheduled = [schedule.turn(turn) for turn in range(-(-(steady + every - int(low)) // every) + 1)]
+        line = Timeline(scenario, prior, [*spent, *scheduled], releases.steps_seen)
+        chain, base = line.turn(period)
+        known = exposed(line.costs, (base, int(max(cost.window[1] for cost in line.costs))))
+        if not (known.losses < _MOST_LOSS).all():  # as `pure` does not count it
+            return math.inf
+        head, after = known.kinds[: steady - base], known.kinds[steady - base : steady - base + every]
+        turn = np.roll(after, (steady - base) % every)
+        secrets = line.secrets(base, len(known.kinds))
+        return continued(chain, Exposures(known.losses, head), Exposures(known.losses, turn), secrets).value
 
 
 _STEPS = "a whole number of steps from 1 on, or None"
@@ -75,12 +201,15 @@ def temporal_leakage(transition: Any, exposure: Any, initial: Any = "stationary"
     secrets = Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_)))
     if steps is None:
         return endless(chain, exposures, secrets).value
-    length = _length(steps)
+    instead = "steps=None, which holds for all of them"
+    length = whole_number(steps, "steps", allowed=_STEPS, instead=instead, kind=numbers.Integral)
+    if length > _MOST_STEPS:
+        raise Refused(f"Releases along {length} steps.", allowed=f"at most {_MOST_STEPS}", instead="steps=None")
     whole = Exposures(exposures.losses, repeated(exposures.kinds, length))
-    found = leak(chain.repeated(length - 1), whole, secrets).value
+    finite = leak(chain.repeated(length - 1), whole, secrets).value
     if length < LONG:
-        return found
-    return min(found, endless(chain, exposures, secrets).value)  # both are bounds, each padded in its own way
+        return finite
+    return min(finite, endless(chain, exposures, secrets).value)  # both are bounds, each padded in its own way
 
 
 def _laws(initial: Any, kernels: Floats) -> Floats:
@@ -90,15 +219,6 @@ def _laws(initial: Any, kernels: Floats) -> Floats:
     if law is not None:
         return law[None]
     return np.eye(kernels.shape[1]) if isinstance(read, str) else np.array([read])
-
-
-def _length(steps: Any) -> int:
-    """Return how many steps there are."""
-    instead = "steps=None, which holds for all of them"
-    length = whole_number(steps, "steps", allowed=_STEPS, instead=instead, kind=numbers.Integral)
-    if length > _MOST_STEPS:
-        raise Refused(f"Releases along {length} steps.", allowed=f"at most {_MOST_STEPS}", instead="steps=None")
-    return length
 
 
 def _exposures(exposure: Any, states: int) -> Exposures:
@@ -122,7 +242,7 @@ def _plain(given: Any) -> Any:
 
 
 def _flat(given: Any) -> bool:
-    """Tell whether something is a list of numbers: the row of a matrix."""
+    """Say whether something is a list of numbers: the row of a matrix."""
     return isinstance(given, list) and not any(isinstance(entry, list) for entry in cast(list[Any], given))
 
 

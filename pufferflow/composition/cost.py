@@ -85,12 +85,16 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
         """A text that equal shapes share."""
         return hashlib.sha256(canonical(self)).hexdigest()
 
+    @property
+    def runs(self) -> tuple[tuple[int, int, int], ...]:
+        """The stretches of steps that are asked about, with their cells; none where they are not known."""
+        return () if self.rows is None or self.rows.runs is None else self.rows.runs
+
     @cached_property
     def window(self) -> tuple[float, float]:
-        """Where the first step begins that is asked about, and where the last one ends; nowhere if none is."""
-        runs = (self.rows and self.rows.runs) or ()
-        ends = [end for _, end, _ in runs]
-        return min((first for first, _, _ in runs), default=math.inf), max(ends, default=-math.inf)
+        """Where the first step that is asked about begins, and where the last one ends; (∞, −∞) if none is."""
+        ends = [end for _, end, _ in self.runs]
+        return min((first for first, _, _ in self.runs), default=math.inf), max(ends, default=-math.inf)
 
     @cached_property
     def table(self) -> Floats:
@@ -121,6 +125,12 @@ class Cost(_Stored, frozen=True, rename=COST_NAMES):
     """By column, which rows were asked about, as far as filters on literal values say."""
     clock: str = ""
     """How steps were counted; steps of different clocks are not compared."""
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Where the first step that is asked about begins, and where the last one ends; (∞, −∞) if none is."""
+        low, high = self.shape.window
+        return low + self.offset, high + self.offset
 
     @property
     def silent(self) -> bool:

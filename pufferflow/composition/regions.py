@@ -1,18 +1,16 @@
-"""Which rows a release asks about, as far as filters on literal values tell, and which releases may meet in one row.
+"""Which rows a release asks about, as far as filters on literal values say, and which releases may meet in one row.
 
-Two releases that provably share no row need not be added up (M27). What is not provable counts as shared, so sets of
+Two releases that provably share no row need not be added up (M27). What is not provable counts as shared: sets of
 releases are never smaller than the truth.
 
-Boxes of regions and all maximal sets of them with a common point: no set is ever smaller than the truth.
-
 A column is one coordinate for each kind of value that its regions have, since those of different kinds say nothing of
-each other. Along a coordinate only finitely many points differ; the boxes at each are split along the next one.
+each other. Along a coordinate only finitely many points differ; the releases at each are split along the next one.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self, final
+from typing import Any, ClassVar, final
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -22,162 +20,10 @@ from pufferflow.errors import Misuse
 MOST_LISTED = 5_000_000
 """As many members sets may have together; beyond that they are joined."""
 _MOST_COMPARED = 20_000_000
-
-
-class Stretch(Protocol):
-    """What a box says of one column."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of its values."""
-        ...
-
-    @property
-    def labels(self) -> tuple[Any, ...] | None:
-        """Its values, if they are listed."""
-        ...
-
-    @property
-    def start(self) -> tuple[Any, int] | None:
-        """Where its range begins, if it does."""
-        ...
-
-    @property
-    def end(self) -> tuple[Any, int] | None:
-        """Where its range ends, if it does."""
-        ...
-
-
-@final
-class TooMany(Exception):
-    """More sets than anybody would add up."""
-
-
-@final
-@dataclass(eq=False)
-class Boxes:
-    """Along each coordinate, what every box says of it: nothing, or a region that is not empty."""
-
-    coordinates: list[dict[int, Stretch]]
-    every: tuple[int, ...]
-    sizes: Sequence[int]
-    left: int = MOST_LISTED
-    known: dict[tuple[int, tuple[int, ...]], list[tuple[int, ...]]] = field(
-        default_factory=dict[tuple[int, tuple[int, ...]], list[tuple[int, ...]]]
-    )
-
-    @classmethod
-    def of(cls, boxes: Sequence[tuple[Stretch | None, ...]], sizes: Sequence[int], without: Sequence[int] = ()) -> Self:
-        """Return the boxes by coordinate, without some that are nowhere; each stands for so many as its size."""
-        apart: dict[tuple[int, str], dict[int, Stretch]] = {}
-        nowhere = set(without)
-        for at, box in enumerate(boxes):
-            if at not in nowhere:
-                for column, region in enumerate(box):
-                    if region is not None:
-                        apart.setdefault((column, region.kind), {})[at] = region
-        every = tuple([at for at in range(len(boxes)) if at not in nowhere])
-        return cls([apart[key] for key in sorted(apart)], every, sizes)
-
-    def sets(self) -> list[tuple[int, ...]]:
-        """Return sets that cover every set of boxes with a common point, each in rising order."""
-        return self._split(self.every, 0)
-
-    def _split(self, members: tuple[int, ...], coordinate: int) -> list[tuple[int, ...]]:
-        """Split boxes along a coordinate and those after it."""
-        if coordinate == len(self.coordinates) or len(members) == 1:
-            return [members]
-        key = coordinate, members
-        if key not in self.known:
-            points = self._points(members, coordinate)
-            following = coordinate + 1 < len(self.coordinates)
-            self.known[key] = (
-                [one for some in points for one in self._split(some, coordinate + 1)] if following else points
-            )
-        self.left -= len(self.known[key])
-        return self.known[key] if self.left >= 0 else [members]
-
-    def _points(self, members: tuple[int, ...], coordinate: int) -> list[tuple[int, ...]]:
-        """Return the boxes at each point that differs; all together, which is safe, where that would take too long."""
-        regions = self.coordinates[coordinate]
-        placed = {at: regions[at] for at in members if at in regions}
-        if not placed:
-            return [members]
-        free = [at for at in members if at not in placed]
-        try:
-            sets = [tuple(sorted(free + some)) for some in self._at_points(placed, self._size(free))]
-        except TooMany:
-            return [members]
-        return maximal(sets, len(free))
-
-    def _size(self, some: Sequence[int]) -> int:
-        return sum([self.sizes[at] for at in some])
-
-    def _at_points(self, placed: dict[int, Stretch], free: int) -> Iterator[list[int]]:
-        labelled: dict[Any, list[int]] = {}
-        for at, region in placed.items():
-            for label in region.labels or ():
-                labelled.setdefault(label, []).append(at)
-        ranges = {at: region for at, region in placed.items() if region.labels is None}
-        missing = labelled.pop(None, None)  # null, which has no place among the others
-        if missing is not None:
-            yield missing
-        for some in _swept(ranges, labelled) if ranges else labelled.values():
-            self.left -= self._size(some) + free
-            if self.left < 0:
-                raise TooMany
-            yield some
-
-
-def _swept(ranges: dict[int, Stretch], labelled: dict[Any, list[int]]) -> Iterator[list[int]]:
-    """Yield who is there wherever somebody leaves after somebody came: nowhere are more."""
-    active: set[int] = {at for at, region in ranges.items() if region.start is None}
-    events = [((label, 0), leaves, at) for label, some in labelled.items() for at in some for leaves in (0, 1)]
-    for at, region in ranges.items():
-        events += [(region.start, 0, at)] if region.start is not None else []
-        events += [(region.end, 1, at)] if region.end is not None else []
-    events.sort()
-    came = bool(active)
-    for _, leaves, at in events:
-        if leaves and came:
-            yield list(active)
-        came = not leaves
-        (active.discard if leaves else active.add)(at)
-    if active:
-        yield list(active)
-
-
-def maximal(sets: Sequence[tuple[int, ...]], common: int = 0) -> list[tuple[int, ...]]:
-    """Return the sets that are in no other one, each once; all of them where finding out would take too long.
-
-    They have at least so many members in `common`.
-
-    >>> maximal([(1, 2), (2,), (1, 2), (3,)])
-    [(1, 2), (3,)]
-    """
-    if sum(map(len, sets)) - common * (len(sets) - 1) == len({at for some in sets for at in some}):
-        return list(sets)  # nothing else is shared, so each has something of its own
-    distinct = sorted(dict.fromkeys(sets), key=len, reverse=True)
-    kept: list[frozenset[int]] = []
-    found: list[tuple[int, ...]] = []
-    holding: dict[int, list[int]] = {}
-    nothing: list[int] = []
-    left = _MOST_COMPARED
-    for some in distinct:
-        rivals = min([holding.get(at, nothing) for at in some], key=len)
-        left -= len(rivals)
-        if left > 0 and any(kept[rival].issuperset(some) for rival in rivals):
-            continue
-        for at in some:
-            holding.setdefault(at, []).append(len(kept))
-        kept.append(frozenset(some))
-        found.append(some)
-    return found
-
-
 Value = str | int | float | bool | None
 Key = tuple[Any, int]
 """A place on a line of values: (v, 0) is v itself, (v, −1) and (v, 1) are just below and just above it."""
+Members = tuple[int, ...]
 
 
 @final
@@ -216,8 +62,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         force_setattr(self, "low", self._read(self.low))
         force_setattr(self, "high", self._read(self.high))
         if self.labels is not None:
-            labels = dict.fromkeys(self._read(label) for label in self.labels)
-            ordered: list[Any] = list(labels)
+            ordered: list[Any] = list(dict.fromkeys(self._read(label) for label in self.labels))
             if len(ordered) > 1:
                 ordered.sort(key=lambda label: (label is not None, label if label is not None else 0))
             force_setattr(self, "labels", tuple(ordered))
@@ -228,15 +73,15 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             return None
         if not isinstance(value, self.KINDS[self.kind]) or (isinstance(value, bool) and self.kind != "bool"):
             raise _bad("has a value of another kind")
-        if isinstance(value, float):
-            if not math.isfinite(value):
-                raise _bad("has a number that is not finite")
-            return int(value) if value.is_integer() else value
-        return value
+        if not isinstance(value, float):
+            return value
+        if not math.isfinite(value):
+            raise _bad("has a number that is not finite")
+        return int(value) if value.is_integer() else value
 
     @property
     def empty(self) -> bool:
-        """Whether no value at all is meant."""
+        """Whether the region has no value at all."""
         return not self.labels if self.labels is not None else self.start is not None and self._beyond(self.start)
 
     @property
@@ -257,86 +102,189 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         """Say whether a value of the same kind is in the region."""
         if self.labels is not None:
             return label in self.labels
-        if label is None:
-            return False
         key = (label, 0)
-        return (self.start is None or key >= self.start) and not self._beyond(key)
+        return label is not None and (self.start is None or key >= self.start) and not self._beyond(key)
 
     def meets(self, other: "Region") -> bool:
         """Say whether a value may be in both; no only if that is certain."""
         return not (self.empty or other.empty or self.both(other).empty)
 
     def both(self, other: "Region") -> "Region":
-        """Return what is in both; of different kinds the first, which is no smaller than that."""
+        """Return the intersection; of different kinds the first region, which is no smaller."""
         if self.kind != other.kind:
             return self
         for one, another in ((self, other), (other, self)):
             if one.labels is not None:
                 return Region(self.kind, labels=tuple(label for label in one.labels if another.holds(label)))
-        low, low_open = max(
-            ((one.low, one.low_open) for one in (self, other) if one.low is not None), default=(None, False)
-        )
-        high, closed = min(
-            ((one.high, not one.high_open) for one in (self, other) if one.high is not None), default=(None, True)
-        )
+        lows = [(one.low, one.low_open) for one in (self, other) if one.low is not None]
+        highs = [(one.high, not one.high_open) for one in (self, other) if one.high is not None]
+        low, low_open = max(lows, default=(None, False))
+        high, closed = min(highs, default=(None, True))
         return Region(self.kind, low=low, high=high, low_open=low_open, high_open=not closed)
 
 
-class Placed(Protocol):
-    """What lies somewhere: by column, where."""
+def overlapping(costs: Sequence[Mapping[str, Region]], columns: Iterable[str]) -> list[list[int]]:
+    """Return the places of releases that may touch one row (or unit), by their regions: all maximal sets of them.
 
-    @property
-    def regions(self) -> Mapping[str, Region]:
-        """The regions of the columns that a filter names; other columns may have any value."""
-        ...
+    Every set of releases with a common point is in one of these. Where there are too many sets, some are joined.
 
-
-def overlapping(costs: Sequence[Placed], columns: Iterable[str]) -> list[list[int]]:
-    """Return the places of costs that may touch one row (or unit), by these columns: all maximal sets of them.
-
-    Every set of costs with a common point is in one of these. Where there are too many sets, some are joined.
-
-    >>> from pufferflow.composition.cost import Cost
-    >>> from types import SimpleNamespace
-    >>> days = [SimpleNamespace(regions={"day": Region("number", labels=(day,))}) for day in (1, 2, 1)]
-    >>> overlapping([*days, SimpleNamespace(regions={})], ["day"])
+    >>> days = [{"day": Region("number", labels=(day,))} for day in (1, 2, 1)]
+    >>> overlapping([*days, {}], ["day"])
     [[0, 2, 3], [1, 3]]
     """
-    names = tuple([name for name in dict.fromkeys(columns) if any(name in cost.regions for cost in costs)])
+    names = tuple([name for name in dict.fromkeys(columns) if any(name in regions for regions in costs)])
     quick = _single(costs, names[0]) if len(names) == 1 else None
     if quick is not None:
         return quick
     places: dict[tuple[Region | None, ...], list[int]] = {}
     anywhere: tuple[Region | None, ...] = (None,) * len(names)
-    for place, cost in enumerate(costs):
-        regions = cost.regions
+    for place, regions in enumerate(costs):
         box = tuple([regions.get(name) for name in names]) if regions else anywhere
         places.setdefault(box, []).append(place)
     boxes, members = list(places), list(places.values())
     nowhere = [at for at, box in enumerate(boxes) if any(region is not None and region.empty for region in box)]
-    sets = maximal(Boxes.of(boxes, [*map(len, members)], nowhere).sets()) if len(nowhere) < len(boxes) else []
-    found = [sorted(place for at in some for place in members[at]) for some in [*sets, *([at] for at in nowhere)]]
-    return sorted(found)
+    sets = maximal(Overlaps.of(boxes, [*map(len, members)], nowhere).sets()) if len(nowhere) < len(boxes) else []
+    return sorted(sorted(place for at in some for place in members[at]) for some in [*sets, *([at] for at in nowhere)])
 
 
-def _single(costs: Sequence[Placed], name: str) -> list[list[int]] | None:
+def _single(costs: Sequence[Mapping[str, Region]], name: str) -> list[list[int]] | None:
     """Return the same where every region is one label of one kind: a set for each label. None for anything else."""
     labelled: dict[Value, list[int]] = {}
     kinds: set[str] = set()
     free: list[int] = []
-    for place, cost in enumerate(costs):
-        region = cost.regions.get(name)
+    for place, regions in enumerate(costs):
+        region = regions.get(name)
         if region is None:
             free.append(place)
             continue
-        labels = region.labels
-        if labels is None or len(labels) != 1:
+        if region.labels is None or len(region.labels) != 1:
             return None
         kinds.add(region.kind)
-        labelled.setdefault(labels[0], []).append(place)
+        labelled.setdefault(region.labels[0], []).append(place)
     if len(kinds) != 1 or len(free) * len(labelled) > MOST_LISTED:
         return None
     return sorted(sorted(free + some) for some in labelled.values()) if free else list(labelled.values())
+
+
+class _TooMany(Exception):
+    """Sets have more members together than are listed."""
+
+
+@final
+@dataclass(eq=False)
+class Overlaps:
+    """Boxes, by what each says of every coordinate (nothing, or a region that is not empty), and which have a point."""
+
+    coordinates: list[dict[int, Region]]
+    boxes: Members
+    sizes: Sequence[int]
+    """For how many releases each box stands."""
+    left: int = MOST_LISTED
+    known: dict[tuple[int, Members], list[Members]] = field(default_factory=dict[tuple[int, Members], list[Members]])
+
+    @classmethod
+    def of(cls, boxes: Sequence[tuple[Region | None, ...]], sizes: Sequence[int], without: Sequence[int]) -> "Overlaps":
+        """Split boxes into coordinates, without those that are nowhere."""
+        coordinates: dict[tuple[int, str], dict[int, Region]] = {}
+        nowhere = set(without)
+        inside = tuple([at for at in range(len(boxes)) if at not in nowhere])
+        for at in inside:
+            for column, region in enumerate(boxes[at]):
+                if region is not None:
+                    coordinates.setdefault((column, region.kind), {})[at] = region
+        return cls([coordinates[key] for key in sorted(coordinates)], inside, sizes)
+
+    def sets(self) -> list[Members]:
+        """Return sets that cover every set of boxes with a common point, each in rising order."""
+        return self._split(self.boxes, 0)
+
+    def _split(self, members: Members, coordinate: int) -> list[Members]:
+        """Split boxes along a coordinate and those after it."""
+        if coordinate == len(self.coordinates) or len(members) == 1:
+            return [members]
+        key = coordinate, members
+        if key not in self.known:
+            sets = self._points(members, coordinate)
+            if coordinate + 1 < len(self.coordinates):
+                sets = [one for some in sets for one in self._split(some, coordinate + 1)]
+            self.known[key] = sets
+        self.left -= len(self.known[key])
+        return self.known[key] if self.left >= 0 else [members]
+
+    def _points(self, members: Members, coordinate: int) -> list[Members]:
+        """Return the boxes at each point that differs; all together, which is safe, where that would take too long."""
+        regions = self.coordinates[coordinate]
+        placed = {at: regions[at] for at in members if at in regions}
+        if not placed:
+            return [members]
+        free = [at for at in members if at not in placed]
+        try:
+            sets = [tuple(sorted(free + some)) for some in self._at_points(placed, self._size(free))]
+        except _TooMany:
+            return [members]
+        return maximal(sets, len(free))
+
+    def _size(self, boxes: Sequence[int]) -> int:
+        return sum([self.sizes[at] for at in boxes])
+
+    def _at_points(self, placed: dict[int, Region], free: int) -> Iterator[list[int]]:
+        labelled: dict[Any, list[int]] = {}
+        for at, region in placed.items():
+            for label in region.labels or ():
+                labelled.setdefault(label, []).append(at)
+        ranges = {at: region for at, region in placed.items() if region.labels is None}
+        missing = labelled.pop(None, None)  # null, which has no place among the others
+        if missing is not None:
+            yield missing
+        for some in _sweep(ranges, labelled) if ranges else labelled.values():
+            self.left -= self._size(some) + free
+            if self.left < 0:
+                raise _TooMany
+            yield some
+
+
+def _sweep(ranges: dict[int, Region], labelled: dict[Any, list[int]]) -> Iterator[list[int]]:
+    """Sweep the line and yield the active boxes before each end that follows a start: every maximal set is there."""
+    active: set[int] = {at for at, region in ranges.items() if region.start is None}
+    events = [((label, 0), leaves, at) for label, some in labelled.items() for at in some for leaves in (0, 1)]
+    for at, region in ranges.items():
+        events += [(region.start, 0, at)] if region.start is not None else []
+        events += [(region.end, 1, at)] if region.end is not None else []
+    events.sort()
+    came = bool(active)
+    for _, leaves, at in events:
+        if leaves and came:
+            yield list(active)
+        came = not leaves
+        (active.discard if leaves else active.add)(at)
+    if active:
+        yield list(active)
+
+
+def maximal(sets: Sequence[Members], common: int = 0) -> list[Members]:
+    """Return the sets that are in no other one, each once; all of them where finding out would take too long.
+
+    They have at least so many members in `common`.
+
+    >>> maximal([(1, 2), (2,), (1, 2), (3,)])
+    [(1, 2), (3,)]
+    """
+    if sum(map(len, sets)) - common * (len(sets) - 1) == len({at for some in sets for at in some}):
+        return list(sets)  # nothing else is shared, so each has something of its own
+    largest: list[frozenset[int]] = []
+    listed: list[Members] = []
+    holding: dict[int, list[int]] = {}
+    left = _MOST_COMPARED
+    for some in sorted(dict.fromkeys(sets), key=len, reverse=True):
+        rivals = min([holding.get(at, ()) for at in some], key=len)
+        left -= len(rivals)
+        if left > 0 and any(largest[rival].issuperset(some) for rival in rivals):
+            continue
+        for at in some:
+            holding.setdefault(at, []).append(len(largest))
+        largest.append(frozenset(some))
+        listed.append(some)
+    return listed
 
 
 def _bad(what: str) -> Misuse:

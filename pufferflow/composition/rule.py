@@ -1,4 +1,4 @@
-"""What a composition rule owes: totals of several releases that are never below what they tell together."""
+"""The interface of a composition rule: upper bounds on the joint loss of several releases."""
 
 import abc
 import math
@@ -20,7 +20,7 @@ from pufferflow.scenario.priors import Prior
 @final
 @dataclass(frozen=True, eq=False)
 class UnitReleases:
-    """Several releases about one unit's rows, and one belief about these."""
+    """The releases about one unit's rows, and one belief about these rows."""
 
     scenario: Scenario
     prior: Prior
@@ -28,18 +28,28 @@ class UnitReleases:
     steps_seen: tuple[int, int] | None = None
     """The first and the last step of all rows that any release of the account has seen, not only of these."""
     movements: Movements | None = None
-    """What is known of the movements of all but the last of the costs, `more`, which a `schedule` may go on with."""
+    """The movements of all but the last of the costs, `more`, after which a `schedule` may follow."""
     more: Sequence[Cost] = ()
     schedule: RepeatedRelease | None = None
     spare: float = 0.0
-    """The probability of what need not be bounded, since it is counted apart."""
-    left_out: bool = False
-    """Whether a release that asked about no row was shown rows whose places nobody knows."""
+    """The probability of an event that need not be bounded, since δ covers it already."""
+    unseen_rows: bool = False
+    """Whether a release that asked about no row was shown rows at places that are not known."""
 
     @property
     def wider(self) -> bool:
         """Whether there are rows that one of these releases did not see."""
         return any(cost.steps_seen != self.steps_seen for cost in self.costs)
+
+    @property
+    def beyond_promises(self) -> bool:
+        """Whether a release's promise may be too small for some row that it did not see.
+
+        Releases tell at most as much of such a row as of the costliest two states of the rows that they saw; these are
+        a pair of the secret if all states are.
+        """
+        hidden = getattr(self.scenario.secret, "pairs", "all")
+        return (self.wider or self.unseen_rows) and not self.prior.independent_rows and hidden != "all"
 
     @cached_property
     def digest(self) -> str:
@@ -54,8 +64,8 @@ class UnitReleases:
     @cached_property
     def times(self) -> list[int]:
         """How often each of the shapes comes up."""
-        found = Counter(id(cost.shape) for cost in self.costs)
-        return [found[id(shape)] for shape in self.shapes]
+        counts = Counter(id(cost.shape) for cost in self.costs)
+        return [counts[id(shape)] for shape in self.shapes]
 
 
 class CompositionRule(abc.ABC):
@@ -67,29 +77,38 @@ class CompositionRule(abc.ABC):
 
     name: ClassVar[str]
     """What carries the total, in words."""
+    adds_up: ClassVar[bool] = False
+    """Whether the pure loss of several releases is at most the sum of what the rule says of each alone."""
 
-    def pure(self, asked: UnitReleases) -> float:
+    def pure(self, releases: UnitReleases) -> float:
         """Return the pure loss of all releases together.
 
         It bounds the ratio of likelihoods at every output, which involves the queries asked on the way there only.
         """
-        del asked
+        del releases
         return math.inf
 
-    def renyi(self, asked: UnitReleases, alpha: float) -> float:
+    def renyi(self, releases: UnitReleases, alpha: float) -> float:
         """Return the Rényi loss of one order, for one coupling that does not depend on the queries (M1)."""
-        del asked, alpha
+        del releases, alpha
         return math.inf
 
-    def gaussian(self, asked: UnitReleases) -> float:
+    def gaussian(self, releases: UnitReleases) -> float:
         """Return how many standard deviations of one Gaussian all answers move together, under one coupling."""
-        del asked
+        del releases
         return math.inf
 
-    def fixed(self, asked: UnitReleases, kind: Kind) -> float:
+    def fixed(self, releases: UnitReleases, kind: Kind) -> float:
         """Return the ε of a promise about releases none of which was chosen after seeing another."""
-        del asked, kind
+        del releases, kind
         return math.inf
+
+    def endless(self, releases: UnitReleases) -> float | None:
+        """Return the pure loss of the releases with their `schedule`, which never ends; ∞ where there is no end to it.
+
+        None where the rule says nothing of releases for ever.
+        """
+        del releases
 
 
 def added(losses: Iterable[float], times: Iterable[int] | None = None) -> float:

@@ -8,62 +8,68 @@ tell for ever is worked out once.
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.chains import Exposures, endless
-from pufferflow.composition.additive import CouplingRule, GranularityRule, TranslationRule
+from pufferflow.composition.additive import CouplingRule, TranslationRule
 from pufferflow.composition.autoregression import Movements
-from pufferflow.composition.chain import MessagesRule
+from pufferflow.composition.chain import ChainPrior, MessagesRule, along_one_chain, chain_of, exposed, secrets_of
 from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.rule import UnitReleases
-from pufferflow.composition.timeline import ChainPrior, Timeline, exposed, secrets_of, window_of
+from pufferflow.composition.rules import RULES
 from pufferflow.errors import Refused
 from pufferflow.rounding import float_above
 from pufferflow.scenario import Scenario, Secret
-from pufferflow.scenario.priors import MarkovChain, Prior
+from pufferflow.scenario.priors import Prior
 
-_SUMS = CouplingRule(), GranularityRule()
 _ELSEWHERE = 0, -1
 """Steps that no release has: there may always be rows that one did not see."""
 
 
-@final
-@dataclass(eq=False)
-class RunningTotal:
-    """What is known of all releases so far under one belief; what is added is looked at when somebody asks."""
+class _Sums(NamedTuple):
+    """What some releases add up to: the sum of their losses, and the most exposed step entry by entry."""
 
-    scenario: Scenario
-    prior: Prior
-    _sum: float | Fraction = Fraction(0)
-    _most: Floats = field(default_factory=lambda: np.zeros((1, 1)))
-    _costs: list[Cost] = field(default_factory=list[Cost])
-    _reach: list[float] = field(default_factory=list[float])
-    """Where the last window ends of all costs up to each."""
-    _waiting: list[Cost] = field(default_factory=list[Cost])
-    _foreseen: tuple[list[Cost], tuple[float | Fraction, Floats]] = field(
-        default_factory=lambda: (list[Cost](), (Fraction(0), np.zeros((1, 1))))
-    )
-    """What was asked last and what came of it: mostly, it is then added."""
-    _single: dict[int, tuple[Shape, float | Fraction]] = field(
-        default_factory=dict[int, tuple[Shape, float | Fraction]]
-    )
-    _for_ever: dict[bytes, float] = field(default_factory=dict[bytes, float])
+    losses: float | Fraction = Fraction(0)
+    most: Floats = np.zeros((1, 1))
+
+
+def added_alone(scenario: Scenario, prior: Prior, cost: Cost, seen: tuple[int, int] | None) -> float:
+    """Return what a release adds to a sum of losses, whatever else is released; ∞ if no rule adds losses up."""
+    releases = UnitReleases(scenario, prior, [cost], seen)
+    return min(rule.pure(releases) for rule in RULES if rule.adds_up)
+
+
+@final
+class RunningTotal:
+    """The sums of all releases so far under one belief; releases that are added wait until a total is wanted."""
+
+    def __init__(self, scenario: Scenario, prior: Prior) -> None:
+        self.scenario, self.prior = scenario, prior
+        self._sums = _Sums()
+        self._costs, self._waiting = list[Cost](), list[Cost]()
+        self._reach = list[float]()
+        """Where the last window ends of all costs up to each."""
+        self._foreseen = list[Cost](), _Sums()
+        """The releases of the last total, and the sums with them: mostly, they are then added."""
+        self._single = dict[int, tuple[Shape, float | Fraction]]()
+        self._for_ever = dict[bytes, float]()
 
     @cached_property
     def movements(self) -> Movements | None:
         """The movements of all releases so far, if rows are of an autoregressive sequence."""
         return Movements(self.scenario, self.prior) if Movements.fit(self.scenario, self.prior) else None
 
-    def anew(self) -> "RunningTotal":
-        """Return one without releases, which need not work out again what this one has."""
-        return RunningTotal(self.scenario, self.prior, _single=self._single, _for_ever=self._for_ever)
+    def restarted(self) -> "RunningTotal":
+        """Return a running total without releases, which shares what was worked out about shapes."""
+        fresh = RunningTotal(self.scenario, self.prior)
+        fresh._single, fresh._for_ever = self._single, self._for_ever
+        return fresh
 
     def add(self, cost: Cost) -> None:
         """Count one more release."""
@@ -77,58 +83,58 @@ class RunningTotal:
         if self._waiting:
             self._absorb(self._waiting)
         asked = [cost for cost in more if not cost.silent]
-        total, most = found = self._after(asked)
-        self._foreseen = asked, found
-        added = total if isinstance(total, float) else float_above(total)
+        sums = self._after(asked)
+        self._foreseen = asked, sums
+        added = sums.losses if isinstance(sums.losses, float) else float_above(sums.losses)
         moved = math.inf
         if self.movements is not None:
-            moved = TranslationRule().pure(
-                UnitReleases(self.scenario, self.prior, asked, movements=self.movements, more=asked)
-            )
-        return min((added, CouplingRule.name), (self._endless(most), MessagesRule.name), (moved, TranslationRule.name))
+            releases = UnitReleases(self.scenario, self.prior, asked, movements=self.movements, more=asked)
+            moved = TranslationRule().pure(releases)
+        return min(
+            (added, CouplingRule.name), (self._endless(sums.most), MessagesRule.name), (moved, TranslationRule.name)
+        )
 
     def _absorb(self, waiting: list[Cost]) -> None:
-        """Take what waits into account: all of it or, if something stops that, none."""
-        foreseen, found = self._foreseen
-        total, most = found if foreseen == waiting else self._after(waiting)
-        reach = list(islice(accumulate((window_of(cost)[1] for cost in waiting), max, initial=self._last), 1, None))
-        self._sum, self._most, self._waiting = total, most, []
+        """Fold the waiting costs into the sums, all or none."""
+        foreseen, sums = self._foreseen
+        sums = sums if foreseen == waiting else self._after(waiting)
+        reach = list(islice(accumulate((cost.window[1] for cost in waiting), max, initial=self._last), 1, None))
+        self._sums, self._waiting = sums, []
         self._reach += reach
         self._costs += waiting
 
-    def _after(self, more: Sequence[Cost]) -> tuple[float | Fraction, Floats]:
-        """Return the sum of losses, and the most exposed step entry by entry."""
+    def _after(self, more: Sequence[Cost]) -> _Sums:
+        """Return the sums with some more releases."""
         shapes, times = [cost.shape for cost in more], [1]
         if len(more) != 1:  # one is what is asked for most of the time
-            asked = UnitReleases(self.scenario, self.prior, more)
-            shapes, times = asked.shapes, asked.times
-        total = self._sum
-        for shape, many in zip(shapes, times, strict=True):
-            total += self._of_one(shape) * many
-        if not self._along(more) or not np.isfinite(self._most).all():
-            return total, np.full((1, 1), math.inf)
-        return total, np.maximum(self._most, self._exposed(more, shapes))
+            releases = UnitReleases(self.scenario, self.prior, more)
+            shapes, times = releases.shapes, releases.times
+        total = self._sums.losses
+        for shape, often in zip(shapes, times, strict=True):
+            total += self._loss_of(shape) * often
+        if not self._along(more) or not np.isfinite(self._sums.most).all():
+            return _Sums(total, np.full((1, 1), math.inf))
+        return _Sums(total, np.maximum(self._sums.most, self._exposed(more, shapes)))
 
     def _exposed(self, more: Sequence[Cost], shapes: Sequence[Shape]) -> Floats:
         """Return the most exposed step, entry by entry, of those that some windows touch."""
-        lows, highs = zip(*map(window_of, more), strict=True) if more else ((), ())
+        lows, highs = zip(*(cost.window for cost in more), strict=True) if more else ((), ())
         reach = accumulate(highs, max, initial=self._last)
         if all(low >= end for low, end in zip(lows, reach, strict=False)):
             return np.max([shape.exposure for shape in shapes], axis=0, initial=0.0)
         first = bisect_right(self._reach, min(lows))  # all before end before any of these begins
-        return np.max([_densest(some) for some in _overlapping([*self._costs[first:], *more])], axis=0)
+        return np.max([_densest(some) for some in _connected([*self._costs[first:], *more])], axis=0)
 
     @property
     def _last(self) -> float:
         """Where the last window ends so far."""
         return self._reach[-1] if self._reach else -math.inf
 
-    def _of_one(self, shape: Shape) -> float | Fraction:
+    def _loss_of(self, shape: Shape) -> float | Fraction:
         """Return what a release adds to a sum along one coupling, exactly; ∞ is a float, and so are sums with it."""
         known = self._single.get(id(shape))
         if known is None:
-            asked = UnitReleases(self.scenario, self.prior, [Cost(shape)], _ELSEWHERE)
-            loss = min(rule.pure(asked) for rule in _SUMS)
+            loss = added_alone(self.scenario, self.prior, Cost(shape), _ELSEWHERE)
             known = self._single[id(shape)] = shape, loss if math.isinf(loss) else Fraction(loss)
         return known[1]
 
@@ -137,7 +143,7 @@ class RunningTotal:
         rest = isinstance(self.prior, ChainPrior) and self.prior.repeats is not None
         if not rest or not isinstance(self.scenario.secret, Secret):
             return False
-        return not costs or Timeline.fits(self.scenario, self.prior, [*self._costs[:1], *costs])
+        return not costs or along_one_chain(self.scenario, self.prior, [*self._costs[:1], *costs])
 
     def _endless(self, most: Floats) -> float:
         """Return what steps tell for ever that are all exposed as much as the most exposed one."""
@@ -147,18 +153,17 @@ class RunningTotal:
             return 0.0
         key = most.tobytes()
         if key not in self._for_ever:
-            turn = np.arange((self.prior.period or 1) + 1.0)
-            chain = self.prior.chain(turn) if isinstance(self.prior, MarkovChain) else self.prior.chains(turn)[0]
-            one = Exposures(most[None], np.zeros(1, dtype=np.intp))
-            self._for_ever[key] = endless(chain, one, secrets_of(self.scenario.secret)).value
+            chain, _ = chain_of(self.prior, np.arange((self.prior.period or 1) + 1.0), 0)
+            step = Exposures(most[None], np.zeros(1, dtype=np.intp))
+            self._for_ever[key] = endless(chain, step, secrets_of(self.scenario.secret)).value
         return self._for_ever[key]
 
 
-def _overlapping(costs: Sequence[Cost]) -> Iterator[list[Cost]]:
+def _connected(costs: Sequence[Cost]) -> Iterator[list[Cost]]:
     """Yield the costs in sets whose windows hang together; between two sets there may be very many steps."""
     some, reach = list[Cost](), -math.inf
-    for cost in sorted(costs, key=lambda one: window_of(one)[0]):
-        low, high = window_of(cost)
+    for cost in sorted(costs, key=lambda one: one.window[0]):
+        low, high = cost.window
         if some and low >= reach:
             yield some
             some = []
@@ -172,6 +177,6 @@ def _densest(costs: Sequence[Cost]) -> Floats:
     if len(costs) == 1:
         return costs[0].shape.exposure
     try:
-        return np.asarray(exposed(costs)[1].losses.max(axis=0))
+        return np.asarray(exposed(costs).losses.max(axis=0))
     except Refused:
         return np.full_like(costs[0].shape.exposure, math.inf)

@@ -31,69 +31,68 @@ class StarRule(CompositionRule):
 
     name = "messages between rows and the class they share (M20)"
 
-    def pure(self, asked: UnitReleases) -> float:
+    def pure(self, releases: UnitReleases) -> float:
         """Return the largest of what is told of a row itself, and of the class by all other rows."""
-        touches = _touches(asked)
-        star = None if touches is None else _star(asked)
+        touches = _touches(releases)
+        star = None if touches is None else _star(releases)
         if star is None or touches is None or touches.exposures.shape[1] != star.rows.shape[1]:
             return math.inf
         if not len(touches.times):
             return 0.0
         rates = Rates.of(touches, star.rows)
+        every = not releases.unseen_rows and all(shape.rows and shape.rows.others == 0 for shape in releases.shapes)
         if star.of_group:
             return float(star.told_of_class(rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]).max())
         try:
-            return float(_of_row(star, rates, every=_every(asked)).max())
+            return float(_of_row(star, rates, every=every).max())
         except Refused:  # too many combinations of classes and values
             return math.inf
 
 
-def _touches(asked: UnitReleases) -> Touches | None:
+def _touches(releases: UnitReleases) -> Touches | None:
     """Return the touches of all releases that tell something; None if they are not known, or tell without limit.
 
     Releases that expose a row alike and ask about as many are of one kind, whatever else they promise.
     """
-    if any(shape.rows is None or shape.values is None for shape in asked.shapes):
+    if any(shape.rows is None or shape.values is None for shape in releases.shapes):
         return None
-    if len({shape.exposure.shape for shape in asked.shapes}) != 1:
+    if len({shape.exposure.shape for shape in releases.shapes}) != 1:
         return None
     kinds: dict[tuple[int, bytes], int] = {}
-    for shape, times in zip(asked.shapes, asked.times, strict=True):
+    for shape, times in zip(releases.shapes, releases.times, strict=True):
         if shape.rows is not None and shape.rows.asked and shape.exposure.any():
             key = shape.rows.asked, shape.exposure.tobytes()
             kinds[key] = kinds.get(key, 0) + times
     keys = sorted(kinds)
     exposures = np.array([np.frombuffer(exposure) for _, exposure in keys])
-    exposures = exposures.reshape(len(keys), *asked.shapes[0].exposure.shape)
+    exposures = exposures.reshape(len(keys), *releases.shapes[0].exposure.shape)
     times = np.array([kinds[key] for key in keys], dtype=np.int64)
     found = Touches(exposures, times, times * np.array([rows for rows, _ in keys], dtype=np.int64))
     return found if np.isfinite(found.whole).all() else None
 
 
-def _every(asked: UnitReleases) -> bool:
-    """Say whether no row of the group is left out by all releases."""
-    return not asked.left_out and all(shape.rows is not None and shape.rows.others == 0 for shape in asked.shapes)
-
-
 def _of_row(star: Star, rates: Rates, *, every: bool) -> Floats:
-    """Return what is told of a row at most, for every pair of its values, whichever releases touch it."""
+    """Return the largest loss about a row, for every pair of its values, whichever releases touch it.
+
+    With `every` some release touches it.
+    """
     touches = rates.touches
     if touches.combinations <= _MOST_SETS:
         own = touches.sets()[int(every) :]
         return _worst(star, [touches.sum(one) for one in own], rates.of_others(own))
-    found, certain = _all_but(star, rates)
+    largest, certain = _of_any_number(star, rates)
     if not certain and (total := int(touches.times.sum())) <= _MOST_RELEASES:
         counts = range(int(every), total + 1)
         others = [rates.without_least(count) for count in counts]
-        found = np.minimum(found, _worst(star, [touches.at_most(count) for count in counts], others))
-    return found
+        largest = np.minimum(largest, _worst(star, [touches.at_most(count) for count in counts], others))
+    return largest
 
 
 def _worst(star: Star, own: Sequence[Floats], others: Sequence[Floats] | Floats) -> Floats:
     return np.max([star.told_of_row(*one) for one in zip(own, others, strict=True)], axis=0)
 
 
-def _all_but(star: Star, rates: Rates) -> tuple[Floats, bool]:
+def _of_any_number(star: Star, rates: Rates) -> tuple[Floats, bool]:
     """Return the same for any number of releases, and whether it is certain that no touch was counted twice.
 
     Releases touch the row as well as others, but for those that tell more of the row's pair of values than their touch
@@ -107,15 +106,14 @@ def _all_but(star: Star, rates: Rates) -> tuple[Floats, bool]:
     exposed = touches.exposures[:, star.points[:, 0], star.points[:, 1]].T
     own = exposed >= most
     patterns, which = np.unique(own, axis=0, return_inverse=True)
-    each = rates.of_others(patterns * touches.times)
-    found = np.array([star.told_of_row(touches.whole, one) for one in each])
-    return found[which.reshape(-1), np.arange(len(own))], bool(own.all())
+    losses = np.array([star.told_of_row(touches.whole, one) for one in rates.of_others(patterns * touches.times)])
+    return losses[which.reshape(-1), np.arange(len(own))], bool(own.all())
 
 
-def _star(asked: UnitReleases) -> Star | None:
+def _star(releases: UnitReleases) -> Star | None:
     """Return the class with its rows; None if there is none, or releases read several columns."""
-    prior, secret = asked.prior, asked.scenario.secret
-    columns = {shape.column for shape in asked.shapes if shape.exposure.any()} or {asked.shapes[0].column}
+    prior, secret = releases.prior, releases.scenario.secret
+    columns = {shape.column for shape in releases.shapes if shape.exposure.any()} or {releases.shapes[0].column}
     if not prior.shared_class or not isinstance(secret, Secret | Derived) or len(columns) != 1:
         return None
     try:

@@ -17,10 +17,10 @@ from pufferflow.composition import (
     CouplingRule,
     Every,
     Recurring,
+    ScheduledReleases,
     alike,
     asks_elsewhere,
     differential_privacy,
-    forecast_of,
     group_privacy,
     read_every,
     recurring,
@@ -347,14 +347,15 @@ def _again(spent: AccountCosts, cost: Cost, times: int) -> Ahead:
 def _scheduled(spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, times: int) -> Ahead:
     """Return what a schedule tells after each of its releases, as far as that is worked out soon, and for ever."""
     totals, until, note, rule = list[float](), time.monotonic() + _SECONDS, "", ""
+    schedule = ScheduledReleases(spent, cost, gap)
     for count in range(1, times + 1):
-        found = forecast_of(spent, cost, gap, count, limit)
+        found = schedule.total(count)
         totals.append(found.total)
         rule = found.rule
         if time.monotonic() > until and count < times:
             note = f"totals after more than {count} releases take long to work out"
             break
-    endless = forecast_of(spent, cost, gap, None, limit)
+    endless = schedule.forecast(None, limit)
     return Ahead(
         totals=tuple(totals),
         endless=endless.total if math.isfinite(endless.total) else None,

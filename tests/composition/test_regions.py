@@ -2,14 +2,12 @@
 
 import itertools
 import time
-from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 
 from pufferflow.composition import regions
-from pufferflow.composition import regions as meeting
 from pufferflow.composition.regions import Region, overlapping
 from pufferflow.errors import Misuse
 
@@ -19,7 +17,7 @@ def number(*labels):
 
 
 def at(**apart):
-    return SimpleNamespace(regions=apart)
+    return apart
 
 
 UNIVERSE = (None, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5)
@@ -109,10 +107,7 @@ def points_of(costs, columns):
         there = frozenset(
             i
             for i, cost in enumerate(costs)
-            if all(
-                name not in cost.regions or inside(cost.regions[name], v)
-                for name, v in zip(columns, point, strict=True)
-            )
+            if all(name not in cost or inside(cost[name], v) for name, v in zip(columns, point, strict=True))
         )
         found.add(there)
     return {one for one in found if one and not any(one < other for other in found)}
@@ -128,9 +123,7 @@ def test_sets_are_those_with_a_common_point(columns):
             for _ in range(rng.integers(1, 7))
         ]
         found = {frozenset(some) for some in overlapping(costs, columns)}
-        nowhere = {
-            frozenset([i]) for i, cost in enumerate(costs) if any(region.empty for region in cost.regions.values())
-        }
+        nowhere = {frozenset([i]) for i, cost in enumerate(costs) if any(region.empty for region in cost.values())}
         assert {i for some in found for i in some} == set(range(len(costs)))
         assert {some for some in found if not any(some <= one for one in nowhere)} == points_of(
             costs, columns
@@ -140,7 +133,7 @@ def test_sets_are_those_with_a_common_point(columns):
 @pytest.mark.parametrize("most", [0, 5, 40])
 def test_too_many_sets_are_joined_not_dropped(monkeypatch, most):
     """Whatever the budget, every set with a common point is in one of those returned."""
-    monkeypatch.setattr(meeting.Boxes, "__init__", _with_budget(meeting.Boxes.__init__, most))
+    monkeypatch.setattr(regions.Overlaps, "__init__", _with_budget(regions.Overlaps.__init__, most))
     rng = np.random.default_rng(5)
     for _ in range(20):
         costs = [at(a=random_region(rng), b=random_region(rng)) for _ in range(6)]
