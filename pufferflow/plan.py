@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, Self, cast, final
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
 
 import polars as pl
-from msgspec import structs
 
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Calibration, Messages, Quilt
@@ -29,34 +27,16 @@ from pufferflow.explain import (
 )
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
-from pufferflow.planning import (
-    AskedQuery,
-    Certificate,
-    Facts,
-    NoisySum,
-    Planned,
-    Ready,
-    Terms,
-    as_reserved,
-    cost_of,
-    name_of,
-    planned,
-    unit_of,
-)
+from pufferflow.planning import AskedQuery, Certificate, Decision, NoisySum, Terms, cost_of, make_decision
 from pufferflow.queries import Request
-from pufferflow.release import Account, Release, grid_below, put_text, released
-from pufferflow.report.evidence import Budget, Evidence
+from pufferflow.release import Account, Release, grid_below, publish, put_text
+from pufferflow.report.evidence import Evidence
 from pufferflow.suggestions import Suggesting
 
+if TYPE_CHECKING:
+    from pufferflow.ledger import Account as LedgerAccount
+
 COMPOSITION = "one vector of sums, joint (M23)"
-
-
-class Counting(Protocol):
-    """An account, as far as a page asks."""
-
-    def budget(self, plan: Any = None, every: object = None) -> Budget:
-        """Return what is spent, and what will be."""
-        ...
 
 
 @final
@@ -76,18 +56,18 @@ class Plan(Suggesting):
     [2.0]
     """
 
-    _planned: Planned
+    _decision: Decision
 
     @property
     def calibration(self) -> Calibration:
         """The noise of the weighted sums, and why it suffices."""
-        return self._planned.calibration
+        return self._decision.calibration
 
     @property
     def largest_weight(self) -> float:
         """How far the weighted sums move together if the answers' sums move by 1, at most (for `pf.robustness`)."""
-        units = [float(unit_of(measure)) for measure in self.questions.measures]
-        return max(weight / unit for weight, unit in zip(self._planned.weights.tolist(), units, strict=True))
+        weights, units = self._decision.weights.tolist(), self.questions.units
+        return max(weight / float(unit) for weight, unit in zip(weights, units, strict=True))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -107,48 +87,43 @@ class Plan(Suggesting):
         >>> round(plan.plan(pf.Pure(1.0)).ordinary.epsilon, 3)
         0.123
         """
-        return self._planned.ordinary
+        return self._decision.ordinary
 
     @property
     def questions(self) -> Request:
         """What is asked."""
-        return self._planned.request
+        return self._decision.request
 
     @property
     def cost(self) -> Cost:
         """What a release would tell, in numbers: what composition adds up."""
-        return self._ready.cost
+        return self._decision.cost
 
     @property
     def noises(self) -> dict[str, Noise]:
         """The noise behind each output, in the units of its sum (a mean's sum is not divided yet)."""
-        scales = self._ready.scales
-        request = self.questions
-        pairs = request.reads
-        return {
-            name: scales[place] for query, places in pairs for name, place in zip(query.outputs, places, strict=False)
-        }
+        return {output.name: output.noise for output in self._decision.outputs}
 
     @property
     def rows(self) -> int | None:
         """How many rows are asked about; None where that is private."""
-        return int(self._planned.facts.cells.rows.sum()) if self.questions.counts_are_public else None
+        return int(self._decision.facts.cells.rows.sum()) if self.questions.counts_are_public else None
 
     @property
     def certificate(self) -> Certificate:
         """What would go out with the answers."""
-        return self._ready.certificate
+        return self._decision.certificate
 
     def summary(self) -> pl.DataFrame:
         """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
 
         Errors of variances, quantiles and means of unknown numbers of rows depend on the answers and are null.
         """
-        return summary(self._planned)
+        return summary(self._decision)
 
     def explain(self) -> str:
         """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
-        return explained(self._planned)
+        return explained(self._decision)
 
     def readings(self) -> tuple[str, ...]:
         """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
@@ -165,7 +140,7 @@ class Plan(Suggesting):
 
     def compare(self) -> pl.DataFrame:
         """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
-        return compare(self._planned)
+        return compare(self._decision)
 
     def release(self, account: Account | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
         """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
@@ -173,7 +148,7 @@ class Plan(Suggesting):
         A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
         again. A noise that rests on an estimate is refused unless `estimates` allows it.
         """
-        return released(self._ready, account, id, estimates=estimates)
+        return publish(self._decision, account, id, estimates=estimates)
 
     def too_noisy(self) -> list[str]:
         """Return a line for each query whose noise is larger than any answer it can have.
@@ -183,11 +158,11 @@ class Plan(Suggesting):
         >>> pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(0.2)).too_noisy()
         ['noise on on_sum is larger than the largest possible answer (2): expected error 5']
         """
-        return [visible(line, one_line=True) for line in too_noisy(self._planned)]
+        return [visible(line, one_line=True) for line in too_noisy(self._decision)]
 
     def evidence(
         self,
-        account: Counting | None = None,
+        account: "LedgerAccount | None" = None,
         every: object = None,
         *,
         job: str = "",
@@ -209,12 +184,12 @@ class Plan(Suggesting):
         ('if beliefs are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
         """
         budget = None if account is None else account.budget(self, every)
-        return evidence(self._planned, budget, job=job, period=period, dataset=dataset)
+        return evidence(self._decision, budget, job=job, period=period, dataset=dataset)
 
     def report(  # noqa: PLR0913 - what a page is about, in parts
         self,
         path: str | Path,
-        account: Counting | None = None,
+        account: "LedgerAccount | None" = None,
         every: object = None,
         *,
         job: str = "",
@@ -228,10 +203,6 @@ class Plan(Suggesting):
         place, page = local_path(path, "The place of a page"), plan_page(shown, datetime.now(UTC))
         put_text(place, page)
         return place
-
-    @cached_property
-    def _ready(self) -> Ready:
-        return _ready_of(self._planned, certificate_of(self._planned))
 
     def __repr__(self) -> str:
         """Show what is asked, the promise, the noise and the bound."""
@@ -264,31 +235,20 @@ class Plan(Suggesting):
 
 def plan_of(request: Request, terms: Terms) -> Plan:
     """Return the plan for a batch."""
-    return Plan(planned(Facts(request), terms))
+    return Plan(make_decision(request, terms, certificate_of))
 
 
-def _ready_of(plan: Planned, certificate: Certificate) -> Ready:
-    """Return what a release needs, with the way to noise that another machine reserved."""
-    public = plan.facts.public  # after the cost, which reads some of it
-
-    def reserved(cost: Cost) -> Ready:
-        other = as_reserved(plan, certificate.cost, cost)
-        return _ready_of(other, structs.replace(certificate_of(other), cost=cost))
-
-    return Ready(plan.request, plan.noises, certificate, public, name_of(plan, public), reserved)
-
-
-def certificate_of(plan: Planned) -> Certificate:
+def certificate_of(plan: Decision) -> Certificate:
     """Return the facts that go out with the answers."""
     request, found = plan.request, plan.calibration
     sums = tuple(
         NoisySum(
             "the number of rows" if measure is None else measure.values.words,
             type(noise).__name__,
-            noise.scale * float(unit_of(measure)),
-            str(Fraction(grid_below(noise)) * unit_of(measure)),
+            noise.scale * float(unit),
+            str(Fraction(grid_below(noise)) * unit),
         )
-        for measure, noise in zip(request.measures, plan.noises, strict=True)
+        for measure, unit, noise in zip(request.measures, request.units, plan.noises, strict=True)
     )
     queries = tuple(AskedQuery(query.words, query.outputs, places) for query, places in request.reads)
     sensitivity, unit = _sensitivity(plan)
@@ -300,7 +260,7 @@ def certificate_of(plan: Planned) -> Certificate:
         queries=queries,
         sums=sums,
         where=request.where,
-        cost=cost_of(plan),
+        cost=cost_of(plan) if plan.reserved is None else plan.reserved,
         questions=request.digest,
         groups=request.by,
         bound=repr(found.bound),
@@ -317,13 +277,13 @@ def certificate_of(plan: Planned) -> Certificate:
     )
 
 
-def _sensitivity(plan: Planned) -> tuple[float, str]:
+def _sensitivity(plan: Decision) -> tuple[float, str]:
     """Return the movement that the noise was measured against, in the answer's unit if there is one sum only."""
     found, weights = plan.calibration.sensitivity, plan.weights
     if isinstance(plan.calibration.bound, Messages | Quilt):
         return found, "by one row alone, in units in which a row moves all sums by at most 1"
     if len(weights) == 1 and weights[0] > 0:
-        return found / float(weights[0]) * float(unit_of(plan.request.measures[0])), "in the unit of the answer"
+        return found / float(weights[0]) * float(plan.request.units[0]), "in the unit of the answer"
     return found, "in units in which one row moves all sums by at most 1"
 
 

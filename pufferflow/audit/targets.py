@@ -20,7 +20,7 @@ from pufferflow.explain import Origin, at_place, origin_of
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.noise import STEPS_PER_SCALE, Noise, grid_of
 from pufferflow.plan import Plan
-from pufferflow.planning import Planned
+from pufferflow.planning import Decision
 from pufferflow.release import grid_below
 from pufferflow.rounding import UNIT
 from pufferflow.transport import winf
@@ -120,19 +120,19 @@ _ONE_ROW = "two points stand for the secrets, as far apart as one row alone move
 
 def duels_of_plan(plan: Plan) -> list[Duel]:
     """Return the worlds of the pair that cost most; nothing if no row moves an answer."""
-    planned: Planned = plan._planned  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - laws are no part of a plan's door
-    if not (planned.weights > 0).any():
+    decision = plan._decision  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - laws are no part of a plan's door
+    if not (decision.weights > 0).any():
         return []
-    witness, origin = planned.calibration.witness, origin_of(planned)
+    witness, origin = decision.calibration.witness, origin_of(decision)
     if isinstance(witness, Pair):
-        return [_of_pair(planned, origin, witness)]
-    by_movement = planned.calibration.by_movement
-    if isinstance(planned.calibration.bound, Group) or (origin.laws.movement_only and by_movement):
-        return [_of_movement(planned, witness.secrets, witness.prior)]
-    return _at_place(planned, origin)
+        return [_of_pair(decision, origin, witness)]
+    by_movement = decision.calibration.by_movement
+    if isinstance(decision.calibration.bound, Group) or (origin.laws.movement_only and by_movement):
+        return [_of_movement(decision, witness.secrets, witness.prior)]
+    return _at_place(decision, origin)
 
 
-def _of_pair(plan: Planned, origin: Origin, pair: Pair) -> Duel:
+def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> Duel:
     """Return the vector of all sums under both secrets."""
     norm, note = plan.calibration.noise.norm, ""
     if origin.laws.movement_only:
@@ -156,7 +156,9 @@ def _stretched(pair: Pair, length: float, norm: float) -> Pair:
     return at_most(one, length, norm)
 
 
-def _in_steps(law: Law | GaussianLaw, kept: Sequence[int], plan: Planned, measures: Sequence[int]) -> Law | GaussianLaw:
+def _in_steps(
+    law: Law | GaussianLaw, kept: Sequence[int], plan: Decision, measures: Sequence[int]
+) -> Law | GaussianLaw:
     """Return the law of the sums themselves, in whole steps of each."""
     weights = plan.weights[list(measures)]
     if isinstance(law, GaussianLaw):
@@ -168,19 +170,19 @@ def _in_steps(law: Law | GaussianLaw, kept: Sequence[int], plan: Planned, measur
     return Law(values[:, 0] if len(kept) == 1 else values, law.weights)
 
 
-def _steps(column: Any, plan: Planned, measure: int) -> list[Fraction]:
+def _steps(column: Any, plan: Decision, measure: int) -> list[Fraction]:
     """Return sums in whole steps; what is no whole number, a movement, is rounded down to the grid."""
     weight, grid = Fraction(float(plan.weights[measure])), _grid(plan.noises[measure])
     found = [Fraction(value) / weight for value in column.tolist()]
     return [Fraction(round(one)) if abs(one - round(one)) < _SLACK else one // grid * grid for one in found]
 
 
-def _of_movement(plan: Planned, secrets: tuple[Any, Any] | None, prior: Any) -> Duel:
+def _of_movement(plan: Decision, secrets: tuple[Any, Any] | None, prior: Any) -> Duel:
     length = plan.calibration.sensitivity
     return _apart(plan, length, secrets, prior, in_words(length, plan.calibration.noise.scale))
 
 
-def _apart(plan: Planned, length: float, secrets: tuple[Any, Any] | None, prior: Any, note: str) -> Duel:
+def _apart(plan: Decision, length: float, secrets: tuple[Any, Any] | None, prior: Any, note: str) -> Duel:
     """Return two points so far apart, in the sum that has the largest weight."""
     measure = int(plan.weights.argmax())
     (end,) = _steps(np.array([length]), plan, measure)
@@ -191,7 +193,7 @@ def _apart(plan: Planned, length: float, secrets: tuple[Any, Any] | None, prior:
     return Duel(worlds, mechanism_of([plan.noises[measure]]), names_of(secrets), believing(prior), note)
 
 
-def _at_place(plan: Planned, origin: Origin) -> list[Duel]:
+def _at_place(plan: Decision, origin: Origin) -> list[Duel]:
     """Return what a place along a chain or a tree stands for: paths, the laws of one answer, or one row alone."""
     witness = plan.calibration.witness
     names, prior = names_of(witness.secrets), believing(witness.prior)

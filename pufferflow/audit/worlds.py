@@ -22,7 +22,7 @@ from pufferflow.chains import Chain
 from pufferflow.explain import Origin
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.noise import Noise, Noisy
-from pufferflow.planning import Planned
+from pufferflow.planning import Decision
 from pufferflow.scenario import Initial, Secret
 from pufferflow.scenario.priors import MarkovChain
 
@@ -224,7 +224,7 @@ class Path:
         return found
 
 
-def paths(plan: Planned, origin: Origin) -> list[Drawn]:
+def paths(plan: Decision, origin: Origin) -> list[Drawn]:
     """Return worlds of rows of a chain, one for each law of its first row; nothing where they cannot be drawn.
 
     One answer alone has a law that can be listed, which is quicker.
@@ -248,7 +248,7 @@ def paths(plan: Planned, origin: Origin) -> list[Drawn]:
 
 
 def _worlds(
-    plan: Planned, origin: Origin, chain: Chain, stretch: tuple[int, Indices], at: tuple[int, int, int]
+    plan: Decision, origin: Origin, chain: Chain, stretch: tuple[int, Indices], at: tuple[int, int, int]
 ) -> list[Drawn]:
     """Return the worlds for every law of the first row under which both states can be."""
     (first, cells), (row, *states) = stretch, at

@@ -34,7 +34,7 @@ from pufferflow.bounds import (
 from pufferflow.errors import PufferflowError
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
-from pufferflow.planning import Planned, expected_error, half_width, in_units, noises_at, unit_of
+from pufferflow.planning import Decision, Output, expected_error, half_width
 from pufferflow.progress import working
 from pufferflow.queries import Query
 from pufferflow.report import at_most, counted, plain
@@ -46,16 +46,17 @@ BY_MOVEMENT = "by movement alone: joint laws are not known, or too many to compa
 """Why a bound had to do without the laws that it needs: its row is that of how far the answers can move at all."""
 
 
-def summary(plan: Planned) -> pl.DataFrame:
+def summary(plan: Decision) -> pl.DataFrame:
     """Return one row for each output cell; errors that depend on the answers themselves are null."""
     groups = group_names(plan)
     size = plan.facts.size
     parts: list[pl.DataFrame] = []
-    for query, name, noise in outputs(plan, plan.calibration.noise):
-        expected, half = _errors(query, noise, size, groups.len())
+    for output in plan.outputs:
+        noise = output.noise
+        expected, half = _errors(output.query, noise, size, groups.len())
         parts.append(
             pl.DataFrame(
-                {"query": pl.repeat(name, groups.len(), eager=True), "group": groups},
+                {"query": pl.repeat(output.name, groups.len(), eager=True), "group": groups},
             ).with_columns(
                 pl.lit(type(noise).__name__).alias("noise"),
                 pl.lit(noise.scale).alias("scale"),
@@ -68,7 +69,7 @@ def summary(plan: Planned) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def compare(plan: Planned) -> pl.DataFrame:
+def compare(plan: Decision) -> pl.DataFrame:
     """Return, for every bound, the noise that it asks for to keep the same promise; refusals say why."""
     guarantee = plan.calibration.guarantee
     rows: list[dict[str, Any]] = []
@@ -86,7 +87,7 @@ def compare(plan: Planned) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema | more)
 
 
-def _tried(plan: Planned, bound: Bound) -> tuple[Calibration | None, str]:
+def _tried(plan: Decision, bound: Bound) -> tuple[Calibration | None, str]:
     """Return what a bound asks for, or why it was not tried: too much work for what it can win over the plan's own."""
     pieces = plan.laws.pieces if isinstance(plan.laws, Together) else [plan.laws]
     guarantee, scale = plan.calibration.guarantee, plan.calibration.noise.scale
@@ -103,7 +104,7 @@ def _tried(plan: Planned, bound: Bound) -> tuple[Calibration | None, str]:
     )
 
 
-def _ordinary(plan: Planned) -> Iterator[dict[str, Any]]:
+def _ordinary(plan: Decision) -> Iterator[dict[str, Any]]:
     """Return the noise that differential privacy would add, and what it would keep under the scenario's priors."""
     alone = plan.row_laws
     if alone is None:
@@ -112,7 +113,7 @@ def _ordinary(plan: Planned) -> Iterator[dict[str, Any]]:
     return _compared(plan, ORDINARY, found, note if found is None else _left_here(plan, found.noise))
 
 
-def _left_here(plan: Planned, noise: Noise) -> str:
+def _left_here(plan: Decision, noise: Noise) -> str:
     kind = plan.calibration.guarantee.kind
     if kind is None:
         return ""
@@ -123,7 +124,7 @@ def _left_here(plan: Planned, noise: Noise) -> str:
     return f"would keep epsilon {at_most(left)} here" if math.isfinite(left) else "would keep no such promise here"
 
 
-def _by_movement(plan: Planned) -> bool:
+def _by_movement(plan: Decision) -> bool:
     pieces = plan.laws.pieces if isinstance(plan.laws, Together) else [plan.laws]
     return any(laws.movement_only for laws in pieces)
 
@@ -136,22 +137,13 @@ def bounds_for(guarantee: Guarantee) -> list[Bound]:
     return found
 
 
-def group_names(plan: Planned) -> pl.Series:
+def group_names(plan: Decision) -> pl.Series:
     """Return a name for every cell."""
     keys = plan.facts.cells.keys
     if keys is None:
         return pl.Series([ALL_ROWS])
     texts = zip(*map(_texts, keys.get_columns()), strict=True)
     return pl.Series("group", [", ".join(parts) for parts in texts], dtype=pl.String)
-
-
-def outputs(plan: Planned, noise: Noise) -> Iterator[tuple[Query, str, Noise]]:
-    """Give every output: its query, its name, and the noise of its sum in the units of the answer."""
-    request = plan.request
-    scaled = in_units(noises_at(noise, plan.weights), request.measures)
-    for query, places in request.reads:
-        for place, name in enumerate(query.outputs):
-            yield query, name, scaled[places[place]]
 
 
 def _errors(query: Query, noise: Noise, size: Floats | None, cells: int) -> tuple[Floats, Floats]:
@@ -161,18 +153,19 @@ def _errors(query: Query, noise: Noise, size: Floats | None, cells: int) -> tupl
     return np.broadcast_to(expected, cells).copy(), np.broadcast_to(half, cells).copy()
 
 
-def _calibrated(plan: Planned, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
+def _calibrated(plan: Decision, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
     try:
         return calibrate(laws(), plan.calibration.guarantee, plan.family, bound), ""
     except PufferflowError as refusal:
         return None, refusal.problem
 
 
-def _compared(plan: Planned, bound: str, found: Calibration | None, note: str) -> Iterator[dict[str, Any]]:
+def _compared(plan: Decision, bound: str, found: Calibration | None, note: str) -> Iterator[dict[str, Any]]:
     size = plan.facts.size
     noise = plan.calibration.noise if found is None else found.noise
-    for query, name, scaled in outputs(plan, noise):
-        row: dict[str, Any] = {"bound": bound, "query": name, "noise": type(noise).__name__}
+    for output in plan.outputs_with(noise):
+        query, scaled = output.query, output.noise
+        row: dict[str, Any] = {"bound": bound, "query": output.name, "noise": type(noise).__name__}
         if found is None:
             yield row | {"note": note}
             continue
@@ -197,7 +190,7 @@ def _texts(keys: pl.Series) -> list[str]:
 _ROUNDED = 1e-9
 
 
-def too_noisy(plan: Planned) -> list[str]:
+def too_noisy(plan: Decision) -> list[str]:
     """Return a line for each query whose noise is larger than any answer it can have; empty groups do not count."""
     errors, sizes = summary(plan)["expected_error"].fill_null(np.nan).to_numpy(), largest_answers(plan)
     found, start = list[str](), 0
@@ -226,21 +219,15 @@ def _of(drowned: int, possible: int) -> str:
     return f", for {'all' if drowned == possible else f'{drowned:,}'} of its {counted(possible, 'number')}"
 
 
-def largest_answers(plan: Planned) -> Floats:
+def largest_answers(plan: Decision) -> Floats:
     """Return the largest size that each answer could have without noise, in the order of the summary; NaN: unknown."""
-    request, size = plan.request, plan.facts.size
-    found = [
-        _largest(query, places[place], plan, size)
-        for query, places in request.reads
-        for place in range(len(query.outputs))
-    ]
-    return np.concatenate(found)
+    return np.concatenate([_largest(output, plan) for output in plan.outputs])
 
 
-def _largest(query: Query, place: int, plan: Planned, size: Floats | None) -> Floats:
+def _largest(output: Output, plan: Decision) -> Floats:
     """Return how large a linear answer about so many rows can be, in each cell."""
-    cells, measure = len(plan.facts.cells.rows), plan.request.measures[place]
+    cells, query, measure, size = len(plan.facts.cells.rows), output.query, output.measure, plan.facts.size
     if not query.linear or size is None or measure is None:
         return np.full(cells, np.nan)
-    row = max(abs(measure.values.low), abs(measure.values.high)) * float(unit_of(measure))
+    row = max(abs(measure.values.low), abs(measure.values.high)) * float(measure.values.unit)
     return np.broadcast_to(size * row * query.factor(size), cells)

@@ -14,7 +14,7 @@ from pufferflow.explain.compare import BY_MOVEMENT, compare, largest_answers, su
 from pufferflow.explain.sentences import assumptions, explained, notes, readings_together
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import worst_pair
-from pufferflow.planning import Planned
+from pufferflow.planning import Decision
 from pufferflow.queries import Count, Histogram
 from pufferflow.report import promise_in_words
 from pufferflow.report.evidence import BoundRow, Budget, Cell, Evidence, Memory
@@ -57,7 +57,7 @@ _SHARES = (0.05, 0.1, 0.25)
 
 
 def evidence(
-    plan: Planned, budget: Budget | None = None, *, job: str = "", period: str = "", dataset: str = ""
+    plan: Decision, budget: Budget | None = None, *, job: str = "", period: str = "", dataset: str = ""
 ) -> Evidence:
     """Return all that a page of a plan tells; its job, period and data set where they have names."""
     request = plan.request
@@ -91,7 +91,7 @@ def evidence(
     )
 
 
-def _cells(plan: Planned) -> tuple[tuple[Cell, ...], int]:
+def _cells(plan: Decision) -> tuple[tuple[Cell, ...], int]:
     """Return the first cells of every output, as many of each, and how many more there are."""
     table = summary(plan).with_columns(pl.Series("largest", largest_answers(plan), dtype=pl.Float64))
     outputs = max(sum(len(query.outputs) for query in plan.request.queries), 1)
@@ -111,7 +111,7 @@ def _cells(plan: Planned) -> tuple[tuple[Cell, ...], int]:
     return tuple(found), table.height - len(found)
 
 
-def _bounds(plan: Planned) -> tuple[BoundRow, ...]:
+def _bounds(plan: Decision) -> tuple[BoundRow, ...]:
     """Return what each bound asks for, the plan's own first; what cannot be compared becomes a note."""
     own = repr(plan.calibration.bound)
     try:
@@ -138,14 +138,14 @@ def _bound(row: dict[str, Any], own: str) -> BoundRow:
     )
 
 
-def _own(plan: Planned, bound: str) -> list[BoundRow]:
+def _own(plan: Decision, bound: str) -> list[BoundRow]:
     """Return the rows of the plan's own bound, if it is none of those that are compared."""
     rows = summary(plan).group_by("query", maintain_order=True).first().to_dicts()
     own = {"bound": bound, "times": 1.0, "certainty": plan.calibration.certainty.value, "note": ""}
     return [_bound(row | own, bound) for row in rows]
 
 
-def _none(plan: Planned, problem: str) -> list[BoundRow]:
+def _none(plan: Decision, problem: str) -> list[BoundRow]:
     noise = type(plan.calibration.noise).__name__
     return [BoundRow("others", query.name, noise, note=problem) for query in plan.request.queries]
 

@@ -22,7 +22,7 @@ from pufferflow.chains import Sums, pair_of
 from pufferflow.errors import InternalError, PufferflowError, Refused
 from pufferflow.inference import PRESENCE, Rows, asked, implied
 from pufferflow.law import Law
-from pufferflow.planning import Planned, Tables, unit_of
+from pufferflow.planning import Decision, Tables
 from pufferflow.queries import Measure, Pattern, Query, Statistic
 from pufferflow.scenario import Initial, Presence
 from pufferflow.scenario.priors import LatentClass, MarkovChain, Prior
@@ -41,7 +41,7 @@ class Origin:
     laws: Laws
 
 
-def origin_of(plan: Planned) -> Origin:
+def origin_of(plan: Decision) -> Origin:
     """Return where the witness comes from: of several patterns the one that costs most, as far as that is quick.
 
     Patterns with many rows are tried first, and are the ones that cost most if all else is equal.
@@ -60,12 +60,12 @@ def origin_of(plan: Planned) -> Origin:
     return best
 
 
-def _origins(plan: Planned) -> list[Origin]:
+def _origins(plan: Decision) -> list[Origin]:
     """Return all that the plan was calibrated for, in the order in which its facts put them together."""
     laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, Together) else [plan.laws]
     where = [
         (of_prior[0], pattern)
-        for of_prior in plan.ways
+        for of_prior in plan.tables
         for pattern in plan.facts.windows(of_prior[0].prior, of_prior[0].secret)
     ]
     return [Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)]
@@ -83,7 +83,7 @@ def _matching(origins: list[Origin], witness: Witness) -> list[Origin]:
     return found
 
 
-def _excess(plan: Planned, one: Origin) -> float:
+def _excess(plan: Decision, one: Origin) -> float:
     """Return how close one of them comes to what is promised, as a log ratio; 0 or a little less if it decides."""
     found = plan.calibration
     try:
@@ -152,7 +152,7 @@ class _Asked:
         return _COVERS if self.origin.pattern.covers else ""
 
 
-def at_place(plan: Planned, origin: Origin, witness: Witness) -> Seen:
+def at_place(plan: Decision, origin: Origin, witness: Witness) -> Seen:
     """Return the two laws of one number that a place stands for; refuse where they cannot be listed quickly."""
     one, prior = _asked(plan, origin, witness), origin.tables.prior
     chain = isinstance(prior, MarkovChain)
@@ -163,7 +163,7 @@ def at_place(plan: Planned, origin: Origin, witness: Witness) -> Seen:
     return Seen(one.measure, mu, nu, witness.secrets, one.pattern.asked, notes)
 
 
-def span_of(plan: Planned, origin: Origin, witness: Witness) -> Seen:
+def span_of(plan: Decision, origin: Origin, witness: Witness) -> Seen:
     """Return two points as far apart as the rows of a group can move one number, and as noise was made for."""
     one = _asked(plan, origin, witness)
     laws = implied(origin.tables.prior, one.statistic, origin.tables.secret)
@@ -179,7 +179,7 @@ def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note
     return Seen(measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes, stands_in=True)
 
 
-def _asked(plan: Planned, origin: Origin, witness: Witness) -> _Asked:
+def _asked(plan: Decision, origin: Origin, witness: Witness) -> _Asked:
     """Return what is asked about the cell of the secret's row: the sum that this row moves farthest for its noise."""
     pattern = origin.pattern
     whole = origin.tables.apart or pattern.covers or isinstance(origin.tables.secret, Presence)
@@ -209,7 +209,7 @@ def _cell_of(pattern: Pattern, cells: Array, row: int) -> tuple[int, bool]:
     return int(cells[known[np.abs(known - row).argmin()]]), False
 
 
-def _farthest(plan: Planned, origin: Origin, witness: Witness) -> int:
+def _farthest(plan: Decision, origin: Origin, witness: Witness) -> int:
     """Return the measure that the two values of the secret move farthest, in units of its noise."""
     moves = _own_moves(origin, witness) * plan.weights
     if not moves.any():
@@ -327,11 +327,11 @@ class Number:
     step: float
 
 
-def number_of(plan: Planned, measure: int) -> Number:
+def number_of(plan: Decision, measure: int) -> Number:
     """Return the first answer that is made of a sum."""
     request = plan.request
     asked = request.measures[measure]
-    unit = float(unit_of(asked))
+    unit = float(request.units[measure])
     for query, places in request.reads:
         if measure not in places:
             continue
@@ -349,7 +349,7 @@ def _what(asked: Measure | None) -> str:
     return f"{'rows with' if asked.values.boolean else 'the sum of'} {asked.values.words}"
 
 
-def _factor(plan: Planned, query: Query) -> float | None:
+def _factor(plan: Decision, query: Query) -> float | None:
     """Return what the sum is multiplied by, None if that is another number in every cell."""
     factors = np.unique(query.factor(plan.facts.size))
     return float(factors[0]) if len(factors) == 1 else None

@@ -20,7 +20,7 @@ from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import NAMELESS, nameless
 from pufferflow.expressions import OnPoints, Values, public_words
 from pufferflow.guarantees import Guarantee
-from pufferflow.planning import ERROR_BARS, Planned, impossible_values, in_units
+from pufferflow.planning import ERROR_BARS, Decision, impossible_values
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum
 from pufferflow.release import of_no_rows
 from pufferflow.report import at_most, promise_in_words
@@ -216,7 +216,7 @@ _NEARLY = 0.999
 _SAME = 1e-6
 
 
-def explained(plan: Planned) -> str:
+def explained(plan: Decision) -> str:
     """Return the text that a person can sign."""
     request, size = plan.request, plan.facts.size
     lines = [
@@ -243,10 +243,10 @@ def asked_in_words(request: Request) -> str:
     return f"{asked}, over rows{filtered}{grouped}" if filtered else f"{asked}{grouped}"
 
 
-def noise_in_words(plan: Planned) -> str:
+def noise_in_words(plan: Decision) -> str:
     """Say how much noise there is behind each query."""
     request = plan.request
-    scales = [noise.scale for noise in in_units(plan.noises, request.measures)]
+    scales = [noise.scale for noise in plan.noises_in_units]
     parts = [f"{_scales([scales[place] for place in places])} behind {query.name}" for query, places in request.reads]
     name = type(plan.calibration.noise).__name__
     each = f", for each {_listed(request.by)}" if request.by else ""
@@ -260,7 +260,7 @@ def _scales(scales: Sequence[float]) -> str:
     return different[0] if len(different) == 1 else " and ".join(different)
 
 
-def carried_by(plan: Planned) -> str:
+def carried_by(plan: Decision) -> str:
     """Say which theorem and which belief the promise stands on."""
     found = plan.calibration
     sure = {"exact": "exactly", "upper_bound": "as an upper bound", "estimate": "as an ESTIMATE, which may be too low"}
@@ -270,7 +270,7 @@ def carried_by(plan: Planned) -> str:
     )
 
 
-def ordinary_in_words(plan: Planned) -> str:
+def ordinary_in_words(plan: Decision) -> str:
     """Say what the same noise keeps of one row as ordinary differential privacy."""
     secret = plan.request.scenario.secret
     if isinstance(secret, Presence):
@@ -298,7 +298,7 @@ def _not_of_a_row(secret: AnySecret) -> str:
     return "the secret is not the value that is asked about"
 
 
-def assumptions(plan: Planned) -> list[str]:
+def assumptions(plan: Decision) -> list[str]:
     """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
     scenario = plan.request.scenario
     found = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
@@ -321,10 +321,10 @@ def _origin(prior: Prior) -> str:
     return prior.provenance.origin_in_words if in_full in prior.describe() else in_full
 
 
-def notes(plan: Planned) -> list[str]:
+def notes(plan: Decision) -> list[str]:
     """Return what is worth knowing of the way the noise was found, and of how rows are read."""
     found = [plan.calibration.note] if plan.calibration.note else []
-    found += dict.fromkeys(one.note for way in plan.ways for one in way if one.note)
+    found += dict.fromkeys(one.note for way in plan.tables for one in way if one.note)
     found += floor_notes(plan)
     late = list(dict.fromkeys(repr(one.bound) for one in plan.calibration.untried if one.late))
     if late:
@@ -343,7 +343,7 @@ def notes(plan: Planned) -> list[str]:
     return found
 
 
-def floor_notes(plan: Planned) -> list[str]:
+def floor_notes(plan: Decision) -> list[str]:
     """Say where a prior hides nothing, and whether noise is more than it needs, or too little for one row alone."""
     left = "ordinary differential privacy of one row is kept there" if plan.floor else "nothing is promised there"
     values = _listed([repr(value) for value in impossible_values(plan.request.scenario)])
@@ -355,7 +355,7 @@ def floor_notes(plan: Planned) -> list[str]:
     return [*found, f"floor=None: noise was made for the prior alone; of one row alone it keeps {kept}"]
 
 
-def _raised(plan: Planned) -> list[str]:
+def _raised(plan: Decision) -> list[str]:
     """Say that noise is what one row alone needs, if the prior needs less."""
     promised, ordinary = plan.calibration.guarantee, plan.ordinary
     if promised.kind is None or ordinary is None or ordinary.kind is None:
@@ -366,13 +366,13 @@ def _raised(plan: Planned) -> list[str]:
     return [f"for the prior alone less noise would do: with this much it keeps epsilon {own}; one row alone needs it"]
 
 
-def if_wrong(plan: Planned) -> str:
+def if_wrong(plan: Decision) -> str:
     """Say what is left of the promise if rows hang together in another way, or if beliefs are a little off."""
     parts = [f"{one.wrong}, {one.left}" for one in what_if(plan)]
     return "; ".join(parts) + "." if parts else "nothing can be said."
 
 
-def witness_in_words(plan: Planned) -> str:
+def witness_in_words(plan: Decision) -> str:
     """Say which two values of the secret are the hardest to hide and, of several beliefs, under which."""
     witness: Any = plan.calibration.witness
     several, believed = len(plan.request.scenario.priors) > 1, witness.prior

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pufferflow.bounds import loss, robustness, stretched
 from pufferflow.errors import PufferflowError
 from pufferflow.guarantees import Guarantee
-from pufferflow.planning import Planned
+from pufferflow.planning import Decision
 from pufferflow.report import at_most, downwards
 from pufferflow.report.evidence import WhatIf
 from pufferflow.rounding import float_above
@@ -16,7 +16,7 @@ from pufferflow.scenario.priors import AnyCorrelation
 RATIO = 0.1
 
 
-def what_if(plan: Planned, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
+def what_if(plan: Decision, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
     """Return what is left if rows hang together in another way, or if beliefs are a little off.
 
     Likelihoods may be off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
@@ -27,12 +27,12 @@ def what_if(plan: Planned, ratios: Sequence[float] = (RATIO,), shares: Sequence[
     return [*(one for one in found if one is not None), *_apart(plan)]
 
 
-def nothing_assumed(plan: Planned) -> bool:
+def nothing_assumed(plan: Decision) -> bool:
     """Say whether rows of one group may hang together in any way already."""
     return all(isinstance(prior, AnyCorrelation) for prior in plan.request.scenario.priors)
 
 
-def under_group(plan: Planned) -> float | None:
+def under_group(plan: Decision) -> float | None:
     """Return the ε of the same kind of promise that the noise keeps if nothing is known of how rows hang together."""
     kind = plan.calibration.guarantee.kind
     if kind is None:
@@ -44,14 +44,14 @@ def under_group(plan: Planned) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _any_correlation(plan: Planned) -> WhatIf:
+def _any_correlation(plan: Decision) -> WhatIf:
     within = plan.request.scenario.within
     if not within:
         return WhatIf("nothing was assumed of how rows hang together", "so that nothing of it can be wrong")
     return WhatIf(_whatever(within), "the promise holds as it is")
 
 
-def _apart(plan: Planned) -> list[WhatIf]:
+def _apart(plan: Decision) -> list[WhatIf]:
     """Say that groups are believed to be independent of each other, which every prior within groups rests on (M7)."""
     within = plan.request.scenario.within
     if not within:
@@ -64,7 +64,7 @@ def _whatever(within: Sequence[str]) -> str:
     return f"whatever the rows {whose} have to do with each other"
 
 
-def _other_correlation(plan: Planned) -> WhatIf | None:
+def _other_correlation(plan: Decision) -> WhatIf | None:
     group = under_group(plan)
     if group is None:
         return None
@@ -76,13 +76,13 @@ def _other_correlation(plan: Planned) -> WhatIf | None:
     )
 
 
-def _off(plan: Planned, ratio: float) -> WhatIf | None:
+def _off(plan: Decision, ratio: float) -> WhatIf | None:
     factor = downwards(math.exp(ratio), 3)  # what is left holds up to e^ratio, and so up to less
     wrong = f"if beliefs are off by a factor of up to {factor:g} either way"
     return _left(wrong, lambda: stretched(plan.calibration.guarantee, ratio))
 
 
-def _moved(plan: Planned, share: float) -> WhatIf | None:
+def _moved(plan: Decision, share: float) -> WhatIf | None:
     promised = plan.calibration
     error = float_above(Fraction(share) * Fraction(promised.sensitivity))
     if error == 0:

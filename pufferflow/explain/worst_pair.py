@@ -12,7 +12,7 @@ from pufferflow.errors import PufferflowError
 from pufferflow.explain.one_number import Number, Origin, Seen, at_place, number_of, origin_of, span_of, stand_ins
 from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.law import Law
-from pufferflow.planning import Planned, on_interval
+from pufferflow.planning import Decision, on_interval
 from pufferflow.report.evidence import Atoms, WorstPair
 from pufferflow.scenario import Presence
 from pufferflow.transport import winf
@@ -25,7 +25,7 @@ NAMELESS = ("one value", "another")
 """Two secrets that have no names."""
 
 
-def worst_pair(plan: Planned) -> tuple[WorstPair | None, str]:
+def worst_pair(plan: Decision) -> tuple[WorstPair | None, str]:
     """Return the pair and "", or None and why there is nothing to show."""
     if plan.calibration.noise.scale == 0 or not (plan.weights > 0).any():
         return None, _NO_NOISE
@@ -35,7 +35,7 @@ def worst_pair(plan: Planned) -> tuple[WorstPair | None, str]:
         return None, refusal.problem
 
 
-def _seen(plan: Planned) -> Seen:
+def _seen(plan: Decision) -> Seen:
     """Return the two laws: those of a pair, or those that a place stands for, where laws were not needed so far."""
     found, origin = plan.calibration, origin_of(plan)
     if isinstance(found.witness, Pair):
@@ -44,7 +44,7 @@ def _seen(plan: Planned) -> Seen:
     return span_of(plan, origin, found.witness) if by_movement else at_place(plan, origin, found.witness)
 
 
-def _of_pair(plan: Planned, origin: Origin, pair: Pair) -> Seen:
+def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> Seen:
     """Return the coordinate of a pair whose two laws lie farthest apart."""
     mu, nu = finite_laws(pair)
     steps = _distances(mu, nu)
@@ -77,7 +77,7 @@ def _rows_in(origin: Origin, cell: int) -> int:
     return int(pattern.counts[pattern.cells == cell].sum())
 
 
-def _shown(plan: Planned, seen: Seen) -> WorstPair:
+def _shown(plan: Decision, seen: Seen) -> WorstPair:
     """Return the pair in the unit of the answer."""
     number, noise = number_of(plan, seen.measure), plan.noises[seen.measure]
     first, second = _names(plan, seen)
@@ -100,20 +100,20 @@ def _shown(plan: Planned, seen: Seen) -> WorstPair:
     )
 
 
-def _names(plan: Planned, seen: Seen) -> tuple[str, str]:
+def _names(plan: Decision, seen: Seen) -> tuple[str, str]:
     """Return the two secrets as they are called."""
     if seen.secrets is None or nameless(plan):
         return NAMELESS
     return str(seen.secrets[0]), str(seen.secrets[1])
 
 
-def nameless(plan: Planned) -> bool:
+def nameless(plan: Decision) -> bool:
     """Say whether secrets are places in a table, which stand for numbers of an interval and tell nobody anything."""
     request = plan.request
     return on_interval(request.measures) and not isinstance(request.scenario.secret, Presence)
 
 
-def _answer(plan: Planned, seen: Seen, number: Number) -> str:
+def _answer(plan: Decision, seen: Seen, number: Number) -> str:
     """Say what the two laws are laws of: rows of one group, as those of others are the same under both secrets."""
     within = ", ".join(plan.request.scenario.within)
     if seen.stands_in:
@@ -121,12 +121,12 @@ def _answer(plan: Planned, seen: Seen, number: Number) -> str:
     return f"what the rows of one {within} add to {number.answer}" if within else number.answer
 
 
-def _left_out(plan: Planned) -> str:
+def _left_out(plan: Decision) -> str:
     within = ", ".join(plan.request.scenario.within)
     return f"rows of any other {within} are left out: they are the same under both secrets" if within else ""
 
 
-def _least(plan: Planned, seen: Seen) -> float:
+def _least(plan: Decision, seen: Seen) -> float:
     """Return the sum of the least values of all rows, which laws leave out, in steps."""
     if on_interval(plan.request.measures) or isinstance(plan.request.scenario.secret, Presence):
         return 0.0

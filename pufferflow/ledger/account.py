@@ -16,7 +16,7 @@ from pufferflow.ledger.log import Log
 from pufferflow.ledger.reserve import Held, Wish, check_fingerprint
 from pufferflow.ledger.state import Books, Entry, entries_of
 from pufferflow.ledger.verify import found_release, release_of
-from pufferflow.planning import Ready
+from pufferflow.planning import Decision
 from pufferflow.queries import Request
 from pufferflow.release import Release
 from pufferflow.report import SPENT, at_most
@@ -210,13 +210,13 @@ class Account:
         chosen = read_text(id, "id", _ID)
         return self._log.read(lambda books, line: found_release(books.account(self._name), line, chosen))
 
-    def reserve(self, ready: Ready, release_id: str | None) -> Held:
+    def reserve(self, decision: Decision, release_id: str | None) -> Held:
         """Reserve the cost of a release, durably, before a private row is read; refuse it above the limit.
 
         The same id again costs nothing: it completes what was reserved, or gives what is kept.
         """
         chosen = token_hex(16) if release_id is None else read_text(release_id, "id", _ID)
-        return Wish.of(self._name, chosen, ready).reserve(self._log)
+        return Wish.of(self._name, chosen, decision).reserve(self._log)
 
     def _told(self, ask: Callable[[AccountCosts], T]) -> T:
         return self._log.read(lambda books, line: books.told(self._name, line, ask))

@@ -18,7 +18,7 @@ from pufferflow.ledger.events import Committed, Head, Placed, Reserved
 from pufferflow.ledger.log import Log, Pen
 from pufferflow.ledger.state import Books, Kept, misfit
 from pufferflow.ledger.verify import event_of, kept_release, read_release
-from pufferflow.planning import Certificate, Ready
+from pufferflow.planning import Certificate, Decision
 from pufferflow.release import Release
 from pufferflow.report import SPENT, at_most
 from pufferflow.rounding import agree
@@ -84,9 +84,9 @@ class Wish:
     """What plans share that ask the same of the same rows."""
 
     @classmethod
-    def of(cls, account: str, release: str, ready: Ready) -> "Wish":
-        """Return the wish for what a plan has made ready."""
-        return cls(account, release, ready.cost, ready.certificate, ready.name)
+    def of(cls, account: str, release: str, decision: Decision) -> "Wish":
+        """Return the wish for the release that a plan has decided on."""
+        return cls(account, release, decision.cost, decision.certificate, decision.name)
 
     def reserve(self, log: Log) -> Held:
         """Return the reservation; refuse it if the limit would be passed, with nothing appended."""

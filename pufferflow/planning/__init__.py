@@ -1,38 +1,33 @@
-"""From a request and a promise to a decision: public facts, laws, the share of each sum, noise, cost."""
+"""From a request and its terms to a decision: public facts, laws, the share of each sum, noise, cost."""
 
 from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, NoisySum
 from pufferflow.planning.cost import cost_of
-from pufferflow.planning.decide import Planned, Terms, noises_at, planned, read_promise, read_seconds
-from pufferflow.planning.facts import Facts
+from pufferflow.planning.decide import make_decision
+from pufferflow.planning.decision import Decision, Output
+from pufferflow.planning.error_bars import error_bars, expected_error, half_width
 from pufferflow.planning.floor import impossible_values
-from pufferflow.planning.identity import as_reserved, name_of
-from pufferflow.planning.outputs import Ready, error_bars, expected_error, half_width, in_units, unit_of
-from pufferflow.planning.public_facts import changed_source
+from pufferflow.planning.public_facts import SourceDigest, changed_source
 from pufferflow.planning.tables import Tables, on_interval
+from pufferflow.planning.terms import Terms, read_promise, read_seconds
 
 __all__ = [
     "ERROR_BARS",
     "AskedQuery",
     "Certificate",
-    "Facts",
+    "Decision",
     "NoisySum",
-    "Planned",
-    "Ready",
+    "Output",
+    "SourceDigest",
     "Tables",
     "Terms",
-    "as_reserved",
     "changed_source",
     "cost_of",
     "error_bars",
     "expected_error",
     "half_width",
     "impossible_values",
-    "in_units",
-    "name_of",
-    "noises_at",
+    "make_decision",
     "on_interval",
-    "planned",
     "read_promise",
     "read_seconds",
-    "unit_of",
 ]

@@ -9,8 +9,8 @@ from pufferflow.arrays import Floats
 from pufferflow.composition import Cost, Region, Rows, Shape, digest_of
 from pufferflow.errors import InternalError
 from pufferflow.expressions import Condition, conditions, is_one_of
-from pufferflow.planning.decide import SURELY, Planned
-from pufferflow.planning.facts import ONE_ROW, Facts
+from pufferflow.planning.decision import SURELY, Decision
+from pufferflow.planning.facts import ONE_ROW, PublicFacts
 from pufferflow.planning.tables import Tables, free_tables, on_interval, tables_of
 from pufferflow.queries import Pattern, Request
 from pufferflow.scenario import Initial, Presence, ValueSecret
@@ -20,34 +20,34 @@ _MOST_RUNS = 20_000
 Table = tuple[tuple[float, ...], ...]
 
 
-def cost_of(planned: Planned) -> Cost:
+def cost_of(decision: Decision) -> Cost:
     """Return what a release of this plan costs: numbers, and public facts of the rows it asks about."""
-    scenario, placed = planned.request.scenario, _placed(planned.facts)
-    interval = on_interval(planned.request.measures)
-    bent = _bent(planned)
+    scenario, placed = decision.request.scenario, _placed(decision.facts)
+    interval = on_interval(decision.request.measures)
+    bent = _bent(decision)
     shape = Shape(
-        promise=planned.calibration.guarantee,
+        promise=decision.calibration.guarantee,
         setting=scenario.setting,
         priors=tuple(digest_of(prior) for prior in scenario.priors),
-        stored_noise=planned.calibration.noise.at(planned.calibration.noise.scale * SURELY).stored(),
-        dimension=planned.laws.dimension,
-        values=None if interval else _table(planned.values, planned.weights),
-        slopes=None if bent is None else _table(bent.values, planned.weights),
-        rounding=None if bent is None or bent.rounding is None else _row(bent.rounding * planned.weights),
+        stored_noise=decision.calibration.noise.at(decision.calibration.noise.scale * SURELY).stored(),
+        dimension=decision.laws.dimension,
+        values=None if interval else _table(decision.values, decision.weights),
+        slopes=None if bent is None else _table(bent.values, decision.weights),
+        rounding=None if bent is None or bent.rounding is None else _row(bent.rounding * decision.weights),
         unsigned=bent is not None and bent.apart,
-        independent_moves=_alone(planned) if interval else None,
-        coupled_movements=_moved(planned),
-        group_movement=_group(planned, placed),
-        column=planned.request.column,
-        rows=_rows(planned.facts, placed),
+        independent_moves=_alone(decision) if interval else None,
+        coupled_movements=_moved(decision),
+        group_movement=_group(decision, placed),
+        column=decision.request.column,
+        rows=_rows(decision.facts, placed),
     )
-    apart, reach = regions(planned.request), None if placed is None else planned.facts.reach
+    apart, reach = regions(decision.request), None if placed is None else decision.facts.reach
     if reach is None or shape.rows is None or shape.rows.runs is None:
         return Cost(shape, regions=apart)
     hull = math.floor(reach[0]), math.ceil(reach[1])
     first = int(min((_positions(one)[one.cells >= 0].min() for one in placed or ()), default=hull[0]))
     start = placed[0].start if placed and scenario.start_known else None
-    return Cost(shape, first, hull, start, apart, planned.facts.clock)
+    return Cost(shape, first, hull, start, apart, decision.facts.clock)
 
 
 def regions(request: Request) -> dict[str, Region]:
@@ -69,7 +69,7 @@ def _region(one: Condition) -> Region:
     return Region(one.kind, one.labels, one.low, one.high, one.low_open, one.high_open)
 
 
-def _placed(facts: Facts) -> tuple[Pattern, ...] | None:
+def _placed(facts: PublicFacts) -> tuple[Pattern, ...] | None:
     """Return the patterns of groups where they stand, if their order matters to a prior or to the secret."""
     scenario = facts.request.scenario
     if not any(prior.ordered for prior in scenario.priors) and not isinstance(scenario.secret, Initial):
@@ -77,57 +77,57 @@ def _placed(facts: Facts) -> tuple[Pattern, ...] | None:
     return facts.placed
 
 
-def _bent(planned: Planned) -> Tables | None:
+def _bent(decision: Decision) -> Tables | None:
     """Return the linear functions that stand for those on an interval, where rows translate each other."""
-    ways = [way for way in planned.ways if isinstance(way[0].prior, GaussianPrior)]
+    ways = [way for way in decision.tables if isinstance(way[0].prior, GaussianPrior)]
     return next((one for way in ways for one in way if one.rounding is not None), None)
 
 
-def _alone(planned: Planned) -> Table | None:
+def _alone(decision: Decision) -> Table | None:
     """Return how far a row moves each sum between two paired values of an interval, if nothing depends on it.
 
     So it is for those who believe that rows are independent, and for what a row's own value costs, whoever believes.
     """
-    ways = [way for way in planned.ways if way[0].prior.independent_rows]
-    request, secret = planned.request, planned.request.scenario.secret
+    ways = [way for way in decision.tables if way[0].prior.independent_rows]
+    request, secret = decision.request, decision.request.scenario.secret
     if not ways and isinstance(secret, ValueSecret) and request.column == secret.column:
-        ways = [tables_of(Independent(), secret, request.measures, planned.values)]
-    return _table(ways[0][0].values, planned.weights) if ways else None
+        ways = [tables_of(Independent(), secret, request.measures, decision.values)]
+    return _table(ways[0][0].values, decision.weights) if ways else None
 
 
-def _moved(planned: Planned) -> dict[str, float]:
+def _moved(decision: Decision) -> dict[str, float]:
     """Return for each prior how far all sums move under one coupling of whole data sets (M15–M17, M7), if it has one.
 
     Of rows that tell nothing of each other one alone moves, from any value to any other.
     """
-    scenario, norm = planned.request.scenario, planned.calibration.noise.norm
+    scenario, norm = decision.request.scenario, decision.calibration.noise.norm
     found = dict[str, float]()
-    for prior, way in zip(scenario.priors, planned.ways, strict=True):
+    for prior, way in zip(scenario.priors, decision.tables, strict=True):
         if prior.coupled or isinstance(scenario.secret, Presence):
-            laws = planned.facts.laws([way], planned.weights)
+            laws = decision.facts.laws([way], decision.weights)
         elif prior.independent_rows:
-            laws = planned.facts.laws_on([ONE_ROW], _free(planned), planned.weights)
+            laws = decision.facts.laws_on([ONE_ROW], _free(decision), decision.weights)
         else:
             continue
         found[digest_of(prior)] = laws.winf(norm).length
     return found
 
 
-def _group(planned: Planned, placed: Sequence[Pattern] | None) -> float | None:
+def _group(decision: Decision, placed: Sequence[Pattern] | None) -> float | None:
     """Return how far all sums move if every row of a group may change (M7); None where no group was looked at."""
-    scenario = planned.request.scenario
+    scenario = decision.request.scenario
     if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
         return None
     known = placed is not None  # patterns without order need not be read as well
-    laws = planned.facts.laws_on(placed, _free(planned), planned.weights) if known else planned.group_laws
-    return laws.winf(planned.calibration.noise.norm).length
+    laws = decision.facts.laws_on(placed, _free(decision), decision.weights) if known else decision.group_laws
+    return laws.winf(decision.calibration.noise.norm).length
 
 
-def _free(planned: Planned) -> Tables:
-    return free_tables(planned.request.scenario.secret, planned.request.column, planned.values)
+def _free(decision: Decision) -> Tables:
+    return free_tables(decision.request.scenario.secret, decision.request.column, decision.values)
 
 
-def _rows(facts: Facts, placed: Sequence[Pattern] | None) -> Rows | None:
+def _rows(facts: PublicFacts, placed: Sequence[Pattern] | None) -> Rows | None:
     """Return which rows of a group are asked about; None where rows tell nothing of each other."""
     scenario = facts.request.scenario
     tied = [prior for prior in scenario.priors if not prior.independent_rows]

@@ -1,6 +1,6 @@
 """What a plan learns from public columns: patterns and keys at one moment, sizes of cells when something asks for them.
 
-What was read is also what a release compares with the source (`public`).
+What was read is also what a release compares with the source (`digest`).
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from pufferflow.bounds import Laws, Together
 from pufferflow.engine import NO_FILES, PLACED, Order, Patterns, Snapshot, Tally
 from pufferflow.errors import Misuse, Refused
 from pufferflow.inference import Shorter, of_pattern, window
-from pufferflow.planning.public_facts import PublicFacts, read_cells, read_patterns
+from pufferflow.planning.public_facts import SourceDigest, read_cells, read_patterns
 from pufferflow.planning.tables import Tables
 from pufferflow.queries import Pattern, Request
 from pufferflow.scenario import AnySecret, Initial, Presence, Scenario
@@ -25,8 +25,8 @@ ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zero
 
 
 @final
-class Facts:
-    """The public facts behind one set of questions; every query on them reads public columns only."""
+class PublicFacts:
+    """The public facts behind a request; every query on them reads public columns only."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -94,10 +94,10 @@ class Facts:
         return "" if self._placed is None else self._placed.clock
 
     @property
-    def public(self) -> PublicFacts:
+    def digest(self) -> SourceDigest:
         """All that was read so far, to be compared with the source at a release."""
         keyed = bool(self._patterns) and self._keys_of_rows
-        return PublicFacts.of(self._patterns, self.cells.keys if keyed else None, self._snapshot)
+        return SourceDigest.of(self._patterns, self.cells.keys if keyed else None, self._snapshot)
 
     @property
     def _placed(self) -> Patterns | None:

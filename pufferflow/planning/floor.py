@@ -9,36 +9,22 @@ differentially private for the value of one row.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pufferflow.arguments import shown
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Bounds, Calibration, Laws, loss
-from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.noise import Noise
-from pufferflow.planning.facts import Facts
+from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.tables import known_values, tables_of
 from pufferflow.queries import Pattern
 from pufferflow.scenario import Initial, Label, Scenario, ValueSecret
 from pufferflow.scenario.priors import Independent
 
-ROW = "row"
 _LOUDEST = 2.0**12
 _DOUBLINGS = 16
 _HARDLY = "hardly any noise is needed for the promise: the little that is added lets an account add releases up"
 
 
-def read_floor(given: object) -> bool:
-    """Return whether noise is to be enough for one row alone."""
-    if given is not None and given != ROW:
-        raise Misuse(
-            f"floor is {shown(given)}.",
-            allowed='"row": at least the noise of ordinary differential privacy of one row; None: what the prior needs',
-            instead='floor="row", or leaving it out',
-        )
-    return given is not None
-
-
-def row_laws(facts: Facts, values: Floats, weights: Floats, laws: Laws) -> Laws | None:
+def row_laws(facts: PublicFacts, values: Floats, weights: Floats, laws: Laws) -> Laws | None:
     """Return the laws of the weighted sums if the secret's row tells of itself alone: `laws` if that is all they say.
 
     None where no sum reads the secret of the row itself: units that come and go have a floor of their own, derived
@@ -54,7 +40,7 @@ def row_laws(facts: Facts, values: Floats, weights: Floats, laws: Laws) -> Laws 
     return facts.laws([tables_of(Independent(), secret, facts.request.measures, values)], weights)
 
 
-def _first_rows_asked(facts: Facts) -> bool:
+def _first_rows_asked(facts: PublicFacts) -> bool:
     """Say whether a sequence's first row may be among those that are asked about; yes, if no row is."""
     patterns = [one for prior in facts.request.scenario.priors for one in facts.patterns(prior).distinct]
     return not patterns or any(map(_asks_first, patterns))
@@ -90,7 +76,7 @@ def _kept(noise: Noise, promise: Guarantee, laws: Sequence[Laws], bound: Bounds)
     )
 
 
-def least_scale(facts: Facts, weights: Floats, promise: Guarantee) -> float:
+def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> float:
     """Return a scale not far below what one row moves the weighted sums, less for promises that hide next to nothing.
 
     Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other

@@ -24,7 +24,7 @@ from pufferflow.queries import Pattern, Request
 
 @final
 @dataclass(frozen=True)
-class PublicFacts:
+class SourceDigest:
     """What was found of the rows in some `orders`, as a digest, and when; it is kept in memory only."""
 
     orders: tuple[Order, ...]
@@ -38,14 +38,14 @@ class PublicFacts:
     @classmethod
     def of(
         cls, patterns: Mapping[Order, Patterns | Misuse], keys: pl.DataFrame | None, snapshot: Snapshot
-    ) -> "PublicFacts":
+    ) -> "SourceDigest":
         """Return the facts of patterns and keys that were read not before a snapshot was taken."""
         parts = [f"{order!r} {_digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
         digest = hashlib.sha256("\n".join([*parts, "" if keys is None else _digest_of_keys(keys)]).encode())
         selected = next((one.selected for one in patterns.values() if isinstance(one, Patterns)), None)
         return cls(tuple(patterns), keys is not None, digest.hexdigest(), selected, snapshot)
 
-    def confirmed(self, request: Request) -> "PublicFacts":
+    def confirmed(self, request: Request) -> "SourceDigest":
         """Return the same facts as of now; refuse a source that has others by now."""
         if self.snapshot.outdated:
             raise SourceFailed(
@@ -57,7 +57,7 @@ class PublicFacts:
             return self
         snapshot = Snapshot.of(request.frame)
         keys = read_cells(request).keys if self.with_keys else None
-        current = PublicFacts.of(read_patterns(request, self.orders), keys, snapshot)
+        current = SourceDigest.of(read_patterns(request, self.orders), keys, snapshot)
         if current.digest != self.digest:
             raise changed_source()
         return current

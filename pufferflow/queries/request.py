@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast, final
 
@@ -108,6 +109,11 @@ class Request:
         """
         found = self._graphs.values()
         return tuple(None if values is None else Measure(values, self.missing(values.column)) for values in found)
+
+    @property
+    def units(self) -> tuple[Fraction, ...]:
+        """The widths of the measures' steps; rows are counted one by one."""
+        return tuple(Fraction(1) if measure is None else measure.values.unit for measure in self.measures)
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:

@@ -3,7 +3,8 @@
 from pufferflow.release.draw import grid_below, of_no_rows
 from pufferflow.release.files import CERTIFICATE, OURS, check
 from pufferflow.release.folder import add, differences, entry_of, send
-from pufferflow.release.release import Account, Release, Reservation, put_text, released, written
+from pufferflow.release.publication import Account, Reservation, publish
+from pufferflow.release.release import Release, put_text, written
 
 __all__ = [
     "CERTIFICATE",
@@ -17,8 +18,8 @@ __all__ = [
     "entry_of",
     "grid_below",
     "of_no_rows",
+    "publish",
     "put_text",
-    "released",
     "send",
     "written",
 ]

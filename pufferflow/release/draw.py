@@ -18,7 +18,7 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.engine import MOST_ROWS, Tally
 from pufferflow.noise import Noise, grid_of
-from pufferflow.planning import Ready, error_bars, unit_of
+from pufferflow.planning import Decision, error_bars
 from pufferflow.queries import Query
 
 
@@ -110,11 +110,11 @@ class NoisyAnswers(NamedTuple):
     notes: tuple[str, ...]
 
 
-def add_noise(ready: Ready, tally: Tally) -> NoisyAnswers:
+def add_noise(decision: Decision, tally: Tally) -> NoisyAnswers:
     """Return the noisy answers of a batch, with the operating system's randomness."""
-    request = ready.request
+    request = decision.request
     size = tally.rows.astype(np.float64) if request.counts_are_public else None
-    sums, scales = _noisy(ready, tally), ready.scales
+    sums, scales = _noisy(decision, tally), decision.noises_in_units
     answers, bars, limits = list[pl.Series](), list[pl.Series](), list[pl.Series]()
     for query, places in request.reads:
         own = sums[:, list(places)]
@@ -136,14 +136,15 @@ def grid_below(noise: Noise) -> Fraction:
     return min(grid_of(noise.scale), Fraction(1)) if noise.scale else Fraction(1)
 
 
-def _noisy(ready: Ready, tally: Tally) -> Floats:
+def _noisy(decision: Decision, tally: Tally) -> Floats:
     """Return the sums with noise, in the units of the answers."""
     columns = list[Floats]()
     sums = iter(tally.sums.T)
-    for measure, noise in zip(ready.request.measures, ready.noises, strict=True):
+    request = decision.request
+    for measure, unit, noise in zip(request.measures, request.units, decision.noises, strict=True):
         steps = tally.rows if measure is None else next(sums)
         noisy = noise.release(steps, grid=grid_below(noise))
-        columns.append(noisy.values * float(unit_of(measure)))  # a power of two: exact
+        columns.append(noisy.values * float(unit))  # a power of two: exact
     return np.stack(columns, axis=1) if columns else np.zeros((len(tally.rows), 0))
 
 

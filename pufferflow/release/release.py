@@ -1,33 +1,24 @@
-"""A release: compare the source with the plan, reserve the cost, read the private rows once, add noise, commit.
-
-Each step is finished before the next begins. What fails after the cost is reserved leaves it reserved: somebody may
-have learned something from the failure. The source is compared again after it was read, unless it is certain to be the
-same. Between reading and noise no frame, and no error, is left that would lead to an exact sum.
-"""
+"""A release: numbers that may be published, their error bars and certificate, stored, shown and read back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Protocol, final
+from typing import final
 
 import msgspec
 import polars as pl
 
 from pufferflow.addresses import local_path
-from pufferflow.arguments import shown
-from pufferflow.composition import Cost
-from pufferflow.engine import Tally, at_most, collect, tally
-from pufferflow.errors import InternalError, Misuse, visible
-from pufferflow.guarded import check_threads, guarded, outcome_of
-from pufferflow.planning import Certificate, Ready, changed_source
+from pufferflow.errors import Misuse, visible
+from pufferflow.guarded import guarded
+from pufferflow.planning import Certificate
 from pufferflow.release import files
-from pufferflow.release.draw import Clipped, add_noise, clipped, parted, together
+from pufferflow.release.draw import Clipped, clipped, parted, together
 from pufferflow.release.files import put
 from pufferflow.report.evidence import Evidence
 from pufferflow.rounding import agree_in_words
-from pufferflow.scenario import Presence
 from pufferflow.suggestions import Suggesting
 
 
@@ -210,76 +201,6 @@ class Release(Suggesting):
         return self.intervals if self.limits is None else self.clipped().intervals
 
 
-class Reservation(Protocol):
-    """A cost that is reserved for one release."""
-
-    @property
-    def entry(self) -> str:
-        """The name of the ledger's entry."""
-        ...
-
-    @property
-    def cost(self) -> Cost:
-        """The cost that is reserved, which may be from another machine."""
-        ...
-
-    @property
-    def stored(self) -> Release | None:
-        """The release, if it was committed before under the same id."""
-        ...
-
-    def commit(self, release: Release) -> Release:
-        """Keep a release; return the one that is kept, which is another if another process was first."""
-        ...
-
-
-class Account(Protocol):
-    """Where costs are counted."""
-
-    def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
-        """Return the release that is kept under an id; None if there is none yet."""
-        ...
-
-    def reserve(self, ready: Ready, release_id: str | None) -> Reservation:
-        """Reserve the cost of a release, durably, or refuse."""
-        ...
-
-
-def released(ready: Ready, account: Account | None, release_id: str | None, *, estimates: bool) -> Release:
-    """Return the noisy answers of a plan."""
-    if ready.certificate.certainty == "estimate" and not estimates:
-        raise Misuse(
-            "The noise was worked out from an estimate, which may be below the truth.",
-            allowed="bounds that are exact or above the truth",
-            instead="release(estimates=True), if an estimate is good enough",
-        )
-    if account is not None and not hasattr(account, "reserve"):
-        ledger = "ledger" if hasattr(account, "open") else 'pf.Ledger("ledger.db")'
-        name = repr(account) if isinstance(account, str) else '"power"'
-        raise Misuse(
-            f"The account is {shown(account)}.",
-            allowed="an account of a ledger, or None",
-            instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
-        )
-    for noise in ready.noises:
-        noise.check_drawable()
-    check_threads()
-    if account is None:
-        if release_id is not None:
-            raise Misuse(
-                "An id for a release that no account counts.",
-                allowed="an id together with an account",
-                instead="id=None",
-            )
-        return _new(_compared(ready), None)
-    if release_id is None or account.find(release_id) is None:
-        ready = _compared(ready)  # what is kept needs no source any more
-    reservation = account.reserve(ready, release_id)
-    if reservation.stored is not None:
-        return reservation.stored
-    return reservation.commit(_new(ready.at(reservation.cost), reservation.entry))
-
-
 def put_text(place: Path, text: str) -> None:
     """Write a file whole or not at all; a symbolic link is replaced, and what it leads to is left alone."""
     written(lambda: put(place, text.encode()), place)
@@ -297,37 +218,7 @@ def written(write: Callable[[], object], place: Path) -> None:
         ) from error
 
 
-def _compared(ready: Ready) -> Ready:
-    """Return the same with its public facts as of now; refuse a source that has others."""
-    return ready if ready.public is None else replace(ready, public=ready.public.confirmed(ready.request))
-
-
-def _new(ready: Ready, entry: str | None) -> Release:
-    found = outcome_of(lambda: guarded(lambda: add_noise(ready, _read(ready)), _not_drawn)).get()
-    counted = msgspec.structs.replace(ready.certificate, entry=entry, notes=(*ready.certificate.notes, *found.notes))
-    return Release(found.frame, found.intervals, counted, found.limits)
-
-
 def _as_bytes(frame: pl.DataFrame) -> bytes:
     place = BytesIO()
     frame.write_ipc_stream(place)
     return place.getvalue()
-
-
-def _not_drawn(kind: str) -> InternalError:
-    return InternalError(f"The answers could not be drawn: {kind}.", instead="reporting it to the maintainers")
-
-
-def _read(ready: Ready) -> Tally:
-    """Read the private rows, once, and see that they are those that noise and cost were made for."""
-    request, public = ready.request, ready.public
-    frame, secret = request.private_rows(), request.scenario.secret
-    if isinstance(secret, Presence) and secret.rows is not None:
-        frame = at_most(frame, secret.within, secret.rows, request.scenario.order_by)
-    measures = [measure for measure in request.measures if measure is not None]
-    found = guarded(lambda: tally(frame, request.by, request.keys, measures, collect))
-    if public is not None:
-        selected = {public.selected, public.confirmed(request).selected}
-        if None not in selected and int(found.rows.sum()) not in selected:
-            raise changed_source()  # neither those of before nor those of afterwards
-    return found

@@ -54,7 +54,7 @@ def with_less(plan, share):
     """The same plan with a share of its noise."""
     found = plan.calibration
     less = dataclasses.replace(found, noise=found.noise.at(found.noise.scale * share))
-    return Plan(dataclasses.replace(plan._planned, calibration=less))
+    return Plan(dataclasses.replace(plan._decision, calibration=less))
 
 
 def seeded(seed=1):

@@ -264,7 +264,8 @@ def test_coarse_steps_of_large_numbers_are_covered(seconds):
         for measure in plan.questions.measures
     ]
     loss = sum(
-        np.abs(one[:, None] - one[None, :]) / noise.scale for one, noise in zip(steps, plan._ready.noises, strict=True)
+        np.abs(one[:, None] - one[None, :]) / noise.scale
+        for one, noise in zip(steps, plan._decision.noises, strict=True)
     )
     assert loss.max() <= 1 + 1e-9
 

@@ -113,7 +113,7 @@ def exact_sums(plan, row, value):
 
 def loss_of_one_row(plan, belief, asked):
     """Return the most that the noise tells of one row whose neighbours are known, over what is promised."""
-    scales = np.array([noise.scale for noise in plan._ready.scales])
+    scales = np.array([noise.scale for noise in plan._decision.noises_in_units])
     moved = np.abs(movements(belief, asked))
     assert ((scales > 0) | (moved == 0).all(axis=(0, 1))).all()
     flat = (moved / np.where(scales > 0, scales, 1.0)).reshape(len(moved), -1)
@@ -305,9 +305,9 @@ def test_noise_whose_losses_may_rise_again_has_the_floor_too(promise, noise, hou
     assert plan.noises["level_sum"].scale >= 1 / 4096
     kind = promise.kind
     if kind is not None:
-        weight = plan._planned.weights.item()
+        weight = plan._decision.weights.item()
         drawn = plan.noises["level_sum"]
-        assert pf.loss(plan._planned.laws, drawn.at(drawn.scale * weight), kind) <= promise.epsilon
+        assert pf.loss(plan._decision.laws, drawn.at(drawn.scale * weight), kind) <= promise.epsilon
 
 
 @pytest.mark.parametrize(

@@ -310,7 +310,7 @@ def test_the_engine_runs_once(monkeypatch):
     """A release reads once; a plan of independent rows reads nothing."""
     runs = []
     collect = collecting.collect
-    monkeypatch.setattr("pufferflow.release.release.collect", lambda frame: (runs.append(1), collect(frame))[1])
+    monkeypatch.setattr("pufferflow.release.publication.collect", lambda frame: (runs.append(1), collect(frame))[1])
     monkeypatch.setattr(
         "pufferflow.planning.public_facts.collect", lambda frame, _: (runs.append(2), collect(frame))[1]
     )
@@ -325,13 +325,11 @@ def test_sums_do_not_depend_on_the_order_of_rows():
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.uniform(0, 1e-9, 1000), rng.uniform(0, 10, 1000)])
     frame = pl.DataFrame({"key": 1, "kwh": values})
-    plan = pf.protect(frame, KWH).private_sum("kwh").plan(pf.Pure(1.0))
-    from pufferflow.planning.outputs import Ready
-    from pufferflow.release.release import _read
+    from pufferflow.release.publication import _read
 
     found = set()
     for order in (np.arange(2000), np.arange(2000)[::-1], rng.permutation(2000)):
         shuffled = pl.concat([frame[order[part::3].tolist()] for part in range(3)], rechunk=False)
-        questions = pf.protect(shuffled, KWH).private_sum("kwh").questions
-        found.add(int(_read(Ready(questions, plan._ready.noises, plan._ready.certificate)).sums[0, 0]))
+        decision = pf.protect(shuffled, KWH).private_sum("kwh").plan(pf.Pure(1.0))._decision
+        found.add(int(_read(decision, decision.source).sums[0, 0]))
     assert len(found) == 1

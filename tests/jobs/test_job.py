@@ -11,7 +11,7 @@ from pufferflow.jobs import job as room
 from pufferflow.jobs import starter
 from pufferflow.jobs.job_account import JobAccount
 from pufferflow.jobs.published import EVIDENCE, PAGE
-from pufferflow.release import release as releasing
+from pufferflow.release import publication as releasing
 
 DAY = "2026-10-20"
 

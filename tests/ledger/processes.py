@@ -21,7 +21,7 @@ import pufferflow as pf
 from pufferflow.ledger import Ledger
 from pufferflow.ledger import reserve as reserving
 from pufferflow.ledger import verify as stored
-from pufferflow.release import release as releasing
+from pufferflow.release import publication as releasing
 
 EPSILON = 1e-3
 MADE = ledgers.ready(EPSILON)
@@ -51,14 +51,14 @@ def told(pipe):
     def tell(*words):
         os.write(pipe, (json.dumps(words) + "\n").encode())
 
-    def new(ready, entry):
-        del ready
+    def new(decision, source, entry):
+        del decision, source
         tell("read", entry)
         rows = collect()
         noise = draw(rows)
         return Paper(entry, noise)
 
-    releasing._new = new
+    releasing._drawn = new
     return tell
 
 
@@ -73,7 +73,7 @@ def draw(rows):
 
 
 def released(account, release_id):
-    return releasing.released(MADE, account, release_id, estimates=False)
+    return releasing.publish(MADE, account, release_id, estimates=False)
 
 
 def killed_at(line, watched):

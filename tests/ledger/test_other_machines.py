@@ -1,5 +1,6 @@
 """A release that one machine reserved is completed on another, whose last digits differ; and nothing else is."""
 
+import copy
 import dataclasses
 import json
 import math
@@ -89,19 +90,19 @@ def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_f
         machine(ulps * UNIT)
         elsewhere = plan(name)
         assert elsewhere.cost != own.cost
-        paid.reserve(elsewhere._ready, str(ulps))
+        paid.reserve(elsewhere._decision, str(ulps))
         machine(0.0)
         spent = paid.spent()
         done = plan(name).release(paid, id=str(ulps))
         assert paid.spent() == spent
         assert done.certificate.cost == elsewhere.cost
-        assert own._ready.name == elsewhere._ready.name
-        drawn, charged = own._ready.at(elsewhere.cost).noises, elsewhere.cost.shape.noise.scale
-        weights = own._planned.weights.tolist()
+        assert own._decision.name == elsewhere._decision.name
+        drawn, charged = own._decision.at(elsewhere.cost).noises, elsewhere.cost.shape.noise.scale
+        weights = own._decision.weights.tolist()
         assert all(one.scale * weight >= charged for one, weight in zip(drawn, weights, strict=True))
         assert all(
             math.isclose(one.scale, other.scale, rel_tol=1e-14)
-            for one, other in zip(drawn, elsewhere._ready.noises, strict=True)
+            for one, other in zip(drawn, elsewhere._decision.noises, strict=True)
         )
     assert {entry.state for entry in paid.history()} == {"committed"}
 
@@ -126,7 +127,7 @@ def test_noise_that_is_not_this_machines_is_refused(name, digits, account, machi
     """More or less by a millionth, or less than this machine's proof asks for: nothing is drawn, nothing charged."""
     paid = account(name)
     machine(digits)
-    paid.reserve(plan(name)._ready, "x")
+    paid.reserve(plan(name)._decision, "x")
     machine(0.0)
     spent = paid.spent()
     with pytest.raises(pf.Misuse, match="cannot be used here") as caught:
@@ -141,7 +142,7 @@ def test_a_little_more_noise_than_this_machine_needs_is_used(account, machine):
     paid = account("chain")
     machine(5e-10)
     elsewhere = plan("chain")
-    paid.reserve(elsewhere._ready, "x")
+    paid.reserve(elsewhere._decision, "x")
     machine(0.0)
     assert plan("chain").release(paid, id="x").certificate.cost == elsewhere.cost
 
@@ -160,7 +161,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", thinned(CHANGES.values(), 0.29), ids=CHANGES)
 def test_another_plan_has_another_name(change, account):
     paid, own, other = account("chain"), plan("chain"), plan("chain", **change)
-    paid.reserve(own._ready, "x")
+    paid.reserve(own._decision, "x")
     own.release(paid, id="y")
     for taken in ("x", "y"):
         with pytest.raises(pf.Misuse, match="belongs to another plan"):
@@ -170,23 +171,25 @@ def test_another_plan_has_another_name(change, account):
 @pytest.mark.slow
 def test_one_wish_has_one_name():
     """Shares in lowest terms, bounds by name or by class, a floor that is left out."""
-    own = plan("chain")._ready.name
+    own = plan("chain")._decision.name
     same = ({"shares": {"second": 4, "first": 4}}, {"bound": "auto"}, {"noise": pf.Laplace}, {"floor": "row"})
-    assert {plan("chain", **one)._ready.name for one in same} == {own}
-    assert plan("chain", bound="gwm")._ready.name == plan("chain", bound=pf.GWM())._ready.name != own
+    assert {plan("chain", **one)._decision.name for one in same} == {own}
+    assert plan("chain", bound="gwm")._decision.name == plan("chain", bound=pf.GWM())._decision.name != own
 
 
 def test_a_name_has_no_digits_of_an_accuracy(machine):
     own = plan("independent")
     machine(3 * UNIT)
     other = plan("independent")
-    assert other._ready.name == own._ready.name
-    assert plan("independent", accuracy=pf.Within(40.000001))._ready.name != own._ready.name
+    assert other._decision.name == own._decision.name
+    assert plan("independent", accuracy=pf.Within(40.000001))._decision.name != own._decision.name
 
 
 def older(made):
     """Return what an older version reserved: named by all digits of its certificate."""
-    return dataclasses.replace(made._ready, name=made.certificate.digest)
+    decision = copy.copy(made._decision)
+    vars(decision)["name"] = made.certificate.digest
+    return decision
 
 
 @pytest.mark.parametrize("name", thinned(EACH, 0.33))
@@ -208,9 +211,9 @@ def test_names_of_older_versions_are_known_whatever_the_digits(name, account, ma
 
 
 def _released(made, entry):
-    from pufferflow.release.release import _new
+    from pufferflow.release.publication import _drawn
 
-    return _new(made._ready, entry)
+    return _drawn(made._decision, made._decision.source, entry)
 
 
 @pytest.mark.slow
@@ -220,7 +223,7 @@ def test_a_job_that_crashed_elsewhere_is_finished_here_with_its_page(tmp_path, m
     machine(2 * UNIT)
     elsewhere, period = job.plan("2026-11-01"), job.id_of("2026-11-01")
     job._payer.ledger().open("meters-2026", elsewhere.questions.scenario, limit=pf.Pure(9.0), dataset="meters").reserve(
-        elsewhere._ready, period
+        elsewhere._decision, period
     )
     machine(0.0)
     ran = job.run("2026-11-01")

@@ -5,7 +5,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.ledger import Ledger
-from pufferflow.release import release as releasing
+from pufferflow.release import publication as releasing
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
 SCENARIO = pf.Scenario(
@@ -56,7 +56,7 @@ def test_a_failure_keeps_the_charge(account, monkeypatch):
     """Rows that cannot be read leave the cost reserved, and a retry under the id completes it for nothing."""
     true = releasing._read
 
-    def broken(_):
+    def broken(*_):
         assert account.history()[-1].state == "reserved"
         raise pf.SourceFailed("the disk is gone")
 

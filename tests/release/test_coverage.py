@@ -8,7 +8,7 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.planning.outputs import running_widths
+from pufferflow.planning.error_bars import running_widths
 from pufferflow.queries import Quantile
 
 WORLDS = 1200

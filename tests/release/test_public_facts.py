@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pufferflow as pf
 from pufferflow.engine import PLACED, Order, Patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
-from pufferflow.planning.public_facts import PublicFacts, read_cells, read_patterns
+from pufferflow.planning.public_facts import SourceDigest, read_cells, read_patterns
 from pufferflow.queries import Pattern
 
 ORDERS = {
@@ -24,7 +24,7 @@ ORDERS = {
 
 
 def digest(patterns, keys=None, order=PLACED):
-    return PublicFacts.of({order: patterns}, keys, NO_FILES).digest
+    return SourceDigest.of({order: patterns}, keys, NO_FILES).digest
 
 
 def of_rows(rows, orders):
@@ -34,7 +34,7 @@ def of_rows(rows, orders):
         pf.Secret("on", [0, 1]), pf.AnyCorrelation(), order_by="hour", start=0, within="house", public=["day"]
     )
     batch = pf.protect(frame.with_columns(on=0), scenario).filter(pl.col("day") < 2).group_by("day")
-    return PublicFacts.of(read_patterns(batch.questions, orders), None, NO_FILES)
+    return SourceDigest.of(read_patterns(batch.questions, orders), None, NO_FILES)
 
 
 @settings(max_examples=40, deadline=None)

@@ -13,7 +13,7 @@ import pytest
 import pufferflow as pf
 from pufferflow import guarded
 from pufferflow.errors import PufferflowError
-from pufferflow.release import release as releasing
+from pufferflow.release import publication as releasing
 
 PART, ROWS = 329_218_107, 3
 SUM = PART * ROWS

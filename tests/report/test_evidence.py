@@ -122,7 +122,7 @@ def plan_of(chosen, query, promise=None, **options):
 def pair_of(plan):
     from pufferflow.explain.worst_pair import worst_pair
 
-    found, note = worst_pair(plan._planned)
+    found, note = worst_pair(plan._decision)
     assert found is not None, note
     assert note == ""
     assert sum(found.mu.weights) == pytest.approx(1)

@@ -26,7 +26,7 @@ from pufferflow.jobs import scheduling, starter
 from pufferflow.jobs.period import last_complete
 from pufferflow.jobs.sources import functions_of
 from pufferflow.release import durable, files, folder
-from pufferflow.release import release as releasing
+from pufferflow.release import publication as releasing
 
 WHOLE = {"certificate.json", "intervals.parquet", "release.parquet"}
 JOBS = {str(path) for path in Path(room.__file__).parent.glob("*.py")}

@@ -41,7 +41,8 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
         cost=Cost(shape),
         library="tests",
     )
-    made = types.SimpleNamespace(cost=certificate.cost, certificate=certificate, noises=(), public=None)
+    made = types.SimpleNamespace(cost=certificate.cost, certificate=certificate, noises=(), request=None)
+    made.source = types.SimpleNamespace(confirmed=lambda _: made.source)
     made.name, made.at = certificate.digest, lambda _: made
     return made
 

@@ -1,5 +1,7 @@
 """Many copies of a small private world, so that one release gives as many independent draws of its noisy answer."""
 
+import dataclasses
+
 import numpy as np
 import polars as pl
 
@@ -44,12 +46,11 @@ def _next(rng, kernel, states):
 
 def released(questions, scale=1.0, **promise):
     """Return the answers of a batch with its noise multiplied by `scale`, as an array of shape (cells, outputs)."""
-    from pufferflow.planning.outputs import Ready
-    from pufferflow.release.release import _new
-
     plan = questions.plan(**promise)
-    noises = tuple(noise.at(noise.scale * scale) for noise in plan._ready.noises)
-    found = _new(Ready(plan.questions, noises, plan._ready.certificate), None)
+    calibration = plan.calibration
+    noise = calibration.noise.at(calibration.noise.scale * scale)
+    decision = dataclasses.replace(plan._decision, calibration=dataclasses.replace(calibration, noise=noise))
+    found = pf.Plan(decision).release()
     return found.frame.select(plan.questions.outputs).to_numpy()
 
 

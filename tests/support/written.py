@@ -236,7 +236,7 @@ def _write(account: Any, case: Case, scenario: pf.Scenario) -> dict[str, Any]:
     for name, made in case.plans.items():
         plan = made(scenario)
         if name.startswith("open"):
-            account.reserve(plan._ready, name)
+            account.reserve(plan._decision, name)
         else:
             given[name] = _numbers(plan.release(account, id=name))
     return given

@@ -1,0 +1,97 @@
+"""The terms of a plan: a promise or an accuracy, and what is chosen of the way to keep it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+from pufferflow.arguments import finite_number, instance, shown
+from pufferflow.bounds import Bounds, read_kind
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import PURE, Guarantee, Kind, Pure, Within
+from pufferflow.noise import Family
+from pufferflow.suggestions import EXAMPLES
+
+ROW = "row"
+
+
+@final
+@dataclass(frozen=True)
+class Terms:
+    """A promise; or an accuracy, with the kind of promise whose ε is to be found. Noise and bound may be left open."""
+
+    promise: Guarantee | Kind
+    noise: Family | str = "auto"
+    bound: Bounds = "auto"
+    accuracy: Within | None = None
+    shares: Mapping[str, float] | None = None
+    floor: str | None = ROW
+    """Whether noise has to be enough for one row alone ("row"), or for the prior only (None)."""
+    seconds: float | None = None
+    """After how many seconds no further bound is begun; None if time does not matter."""
+
+    @property
+    def example(self) -> Guarantee:
+        """A promise of the kind that is asked for."""
+        return self.promise if isinstance(self.promise, Guarantee) else self.promise.at(1.0)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of promise, where an accuracy is given."""
+        return PURE if isinstance(self.promise, Guarantee) else self.promise
+
+
+def read_seconds(given: object) -> float | None:
+    """Validate after how many seconds no further bound is begun."""
+    allowed, instead = "a finite number > 0 of seconds, or None", "seconds=10"
+    if given is None:
+        return None
+    return finite_number(given, "seconds", allowed=allowed, instead=instead, fits=lambda seconds: seconds > 0)
+
+
+def check_floor(given: object) -> None:
+    """Refuse a floor of noise that is unknown."""
+    if given is not None and given != ROW:
+        raise Misuse(
+            f"floor is {shown(given)}.",
+            allowed='"row": at least the noise of ordinary differential privacy of one row; None: what the prior needs',
+            instead='floor="row", or leaving it out',
+        )
+
+
+def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | Kind:
+    """Return the promise, or its kind where an accuracy is given."""
+    if epsilon is not None:
+        if guarantee is not None:
+            raise Misuse(
+                "Both a promise and an epsilon are given.", allowed="one of them", instead="plan(pf.Pure(1.0))"
+            )
+        guarantee = Pure(epsilon)
+    if accuracy is not None:
+        if isinstance(guarantee, Guarantee):
+            raise Misuse(
+                "Both a promise and an accuracy are given.",
+                allowed="an accuracy with a kind of promise (pf.Pure, if left out), or a promise alone",
+                instead="plan(pf.Renyi.of(alpha=4), accuracy=pf.Within(5))",
+            )
+        instance(accuracy, Within, "accuracy", allowed="pf.Within(error)", instead="pf.Within(5)")
+        return read_kind(Pure if guarantee is None else guarantee)
+    if not isinstance(guarantee, Guarantee):
+        raise _no_promise(guarantee)
+    return guarantee
+
+
+def _no_promise(given: object) -> Misuse:
+    """Return the error for what is no promise: a number has no kind."""
+    problem = "left out" if given is None else f"{shown(given)}, which does not say of which kind it is"
+    if isinstance(given, type) and issubclass(given, Guarantee):
+        return Misuse(
+            f"The promise is pf.{given.__name__} without its numbers.",
+            allowed="a promise, or a kind of promise together with an accuracy",
+            instead=f"plan({EXAMPLES.get(given.__name__, 'pf.Pure(1.0)')}), or accuracy=pf.Within(5)",
+        )
+    epsilon = given if isinstance(given, int | float) and 0 < given < 1e6 else 1.0
+    return Misuse(
+        f"The promise is {problem}.",
+        allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi, or an epsilon",
+        instead=f"pf.Pure({float(epsilon):g}), or epsilon={float(epsilon):g}",
+    )

@@ -1,0 +1,117 @@
+"""A decision is released: compare the source, reserve the cost, read the private rows once, add noise, commit.
+
+Each step is finished before the next begins. What fails after the cost is reserved leaves it reserved: somebody may
+have learned something from the failure. The source is compared again after it was read, unless it is certain to be the
+same. Between reading and noise no frame, and no error, is left that would lead to an exact sum.
+"""
+
+from typing import Protocol
+
+from msgspec import structs
+
+from pufferflow.arguments import shown
+from pufferflow.composition import Cost
+from pufferflow.engine import Tally, at_most, collect, tally
+from pufferflow.errors import InternalError, Misuse
+from pufferflow.guarded import check_threads, guarded, outcome_of
+from pufferflow.planning import Decision, SourceDigest, changed_source
+from pufferflow.release.draw import add_noise
+from pufferflow.release.release import Release
+from pufferflow.scenario import Presence
+
+
+class Reservation(Protocol):
+    """A cost that is reserved for one release."""
+
+    @property
+    def entry(self) -> str:
+        """The name of the ledger's entry."""
+        ...
+
+    @property
+    def cost(self) -> Cost:
+        """The cost that is reserved, which may be from another machine."""
+        ...
+
+    @property
+    def stored(self) -> Release | None:
+        """The release, if it was committed before under the same id."""
+        ...
+
+    def commit(self, release: Release) -> Release:
+        """Keep a release; return the one that is kept, which is another if another process was first."""
+        ...
+
+
+class Account(Protocol):
+    """Where costs are counted."""
+
+    def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
+        """Return the release that is kept under an id; None if there is none yet."""
+        ...
+
+    def reserve(self, decision: Decision, release_id: str | None) -> Reservation:
+        """Reserve the cost of a release, durably, or refuse."""
+        ...
+
+
+def publish(decision: Decision, account: Account | None, release_id: str | None, *, estimates: bool) -> Release:
+    """Return the noisy answers of a decision."""
+    if decision.certificate.certainty == "estimate" and not estimates:
+        raise Misuse(
+            "The noise was worked out from an estimate, which may be below the truth.",
+            allowed="bounds that are exact or above the truth",
+            instead="release(estimates=True), if an estimate is good enough",
+        )
+    if account is not None and not hasattr(account, "reserve"):
+        ledger = "ledger" if hasattr(account, "open") else 'pf.Ledger("ledger.db")'
+        name = repr(account) if isinstance(account, str) else '"power"'
+        raise Misuse(
+            f"The account is {shown(account)}.",
+            allowed="an account of a ledger, or None",
+            instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
+        )
+    for noise in decision.noises:
+        noise.check_drawable()
+    check_threads()
+    source = decision.source
+    if account is None:
+        if release_id is not None:
+            raise Misuse(
+                "An id for a release that no account counts.",
+                allowed="an id together with an account",
+                instead="id=None",
+            )
+        return _drawn(decision, source.confirmed(decision.request), None)
+    if release_id is None or account.find(release_id) is None:
+        source = source.confirmed(decision.request)  # what is kept needs no source any more
+    reservation = account.reserve(decision, release_id)
+    if reservation.stored is not None:
+        return reservation.stored
+    return reservation.commit(_drawn(decision.at(reservation.cost), source, reservation.entry))
+
+
+def _drawn(decision: Decision, source: SourceDigest, entry: str | None) -> Release:
+    """Draw noise on the private sums of a source; `entry` is that of the ledger."""
+    answers = outcome_of(lambda: guarded(lambda: add_noise(decision, _read(decision, source)), _not_drawn)).get()
+    notes = (*decision.certificate.notes, *answers.notes)
+    certificate = structs.replace(decision.certificate, entry=entry, notes=notes)
+    return Release(answers.frame, answers.intervals, certificate, answers.limits)
+
+
+def _not_drawn(kind: str) -> InternalError:
+    return InternalError(f"The answers could not be drawn: {kind}.", instead="reporting it to the maintainers")
+
+
+def _read(decision: Decision, source: SourceDigest) -> Tally:
+    """Read the private rows, once, and see that they are those that noise and cost were made for."""
+    request, secret = decision.request, decision.request.scenario.secret
+    frame = request.private_rows()
+    if isinstance(secret, Presence) and secret.rows is not None:
+        frame = at_most(frame, secret.within, secret.rows, request.scenario.order_by)
+    measures = [measure for measure in request.measures if measure is not None]
+    found = guarded(lambda: tally(frame, request.by, request.keys, measures, collect))
+    selected = {source.selected, source.confirmed(request).selected}
+    if None not in selected and int(found.rows.sum()) not in selected:
+        raise changed_source()  # neither those of before nor those of afterwards
+    return found
