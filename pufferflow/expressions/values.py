@@ -41,14 +41,6 @@ class Values(abc.ABC):
         named = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
         return f"{self.stored_as}({named})"
 
-    stored_as: ClassVar[str]
-    """The name that the digests of requests have it under."""
-
-    def __repr__(self) -> str:
-        """Show all fields; digests of requests, which ledgers keep, are made of this text."""
-        parts = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
-        return f"{self.stored_as}({', '.join(parts)})"
-
     @property
     @abc.abstractmethod
     def graph(self) -> Hashable:
