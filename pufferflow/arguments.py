@@ -34,6 +34,11 @@ def shown(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
+def set_fields(value: object, **fields: object) -> None:
+    """Set fields of a frozen dataclass, as its `__init__` has read them."""
+    vars(value).update(fields)
+
+
 @contextmanager
 def stored_belief() -> Generator[list[str]]:
     """Let beliefs be restored that are refused now; what was wrong with them is in the list.

@@ -30,11 +30,10 @@ from pufferflow.composition.rule import CompositionRule, UnitReleases
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.inference import value_places
 from pufferflow.scenario import AnySecret, Initial, Scenario, Secret
-from pufferflow.scenario.priors import ChainsBetween, MarkovChain, Prior, read_initial, read_kernels
+from pufferflow.scenario.priors import ChainPrior, Prior, read_initial, read_kernels
 
 _MOST_LOSS = 1e6
 _MOST_STEPS = 8_000_000
-ChainPrior = MarkovChain | ChainsBetween
 
 
 def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> bool:
@@ -50,11 +49,9 @@ def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> 
 
 def chain_of(prior: Prior, steps: Floats, begin: float) -> tuple[Chain | Chains, int]:
     """Return the chain along consecutive steps, or a little before them, and its first step."""
-    if isinstance(prior, MarkovChain):
-        return prior.chain(steps, begin), int(steps[0])
-    if isinstance(prior, ChainsBetween):
-        return prior.chains(steps, begin)
-    raise InternalError("A chain was asked for under a prior that is none.", instead="reporting it")
+    if not isinstance(prior, ChainPrior):
+        raise InternalError("A chain was asked for under a prior that is none.", instead="reporting it")
+    return prior.along(steps, begin)
 
 
 @final

@@ -19,14 +19,14 @@ from pufferflow.arrays import Floats
 from pufferflow.chains import Exposures, endless
 from pufferflow.composition.additive import CouplingRule, TranslationRule
 from pufferflow.composition.autoregression import Movements
-from pufferflow.composition.chain import ChainPrior, MessagesRule, along_one_chain, chain_of, exposed, secrets_of
+from pufferflow.composition.chain import MessagesRule, along_one_chain, chain_of, exposed, secrets_of
 from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.rule import UnitReleases
 from pufferflow.composition.rules import RULES
 from pufferflow.errors import Refused
 from pufferflow.rounding import float_above
 from pufferflow.scenario import Scenario, Secret
-from pufferflow.scenario.priors import Prior
+from pufferflow.scenario.priors import ChainPrior, Prior
 
 _ELSEWHERE = 0, -1
 """Steps that no release has: there may always be rows that one did not see."""

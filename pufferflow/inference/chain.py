@@ -252,7 +252,7 @@ def _times(law: Law, unit: float) -> Law:
 def _(prior: ChainsBetween, statistic: Statistic, secret: AnySecret) -> Laws:
     _, domain = asked(prior, statistic, secret)
     rows = Rows.of(statistic, domain, first=isinstance(secret, Initial))
-    chains, start = prior.chains(rows.positions, statistic.start)
+    chains, start = prior.along(rows.positions, statistic.start)
     return ClassLaws(prior, chains, rows.along(start, chains.length), value_places(secret, domain), domain.points)
 
 

@@ -33,9 +33,8 @@ from pufferflow.report.evidence import Budget, Charge, WhatIf
 from pufferflow.scenario import Derived, Initial, Presence, Scenario, ValueSecret, step_in_words
 from pufferflow.scenario.priors import (
     AnyCorrelation,
-    ChainsBetween,
+    ChainPrior,
     LatentClass,
-    MarkovChain,
     Prior,
     forgotten_after,
     measure_of_memory,
@@ -74,7 +73,7 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
         return f"{_begun(group)} may have anything to do with each other, so what all releases tell of them adds up."
     if isinstance(belief, LatentClass):
         return f"{_begun(group)} share a class, of which every release tells, whichever of these rows it is about."
-    chain = isinstance(belief, MarkovChain | ChainsBetween)
+    chain = isinstance(belief, ChainPrior)
     if rule == CouplingRule.name and not chain:
         return f"All of {group} move together in one way, and every release adds how far that moves it."
     if rule == CouplingRule.name and not _never(belief):

@@ -11,7 +11,6 @@ from pufferflow.scenario.secret import (
     Secret,
     ValueSecret,
     read_name,
-    restored_secret,
 )
 from pufferflow.scenario.secret_pairs import Closer
 from pufferflow.scenario.steps import UNITS, read_step, step_in_words
@@ -33,6 +32,5 @@ __all__ = [
     "ValueSecret",
     "read_name",
     "read_step",
-    "restored_secret",
     "step_in_words",
 ]

@@ -13,9 +13,10 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, set_fields, shown
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
+from pufferflow.scenario.stored import StoredPart
 from pufferflow.suggestions import explained
 
 Label = str | int | float | bool
@@ -24,12 +25,12 @@ _READABLE = 10**15
 _RANGE = re.compile(r"\s*(?P<low>-?\d+)\s*(-|:|\.\.+|to|,)\s*(?P<high>-?\d+)\s*")
 
 
-class Domain(abc.ABC):
+class Domain(StoredPart, abc.ABC, family="domain"):
     """Base of the domains: `points` are the values at which a statistic is known (state i of a chain is points[i])."""
 
     points: tuple[Label, ...]
     finite: bool = True
-    """Whether the points are all there is; on an interval they are its ends."""
+    """Whether the points are all values; on an interval they are its ends."""
 
     @property
     def numeric(self) -> bool:
@@ -56,10 +57,6 @@ class Domain(abc.ABC):
     def describe(self) -> str:
         """Say in words what the values are."""
 
-    @abc.abstractmethod
-    def stored(self) -> dict[str, Any]:
-        """Return the domain as plain values, for JSON and the fingerprint."""
-
     @cached_property
     def _places(self) -> dict[Label, int]:
         return {point: place for place, point in enumerate(self.points)}
@@ -67,27 +64,32 @@ class Domain(abc.ABC):
     def place(self, value: object, name: str) -> int:
         """Return the place of one value of a finite domain."""
         try:
-            found = self._places.get(cast(Label, value))
+            place = self._places.get(cast(Label, value))
         except TypeError:  # not hashable, so no value
-            found = None
-        if found is not None:
-            return found
-        raise Misuse(
-            f"{name} is {shown(value)}, which the domain does not have.",
-            allowed=f"one of {_shown(self.points)}",
-            instead=f"{self.points[0]!r}",
-        )
+            place = None
+        if place is None:
+            raise Misuse(
+                f"{name} is {shown(value)}, which the domain does not have.",
+                allowed=f"one of {_some(self.points)}",
+                instead=f"{self.points[0]!r}",
+            )
+        return place
+
+    def read(self, value: object, name: str, problem: str, instead: str) -> Label:
+        """Return a value of the domain; on an interval, `problem` and `instead` begin what is said of one outside."""
+        del problem, instead
+        return self.points[self.place(value, name)]
 
 
 @final
 @dataclass(frozen=True)
-class Listed(Domain):
+class Listed(Domain, kind="list"):
     """A list of values, numbers or labels."""
 
     points: tuple[Label, ...]
 
     def __post_init__(self) -> None:
-        """Refuse whole numbers that floats mix up: statistics would take two of them for one."""
+        # statistics are worked out in floats, which would take two such numbers for one
         if any(isinstance(point, int) and abs(point) > _WHOLE for point in self.points):
             raise Misuse(
                 "A whole number beyond 2^53, which no float tells from its neighbours.",
@@ -96,18 +98,17 @@ class Listed(Domain):
             )
 
     def describe(self) -> str:
-        """Say which values there are."""
-        return f"one of {_shown(self.points)}"
+        return f"one of {_some(self.points)}"
 
-    def stored(self) -> dict[str, Any]:
-        """Return the list."""
-        return {"kind": "list", "points": list(self.points)}
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> "Listed":
+        return listed_values(stored["points"], "domain")
 
 
 @final
 @explained
 @dataclass(frozen=True)
-class Interval(Domain):
+class Interval(Domain, kind="interval"):
     """All numbers from low to high; a release reads what lies outside as the nearer end.
 
     >>> Interval(0, 10).width
@@ -124,8 +125,7 @@ class Interval(Domain):
         high = finite_number(self.high, "high", allowed=allowed, instead=instead)
         if not low < high:
             raise Misuse(f"The interval goes from {low:g} to {high:g}.", allowed=allowed, instead=instead)
-        object.__setattr__(self, "low", low + 0.0)  # −0.0 is 0.0
-        object.__setattr__(self, "high", high + 0.0)
+        set_fields(self, low=low + 0.0, high=high + 0.0)  # −0.0 is 0.0
 
     @property
     def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -133,18 +133,19 @@ class Interval(Domain):
         return (self.low, self.high)
 
     def describe(self) -> str:
-        """Say between which numbers the values lie."""
         return f"a number from {self.low:g} to {self.high:g}"
 
-    def stored(self) -> dict[str, Any]:
-        """Return both ends."""
-        return {"kind": "interval", "low": self.low, "high": self.high}
+    def read(self, value: object, name: str, problem: str, instead: str) -> Label:
+        number = finite_number(value, name, allowed=self.describe(), instead=f"{instead}{self.low:g}")
+        if not self.low <= number <= self.high:
+            raise Misuse(f"{problem} {number:g}.", allowed=self.describe(), instead=f"{instead}{self.low:g}")
+        return number
 
 
 @final
 @explained
 @dataclass(frozen=True)
-class Bins(Domain):
+class Bins(Domain, kind="bins"):
     """A continuous column read in classes: `values[i]` stands for everything from edges[i] up to edges[i + 1].
 
     With one value more than there are gaps between edges at each end, the outer classes are open.
@@ -166,11 +167,10 @@ class Bins(Domain):
         read = tuple(finite_number(edge, "edges", allowed=allowed, instead=instead) for edge in edges)
         if any(not low < high for low, high in itertools.pairwise(read)):
             raise Misuse("The edges do not grow.", allowed=allowed, instead=instead)
-        points = Listed(_points(values, "values")).points
+        points = listed_values(values, "values").points
         if len(points) not in (len(read) - 1, len(read) + 1):
             raise Misuse(f"{len(points)} values for {len(read)} edges.", allowed=allowed, instead=instead)
-        object.__setattr__(self, "edges", read)
-        object.__setattr__(self, "values", points)
+        set_fields(self, edges=read, values=points)
 
     @property
     def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -183,19 +183,14 @@ class Bins(Domain):
         return len(self.values) > len(self.edges)
 
     def describe(self) -> str:
-        """Say which classes there are."""
         names = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(self.edges)]
         if self.open:
             names = [f"below {self.edges[0]:g}", *names, f"{self.edges[-1]:g} and more"]
         return f"read in {len(self.values)} classes: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
 
-    def stored(self) -> dict[str, Any]:
-        """Return edges and values."""
-        return {"kind": "bins", "edges": list(self.edges), "values": list(self.values)}
-
 
 def read_domain(given: object) -> Domain:
-    """Return a domain, from one or from a list of values; a tuple of two numbers may mean either, and is refused."""
+    """Return a domain from a list of values; a tuple of two numbers may be the ends of an interval, and is refused."""
     if isinstance(given, Domain):
         return given
     if isinstance(given, tuple) and len(ends := cast(tuple[object, ...], given)) == 2:
@@ -203,25 +198,8 @@ def read_domain(given: object) -> Domain:
     return listed_values(cast(object, given), "domain")
 
 
-def listed_values(given: object, name: str) -> Domain:
+def listed_values(given: object, name: str) -> Listed:
     """Return the domain of a list or tuple of values."""
-    return Listed(_points(given, name))
-
-
-def restored_domain(stored: dict[str, Any]) -> Domain:
-    """Return the domain that `stored` tells of."""
-    match stored:
-        case {"kind": "list", "points": points}:
-            return Listed(_points(points, "domain"))
-        case {"kind": "interval", "low": low, "high": high}:
-            return Interval(low, high)
-        case {"kind": "bins", "edges": edges, "values": values}:
-            return Bins(edges, values)
-        case _:
-            raise Misuse("The stored domain is of no known kind.", allowed="what to_json wrote")
-
-
-def _points(given: object, name: str) -> tuple[Label, ...]:
     allowed = "a list of two or more different numbers or labels, pf.Interval(low, high) or pf.Bins(edges, values)"
     instead = f"{name}=[0, 1, 2, 3]"
     if isinstance(given, np.ndarray):
@@ -229,7 +207,7 @@ def _points(given: object, name: str) -> tuple[Label, ...]:
     if isinstance(given, range):
         given = list(given)
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=_listed_instead(given, name))
+        raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=_list_instead(given, name))
     points = tuple(_label(value, name, allowed, instead) for value in cast(Sequence[object], given))
     if len(points) < 2 or len(set(points)) < len(points):
         raise Misuse(
@@ -237,11 +215,11 @@ def _points(given: object, name: str) -> tuple[Label, ...]:
         )
     if len({isinstance(point, str) for point in points}) > 1:
         raise Misuse(f"{name} mixes numbers and labels.", allowed=allowed, instead=instead)
-    return points
+    return Listed(points)
 
 
-def _listed_instead(given: object, name: str) -> str:
-    """Return how to write down the values that something else than a list stands for."""
+def _list_instead(given: object, name: str) -> str:
+    """Return what to type as a list instead of a text, a set, a column or a number."""
     instead = f"{name}=[0, 1, 2, 3], or {name}=pf.Interval(0, 100)"
     ends = _RANGE.fullmatch(given) if isinstance(given, str) else None
     if ends is not None:
@@ -294,7 +272,7 @@ def _check_not_ends(first: object, second: object) -> None:
         )
 
 
-def _shown(points: Sequence[Label]) -> str:
-    """Show a few values; they are declared, not data."""
-    shown = ", ".join(repr(point) for point in points[:6])
-    return f"{shown}, … ({len(points)} values)" if len(points) > 6 else shown
+def _some(points: Sequence[Label]) -> str:
+    """Return the first values in words; they are declared, not data."""
+    listed = ", ".join(repr(point) for point in points[:6])
+    return f"{listed}, … ({len(points)} values)" if len(points) > 6 else listed

@@ -10,13 +10,12 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.arguments import belief_refused, instance, shown, stored_belief
+from pufferflow.arguments import belief_refused, instance, set_fields, shown, stored_belief
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, visible
 from pufferflow.scenario.missing_columns import listed, no_column
-from pufferflow.scenario.priors import restored_prior
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
-from pufferflow.scenario.secret import AnySecret, Derived, Presence, read_name, restored_secret
+from pufferflow.scenario.secret import AnySecret, Derived, Presence, read_name
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
 from pufferflow.suggestions import EXAMPLES, explained, way_to_protect
 
@@ -82,32 +81,45 @@ class Scenario:
         unit, timed = read_step(step)
         order = None if order_by is None else read_name(order_by, "order_by")
         known = [*together, *([order] if order else []), *_names(public, "public")]
-        object.__setattr__(self, "refusal", "")
-        object.__setattr__(self, "secret", secret)
-        object.__setattr__(self, "priors", _priors(prior, secret))
-        object.__setattr__(self, "order_by", order)
-        object.__setattr__(self, "step", unit)
-        object.__setattr__(self, "timed", timed)
-        object.__setattr__(self, "start", read_start(start, timed=timed))
-        object.__setattr__(self, "within", together)
-        object.__setattr__(self, "public", tuple(dict.fromkeys(known)))
+        set_fields(
+            self,
+            secret=secret,
+            priors=_priors(prior, secret),
+            order_by=order,
+            step=unit,
+            timed=timed,
+            start=read_start(start, timed=timed),
+            within=together,
+            public=tuple(dict.fromkeys(known)),
+            refusal="",
+        )
         if start is not None and order is None:
             raise Misuse(
                 "start is given, and order_by is missing.",
                 allowed="start together with the column that puts the rows in order",
                 instead='order_by="hour", step="1h", start="2026-01-01"',
             )
-        self._agree()
+        self._check_parts()
 
-    def _agree(self) -> None:
-        """Check that the parts go together."""
+    def _check_parts(self) -> None:
+        """Refuse parts that do not go together."""
         if self.order_by is None and any(prior.ordered for prior in self.priors):
             raise Misuse(
                 "The prior speaks of rows in order, and order_by is missing.",
                 allowed="the column that puts the rows in order",
                 instead='order_by="hour", step="1h"',
             )
-        self._one_domain_each()
+        reads = self.secret.reads
+        known = {} if reads is None else dict([reads])
+        for prior in self.priors:
+            for column, domain in prior.columns.items():
+                same = known.setdefault(column, domain).points == domain.points
+                if not same and (reads is None or column != reads[0]):  # a sum would mean different things to them
+                    raise Misuse(
+                        f"Two priors know different values of the column {column!r}.",
+                        allowed="priors with the same values of each column; a probability may be 0 or nearly so",
+                        instead=f"a secret or priors that list all values of {column!r}",
+                    )
         hidden = [self.secret.name] if isinstance(self.secret, Derived) else []
         for column in (*self.sensitive, *hidden):
             if column in self.public:
@@ -117,21 +129,9 @@ class Scenario:
                     instead=f"public without {column!r}",
                 )
 
-    def _one_domain_each(self) -> None:
-        """Refuse priors that know different values of one column: a sum would mean different things to them."""
-        known = {} if self.secret.reads is None else dict([self.secret.reads])
-        for prior in self.priors:
-            for column, domain in prior.columns.items():
-                if known.setdefault(column, domain).points != domain.points and column != _read(self.secret):
-                    raise Misuse(
-                        f"Two priors know different values of the column {column!r}.",
-                        allowed="priors with the same values of each column; a probability may be 0 or nearly so",
-                        instead=f"a secret or priors that list all values of {column!r}",
-                    )
-
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """The columns that may be asked about and must not be read otherwise."""
+        """The columns that only queries with noise may read."""
         known = [column for prior in self.priors for column in prior.columns]
         if self.secret.reads is not None:
             known.append(self.secret.reads[0])
@@ -139,7 +139,7 @@ class Scenario:
 
     @property
     def start_known(self) -> bool:
-        """Whether it is known where the sequences began; of times that nobody named it is not."""
+        """Whether it is known where the sequences began: of numbers it is, of times if `start` says so."""
         return self.start is not None
 
     @property
@@ -155,14 +155,14 @@ class Scenario:
 
         One with a Python function (`pf.Simulator`, `pf.Kernel`) has it in its own process only.
         """
-        kept = {"secret": self.secret.stored(), "priors": [prior.fingerprint() for prior in self.priors]}
-        text = json.dumps({**self._frame(), **kept}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        plain = {**self._without_priors(), "priors": [prior.fingerprint() for prior in self.priors]}
+        text = json.dumps(plain, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return f"pf{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
     @property
     def setting(self) -> str:
-        """A short text that scenarios share which differ in nothing but their priors."""
-        text = json.dumps({**self._frame(), "secret": self.secret.stored()}, sort_keys=True, ensure_ascii=True)
+        """A short text that is equal for scenarios which differ in their priors only."""
+        text = json.dumps(self._without_priors(), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def describe(self) -> str:
@@ -176,13 +176,10 @@ class Scenario:
         if self.within:
             lines.append(f"Rows that differ in {listed(self.within)} are assumed to be independent of each other.")
         else:
-            alone = all(prior.independent_rows for prior in self.priors)
-            others = (
-                "what one tells of others is as believed"
-                if alone
-                else "none is assumed to be independent of the others"
-            )
-            lines.append(f"All rows belong together; {others}.")
+            assumed = "none is assumed to be independent of the others"
+            if all(prior.independent_rows for prior in self.priors):
+                assumed = "what one tells of others is as believed"
+            lines.append(f"All rows belong together; {assumed}.")
         if self.order_by is not None:
             lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
         if self.start:
@@ -244,23 +241,20 @@ class Scenario:
                 instead="casting the column, or leaving start out",
             )
         if not fits:
+            duration = "1h" if self.step == 1 else step_in_words(self.step * 10**9)  # a number may count seconds
             raise Misuse(
                 f"The column {self.order_by!r} of type {type_name(dtype)} counted in steps of {self.step_in_words}.",
                 allowed="a date or time with a step such as '1h', or a number with a step such as 1",
-                instead=f'step="{self._seconds}"' if dtype.is_temporal() else "step=1",
+                instead=f'step="{duration}"' if dtype.is_temporal() else "step=1",
             )
 
-    @property
-    def _seconds(self) -> str:
-        """A step that is a number, as so many seconds; an hour for the one that nobody named."""
-        return "1h" if self.step == 1 else step_in_words(self.step * 10**9)
-
-    def _frame(self) -> dict[str, Any]:
-        """Return what is neither secret nor prior as plain values; a start at 0 goes without saying."""
+    def _without_priors(self) -> dict[str, Any]:
+        """Return all but the priors as plain values; a start at 0 goes without saying."""
         start = self.start.isoformat() if isinstance(self.start, datetime) else self.start
         return {
             **({"start": start} if start else {}),
             "version": VERSION,
+            "secret": self.secret.stored(),
             "order_by": self.order_by,
             "step": self.step_in_words if self.timed else self.step,
             "within": list(self.within),
@@ -269,13 +263,11 @@ class Scenario:
 
     def to_json(self) -> str:
         """Return the scenario as JSON text, which `from_json` reads back; refused for a Python function."""
-        stored = {**self._frame(), "secret": self.secret.stored(), "priors": [prior.stored() for prior in self.priors]}
-        return json.dumps(stored, sort_keys=True)
+        return json.dumps({**self._without_priors(), "priors": [one.stored() for one in self.priors]}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Scenario":
         """Return the scenario that `to_json` wrote."""
-        allowed = "what to_json wrote"
         try:
             stored = json.loads(text)
             if stored["version"] != VERSION:
@@ -285,23 +277,24 @@ class Scenario:
                     instead="a newer pufferflow",
                 )
             return cls(
-                restored_secret(stored["secret"]),
-                [restored_prior(prior) for prior in stored["priors"]],
+                AnySecret.from_stored(stored["secret"]),
+                [Prior.from_stored(prior) for prior in stored["priors"]],
                 start=stored.get("start"),
                 **{name: stored[name] for name in ("order_by", "step", "within", "public")},
             )
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, Misuse):
                 raise
-            raise Misuse("The text is no stored scenario.", allowed=allowed, instead="scenario.to_json()") from error
+            problem = "The text is no stored scenario."
+            raise Misuse(problem, allowed="what to_json wrote", instead="scenario.to_json()") from error
 
     @classmethod
     def from_ledger(cls, text: str) -> "Scenario":
         """Return a scenario that some version stored; one whose beliefs are refused now is read, not planned with."""
         with stored_belief() as refusals:
-            found = cls.from_json(text)
-        object.__setattr__(found, "refusal", " ".join(dict.fromkeys(refusals)))
-        return found
+            scenario = cls.from_json(text)
+        set_fields(scenario, refusal=" ".join(dict.fromkeys(refusals)))
+        return scenario
 
     def check_sound(self) -> None:
         """Refuse a scenario of an older ledger whose beliefs are refused now."""
@@ -332,12 +325,7 @@ def _no_secret(given: object) -> Misuse:
 
 
 def _kind(given: object) -> str:
-    """Return what was given, a class as itself."""
     return f"the class {given.__name__}" if isinstance(given, type) else shown(given)
-
-
-def _read(secret: AnySecret) -> str | None:
-    return None if secret.reads is None else secret.reads[0]
 
 
 def _names(given: object, what: str) -> tuple[str, ...]:
@@ -353,7 +341,8 @@ def _names(given: object, what: str) -> tuple[str, ...]:
 
 
 def _no_prior(given: object) -> Misuse:
-    problem, instead = f"prior is {_kind(given)}.", "prior=pf.Independent(), or pf.AnyCorrelation() for the worst case"
+    problem = f"prior is {_kind(given)}."
+    instead = "prior=pf.Independent(), or pf.AnyCorrelation() for the worst case"
     if isinstance(given, type) and issubclass(given, Prior):
         instead = f"prior={EXAMPLES.get(given.__name__, f'pf.{given.__name__}(…)')}"
     elif isinstance(given, list | tuple) and any(isinstance(one, Prior) for one in cast(Sequence[object], given)):
@@ -365,10 +354,14 @@ def _no_prior(given: object) -> Misuse:
 
 
 def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
-    found = [given] if isinstance(given, Prior) else list(cast(Any, given)) if isinstance(given, list | tuple) else []
-    if not found or not all(isinstance(prior, Prior) for prior in found):
-        raise _no_prior(cast(object, given))
-    priors = tuple(dict.fromkeys(cast(list[Prior], found)))
+    listed = [given] if isinstance(given, Prior) else given
+    if (
+        not isinstance(listed, list | tuple)
+        or not listed
+        or not all(isinstance(one, Prior) for one in cast(Sequence[object], listed))
+    ):
+        raise _no_prior(given)
+    priors = tuple(dict.fromkeys(cast(Sequence[Prior], listed)))
     for prior in priors:
         if isinstance(secret, Presence) and not prior.allows_presence:
             raise wrong_secret(

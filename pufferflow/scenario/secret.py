@@ -5,44 +5,53 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar, cast, final
+from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import finite_number, shown, whole_number
+from pufferflow.arguments import set_fields, shown, whole_number
 from pufferflow.errors import Misuse
-from pufferflow.scenario.domain import Domain, Interval, Label, listed_values, read_domain, restored_domain
-from pufferflow.scenario.secret_pairs import Closer, Rule, read_rule, value_pairs
+from pufferflow.scenario.domain import Domain, Interval, Label, listed_values, read_domain
+from pufferflow.scenario.secret_pairs import Closer, Rule, read_rule, rule_in_words, value_pairs
+from pufferflow.scenario.stored import ADDED, Stored
 from pufferflow.suggestions import explained
 
 
-class AnySecret(abc.ABC):
+class AnySecret(Stored, abc.ABC, family="secret"):
     """Base of the secrets."""
 
     missing_chosen: bool | None = None
-    """Whether `missing` was named; None where nobody knows any more, as of a scenario that was stored."""
+    """Whether `missing` was given; None if that is not known, as for a stored scenario."""
 
     @property
     @abc.abstractmethod
     def reads(self) -> tuple[str, Domain] | None:
-        """The sensitive column that may be asked about and its domain; None if the secret names none."""
+        """The sensitive column that queries may read and its domain; None if the secret names none."""
 
     @abc.abstractmethod
     def describe(self) -> str:
         """Say in words what is hidden."""
 
-    @abc.abstractmethod
-    def stored(self) -> dict[str, Any]:
-        """Return the secret as plain values, for JSON and the fingerprint."""
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> Self:
+        fields = dict(stored)
+        if fields.get("domain") is not None:
+            fields["domain"] = Domain.from_stored(fields["domain"])
+        if isinstance(fields.get("pairs"), dict):
+            fields["pairs"] = Closer.restored(fields["pairs"])
+        secret = cls(**fields)
+        set_fields(secret, missing_chosen=None)
+        return secret
 
 
 @explained
 @dataclass(frozen=True)
 class ValueSecret(AnySecret):
-    """What secrets about a column's value share: the column, its domain, the pairs, and how missing values are read."""
+    """Base of the secrets about a column's value: the column, its domain, the pairs, the reading of missing values."""
 
-    kind: ClassVar[str]
+    where: ClassVar[str]
+    """Which of its values are hidden; the place of the column's name is `{}`."""
     column: str
     domain: Domain
     pairs: Rule
@@ -50,16 +59,21 @@ class ValueSecret(AnySecret):
 
     def __init__(self, column: str, domain: object, pairs: object = "all", missing: object = None) -> None:
         read = read_domain(domain)
-        object.__setattr__(self, "column", read_name(column, "column"))
-        object.__setattr__(self, "domain", read)
-        object.__setattr__(self, "pairs", read_rule(pairs, read))
-        object.__setattr__(self, "missing", _missing(missing, read))
-        object.__setattr__(self, "missing_chosen", missing is not None)
+        set_fields(
+            self,
+            column=read_name(column, "column"),
+            domain=read,
+            pairs=read_rule(pairs, read),
+            missing=_missing(missing, read),
+            missing_chosen=missing is not None,
+        )
 
     @property
     def reads(self) -> tuple[str, Domain]:
-        """The sensitive column and its domain."""
         return self.column, self.domain
+
+    def describe(self) -> str:
+        return f"{self.where.format(repr(self.column))} ({self.domain.describe()}), {rule_in_words(self.pairs)}"
 
     def value_pairs(self) -> list[tuple[Label, Label]]:
         """Return the pairs of values that must look alike, each once."""
@@ -84,20 +98,10 @@ class ValueSecret(AnySecret):
             self.pairs == "all" or len(np.unique(np.sort(self.pair_places), axis=0)) == values * (values - 1) // 2
         )
 
-    def stored(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return {
-            "kind": self.kind,
-            "column": self.column,
-            "domain": self.domain.stored(),
-            "pairs": _stored_rule(self.pairs),
-            "missing": self.missing,
-        }
-
 
 @final
 @dataclass(frozen=True, init=False)
-class Secret(ValueSecret):
+class Secret(ValueSecret, kind="value"):
     """The value of `column` in each row: any two values of the domain (or the pairs named) must look alike.
 
     `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`; a tuple of two numbers may mean
@@ -109,34 +113,49 @@ class Secret(ValueSecret):
     [(0, 1), (1, 2), (2, 3)]
     """
 
-    kind = "value"
-
-    def describe(self) -> str:
-        """Say in words what is hidden."""
-        return f"the value of {self.column!r} in every row ({self.domain.describe()}), {_pairs_in_words(self.pairs)}"
+    where = "the value of {} in every row"
 
 
 @final
 @dataclass(frozen=True, init=False)
-class Initial(ValueSecret):
+class Initial(ValueSecret, kind="initial"):
     """The first value of a sequence: where somebody started, not where they went.
 
     >>> Initial("place", domain=[0, 1]).describe()
     "the first value of 'place' in every sequence (one of 0, 1), any two of them"
     """
 
-    kind = "initial"
+    where = "the first value of {} in every sequence"
 
-    def describe(self) -> str:
-        """Say in words what is hidden."""
-        where = self.domain.describe()
-        return f"the first value of {self.column!r} in every sequence ({where}), {_pairs_in_words(self.pairs)}"
+
+class _OptionalColumn(AnySecret):
+    """Base of the secrets that are no column themselves; a column that queries may read is optional."""
+
+    column: str | None
+    domain: Domain | None
+    missing: Label | None
+
+    def _set_column(self, column: str | None, domain: object, missing: object) -> None:
+        read = None if domain is None else read_domain(domain)
+        name = None if column is None else read_name(column, "column")
+        if read is None and missing is not None:
+            raise Misuse(
+                "missing is given, and no column whose values it could be.",
+                allowed="missing together with a column and its domain",
+                instead="column='amount', domain=pf.Interval(0, 100), missing=0",
+            )
+        value = None if read is None else _missing(missing, read)
+        set_fields(self, column=name, domain=read, missing=value, missing_chosen=missing is not None)
+
+    @property
+    def reads(self) -> tuple[str, Domain] | None:
+        return None if self.column is None or self.domain is None else (self.column, self.domain)
 
 
 @final
 @explained
 @dataclass(frozen=True)
-class Presence(AnySecret):
+class Presence(_OptionalColumn, kind="presence"):
     """Whether the rows of a unit (all those with one value of `within`) are there at all, as in differential privacy.
 
     How many rows there are is then private too. Name a `column` and its `domain` to ask for more than counts. With
@@ -149,8 +168,8 @@ class Presence(AnySecret):
     within: str
     column: str | None = None
     domain: Domain | None = None
-    missing: Label | None = field(default=None)
-    rows: int | None = None
+    missing: Label | None = None
+    rows: int | None = field(default=None, metadata=ADDED)
 
     def __init__(
         self,
@@ -161,46 +180,27 @@ class Presence(AnySecret):
         *,
         rows: int | None = None,
     ) -> None:
-        object.__setattr__(self, "within", read_name(within, "within"))
+        set_fields(self, within=read_name(within, "within"), rows=rows)
         if (column is None) != (domain is None):
             raise Misuse(
                 "Presence is given a column without a domain, or a domain without a column.",
                 allowed="both, or neither for counts of rows",
                 instead=f"pf.Presence({within!r}, column={column or 'amount'!r}, domain=pf.Interval(0, 100), rows=10)",
             )
-        read = None if domain is None else read_domain(domain)
-        object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
-        object.__setattr__(self, "domain", read)
-        object.__setattr__(self, "missing", _missing_of(missing, read))
-        object.__setattr__(self, "missing_chosen", missing is not None)
-        object.__setattr__(self, "rows", None if rows is None else _rows(rows))
-
-    @property
-    def reads(self) -> tuple[str, Domain] | None:
-        """The sensitive column and its domain, if they were named."""
-        return None if self.column is None or self.domain is None else (self.column, self.domain)
+        self._set_column(column, domain, missing)
+        if rows is not None:
+            allowed = "a whole number >= 1, or None for all rows"
+            set_fields(self, rows=whole_number(rows, "rows", allowed=allowed, instead="rows=10", kind=Integral))
 
     def describe(self) -> str:
-        """Say in words what is hidden."""
         most = "" if self.rows is None else f", at most {self.rows} {'row' if self.rows == 1 else 'rows'} each"
         return f"whether the rows of each {self.within!r} are there at all{most}"
-
-    def stored(self) -> dict[str, Any]:
-        """Return all fields as plain values; without `rows`, those that there have always been."""
-        return {
-            **({} if self.rows is None else {"rows": self.rows}),
-            "kind": "presence",
-            "within": self.within,
-            "column": self.column,
-            "domain": self.domain and self.domain.stored(),
-            "missing": self.missing,
-        }
 
 
 @final
 @explained
 @dataclass(frozen=True)
-class Derived(AnySecret):
+class Derived(_OptionalColumn, kind="derived"):
     """A secret that is no column of the data: a diagnosis behind measurements, a risk class, a shared cause.
 
     It needs a prior that knows it: `pf.Table` or `pf.Empirical` with a column of this name, `pf.LatentClass` whose
@@ -227,9 +227,8 @@ class Derived(AnySecret):
         domain: object = None,
         missing: object = None,
     ) -> None:
-        object.__setattr__(self, "name", read_name(name, "name"))
+        read_name(name, "name")
         listed = None if values is None else listed_values(values, "values")
-        object.__setattr__(self, "values", None if listed is None else listed.points)
         rule: Rule = "all"
         if pairs != "all":
             if listed is None:
@@ -239,17 +238,8 @@ class Derived(AnySecret):
                     instead="pf.Derived(name, values=['ill', 'well'], pairs=[('ill', 'well')])",
                 )
             rule = read_rule(pairs, listed)
-        object.__setattr__(self, "pairs", rule)
-        read = None if domain is None else read_domain(domain)
-        object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
-        object.__setattr__(self, "domain", read)
-        object.__setattr__(self, "missing", _missing_of(missing, read))
-        object.__setattr__(self, "missing_chosen", missing is not None)
-
-    @property
-    def reads(self) -> tuple[str, Domain] | None:
-        """The sensitive column and its domain, if they were named."""
-        return None if self.column is None or self.domain is None else (self.column, self.domain)
+        set_fields(self, name=name, values=None if listed is None else listed.points, pairs=rule)
+        self._set_column(column, domain, missing)
 
     def value_pairs(self, known: Sequence[Label]) -> list[tuple[Label, Label]]:
         """Return the pairs of values that must look alike, of those that the prior knows."""
@@ -264,37 +254,8 @@ class Derived(AnySecret):
         return value_pairs(self.pairs, listed)
 
     def describe(self) -> str:
-        """Say in words what is hidden."""
         values = "" if self.values is None else f" (one of {', '.join(map(repr, self.values))})"
-        return f"{self.name!r}{values}, which no column states, {_pairs_in_words(self.pairs, 'values of it')}"
-
-    def stored(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return {
-            "kind": "derived",
-            "name": self.name,
-            "values": None if self.values is None else list(self.values),
-            "pairs": _stored_rule(self.pairs),
-            "column": self.column,
-            "domain": self.domain and self.domain.stored(),
-            "missing": self.missing,
-        }
-
-
-def restored_secret(stored: dict[str, Any]) -> AnySecret:
-    """Return the secret that `stored` tells of."""
-    fields = dict(stored)
-    kind = fields.pop("kind", None)
-    if fields.get("domain") is not None:
-        fields["domain"] = restored_domain(fields["domain"])
-    if "pairs" in fields:
-        fields["pairs"] = _restored_rule(fields["pairs"])
-    kinds = {"value": Secret, "initial": Initial, "presence": Presence, "derived": Derived}
-    if kind not in kinds:
-        raise Misuse("The stored secret is of no known kind.", allowed="what to_json wrote")
-    found = kinds[kind](**fields)
-    object.__setattr__(found, "missing_chosen", None)
-    return found
+        return f"{self.name!r}{values}, which no column states, {rule_in_words(self.pairs, 'values of it')}"
 
 
 def read_name(name: object, what: str) -> str:
@@ -317,50 +278,4 @@ def _name_in(given: object) -> str | None:
 
 
 def _missing(given: object, domain: Domain) -> Label:
-    if given is None:
-        return domain.points[0]
-    if isinstance(domain, Interval):
-        return finite_number(
-            given,
-            "missing",
-            allowed=domain.describe(),
-            instead=f"missing={domain.low:g}",
-            fits=lambda number: domain.low <= number <= domain.high,
-        )
-    return domain.points[domain.place(given, "missing")]
-
-
-def _missing_of(given: object, domain: Domain | None) -> Label | None:
-    """Return what missing values of a column are read as, if one is named."""
-    if domain is None and given is not None:
-        raise Misuse(
-            "missing is given, and no column whose values it could be.",
-            allowed="missing together with a column and its domain",
-            instead="column='amount', domain=pf.Interval(0, 100), missing=0",
-        )
-    return None if domain is None else _missing(given, domain)
-
-
-def _rows(given: object) -> int:
-    allowed = "a whole number >= 1, or None for all rows"
-    return whole_number(given, "rows", allowed=allowed, instead="rows=10", kind=Integral)
-
-
-def _pairs_in_words(rule: Rule, what: str = "of them") -> str:
-    if rule == "all":
-        return f"any two {what}"
-    if rule == "adjacent":
-        return f"any two neighbouring {what}"
-    if isinstance(rule, Closer):
-        return f"any two {what} no farther apart than {rule.distance:g}"
-    return f"{len(rule)} pairs {what} that are named"
-
-
-def _stored_rule(rule: Rule) -> Any:
-    if isinstance(rule, Closer):
-        return {"closer": rule.distance}
-    return rule if isinstance(rule, str) else [list(pair) for pair in rule]
-
-
-def _restored_rule(stored: Any) -> Any:
-    return Closer(cast(dict[str, float], stored)["closer"]) if isinstance(stored, dict) else stored
+    return domain.points[0] if given is None else domain.read(given, "missing", "missing is", "missing=")

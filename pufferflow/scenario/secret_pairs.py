@@ -2,35 +2,36 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, set_fields, shown
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.domain import Domain, Interval, Label
+from pufferflow.scenario.stored import Stored, stored_as
 from pufferflow.suggestions import explained, nearest
 
 
 @final
 @explained
 @dataclass(frozen=True)
-class Closer:
+class Closer(Stored):
     """All pairs of values that lie no farther apart than `distance`.
 
     >>> Closer(2)
     Closer(distance=2.0)
     """
 
-    distance: float
+    distance: float = field(metadata=stored_as("closer"))
 
     def __post_init__(self) -> None:
         allowed, instead = "a finite number > 0", "pf.Closer(2)"
         distance = finite_number(
             self.distance, "distance", allowed=allowed, instead=instead, fits=lambda distance: distance > 0
         )
-        object.__setattr__(self, "distance", distance)
+        set_fields(self, distance=distance)
 
 
 Chosen = tuple[tuple[Label, Label], ...]
@@ -38,7 +39,7 @@ Rule = Literal["all", "adjacent"] | Closer | Chosen
 
 
 def read_rule(given: object, domain: Domain) -> Rule:
-    """Return which pairs are asked for, checked against the domain."""
+    """Return a rule for pairs, checked against the domain."""
     allowed = '"all", "adjacent", pf.Closer(distance) or a list of pairs of values'
     if isinstance(given, str):
         if given not in ("all", "adjacent"):
@@ -48,35 +49,26 @@ def read_rule(given: object, domain: Domain) -> Rule:
     elif isinstance(given, Closer):
         rule = given
     else:
-        rule = _chosen(given, domain, allowed)
+        rule = _listed_pairs(given, domain, allowed)
     value_pairs(rule, domain)
     return rule
 
 
-def _chosen(given: object, domain: Domain, allowed: str) -> Chosen:
+def _listed_pairs(given: object, domain: Domain, allowed: str) -> Chosen:
     instead = f"pairs=[({domain.points[0]!r}, {domain.points[1]!r})]"
     if not isinstance(given, Sequence) or not given:
         raise Misuse(
             f"pairs is of type {type(cast(object, given)).__name__}, or empty.", allowed=allowed, instead=instead
         )
-    found: list[tuple[Label, Label]] = []
+    pairs: list[tuple[Label, Label]] = []
     for pair in cast(Sequence[Any], given):
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(cast(Sequence[Any], pair)) != 2:
             raise Misuse("pairs has an entry that is no pair.", allowed=allowed, instead=instead)
-        a, b = (_value(value, domain) for value in cast(Sequence[Any], pair))
+        a, b = (domain.read(value, "a value of pairs", "pairs has", "") for value in cast(Sequence[Any], pair))
         if a == b:
             raise Misuse(f"pairs has a pair of equal values, {a!r}.", allowed=allowed, instead=instead)
-        found.append((a, b))
-    return tuple(found)
-
-
-def _value(value: object, domain: Domain) -> Label:
-    if isinstance(domain, Interval):
-        number = finite_number(value, "a value of pairs", allowed=domain.describe(), instead=f"{domain.low:g}")
-        if not domain.low <= number <= domain.high:
-            raise Misuse(f"pairs has {number:g}.", allowed=domain.describe(), instead=f"{domain.low:g}")
-        return number
-    return domain.points[domain.place(value, "a value of pairs")]
+        pairs.append((a, b))
+    return tuple(pairs)
 
 
 def value_pairs(rule: Rule, domain: Domain) -> list[tuple[Label, Label]]:
@@ -92,14 +84,23 @@ def value_pairs(rule: Rule, domain: Domain) -> list[tuple[Label, Label]]:
     numbers = domain.numbers
     slack = 1e-12 * (float(np.abs(numbers).max()) + rule.distance)  # 0.8 − 0.7 is more than 0.1 in floats
     near = np.abs(numbers[:, None] - numbers[None, :]) <= rule.distance + slack
-    found = [(domain.points[i], domain.points[j]) for i, j in np.argwhere(np.triu(near, 1)).tolist()]
-    if not found:
+    pairs = [(domain.points[i], domain.points[j]) for i, j in np.argwhere(np.triu(near, 1)).tolist()]
+    if not pairs:
         raise Misuse(
             f"No two values lie within {rule.distance:g}: nothing would be hidden.",
             allowed="a distance that some two values of the domain have",
             instead='pairs="adjacent"',
         )
-    return found
+    return pairs
+
+
+def rule_in_words(rule: Rule, what: str = "of them") -> str:
+    """Return a rule as words for people."""
+    if isinstance(rule, Closer):
+        return f"any two {what} no farther apart than {rule.distance:g}"
+    if isinstance(rule, tuple):
+        return f"{len(rule)} pairs {what} that are named"
+    return f"any two {what}" if rule == "all" else f"any two neighbouring {what}"
 
 
 def _on_interval(rule: Rule, domain: Interval) -> tuple[Label, Label]:

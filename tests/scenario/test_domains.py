@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.scenario import restored_secret
+from pufferflow.scenario import AnySecret
 
 PUBLIC = pf.Reference("two meters", {"hour": range(6), "on": [0, 1, 0, 0, 1, 1]})
 MAKERS = {
@@ -40,7 +40,7 @@ def test_what_can_only_be_values_is_a_list_of_values(domain):
     """Lists, ranges and arrays are values however few; so are tuples of labels, of booleans, and of three numbers."""
     secret = pf.Secret("on", domain=domain)
     assert list(secret.domain.points) == list(domain)
-    assert restored_secret(secret.stored()) == secret
+    assert AnySecret.from_stored(secret.stored()) == secret
 
 
 @pytest.mark.parametrize("domain", [(5, 5), (0, float("inf")), (0, "a"), (0,), ()], ids=str)
@@ -54,7 +54,7 @@ def test_the_values_of_a_derived_secret_may_stand_in_a_tuple():
     """They are values and never bounds, and a stored secret gives them back as they were."""
     secret = pf.Derived("cause", values=(0, 1), column="on", domain=pf.Interval(0, 99))
     assert secret.values == (0, 1)
-    assert restored_secret(secret.stored()) == secret
+    assert AnySecret.from_stored(secret.stored()) == secret
 
 
 def test_a_stored_scenario_with_two_values_is_read_back():

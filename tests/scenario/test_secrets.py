@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.scenario import restored_secret
+from pufferflow.scenario import AnySecret
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ SECRETS = [
 @pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.describe())
 def test_secrets_survive_storing(secret):
     """What is stored gives back an equal secret with the same words."""
-    again = restored_secret(secret.stored())
+    again = AnySecret.from_stored(secret.stored())
     assert again == secret
     assert again.describe() == secret.describe()
 
@@ -137,7 +137,7 @@ def test_most_rows_of_a_unit():
         "whether the rows of each 'person' are there at all, at most 10 rows each",
     )
     assert pf.Presence("person", rows=1).describe().endswith("at most 1 row each")
-    assert type(restored_secret(pf.Presence("person", rows=np.int64(3)).stored()).rows) is int
+    assert type(AnySecret.from_stored(pf.Presence("person", rows=np.int64(3)).stored()).rows) is int
     assert pf.Presence("person").stored() == {
         "kind": "presence",
         "within": "person",

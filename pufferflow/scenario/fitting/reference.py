@@ -12,6 +12,7 @@ from typing import Any, cast, final
 
 import polars as pl
 
+from pufferflow.arguments import set_fields
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.suggestions import explained
 
@@ -88,9 +89,7 @@ class Reference:
             raise Misuse(
                 f"The name of a public reference is {name!r}.", allowed="what people call it", instead=_INSTEAD
             )
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "frame", _lazy(frame))
-        object.__setattr__(self, "origin", origin_of(frame))
+        set_fields(self, name=name, frame=_lazy(frame), origin=origin_of(frame))
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return some columns, which are public, and read nothing else."""

@@ -5,10 +5,11 @@ Rows any two of which are equally correlated.
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from pufferflow.arguments import set_fields
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.errors import Misuse
 from pufferflow.rounding import SMALLEST, UNIT, lifted
@@ -32,7 +33,7 @@ _POWER = 8 * UNIT
 @final
 @explained
 @dataclass(frozen=True)
-class AR1(Covariance):
+class AR1(Covariance, kind="ar1"):
     """Rows at positions t and s have the correlation phi^|t−s|, |phi| < 1 (M16).
 
     phi may be a pair (low, high): a class, of which the worst member counts at every lag. A negative phi needs
@@ -48,7 +49,7 @@ class AR1(Covariance):
 
     def __init__(self, phi: Given) -> None:
         allowed, instead = "a number above -1 and below 1, or a pair (low, high) of them", "pf.AR1(0.9)"
-        object.__setattr__(self, "phi", read_span(phi, "phi", allowed=allowed, instead=instead))
+        set_fields(self, phi=read_span(phi, "phi", allowed=allowed, instead=instead))
 
     @property
     def known(self) -> bool:
@@ -60,10 +61,6 @@ class AR1(Covariance):
         low, high = spanned(self.phi)
         base = f"{low:g}^d" if self.known else f"phi^d, phi from {low:g} to {high:g}"
         return f"rows d steps apart have the correlation {base}"
-
-    def stored(self) -> dict[str, Any]:
-        """Return phi."""
-        return {"kind": "ar1", "phi": list(self.phi) if isinstance(self.phi, tuple) else self.phi}
 
     def check(self, positions: Floats) -> None:
         """Refuse a negative phi between steps: it has no such power."""
@@ -184,7 +181,7 @@ _SLACK = 1e-9
 @final
 @explained
 @dataclass(frozen=True)
-class Exchangeable(Covariance):
+class Exchangeable(Covariance, kind="exchangeable"):
     """Every two rows of a group have the correlation rho: one shared cause and noise of their own.
 
     rho, above −1 and below 1, may be a pair (low, high): a class, of which the worst member counts. n rows cannot all
@@ -201,7 +198,7 @@ class Exchangeable(Covariance):
 
     def __init__(self, rho: Given) -> None:
         allowed = "a correlation above -1 and below 1, or a pair (low, high) of them"
-        object.__setattr__(self, "rho", read_span(rho, "rho", allowed=allowed, instead="pf.Exchangeable(0.3)"))
+        set_fields(self, rho=read_span(rho, "rho", allowed=allowed, instead="pf.Exchangeable(0.3)"))
 
     @property
     def known(self) -> bool:
@@ -212,10 +209,6 @@ class Exchangeable(Covariance):
         """Say how rows are correlated."""
         low, high = spanned(self.rho)
         return f"every two rows have the correlation {f'{low:g}' if self.known else f'between {low:g} and {high:g}'}"
-
-    def stored(self) -> dict[str, Any]:
-        """Return rho."""
-        return {"kind": "exchangeable", "rho": list(self.rho) if isinstance(self.rho, tuple) else self.rho}
 
     def check(self, positions: Floats) -> None:
         """Refuse more rows than can have a negative correlation with each other."""

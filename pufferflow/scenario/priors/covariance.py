@@ -13,15 +13,17 @@ Sums of weights that shrink from row to row, in O(n).
 import abc
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import finite_number, reads_stored_belief, refuse_belief
+from pufferflow.arguments import finite_number, reads_stored_belief, refuse_belief, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse
 from pufferflow.rounding import UNIT, lifted
+from pufferflow.scenario.stored import StoredPart
 
 Sides = tuple[Floats, Floats]
 _AT_ONCE = 1 << 21
@@ -29,7 +31,7 @@ _MOST_FACTORED = 1500
 _SLACK = 1e-9
 
 
-class Covariance(abc.ABC):
+class Covariance(StoredPart, abc.ABC, family="covariance"):
     """Base of the covariances; `positions` are those of a statistic's rows, `places` those of rows that are secret.
 
     To add one, write a frozen dataclass with `toward`, and override `sides` and `reached` where the sums over all rows
@@ -53,14 +55,6 @@ class Covariance(abc.ABC):
     @abc.abstractmethod
     def describe(self) -> str:
         """Say in words how rows depend on each other."""
-
-    @abc.abstractmethod
-    def stored(self) -> dict[str, Any]:
-        """Return plain values, with the `kind`."""
-
-    def fingerprint(self) -> Any:
-        """Return plain values that equal covariances share."""
-        return self.stored()
 
     def check(self, positions: Floats) -> None:
         """Refuse rows for which there is no such covariance."""
@@ -199,7 +193,8 @@ _INSTEAD = "[[2.0, 0.6], [0.6, 1.0]]; A @ A.T is always a covariance"
 
 
 @final
-class Matrix(Covariance):
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Matrix(Covariance, kind="matrix"):
     """The covariances themselves: the row at position r of a group has row r of the matrix.
 
     Every row of the matrix may be the secret, asked about or not. A row of variance 0 has one value and hides nothing,
@@ -215,7 +210,7 @@ class Matrix(Covariance):
     def __init__(self, entries: Any) -> None:
         read = _read(entries)
         read.flags.writeable = False
-        self.entries = read
+        set_fields(self, entries=read)
 
     @property
     def known(self) -> bool:
@@ -227,8 +222,7 @@ class Matrix(Covariance):
         return f"rows have a covariance matrix, {len(self.entries)} × {len(self.entries)}"
 
     def stored(self) -> dict[str, Any]:
-        """Return the entries."""
-        return {"kind": "matrix", "entries": self.entries.tolist()}
+        return {"kind": self.kind, "entries": self.entries.tolist()}
 
     def __eq__(self, other: object) -> bool:
         """Compare all entries."""

@@ -1,26 +1,28 @@
 """Attribute privacy: a released column given a secret one, as they stand in a named public reference (RPP, Table 1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
 
 import polars as pl
 
+from pufferflow.arguments import set_fields
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain
 from pufferflow.scenario.fitting.reference import digest_of, read_reference
-from pufferflow.scenario.priors.prior import Prior, Provenance, restored_provenance, stored_provenance
+from pufferflow.scenario.priors.prior import DECLARED, Prior, Provenance, stored_provenance
 from pufferflow.scenario.priors.table import PROBABILITY, Table, Values, check_columns
 from pufferflow.scenario.secret import AnySecret, read_name
+from pufferflow.scenario.stored import ADDED
 from pufferflow.suggestions import explained
 
 
 @final
 @explained
 @dataclass(frozen=True)
-class Empirical(Prior):
+class Empirical(Prior, kind="empirical"):
     """Each row is drawn from a public reference: what is hidden is its `secret`, what is asked about its `released`.
 
     The laws are exact, through counts. Rows of the reference with a null (or NaN) in either column are left out.
@@ -35,7 +37,7 @@ class Empirical(Prior):
     released: str
     pairs: tuple[Values, ...]
     counts: tuple[int, ...]
-    provenance: Provenance
+    provenance: Provenance = field(default=DECLARED, metadata=ADDED)
     independent_rows = True
 
     def __init__(self, reference: Any, *, secret: str, released: str) -> None:
@@ -59,11 +61,14 @@ class Empirical(Prior):
     def _set(
         self, names: tuple[str, str], columns: Sequence[Any], counts: Sequence[int], provenance: Provenance
     ) -> None:
-        object.__setattr__(self, "secret", names[0])
-        object.__setattr__(self, "released", names[1])
-        object.__setattr__(self, "pairs", tuple(zip(*columns, strict=True)))
-        object.__setattr__(self, "counts", tuple(counts))
-        object.__setattr__(self, "provenance", provenance)
+        set_fields(
+            self,
+            secret=names[0],
+            released=names[1],
+            pairs=tuple(zip(*columns, strict=True)),
+            counts=tuple(counts),
+            provenance=provenance,
+        )
 
     @cached_property
     def table(self) -> Table:
@@ -74,36 +79,20 @@ class Empirical(Prior):
 
     @property
     def columns(self) -> dict[str, Domain]:
-        """Both columns, with the values that the reference has."""
         return self.table.columns
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse a secret that is neither column, or has values that the reference does not have."""
         check_columns(self, secret, "Empirical")
 
     def describe(self) -> str:
-        """Say in words what an adversary may believe."""
         where = f"the public reference {self.provenance.reference!r}"
         return f"each row is drawn from {where}: {self.released} given {self.secret}, of {self.provenance.rows} rows"
 
-    def stored(self) -> dict[str, Any]:
-        """Return how often each pair of values occurs, and where they come from."""
-        return {
-            "kind": "empirical",
-            "secret": self.secret,
-            "released": self.released,
-            "pairs": [list(pair) for pair in self.pairs],
-            "counts": list(self.counts),
-            **stored_provenance(self),
-        }
-
     @classmethod
-    def restored(cls, fields: dict[str, Any]) -> "Empirical":
-        """Return the prior that was stored; the reference itself is not needed."""
-        fields = dict(fields)
-        columns = list(zip(*fields["pairs"], strict=True))
-        prior = object.__new__(cls)
-        prior._set((fields["secret"], fields["released"]), columns, fields["counts"], restored_provenance(fields))
+    def restored(cls, stored: dict[str, Any]) -> "Empirical":
+        columns = list(zip(*stored["pairs"], strict=True))
+        prior = object.__new__(cls)  # the reference itself is not needed
+        prior._set((stored["secret"], stored["released"]), columns, stored["counts"], stored_provenance(stored))
         return prior
 
 

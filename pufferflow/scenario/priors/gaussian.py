@@ -1,40 +1,19 @@
-"""Rows that are jointly Gaussian: a change of one row translates the others (M15).
-
-From stored values back to covariances.
-"""
+"""Rows that are jointly Gaussian: a change of one row translates the others (M15)."""
 
 from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number
+from pufferflow.arguments import finite_number, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse
 from pufferflow.law import GaussianLaw
 from pufferflow.scenario.domain import Bins
-from pufferflow.scenario.priors.correlations import AR1, Exchangeable
-from pufferflow.scenario.priors.covariance import Covariance, Matrix, read_covariance
-from pufferflow.scenario.priors.kernel import Kernel
+from pufferflow.scenario.priors.covariance import Covariance, read_covariance
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Initial, Secret
 from pufferflow.suggestions import explained
-
-
-def restored_covariance(stored: dict[str, Any]) -> Covariance:
-    """Return the covariance that `stored` tells of."""
-    match stored:
-        case {"kind": "exchangeable", "rho": rho}:
-            return Exchangeable(rho)
-        case {"kind": "ar1", "phi": phi}:
-            return AR1(phi)
-        case {"kind": "kernel", "correlations": correlations}:
-            return Kernel(correlations)
-        case {"kind": "matrix", "entries": entries}:
-            return Matrix(entries)
-        case _:
-            raise Misuse("The stored covariance is of no known kind.", allowed="what to_json wrote")
-
 
 _ALLOWED = "pf.Secret or pf.Initial with a pf.Interval, pf.Bins, or a list of numbers"
 _INSTEAD = "pf.Secret(column, domain=pf.Interval(0, 10))"
@@ -43,7 +22,7 @@ _INSTEAD = "pf.Secret(column, domain=pf.Interval(0, 10))"
 @final
 @explained
 @dataclass(frozen=True)
-class GaussianPrior(Prior):
+class GaussianPrior(Prior, kind="gaussian"):
     """The rows of a group are jointly Gaussian, with mean, variance and covariance as declared (M15).
 
     Given X_i = a or X_i = b, the other rows differ by the translation Cov(X_r, X_i)/Var(X_i)·(a − b), and by nothing
@@ -72,28 +51,21 @@ class GaussianPrior(Prior):
 
     def __init__(self, covariance: Any, variance: float | None = None, mean: float = 0.0) -> None:
         read = read_covariance(covariance)
-        object.__setattr__(self, "covariance", read)
-        object.__setattr__(self, "variance", _variance(variance, read))
+        variance = _variance(variance, read)
         centre = finite_number(mean, "mean", allowed="a finite number", instead="mean=0.0")
-        object.__setattr__(self, "mean", centre + 0.0)
+        set_fields(self, covariance=read, variance=variance, mean=centre + 0.0)
 
     def describe(self) -> str:
-        """Say in words what an adversary may believe."""
         variance = "" if self.variance is None else f" and variance {self.variance:g}"
         return f"rows are jointly Gaussian with mean {self.mean:g}{variance}; {self.covariance.describe()}"
 
-    def stored(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return {**self._numbers, "covariance": self.covariance.stored()}
-
     def fingerprint(self) -> Any:
-        """Return plain values that equal priors share, a kernel's function by what it gives."""
-        return {**self._numbers, "covariance": self.covariance.fingerprint()}
+        covariance = self.covariance.fingerprint()  # a function cannot be stored, but has a fingerprint in its process
+        return {"kind": self.kind, "covariance": covariance, "variance": self.variance, "mean": self.mean}
 
     @classmethod
-    def restored(cls, fields: dict[str, Any]) -> Self:
-        """Return the prior that stored fields tell of."""
-        return cls(restored_covariance(fields["covariance"]), fields["variance"], fields["mean"])
+    def restored(cls, stored: dict[str, Any]) -> Self:
+        return cls(Covariance.from_stored(stored["covariance"]), stored["variance"], stored["mean"])
 
     @property
     def ordered(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -106,7 +78,6 @@ class GaussianPrior(Prior):
         return 1 if self.covariance.stationary else None
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse secrets that are no value of a row, and domains without numbers."""
         if not isinstance(secret, Secret | Initial):
             raise wrong_secret("pf.GaussianPrior", secret, allowed=_ALLOWED, instead=_INSTEAD)
         if not (isinstance(secret.domain, Bins) or secret.domain.numeric):
@@ -148,10 +119,6 @@ class GaussianPrior(Prior):
         entries = getattr(self.covariance, "entries", None)
         variances = np.full(len(places), self.variance) if entries is None else entries.diagonal()[places.astype(int)]
         return (above - below) * variances[:, None]
-
-    @property
-    def _numbers(self) -> dict[str, Any]:
-        return {"kind": "gaussian", "variance": self.variance, "mean": self.mean}
 
 
 def _variance(given: object, covariance: Covariance) -> float | None:

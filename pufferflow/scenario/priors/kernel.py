@@ -1,17 +1,18 @@
 """A stationary sequence whose correlations are a function of the lag."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, refuse_belief
+from pufferflow.arguments import finite_number, refuse_belief, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.priors.covariance import Covariance, Sides, few, fixed, semidefinite, whole
 from pufferflow.scenario.priors.simulator import identity_of, name_of
+from pufferflow.scenario.stored import stored_as
 from pufferflow.suggestions import explained
 
 Function = Callable[[Floats], Any]
@@ -26,7 +27,7 @@ _INSTEAD = "pf.Kernel(lambda lag: np.exp(-((lag / 24) ** 2)))"
 @final
 @explained
 @dataclass(frozen=True)
-class Kernel(Covariance):
+class Kernel(Covariance, kind="kernel"):
     """Rows d whole steps apart have the correlation function(d); a list gives those of lags 0, 1, 2, …, and 0 beyond.
 
     A function is for plans and releases of one process: it is known by itself, so that no two functions share a
@@ -43,11 +44,11 @@ class Kernel(Covariance):
     'rows d steps apart have the correlation given for d by a list of 2'
     """
 
-    function: Function | tuple[float, ...]
+    function: Function | tuple[float, ...] = field(metadata=stored_as("correlations"))
     stationary = True
 
     def __init__(self, function: Function | Sequence[float]) -> None:
-        object.__setattr__(self, "function", cast(Any, function) if callable(function) else _listed(function))
+        set_fields(self, function=function if callable(function) else _listed(function))
         if self._table is None:
             self._correlations(np.array([_FIRST - 1.0]))  # a function that cannot be used is refused here
 
@@ -72,20 +73,18 @@ class Kernel(Covariance):
         return f"rows d steps apart have the correlation given for d by {source}"
 
     def stored(self) -> dict[str, Any]:
-        """Return the list; a function of Python cannot be stored."""
         if self._table is None:
             raise Misuse(
                 f"The kernel is the Python function {name_of(self.function)}, which cannot be stored.",
                 allowed="a list of correlations at the lags 0, 1, 2, … up to twice as far as rows lie apart; or pf.AR1",
                 instead="pf.Kernel(function(np.arange(1000.0)))",
             )
-        return {"kind": "kernel", "correlations": list(self._table)}
+        return super().stored()
 
     def fingerprint(self) -> Any:
-        """Return the list, or what only this very function has, and only in this process."""
         if self._table is not None:
             return self.stored()
-        return {"kind": "kernel", "function": name_of(self.function), "only": identity_of(self.function).token}
+        return {"kind": self.kind, "function": name_of(self.function), "only": identity_of(self.function).token}
 
     def check(self, positions: Floats) -> None:
         """Refuse positions between steps, too long a sequence, and correlations that cannot be on it."""

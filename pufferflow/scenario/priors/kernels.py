@@ -129,21 +129,6 @@ def whole_positions(positions: Floats) -> Indices:
     return steps.astype(np.intp)
 
 
-def in_words(states: int, period: int | None) -> str:
-    """Say what rows form."""
-    if period is None:
-        return f"rows form a Markov chain of {states} states whose steps all have laws of their own"
-    return f"rows form a Markov chain of {states} states" + (
-        f" whose steps repeat after {period}" if period > 1 else ""
-    )
-
-
-def initial_in_words(initial: str | tuple[float, ...]) -> str:
-    """Say how a chain starts."""
-    known = {"stationary": "starts from its stationary law", "free": "may start from any law"}
-    return known[initial] if isinstance(initial, str) else "starts from a known law"
-
-
 def normalised(rows: Floats) -> Floats:
     """Return rows with sum 1; those whose sum is 1 but for rounding stay as they are."""
     sums = rows.sum(axis=-1, keepdims=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, final
 
+from pufferflow.arguments import set_fields
 from pufferflow.arrays import Array
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain, Label
@@ -23,7 +24,7 @@ from pufferflow.suggestions import explained
 @final
 @explained
 @dataclass(frozen=True)
-class LatentClass(Prior):
+class LatentClass(Prior, kind="latent class"):
     """A group has class c with probability `weights[c]`; given it, its rows are independent with the law `rows[c]`.
 
     `rows[c]` has a probability for each point of the domain of the column that the secret names. The secret is that
@@ -49,8 +50,7 @@ class LatentClass(Prior):
                 allowed="a row for each class, with a probability for each of the two or more values of a domain",
                 instead="pf.LatentClass([0.5, 0.5], rows=[[0.9, 0.1], [0.2, 0.8]])",
             )
-        object.__setattr__(self, "weights", shares)
-        object.__setattr__(self, "rows", laws)
+        set_fields(self, weights=shares, rows=laws)
 
     @property
     def arrays(self) -> tuple[Array, Array]:
@@ -70,7 +70,6 @@ class LatentClass(Prior):
         return {name: c for c, name in enumerate(names) if self.weights[c] > 0}
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse a secret that is neither the column nor the class, or has values that never occur."""
         if not isinstance(secret, Secret | Derived):
             allowed = (
                 "pf.Secret(column, domain), or pf.Derived for the class: rows have no first one, and all are there"
@@ -86,17 +85,18 @@ class LatentClass(Prior):
         if isinstance(secret, Derived):
             secret.value_pairs(list(self.classes(secret)))
             return
-        never = [point for point, occurs in zip(secret.domain.points, self._occurs(), strict=True) if not occurs]
+        weights, rows = self.arrays
+        never = [
+            point
+            for point, masses in zip(secret.domain.points, rows.T, strict=True)
+            if not (weights * masses).sum() > 0
+        ]
         if never:
             raise Misuse(
                 f"The prior never produces {secret.column} = {never[0]!r}.",
                 allowed="a domain whose points have a probability above 0 in some class",
                 instead="a domain without it, and rows without its column",
             )
-
-    def _occurs(self) -> list[bool]:
-        weights, rows = self.arrays
-        return [bool((weights * column).sum() > 0) for column in rows.T]
 
     def _check_domain(self, domain: Domain) -> None:
         if not domain.finite or len(domain.points) != len(self.rows[0]):
@@ -108,15 +108,12 @@ class LatentClass(Prior):
             )
 
     def describe(self) -> str:
-        """Say in words what an adversary may believe."""
         return f"the rows of a group share one of {len(self.weights)} hidden classes, and are independent given it"
 
     def stored(self) -> dict[str, Any]:
-        """Return weights and rows."""
         rows = [stored_law(law) for law in self.rows]
-        return {"kind": "latent class", "weights": stored_law(self.weights), "rows": rows}
+        return {"kind": self.kind, "weights": stored_law(self.weights), "rows": rows}
 
     @classmethod
-    def restored(cls, fields: dict[str, Any]) -> "LatentClass":
-        """Return the prior that was stored."""
-        return cls(restored_law(fields["weights"]), [restored_law(law) for law in fields["rows"]])
+    def restored(cls, stored: dict[str, Any]) -> "LatentClass":
+        return cls(restored_law(stored["weights"]), [restored_law(law) for law in stored["rows"]])

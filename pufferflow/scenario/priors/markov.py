@@ -1,51 +1,235 @@
-"""Rows in order, each depending on the one before it (M18–M20)."""
+"""Rows in order, each depending on the one before it: one Markov chain, or all between two bounds (M18–M20)."""
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
-from typing import Any, Literal, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.arguments import set_fields
 from pufferflow.arrays import Floats, Indices
-from pufferflow.chains import Chain, stationary
+from pufferflow.chains import Chain, Chains, stationary
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.domain import Label
 from pufferflow.scenario.fitting.reference import Reference
-from pufferflow.scenario.priors.chains_between import ChainsBetween
 from pufferflow.scenario.priors.kernels import (
+    SUM_TOLERANCE,
     Possible,
     Rows,
     check_period,
     check_possible,
     check_states,
-    in_words,
-    initial_in_words,
     normalised,
+    possible_at_rest,
     possible_from,
+    read_bounds,
     read_initial,
     read_kernels,
     tuples,
     values_not_at_every_step,
     whole_positions,
 )
-from pufferflow.scenario.priors.prior import DECLARED, Prior, Provenance, restored_provenance, stored_provenance
+from pufferflow.scenario.priors.prior import DECLARED, Prior, Provenance, stored_provenance
 from pufferflow.scenario.secret import AnySecret
+from pufferflow.scenario.stored import ADDED
 from pufferflow.suggestions import explained
 
 _DIGITS = 60
 _SHORT_GAP = 32
 _FAINT = 1e-280
-_TRANSITION = "rows of probabilities with sum 1, one for each state, or a list of such matrices"
-_EXAMPLE = "pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])"
+_MOST_STATES_OF_A_CLASS = 10
+_MOST_STEPS_OF_A_CLASS = 10_000_000
+_FAR = 10_000
+
+
+class ChainPrior(Prior):
+    """Base of one chain and of a class of chains: fields with matrices, then how it starts, its period and source."""
+
+    matrices: ClassVar[tuple[str, ...]]
+    """The names of the fields with matrices, of shape (number, states, states)."""
+    called: ClassVar[str]
+    given: ClassVar[str]
+    """What takes turns, in errors."""
+    words: ClassVar[tuple[str, str]]
+    """What is said of its transitions, and whose a stationary law is."""
+    initial: str | tuple[float, ...]
+    period: int | None
+    ordered = True
+    joint_laws = True
+
+    def _set(self, read: Sequence[Floats], initial: Any, period: int | None, provenance: Any, *, single: bool) -> None:
+        check_period(period, 1 if single else len(read[0]))
+        set_fields(
+            self,
+            **dict(zip(self.matrices, map(tuples, read), strict=True)),
+            initial=read_initial(initial, read[0].shape[1]),
+            period=1 if single else period,
+            provenance=provenance,
+        )
+
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> Self:
+        given = {**stored, "provenance": stored_provenance(stored)}
+        if stored["period"] == 1:
+            given |= {name: stored[name][0] for name in cls.matrices}
+        return super().restored(given)
+
+    @property
+    def states(self) -> int:
+        """The number of states."""
+        return self._arrays[0].shape[1]
+
+    @property
+    def repeats(self) -> int | None:
+        # sequences forget any other start gradually, so that laws change with the distance from it
+        return self.period if self.initial == "stationary" else None
+
+    @cached_property
+    def _arrays(self) -> tuple[Floats, ...]:
+        return tuple(np.array(getattr(self, name)) for name in self.matrices)
+
+    def _initial_laws(self) -> Floats | None:
+        """Return the extreme laws of the first step, of shape (number, states); None for a stationary law."""
+        if self.initial == "stationary":
+            return None
+        return np.eye(self.states) if self.initial == "free" else np.array([self.initial])
+
+    @cached_property
+    @abc.abstractmethod
+    def possible(self) -> Possible:
+        """The states that have a probability above 0."""
+
+    def check(self, secret: AnySecret) -> None:
+        check_states(self.states, secret)
+        check_possible(self.possible, secret, self.called)
+
+    def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
+        return values_not_at_every_step(self.possible, secret)
+
+    def describe(self) -> str:
+        repeats = "" if self.period == 1 else f" whose steps repeat after {self.period}"
+        if self.period is None:
+            repeats = " whose steps all have laws of their own"
+        between, whose = self.words
+        starts = {"stationary": f"starts from {whose} stationary law", "free": "may start from any law"}
+        start = starts[self.initial] if isinstance(self.initial, str) else "starts from a known law"
+        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
+        return f"rows form a Markov chain of {self.states} states{repeats}{between}, which {start}{source}"
+
+    @abc.abstractmethod
+    def along(self, positions: Floats, start: float = 0) -> tuple[Chain | Chains, int]:
+        """Return the chain or chains along rows at these positions, and the position of their first row.
+
+        Positions are counted in steps; the sequence begins at `start`.
+        """
+
+    def _steps(self, positions: Floats, start: float) -> tuple[Indices, int]:
+        """Return positions and start as whole steps; matrices that do not repeat have to reach the last one."""
+        steps, first = whole_positions(positions), int(whole_positions(np.array([start]))[0])
+        count = len(self._arrays[0])
+        if self.period is None and steps[-1] - first > count:
+            raise Misuse(
+                f"A row {steps[-1] - first} steps after the first, and {self.given} for {count} steps.",
+                allowed=f"positions up to {count}",
+                instead=f"a period after which the {self.given} repeat",
+            )
+        return steps, first
+
+
+@final
+@dataclass(frozen=True)
+class ChainsBetween(ChainPrior, kind="markov chains"):
+    """All chains whose matrices lie between `low` and `high`, entry by entry; a step may choose any matrix between.
+
+    Made by `pf.MarkovChain.between`. Only messages speak of such a class: the loss is bounded over all members at once,
+    not sampled.
+
+    >>> ChainsBetween([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]]).describe()
+    'rows form a Markov chain of 2 states with transitions between two bounds, which starts from a stationary law'
+    """
+
+    low: tuple[Rows, ...]
+    high: tuple[Rows, ...]
+    initial: str | tuple[float, ...] = "stationary"
+    period: int | None = 1
+    provenance: Provenance = field(default=DECLARED, metadata=ADDED)
+    matrices = ("low", "high")
+    called, given = "pf.MarkovChain.between", "bounds"
+    words = " with transitions between two bounds", "a"
+
+    def __init__(
+        self,
+        low: Any,
+        high: Any,
+        initial: Any = "stationary",
+        period: int | None = None,
+        provenance: Provenance = DECLARED,
+    ) -> None:
+        (least, single), (most, other) = read_bounds(low, "low"), read_bounds(high, "high")
+        allowed = "0 <= low <= high <= 1, rows of low with sum <= 1, rows of high with sum >= 1"
+        instead = "pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]])"
+        if least.shape != most.shape or single != other:
+            raise Misuse(f"low and high have shapes {least.shape} and {most.shape}.", allowed=allowed, instead=instead)
+        if (least > most).any():
+            raise Misuse("low is above high in some entry.", allowed=allowed, instead=instead)
+        if (least.sum(axis=2) > 1 + SUM_TOLERANCE).any() or (most.sum(axis=2) < 1 - SUM_TOLERANCE).any():
+            raise Misuse("No matrix of probabilities lies between low and high.", allowed=allowed, instead=instead)
+        if least.shape[1] > _MOST_STATES_OF_A_CLASS:
+            raise Refused(
+                f"A class of chains with {least.shape[1]} states.",
+                allowed=f"at most {_MOST_STATES_OF_A_CLASS} states",
+                instead="fewer classes, or a list of single chains",
+            )
+        self._set([least, most], initial, period, provenance, single=single)
+        if self.initial == "stationary" and self.period is None:
+            raise Misuse(
+                "A stationary law for matrices that are all different.",
+                allowed="initial as a vector or 'free', or a period after which the matrices repeat",
+                instead="initial='free'",
+            )
+
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Both bounds, of shape (number, states, states), at least a rounding wider than they were given."""
+        low, high = self._arrays
+        return np.maximum(low - SUM_TOLERANCE * low, 0.0), np.minimum(high + SUM_TOLERANCE * high, 1.0)
+
+    @cached_property
+    def possible(self) -> Possible:
+        initial, (low, high) = self._initial_laws(), self._arrays
+        if initial is None:
+            return possible_at_rest(low, high)
+        return possible_from(initial, high, repeated=self.period is not None)
+
+    def along(self, positions: Floats, start: float = 0) -> tuple[Chains, int]:
+        """Return the chains along every step up to the last position.
+
+        Far from the start any law is allowed for the first row: that only adds members.
+        """
+        steps, begin = self._steps(positions, start)
+        low, high = self.bounds
+        initial = self._initial_laws()
+        if self.period is not None and (initial is None or steps[0] - begin > _FAR):
+            begin = int(steps[0] - steps[0] % len(low))
+            initial = None if initial is None else np.eye(self.states)
+        if steps[-1] - begin > _MOST_STEPS_OF_A_CLASS:
+            raise Refused(
+                f"A class of chains along {steps[-1] - begin} steps.",
+                allowed=f"at most {_MOST_STEPS_OF_A_CLASS} steps from the first row to the last",
+                instead="a longer step, or a single chain",
+            )
+        order = np.arange(begin, steps[-1], dtype=np.intp)
+        return Chains(low, high, order % len(low) if self.period is not None else order - begin, initial), begin
 
 
 @final
 @explained
 @dataclass(frozen=True)
-class MarkovChain(Prior):
+class MarkovChain(ChainPrior, kind="markov chain"):
     """Each row depends on the one before it alone: row a of `transition` is the law of the next state after state a.
 
     State i is the i-th value of the secret's domain. `initial` is the law of the first step of the sequence: a vector,
@@ -60,9 +244,10 @@ class MarkovChain(Prior):
     transition: tuple[Rows, ...]
     initial: str | tuple[float, ...] = "stationary"
     period: int | None = 1
-    provenance: Provenance = field(default=DECLARED)
-    ordered = True
-    joint_laws = True
+    provenance: Provenance = field(default=DECLARED, metadata=ADDED)
+    matrices = ("transition",)
+    called, given = "pf.MarkovChain", "matrices"
+    words = "", "its"
 
     def __init__(
         self,
@@ -72,36 +257,20 @@ class MarkovChain(Prior):
         provenance: Provenance = DECLARED,
     ) -> None:
         kernels, single = read_kernels(transition)
-        check_period(period, 1 if single else len(kernels))
-        object.__setattr__(self, "transition", tuples(kernels))
-        object.__setattr__(self, "period", 1 if single else period)
-        object.__setattr__(self, "initial", read_initial(initial, kernels.shape[1]))
-        object.__setattr__(self, "provenance", provenance)
-        if self.initial == "stationary":
-            _ = self.initial_laws
+        self._set([kernels], initial, period, provenance, single=single)
+        _ = self.initial_laws  # without a stationary law it is refused here
 
     @property
-    def states(self) -> int:
-        """How many states there are."""
-        return len(self.transition[0])
-
-    @property
-    def repeats(self) -> int | None:
-        """The period, if the sequence starts from a stationary law; other starts fade, and laws change with that."""
-        return self.period if self.initial == "stationary" else None
-
-    @cached_property
     def kernels(self) -> Floats:
         """The matrices, of shape (number, states, states)."""
-        return np.array(self.transition)
+        return self._arrays[0]
 
     @cached_property
     def initial_laws(self) -> Floats:
         """The laws that the first step may have, or the extreme ones of them, of shape (number, states)."""
-        if self.initial == "free":
-            return np.eye(self.states)
-        if self.initial != "stationary":
-            return np.array([self.initial])
+        laws = self._initial_laws()
+        if laws is not None:
+            return laws
         if self.period is None:
             raise Refused(
                 "A stationary law for matrices that are all different.",
@@ -117,41 +286,9 @@ class MarkovChain(Prior):
             )
         return law[None]
 
-    def check(self, secret: AnySecret) -> None:
-        """Refuse secrets that are no states of the chain, or that it never is in."""
-        check_states(self.states, secret)
-        check_possible(self._possible, secret, "pf.MarkovChain")
-
-    def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
-        """Return the values of a secret that the chain cannot have at some steps."""
-        return values_not_at_every_step(self._possible, secret)
-
     @cached_property
-    def _possible(self) -> Possible:
+    def possible(self) -> Possible:
         return possible_from(self.initial_laws, self.kernels, repeated=self.period is not None)
-
-    def describe(self) -> str:
-        """Say in words what an adversary may believe."""
-        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
-        return f"{in_words(self.states, self.period)}, which {initial_in_words(self.initial)}{source}"
-
-    def stored(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return {
-            "kind": "markov chain",
-            "transition": [[list(row) for row in matrix] for matrix in self.transition],
-            "initial": self.initial if isinstance(self.initial, str) else list(self.initial),
-            "period": self.period,
-            **stored_provenance(self),
-        }
-
-    @classmethod
-    def restored(cls, fields: dict[str, Any]) -> "MarkovChain":
-        """Return the chain that `stored` tells of."""
-        provenance = restored_provenance(fields)
-        single = fields["period"] == 1
-        matrices = fields["transition"]
-        return cls(matrices[0] if single else matrices, fields["initial"], fields["period"], provenance)
 
     @classmethod
     @explained
@@ -205,13 +342,7 @@ class MarkovChain(Prior):
 
         A periodic chain has phase 0 where the position is a multiple of the period.
         """
-        steps, first = whole_positions(positions), int(whole_positions(np.array([start]))[0])
-        if self.period is None and steps[-1] - first > len(self.kernels):
-            raise Misuse(
-                f"A row {steps[-1] - first} steps after the first, and matrices for {len(self.kernels)} steps.",
-                allowed=f"positions up to {len(self.kernels)}",
-                instead="a period after which the matrices repeat",
-            )
+        steps, first = self._steps(positions, start)
         turn = len(self.kernels)
         phases = steps[:-1] % turn if self.period is not None else steps[:-1] - first
         distinct, order = _distinct(np.stack([phases, np.diff(steps)], axis=1))
@@ -221,6 +352,9 @@ class MarkovChain(Prior):
             law = law @ self._over(0, first % turn)
         law = law @ self._over(first % turn if self.period is not None else 0, int(steps[0]) - first)
         return Chain(np.array(kernels or [np.eye(self.states)]), order, law)
+
+    def along(self, positions: Floats, start: float = 0) -> tuple[Chain, int]:
+        return self.chain(positions, start), int(positions[0])
 
     def _over(self, phase: int, gap: int) -> Floats:
         """Return the kernel over several steps; long gaps in decimal digits enough that no rounding shows."""

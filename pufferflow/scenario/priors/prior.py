@@ -4,7 +4,6 @@ Reading the probabilities of a declared prior: rational ones stay rational, othe
 """
 
 import abc
-import hashlib
 import math
 import numbers
 from collections.abc import Sequence
@@ -22,12 +21,13 @@ from pufferflow.rounding import UNIT
 from pufferflow.scenario.domain import Domain, Label
 from pufferflow.scenario.fitting.reference import Origin
 from pufferflow.scenario.secret import AnySecret
+from pufferflow.scenario.stored import Stored
 
 
 @final
 @dataclass(frozen=True)
-class Provenance:
-    """Where a prior comes from: declared by a person, or fitted on a named public reference."""
+class Provenance(Stored):
+    """The source of a prior: declared by a person, or fitted on a named public reference."""
 
     reference: str | None = None
     rows: int = 0
@@ -40,29 +40,29 @@ class Provenance:
         return Provenance, (self.reference, self.rows, self.digest, self.notes)
 
     def describe(self) -> str:
-        """Say in words where the prior comes from, and what fitting found wrong with it."""
+        """Return the source in words, and the defects that fitting found."""
         return "; ".join([self.origin_in_words, *self.notes])
 
     @property
     def origin_in_words(self) -> str:
-        """Where the prior comes from."""
+        """The source alone."""
         if self.reference is None:
             return "declared"
         return f"fitted on {self.rows} rows of the public reference {self.reference!r}"
 
-    def stored(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return {"reference": self.reference, "rows": self.rows, "digest": self.digest, "notes": list(self.notes)}
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> "Provenance":
+        return cls(stored["reference"], stored["rows"], stored["digest"], tuple(stored["notes"]))
 
 
 DECLARED = Provenance()
 
 
-class Prior(abc.ABC):
+class Prior(Stored, abc.ABC, family="prior"):
     """What an adversary may believe of the rows of one correlated group, before seeing any answer.
 
-    To add one, write a frozen dataclass with these methods in a file of its own, give it a place in `restored_prior`,
-    and teach one method of `pufferflow.inference` to derive the laws it implies, if none covers it yet.
+    To add one, write a frozen dataclass with its `kind` in a file of its own, list it in `priors/__init__.py` and at
+    the door, and register one method of `pufferflow.inference` that derives the laws it implies.
 
     >>> import pufferflow as pf
     >>> isinstance(pf.Independent(), Prior)
@@ -87,13 +87,13 @@ class Prior(abc.ABC):
     def describe(self) -> str:
         """Say in words what an adversary may believe."""
 
-    @abc.abstractmethod
-    def stored(self) -> dict[str, Any]:
-        """Return the prior as plain values, with its `kind`, for JSON and the fingerprint."""
-
-    def fingerprint(self) -> Any:
-        """Return plain values that equal priors share; what `stored` gives, if the prior can be stored."""
-        return self.stored()
+    @classmethod
+    def unknown(cls, kind: object) -> Misuse:
+        return Misuse(
+            f"The stored prior is of kind {kind!r}.",
+            allowed=f"one of {sorted(cls.kinds)}",
+            instead="a newer pufferflow",
+        )
 
     def check(self, secret: AnySecret) -> None:
         """Refuse a secret that the prior says nothing about; called when a scenario is made."""
@@ -131,22 +131,10 @@ def belief_in_words(prior: Prior) -> str:
     return prior.describe().removesuffix(f"; {prior.provenance.describe()}")
 
 
-def stored_provenance(prior: Prior) -> dict[str, Any]:
-    """Return the provenance to store, if there is any to speak of."""
-    return {} if prior.provenance == DECLARED else {"provenance": prior.provenance.stored()}
-
-
-def restored_provenance(fields: dict[str, Any]) -> Provenance:
-    """Take the provenance out of stored fields."""
-    stored = fields.pop("provenance", None)
-    if stored is None:
-        return DECLARED
-    return Provenance(stored["reference"], stored["rows"], stored["digest"], tuple(stored["notes"]))
-
-
-def digest(content: bytes) -> str:
-    """Return a short fingerprint of a reference."""
-    return hashlib.sha256(content).hexdigest()[:16]
+def stored_provenance(stored: dict[str, Any]) -> Provenance:
+    """Return the provenance among the stored fields of a prior."""
+    fields = stored.get("provenance")
+    return DECLARED if fields is None else Provenance.restored(fields)
 
 
 def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -> Misuse:

@@ -1,18 +1,11 @@
-"""Rows that tell nothing of each other.
-
-Rows that may depend on each other in every way (M7).
-
-Rows that are nearly independent, by a distance between data sets (M17).
-
-A value that drifts and diffuses from where it started, in a convex potential (M14).
-"""
+"""The priors of one number or none: independent rows, any correlation (M7), weak dependence (M17), diffusion (M14)."""
 
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, finite_number_at_least_zero
+from pufferflow.arguments import finite_number, finite_number_at_least_zero, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse
 from pufferflow.rounding import SMALLEST, UNIT, lifted
@@ -25,7 +18,7 @@ from pufferflow.suggestions import explained
 @final
 @explained
 @dataclass(frozen=True)
-class Independent(Prior):
+class Independent(Prior, kind="independent"):
     """Every row is independent of all others: the assumption that differential privacy is usually read with.
 
     >>> Independent().describe()
@@ -36,18 +29,13 @@ class Independent(Prior):
     allows_presence = True
 
     def describe(self) -> str:
-        """Say in words what an adversary may believe."""
         return "rows are independent of each other"
-
-    def stored(self) -> dict[str, Any]:
-        """Return the kind: there is no more to say."""
-        return {"kind": "independent"}
 
 
 @final
 @explained
 @dataclass(frozen=True)
-class AnyCorrelation(Prior):
+class AnyCorrelation(Prior, kind="any correlation"):
     """Nothing is assumed: the rows of a group may determine each other, and all of them may change with a secret.
 
     It costs the most noise, never fails, and its releases always add up.
@@ -60,18 +48,13 @@ class AnyCorrelation(Prior):
     allows_presence = True
 
     def describe(self) -> str:
-        """Say in words what an adversary may believe."""
         return "rows that belong together may depend on each other in every way"
-
-    def stored(self) -> dict[str, Any]:
-        """Return the kind: there is no more to say."""
-        return {"kind": "any correlation"}
 
 
 @final
 @explained
 @dataclass(frozen=True)
-class WeaklyDependent(Prior):
+class WeaklyDependent(Prior, kind="weakly dependent"):
     """Given any value of one row, all rows lie within `distance` of independent rows (RPP Prop. 6.1; M17).
 
     What is declared: let each row have the law it has when nothing is known, all rows independent, and fix one row at a
@@ -88,23 +71,12 @@ class WeaklyDependent(Prior):
     coupled = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "distance", finite_number_at_least_zero(self.distance, "distance"))
+        set_fields(self, distance=finite_number_at_least_zero(self.distance, "distance"))
 
     def describe(self) -> str:
-        """Say in words what an adversary may believe."""
         return f"given one row, all rows together lie within {self.distance:g} of independent ones"
 
-    def stored(self) -> dict[str, Any]:
-        """Return the distance."""
-        return {"kind": "weakly dependent", "distance": self.distance}
-
-    @classmethod
-    def restored(cls, fields: dict[str, Any]) -> Self:
-        """Return the prior that stored fields tell of."""
-        return cls(fields["distance"])
-
     def check(self, secret: AnySecret) -> None:
-        """Refuse secrets that are no value of one row, and domains in which no distance is measured."""
         allowed = "pf.Secret or pf.Initial with a domain of numbers"
         instead = "pf.Secret(column, domain=pf.Interval(0, 10))"
         if not isinstance(secret, Secret | Initial):
@@ -116,7 +88,7 @@ class WeaklyDependent(Prior):
 @final
 @explained
 @dataclass(frozen=True)
-class Diffusion(Prior):
+class Diffusion(Prior, kind="diffusion"):
     """dX = −∇V(X) dt + √2 dB with ∇²V ⪰ C·I, time counted in steps; the secret is where it started (M14).
 
     Two such paths with the same noise come nearer each other by the factor e^(−C·t) (RPP Prop. 6.3, corrected: the
@@ -135,23 +107,13 @@ class Diffusion(Prior):
         number = finite_number(
             self.contraction, "contraction", allowed=allowed, instead=instead, fits=lambda number: number >= 0
         )
-        object.__setattr__(self, "contraction", number + 0.0)
+        set_fields(self, contraction=number + 0.0)
 
     def describe(self) -> str:
-        """Say in words what an adversary may believe."""
         return f"values diffuse in a potential that draws two paths together by at least exp(-{self.contraction:g} t)"
 
-    def stored(self) -> dict[str, Any]:
-        """Return the contraction."""
-        return {"kind": "diffusion", "contraction": self.contraction}
-
-    @classmethod
-    def restored(cls, fields: dict[str, Any]) -> Self:
-        """Return the prior that stored fields tell of."""
-        return cls(fields["contraction"])
-
     def check(self, secret: AnySecret) -> None:
-        """Refuse all secrets but the start: two paths through one later value may come from anywhere."""
+        # two paths through one later value may come from anywhere
         allowed = "pf.Initial, where a path started, with a pf.Interval, pf.Bins, or a list of numbers"
         instead = "pf.Initial(column, domain=pf.Interval(0, 10))"
         if not isinstance(secret, Initial):

@@ -15,7 +15,7 @@ from typing import Any, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import finite_number
+from pufferflow.arguments import finite_number, set_fields
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.domain import Label
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
@@ -107,8 +107,7 @@ class Simulator(Prior):
         confidence = finite_number(
             self.confidence, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1
         )
-        object.__setattr__(self, "draws", int(draws))
-        object.__setattr__(self, "confidence", confidence)
+        set_fields(self, draws=int(draws), confidence=confidence)
 
     @property
     def repeats(self) -> int | None:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast, final
 
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import set_fields, shown
 from pufferflow.arrays import Array
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain, Label, Listed
@@ -24,6 +24,7 @@ from pufferflow.scenario.priors.prior import (
     wrong_secret,
 )
 from pufferflow.scenario.secret import AnySecret, Derived, Secret
+from pufferflow.scenario.stored import stored_as
 from pufferflow.suggestions import did_you_mean, explained, nearest
 
 PROBABILITY = "probability"
@@ -36,7 +37,7 @@ _INSTEAD = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probabili
 @final
 @explained
 @dataclass(frozen=True)
-class Table(Prior):
+class Table(Prior, kind="table"):
     """Every combination of secrets, confounders and data that can occur, and its `probability` (M22).
 
     `frame` is a Polars frame, or what `pl.DataFrame` takes. Each private row is one independent draw from it, of which
@@ -47,9 +48,9 @@ class Table(Prior):
     'each row is one draw from a table of 3 combinations of ill, score'
     """
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] = field(metadata=stored_as("columns"))
     cells: tuple[Values, ...]
-    probabilities: tuple[Probability, ...]
+    probabilities: tuple[Probability, ...] = field(metadata=stored_as("probability"))
     shared: tuple[str, ...]
     joint_laws = True
 
@@ -63,10 +64,13 @@ class Table(Prior):
                 raise _bad(f"shared names {shown(name)}, which is no column of the table.", f"one of {list(names)[:6]}")
         law = read_law(masses, PROBABILITY)
         rows = _merged(cells, law)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "cells", tuple(zip(*rows, strict=True)))
-        object.__setattr__(self, "probabilities", tuple(rows.values()))
-        object.__setattr__(self, "shared", joined)
+        set_fields(
+            self,
+            names=names,
+            cells=tuple(zip(*rows, strict=True)),
+            probabilities=tuple(rows.values()),
+            shared=joined,
+        )
 
     @property
     def independent_rows(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -116,26 +120,17 @@ class Table(Prior):
         check_columns(self, secret, "Table")
 
     def describe(self) -> str:
-        """Say in words what an adversary may believe."""
         drawn = f"; {', '.join(self.shared)} once for all rows of a group" if self.shared else ""
         count = len(self.probabilities)
         return f"each row is one draw from a table of {count} combinations of {', '.join(self.names)}{drawn}"
 
     def stored(self) -> dict[str, Any]:
-        """Return the table, column by column."""
-        return {
-            "kind": "table",
-            "columns": list(self.names),
-            "cells": [list(column) for column in self.cells],
-            "probability": stored_law(self.probabilities),
-            "shared": list(self.shared),
-        }
+        return {**super().stored(), "probability": stored_law(self.probabilities)}
 
     @classmethod
-    def restored(cls, fields: dict[str, Any]) -> "Table":
-        """Return the table that was stored."""
-        columns = dict(zip(fields["columns"], fields["cells"], strict=True))
-        return cls({**columns, PROBABILITY: restored_law(fields["probability"])}, fields["shared"])
+    def restored(cls, stored: dict[str, Any]) -> "Table":
+        columns = dict(zip(stored["columns"], stored["cells"], strict=True))
+        return cls({**columns, PROBABILITY: restored_law(stored["probability"])}, stored["shared"])
 
 
 def check_columns(prior: Prior, secret: AnySecret, kind: str) -> None:
