@@ -105,7 +105,6 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
     def stretched(self, ratio: float) -> "Guarantee | None":
         """Return what is left if all likelihoods may be off by e^ratio either way (M30); None if that is not known."""
-        del ratio
         return None
 
     def in_words(self, number: Callable[[float], str], fold: Callable[[float], str]) -> str:
@@ -249,7 +248,6 @@ class Pure(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return the Rényi divergence of randomised response, below min(ε, αε²/2) (M29); δ is not needed."""
-        del delta
         return two_point_renyi(self.epsilon, alpha)
 
     def stretched(self, ratio: float) -> Guarantee:
@@ -338,7 +336,6 @@ class Renyi(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return ε for every order up to α, where the divergence can only be smaller."""
-        del delta
         return self.epsilon if alpha <= self.alpha else math.inf
 
     def stretched(self, ratio: float) -> Guarantee:
@@ -400,7 +397,6 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return the least ε among the orders not below alpha."""
-        del delta
         orders = zip(self.alphas, self.epsilons, strict=True)
         return min((epsilon for order, epsilon in orders if alpha <= order), default=math.inf)
 

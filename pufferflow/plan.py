@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
 import polars as pl
 
 from pufferflow.addresses import local_path
-from pufferflow.bounds import Calibration, Messages, Quilt
+from pufferflow.bounds import Calibration
 from pufferflow.composition import Cost
 from pufferflow.errors import Misuse, visible
 from pufferflow.explain import (
@@ -280,7 +280,7 @@ def certificate_of(plan: Decision) -> Certificate:
 def _sensitivity(plan: Decision) -> tuple[float, str]:
     """Return the movement that the noise was measured against, in the answer's unit if there is one sum only."""
     found, weights = plan.calibration.sensitivity, plan.weights
-    if isinstance(plan.calibration.bound, Messages | Quilt):
+    if not plan.calibration.bound.by_movement:
         return found, "by one row alone, in units in which a row moves all sums by at most 1"
     if len(weights) == 1 and weights[0] > 0:
         return found / float(weights[0]) * float(plan.request.units[0]), "in the unit of the answer"

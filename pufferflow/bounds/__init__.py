@@ -18,7 +18,7 @@ from pufferflow.bounds.dependent_rows import ChainWalk, Walk
 from pufferflow.bounds.exact.exact import Exact
 from pufferflow.bounds.kantorovich import Kantorovich
 from pufferflow.bounds.law_pairs import Pair, Place, Witness, finite_laws
-from pufferflow.bounds.laws import Laws, Listed, Reach, Together, Work, read_laws
+from pufferflow.bounds.laws import Laws, Listed, Reach, Together, Work, longest_reach, read_laws
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.movement import GAWM, GWM, Group
 from pufferflow.bounds.proofs import Scales, Way
@@ -57,6 +57,7 @@ __all__ = [
     "calibrate",
     "calibrate_each",
     "finite_laws",
+    "longest_reach",
     "loss",
     "proof_of",
     "read_family",

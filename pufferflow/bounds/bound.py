@@ -152,12 +152,10 @@ class Bound(abc.ABC):
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
         """Return how many elementary operations a calibration takes, as predicted from the sizes of the laws."""
-        del guarantee
         return sizes.pairs + sizes.number * (PER_PAIR + 1e3 * sizes.atoms)
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
         """Return a scale that this bound cannot go below, if that is quickly known: then it need not be tried."""
-        del pairs, family, guarantee
         return 0.0
 
 

@@ -156,6 +156,7 @@ def read_kind(kind: Any) -> Kind:
     return Kind(example)
 
 
+_CLOSE = 1e-9
 _NO_NOISE = "no noise is needed: without any the promise holds already"
 Pairs = Laws | Iterable[Laws | Pair | tuple[object, object]]
 Bounds = Bound | Sequence[Bound] | str
@@ -189,6 +190,8 @@ class Calibration:
     """The probability that a bound leaves out of this movement."""
     untried: tuple[Untried, ...] = field(default=(), repr=False)
     """Bounds that were not tried: their work was not worth what they could win, or time was up."""
+    deciding: tuple[Laws, ...] = field(default=(), repr=False)
+    """The laws, of all that were given, for which no less noise would do: the witness is of one of them."""
 
     def __repr__(self) -> str:
         """Show what was found, without the laws."""
@@ -287,6 +290,7 @@ def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untrie
     """Return what some ways prove of a noise that is enough for them."""
     worst = [way.worst(noisy, guarantee) for way in ways]
     place = max(range(len(ways)), key=lambda i: worst[i][0])
+    enough = min(worst[place][0], -_CLOSE)
     cost, witness = proven(worst[place][1], noisy, guarantee)
     return Calibration(
         noise=noisy,
@@ -300,6 +304,7 @@ def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untrie
         by_movement=all(way.bound.by_movement for way in ways),
         own_delta=max(way.own_delta for way in ways),
         untried=tuple({repr(one.bound): one for one in untried}.values()),
+        deciding=tuple(way.laws for way, (excess, _) in zip(ways, worst, strict=True) if excess >= enough),
     )
 
 

@@ -62,7 +62,6 @@ class RowsPart(Part):
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         """Refuse: the test bounds the largest log ratio only."""
-        del noise, alpha
         raise Refused(
             "pf.Kantorovich bounds pure losses only.",
             allowed="pf.Pure promises",
@@ -71,7 +70,6 @@ class RowsPart(Part):
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Refuse, as for Rényi losses."""
-        del epsilon
         return self.renyi(noise, 2.0)
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:

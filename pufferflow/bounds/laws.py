@@ -5,16 +5,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple, cast, final
+from typing import Any, ClassVar, NamedTuple, cast, final
 
 import numpy as np
 
 from pufferflow.bounds.dependent_rows import Walk
-from pufferflow.bounds.law_pairs import Pair, Witness, read_pairs
-from pufferflow.errors import Refused
+from pufferflow.bounds.law_pairs import Pair, Place, Witness, read_pairs
+from pufferflow.errors import InternalError, Refused
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.rounding import UNIT, upwards
-from pufferflow.transport import Certainty, longest, masses, near, winf
+from pufferflow.transport import Certainty, Distance, longest, masses, near, winf
 
 _ROWS = 1 << 20
 
@@ -55,8 +55,8 @@ class Work(NamedTuple):
 class Laws(Sequence[Pair], abc.ABC):
     """The pairs of laws of one answer, and what is known of all of them together.
 
-    A bound asks for a movement (`winf`, `near`, `span`), for the chain behind the laws (`walks`), or goes through the
-    pairs. Where a prior knows a shorter way to an answer than through its pairs, it overrides the question.
+    A bound asks for a movement (`winf`, `near`, `span`), for the chain behind the laws (`walks`), or for all `pairs`.
+    Where a prior knows a shorter way to an answer than through its pairs, it overrides the question.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(secret=pf.Secret("paid", domain=[0, 1]), prior=pf.AnyCorrelation())
@@ -76,9 +76,22 @@ class Laws(Sequence[Pair], abc.ABC):
     def dimension(self) -> int:
         """The number of coordinates of the answer."""
 
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        """All pairs, listed; refused where they are too many, or not known one by one."""
+        raise InternalError(f"{type(self).__name__} lists no pairs.", instead="reporting it to the maintainers")
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        return self.pairs[place]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.pairs)
+
     def __bool__(self) -> bool:
-        """Say yes: there is always something to hide, also where pairs are not counted."""
-        return True
+        return True  # also where pairs are not counted
 
     @property
     def certainty(self) -> Certainty:
@@ -92,7 +105,6 @@ class Laws(Sequence[Pair], abc.ABC):
 
     def at(self, witness: Witness) -> Pair | None:
         """Return the pair of laws at a row and two secrets, None where one is no easier to list than all."""
-        del witness
         return None
 
     def least_loss(self, rate: float, witness: Witness) -> float:
@@ -100,7 +112,6 @@ class Laws(Sequence[Pair], abc.ABC):
 
         Far out the density of such an answer is proportional to E e^{±rate·answer}. Witness is the place to look at.
         """
-        del rate, witness
         return 0.0
 
     @cached_property
@@ -110,30 +121,23 @@ class Laws(Sequence[Pair], abc.ABC):
 
     def winf(self, norm: float) -> Reach:
         """Return the largest W_∞ of a pair."""
-        return farthest(self, lambda pair: _winf(pair, norm))
+        return _farthest(self, lambda pair: winf(pair.mu, pair.nu, norm))
 
     def least_winf(self, norm: float) -> Reach:
-        """Return a movement that the largest W_∞ is not below, if one is quickly known."""
-        del norm
-        return Reach(0.0, Certainty.UPPER_BOUND, self[0])
+        """Return a movement that the largest W_∞ is not below; 0 if none is quickly known."""
+        return Reach(0.0, Certainty.UPPER_BOUND, Place(self.dimension, None, (None, None), 0))
 
     def least_near(self, delta: float, norm: float) -> Reach:
-        """Return a z that the largest one at which a pair is (z, delta)-near is not below, if one is quickly known."""
-        del delta
-        return replace(self.least_winf(norm), length=0.0)
+        """Return a z that the largest one at which a pair is (z, delta)-near is not below; 0 if not quickly known."""
+        return Reach(0.0, Certainty.UPPER_BOUND, Place(self.dimension, None, (None, None), 0))
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the largest z at which a pair is (z, delta)-near."""
-
-        def reach(pair: Pair) -> Reach:
-            distance = near(pair.mu, pair.nu, delta, norm)
-            return Reach(float(distance), distance.certainty, pair)
-
-        return farthest(self, reach)
+        return _farthest(self, lambda pair: near(pair.mu, pair.nu, delta, norm))
 
     def span(self, norm: float) -> Reach:
         """Return the largest distance between answers that two secrets allow (M7)."""
-        return farthest(self, lambda pair: _span(pair, norm))
+        return longest_reach([_span(pair, norm) for pair in self])
 
     def walks(self) -> Sequence[Walk]:
         """Return the sequences or trees along which the rows hang together; refuse where there are none."""
@@ -151,22 +155,52 @@ class Listed(Laws):
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._pairs = pairs
 
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        return self._pairs
+
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer."""
         return self._pairs[0].dimension
 
+
+@final
+class Together(Laws):
+    """Laws of one answer from several priors or patterns: all of them have to look alike, one by one."""
+
+    def __init__(self, pieces: Sequence[Laws]) -> None:
+        self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, Together) else [laws])]
+
+    @property
+    def dimension(self) -> int:
+        """That of the longest answer."""
+        return max(laws.dimension for laws in self.pieces)
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        return [pair for laws in self.pieces for pair in laws]
+
     def __len__(self) -> int:
-        """Return how many pairs there are."""
-        return len(self._pairs)
+        return sum(len(laws) for laws in self.pieces)
 
     def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return one pair."""
-        return self._pairs[place]
+        for laws in self.pieces:
+            if place < len(laws):
+                return laws[place]
+            place -= len(laws)
+        raise IndexError(place)
 
     def __iter__(self) -> Iterator[Pair]:
-        """Give all pairs."""
-        return iter(self._pairs)
+        return (pair for laws in self.pieces for pair in laws)
+
+    def winf(self, norm: float) -> Reach:
+        return max((laws.winf(norm) for laws in self.pieces), key=lambda reach: reach.length)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        return max((laws.near(delta, norm) for laws in self.pieces), key=lambda reach: reach.length)
+
+    def span(self, norm: float) -> Reach:
+        return max((laws.span(norm) for laws in self.pieces), key=lambda reach: reach.length)
 
 
 def read_laws(given: object) -> list[Laws]:
@@ -200,17 +234,16 @@ def as_laws(pairs: Sequence[Pair]) -> Laws:
     return pairs if isinstance(pairs, Laws) else Listed(pairs)
 
 
-def farthest(pairs: Sequence[Pair], reach: Callable[[Pair], Reach]) -> Reach:
-    """Return the longest reach of all pairs (both orders reach equally far); sure only if every one is."""
-    found = [reach(pair) for pair in pairs]
-    worst = max(found, key=lambda one: one.length)
-    certain = all(one.certainty == Certainty.EXACT for one in found)
-    return Reach(worst.length, Certainty.EXACT if certain else Certainty.UPPER_BOUND, worst.witness)
+def longest_reach(found: Sequence[Reach]) -> Reach:
+    """Return the longest of the reaches of all pairs (both orders reach equally far); sure only if every one is."""
+    worst = max(found, key=lambda reach: reach.length)
+    exact = all(reach.certainty == Certainty.EXACT for reach in found)
+    return replace(worst, certainty=Certainty.EXACT if exact else Certainty.UPPER_BOUND)
 
 
-def _winf(pair: Pair, norm: float) -> Reach:
-    distance = winf(pair.mu, pair.nu, norm)
-    return Reach(float(distance), distance.certainty, pair)
+def _farthest(pairs: Iterable[Pair], distance: Callable[[Pair], Distance[Any]]) -> Reach:
+    found = [(pair, distance(pair)) for pair in pairs]
+    return longest_reach([Reach(float(length), length.certainty, pair) for pair, length in found])
 
 
 def _span(pair: Pair, norm: float) -> Reach:
@@ -235,44 +268,3 @@ def _span_of_vectors(mu: Law, nu: Law, norm: float) -> float:
     size = float(max(np.abs(left).max(), np.abs(right).max()))
     rounded = size * UNIT * mu.dimension if object in (mu.values.dtype, nu.values.dtype) else 0.0
     return upwards(widest, 8 * mu.dimension * UNIT) + rounded
-
-
-@final
-class Together(Laws):
-    """Laws of one answer from several priors or patterns: all of them have to look alike, one by one."""
-
-    def __init__(self, pieces: Sequence[Laws]) -> None:
-        self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, Together) else [laws])]
-
-    @property
-    def dimension(self) -> int:
-        """The number of coordinates of the longest answer."""
-        return max(laws.dimension for laws in self.pieces)
-
-    def winf(self, norm: float) -> Reach:
-        """Return the longest movement of a piece."""
-        return max((laws.winf(norm) for laws in self.pieces), key=lambda reach: reach.length)
-
-    def near(self, delta: float, norm: float) -> Reach:
-        """Return the longest movement of all but delta of a piece."""
-        return max((laws.near(delta, norm) for laws in self.pieces), key=lambda reach: reach.length)
-
-    def span(self, norm: float) -> Reach:
-        """Return the longest movement of a piece, all of whose rows may change."""
-        return max((laws.span(norm) for laws in self.pieces), key=lambda reach: reach.length)
-
-    def __len__(self) -> int:
-        """Return how many pairs there are."""
-        return sum(len(laws) for laws in self.pieces)
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return one pair."""
-        for laws in self.pieces:
-            if place < len(laws):
-                return laws[place]
-            place -= len(laws)
-        raise IndexError(place)
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Give all pairs."""
-        return (pair for laws in self.pieces for pair in laws)

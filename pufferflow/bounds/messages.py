@@ -41,12 +41,10 @@ class Messages(Bound):
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
         """Return the work along the walks."""
-        del guarantee
         return sizes.walk
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every chain."""
-        del noise
         return [PurePart(walk.reach, walk.loss) for walk in as_laws(pairs).walks()]
 
 

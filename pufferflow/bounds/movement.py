@@ -75,7 +75,6 @@ class GWM(Bound):
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
         """Return the work of W_∞."""
-        del guarantee
         return sizes.winf
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
@@ -85,8 +84,7 @@ class GWM(Bound):
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
         """Return the scale that hides the least movement there can be."""
-        laws = as_laws(pairs)
-        movement = laws.least_winf(family(1.0).norm)
+        movement = as_laws(pairs).least_winf(family(1.0).norm)
         if movement.length == 0:
             return 0.0
         return ball(movement, _unbounded()).least_scale(family, guarantee)
@@ -126,7 +124,6 @@ class GAWM(Bound):
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
         """Return the work of nearness."""
-        del guarantee
         return sizes.near
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
@@ -173,7 +170,6 @@ class Group(Bound):
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
         """Return 0: it is there at once."""
-        del sizes, guarantee
         return 0.0
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:

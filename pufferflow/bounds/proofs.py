@@ -1,9 +1,7 @@
-"""Which bounds are tried on which laws: the quickest first, then those that may win enough for the work they take.
+"""What bounds prove of laws, and which are tried: the quickest first, then those that may win enough for their work.
 
 Of several laws the one that asks for most decides, so only that one is looked at again. Work is predicted from sizes,
 never timed: what is tried is the same on every machine and under any load. Only a deadline looks at a clock.
-
-Ways to prove a promise: what one bound makes of some laws, and the least scale and ε that it proves.
 """
 
 import math
@@ -26,6 +24,17 @@ from pufferflow.transport import Certainty
 
 LOWER = 1e-6
 """How much smaller a scale has to be for a later bound to be preferred: the first ones are exact more often."""
+LITTLE = 0.05
+"""By how much less noise a bound has to promise for work beyond the budget."""
+TRIFLE = 2e8
+"""So many elementary operations, a fraction of a second, are never too many."""
+TOO_LONG = 1e10
+"""So many operations, some ten seconds, are too many whatever they may win: who wants them names the bound."""
+FAINT = 1e-200
+"""Scales below this are next to nothing, and their inverses beyond what is worth looking at."""
+_ONE_OF_MANY = 1 / 20
+"""What one evaluation of a loss takes of the search for a scale."""
+_HALVINGS = 12
 
 
 @final
@@ -36,6 +45,18 @@ class Way:
     bound: Bound
     laws: Laws
     parts: Sequence[Part]
+
+    @classmethod
+    def of(cls, bound: Bound, laws: Laws, noise: Noise, guarantee: Guarantee) -> "Way":
+        """Apply a bound to some laws; refuse a promise with less room than the bound takes."""
+        way = cls(bound, laws, bound.parts(laws, noise))
+        for part in way.parts:
+            part.check(guarantee)
+        return way
+
+    def keeps(self, noise: Noise, guarantee: Guarantee) -> bool:
+        """Say whether the noise provably keeps the promise."""
+        return self.worst(noise, guarantee)[0] <= 0
 
     @property
     def sensitivity(self) -> float:
@@ -81,8 +102,8 @@ def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: N
     """Return a way that proves a promise of these laws with this noise, the quickest first; None if none does."""
     for bound in sorted(bounds, key=lambda bound: bound.work(laws.work, guarantee)):
         with suppress(Refused):
-            way = Way(bound, laws, bound.parts(laws, noise))
-            if way.worst(noise, guarantee)[0] <= 0:
+            way = Way.of(bound, laws, noise, guarantee)
+            if way.keeps(noise, guarantee):
                 return way
     return None
 
@@ -91,28 +112,6 @@ def least_certain(found: Sequence[Certainty]) -> Certainty:
     """Return the weakest of several certainties."""
     order = (Certainty.ESTIMATE, Certainty.UPPER_BOUND, Certainty.EXACT)
     return min(found, key=order.index)
-
-
-def most_telling(refusals: Sequence[tuple[Bound, Refused]]) -> Refused:
-    """Return the refusal to show where every bound refused: the last, since quick bounds with few uses come first.
-
-    Group privacy comes after all of them; what it lacks is of use only where nothing else was tried.
-    """
-    others = [refusal for bound, refusal in refusals if not isinstance(bound, Group)]
-    return (others or [refusal for _, refusal in refusals])[-1]
-
-
-LITTLE = 0.05
-"""By how much less noise a bound has to promise for work beyond the budget."""
-TRIFLE = 2e8
-"""So many elementary operations, a fraction of a second, are never too many."""
-TOO_LONG = 1e10
-"""So many operations, some ten seconds, are too many whatever they may win: who wants them names the bound."""
-_ONE_OF_MANY = 1 / 20
-"""What one evaluation of a loss takes of the search for a scale."""
-_HALVINGS = 12
-FAINT = 1e-200
-"""Scales below this are next to nothing, and their inverses beyond what is worth looking at."""
 
 
 @final
@@ -168,18 +167,15 @@ class Scales:
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
         """Return the least scale, or one that is enough."""
-        way = Way(bound, laws, bound.parts(laws, self.family(1.0)))
-        for part in way.parts:
-            part.check(self.guarantee)
-        rough = enough is not None and way.worst(self.family(enough), self.guarantee)[0] <= 0
+        way = Way.of(bound, laws, self.family(1.0), self.guarantee)
+        rough = enough is not None and way.keeps(self.family(enough), self.guarantee)
         scale = cast(float, enough) if rough else way.least_scale(self.family, self.guarantee)
         _, part = way.worst(self.family(scale), self.guarantee)
         return Proof(scale, way, part.losses(self.family(scale), self.guarantee)[0][2], rough)
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
         """Say whether a scale is enough."""
-        way = Way(bound, laws, bound.parts(laws, self.family(1.0)))
-        return way.worst(self.family(value), self.guarantee)[0] <= 0
+        return Way.of(bound, laws, self.family(1.0), self.guarantee).keeps(self.family(value), self.guarantee)
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
         """Return what the bound itself knows, or what no bound can go below."""
@@ -214,9 +210,7 @@ class Epsilons:
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
         """Return the least ε, or one that is proven."""
-        way = Way(bound, laws, bound.parts(laws, self.noise))
-        for part in way.parts:
-            part.check(self.kind.example)
+        way = Way.of(bound, laws, self.noise, self.kind.example)
         if enough is not None and math.isfinite(enough):
             excess, part = way.worst(self.noise, self.kind.at(enough))
             if excess <= 0:
@@ -227,12 +221,10 @@ class Epsilons:
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
         """Say whether the noise keeps an ε."""
-        way = Way(bound, laws, bound.parts(laws, self.noise))
-        return way.worst(self.noise, self.kind.at(value))[0] <= 0
+        return Way.of(bound, laws, self.noise, self.kind.example).keeps(self.noise, self.kind.at(value))
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
         """Return what no bound can go below."""
-        del bound, best
         if not isinstance(self.guarantee, Pure) or not isinstance(self.noise, Laplace) or self.noise.scale < FAINT:
             return 0.0
         return laws.least_loss(1 / self.noise.scale, witness)
@@ -276,7 +268,12 @@ class _Piece:
 
     def __post_init__(self) -> None:
         """Order the bounds by their work, equal ones and trifles as they are given, and prove something."""
-        self.left = sorted(self.bounds, key=lambda bound: (isinstance(bound, Group), self._rank(bound)))
+
+        def rank(bound: Bound) -> tuple[bool, float]:
+            work = self._work_of(bound)
+            return isinstance(bound, Group), work if work > TRIFLE else 0.0
+
+        self.left = sorted(self.bounds, key=rank)
         self.best, self.work = self._first()
 
     @property
@@ -295,47 +292,47 @@ class _Piece:
         if self.laws.constant and isinstance(bound, Kantorovich | Group):
             return 0.0  # nothing is left to gain over the movement
         try:
-            return self._weighed(bound, best, budget)
+            least = self.aim.least(bound, self.laws, best, self.best.witness)
+            if least >= best:
+                return 0.0
+            work, probing, little = self._work_of(bound), 0.0, best * (1 - LITTLE)
+            if work > budget:
+                if least < little:
+                    probing, much = self._probe(bound, little, budget)
+                    least = least if much else little
+                if least >= little or (work > TOO_LONG and budget < math.inf):
+                    self.untried.append(Untried(bound, 1 - least / best))
+                    return probing
+            doing(repr(bound))
+            proof = self.aim.proof(bound, self.laws)
         except Refused:
             return 0.0
-
-    def _weighed(self, bound: Bound, best: float, budget: float) -> float:
-        least = self.aim.least(bound, self.laws, best, self.best.witness)
-        if least >= best:
-            return 0.0
-        work, probing = bound.work(self.laws.work, self.aim.guarantee), 0.0
-        if work > budget:
-            if least < best * (1 - LITTLE):
-                probing, much = self._probed(bound, best * (1 - LITTLE), budget)
-                least = least if much else best * (1 - LITTLE)
-            if least >= best * (1 - LITTLE) or (work > TOO_LONG and budget < math.inf):
-                self.untried.append(Untried(bound, 1 - least / best))
-                return probing
-        doing(repr(bound))
-        proof = self.aim.proof(bound, self.laws)
         if proof.value < best * (1 - LOWER):
             self.best = proof
         return probing + (work if work <= budget else 0.0)
 
-    def _probed(self, bound: Bound, value: float, budget: float) -> tuple[float, bool]:
+    def _probe(self, bound: Bound, value: float, budget: float) -> tuple[float, bool]:
         """Return the work of looking at the pair that costs most so far, and whether the bound may win much there."""
         sizes = self.laws.work.of_one
         work = sizes.pairs + bound.work(sizes, self.aim.guarantee) * _ONE_OF_MANY
         pair = self.laws.at(self.best.witness) if work <= budget else None
         return (0.0, True) if pair is None else (work, self.aim.proves(bound, Listed([pair]), value))
 
-    def _rank(self, bound: Bound) -> float:
-        work = bound.work(self.laws.work, self.aim.guarantee)
-        return work if work > TRIFLE else 0.0
+    def _work_of(self, bound: Bound) -> float:
+        return bound.work(self.laws.work, self.aim.guarantee)
 
     def _first(self) -> tuple[Proof, float]:
-        """Return the first proof that a bound gives, and the work it took."""
+        """Return the first proof that a bound gives, and the work it took.
+
+        Where all refuse, the refusal of the last bound that was given is shown, since quick bounds with few uses come
+        first. Group privacy comes after all of them; what it lacks is of use only where nothing else was tried.
+        """
         refusals: list[tuple[Bound, Refused]] = []
         while self.left:
             bound = self.left.pop(0)
             doing(repr(bound))
             try:
-                return self.aim.proof(bound, self.laws, self.enough), bound.work(self.laws.work, self.aim.guarantee)
+                return self.aim.proof(bound, self.laws, self.enough), self._work_of(bound)
             except Refused as refusal:
                 refusals.append((bound, refusal))
-        raise most_telling(sorted(refusals, key=lambda one: self.bounds.index(one[0])))
+        raise max(refusals, key=lambda one: (not isinstance(one[0], Group), self.bounds.index(one[0])))[1]

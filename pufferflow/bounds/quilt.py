@@ -43,12 +43,10 @@ class Quilt(Bound):
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
         """Return the work along the walks."""
-        del guarantee
         return sizes.walk
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         """Return one part for every chain."""
-        del noise
         return [self._part(walk) for walk in as_laws(pairs).walks()]
 
     def _part(self, walk: object) -> PurePart:

@@ -130,7 +130,7 @@ class Bounds:
     def send(self, which: int, limits: Floats) -> Floats:
         return self.pool[which].send(limits)
 
-    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> None:  # noqa: ARG002 - send is quick
+    def tangent(self, which: int, limits: Floats, before: Tangent | None) -> None:
         return None
 
 

@@ -76,7 +76,7 @@ def compare(plan: Decision) -> pl.DataFrame:
     with working("comparing bounds"):
         for bound in bounds_for(guarantee):
             found, note = _tried(plan, bound)
-            if not note and not isinstance(bound, Messages | Quilt) and _by_movement(plan):
+            if not note and bound.by_movement and _by_movement(plan):
                 note = BY_MOVEMENT
             rows += _compared(plan, repr(bound), found, note)
         found, note = _calibrated(plan, lambda: plan.group_laws, Group())

@@ -8,8 +8,6 @@ Where the worst pair of a plan comes from: which prior, seen through which funct
 The published numbers behind the sums: what each is called, and how much of it one step of its sum is.
 """
 
-import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -17,18 +15,15 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Array, Floats
-from pufferflow.bounds import Laws, Pair, Together, Way, Witness, finite_laws
+from pufferflow.bounds import Laws, Pair, Together, Witness, finite_laws
 from pufferflow.chains import Sums, pair_of
-from pufferflow.errors import InternalError, PufferflowError, Refused
+from pufferflow.errors import InternalError, Refused
 from pufferflow.inference import PRESENCE, Rows, asked, implied
 from pufferflow.law import Law
 from pufferflow.planning import Decision, Tables
 from pufferflow.queries import Measure, Pattern, Query, Statistic
 from pufferflow.scenario import Initial, Presence
 from pufferflow.scenario.priors import LatentClass, MarkovChain, Prior
-
-_SECONDS = 0.5
-_CLOSE = 1e-9
 
 
 @final
@@ -42,22 +37,11 @@ class Origin:
 
 
 def origin_of(plan: Decision) -> Origin:
-    """Return where the witness comes from: of several patterns the one that costs most, as far as that is quick.
-
-    Patterns with many rows are tried first, and are the ones that cost most if all else is equal.
-    """
-    possible = _matching(_origins(plan), plan.calibration.witness)
-    possible.sort(key=lambda one: one.pattern.asked, reverse=True)
-    if len(possible) == 1:
-        return possible[0]
-    best, most, end = possible[0], -math.inf, time.monotonic() + _SECONDS
-    for one in possible:
-        excess = _excess(plan, one)
-        if excess > most:
-            best, most = one, excess
-        if most >= -_CLOSE or time.monotonic() > end:
-            break
-    return best
+    """Return where the witness comes from: of several patterns that cost equally much, the one with the most rows."""
+    deciding = set(map(id, plan.calibration.deciding))
+    origins = _origins(plan)
+    possible = [one for one in origins if id(one.laws) in deciding] or origins
+    return max(_matching(possible, plan.calibration.witness), key=lambda one: one.pattern.asked)
 
 
 def _origins(plan: Decision) -> list[Origin]:
@@ -71,7 +55,7 @@ def _origins(plan: Decision) -> list[Origin]:
     return [Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)]
 
 
-def _matching(origins: list[Origin], witness: Witness) -> list[Origin]:
+def _matching(origins: Sequence[Origin], witness: Witness) -> Sequence[Origin]:
     """Return those that may have the witness: of its prior and its number of answers; not a movement if it has laws."""
     found = [one for one in origins if one.tables.prior is witness.prior] or origins
     found = [one for one in found if one.laws.dimension == witness.dimension] or found
@@ -81,17 +65,6 @@ def _matching(origins: list[Origin], witness: Witness) -> list[Origin]:
     if not found:
         raise InternalError("The plan has no laws.", instead="reporting it")
     return found
-
-
-def _excess(plan: Decision, one: Origin) -> float:
-    """Return how close one of them comes to what is promised, as a log ratio; 0 or a little less if it decides."""
-    found = plan.calibration
-    try:
-        parts = found.bound.parts(one.laws, found.noise)
-        excess, _ = Way(found.bound, one.laws, parts).worst(found.noise, found.guarantee)
-    except PufferflowError:
-        return -math.inf
-    return excess
 
 
 STAND_INS = "two points stand in for the laws: all that is known, or all that noise was made for, is how far they move"

@@ -4,7 +4,7 @@ Classes of Markov chains: messages that hold for every member (M20), and group p
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -88,7 +88,8 @@ class ChainLaws(AlongLaws[Chain]):
         if self.dimension > 1 or len(pairs) == 0:
             return super().least_winf(norm)
         length = mean_difference(self._chain, self._sums.values, self._rows.kinds, row, pairs)
-        return replace(super().least_winf(norm), length=length * self._rows.unit * (1 - _SLIGHT))
+        place = self._place(0, self._pairs[0].tolist())
+        return Reach(length * self._rows.unit * (1 - _SLIGHT), Certainty.UPPER_BOUND, place)
 
     def least_near(self, delta: float, norm: float) -> Reach:
         """Return what one row in the middle of a chain asks for, of a long one as far as expectations tell.
@@ -101,7 +102,7 @@ class ChainLaws(AlongLaws[Chain]):
         if self._jointly:
             return super().least_near(delta, norm)
         found = self._reach(nearest(self._sums, self._pairs, delta, self._middle))
-        return found if found.certainty == Certainty.EXACT else replace(found, length=0.0)
+        return found if found.certainty == Certainty.EXACT else super().least_near(delta, norm)
 
     def least_loss(self, rate: float, witness: Witness) -> float:
         """Return what the tails tell, given the states of the row of the witness, or of one in the middle."""
@@ -157,7 +158,7 @@ class ChainLaws(AlongLaws[Chain]):
         if self.dimension > 1 and many_atoms(self._chain, self._rows.apart):
             return False
         try:
-            return few_atoms(self._every)
+            return few_atoms(self.pairs)
         except Refused:
             return False
 
@@ -172,24 +173,13 @@ class ChainLaws(AlongLaws[Chain]):
         secret = np.arange(self._chain.length) if self._rows.secret is None else np.flatnonzero(self._rows.secret)
         return np.arange(self._chain.length) == secret[len(secret) // 2]
 
-    def __len__(self) -> int:
-        """Return how many pairs there are."""
-        return len(self._every)
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return one pair."""
-        return self._every[place]
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Give all pairs, row by row."""
-        return iter(self._every)
-
     @cached_property
     def _sums(self) -> Sums:
         return Sums(self._chain, self._rows.values, self._rows.kinds)
 
     @cached_property
-    def _every(self) -> list[Pair]:
+    def pairs(self) -> Sequence[Pair]:
+        """The pairs row by row."""
         if not Secrets(self._pairs, self._rows.secret).possible(self._chain).any():
             nothing = Law.point(0.0 if self.dimension == 1 else np.zeros(self.dimension))
             a, b = self._pairs[0].tolist()
@@ -260,19 +250,8 @@ def _(prior: ChainsBetween, statistic: Statistic, secret: AnySecret) -> Laws:
 class ClassLaws(AlongLaws[Chains]):
     """The laws of sums under every chain of a class; they are never listed."""
 
-    def __len__(self) -> int:  # noqa: PLE0303 - there is no number to return
-        """Refuse: there are infinitely many pairs."""
-        self._refuse()
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Refuse: there are infinitely many pairs."""
-        self._refuse()
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Refuse: there are infinitely many pairs."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    @cached_property
+    def pairs(self) -> NoReturn:
         raise Refused(
             "The laws of a class of chains one by one: it has infinitely many members.",
             allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",

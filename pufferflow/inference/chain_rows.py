@@ -137,7 +137,6 @@ class AlongLaws(Laws, abc.ABC, Generic[C]):
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer."""
         return len(self._rows.tables)
 
     def walks(self) -> Sequence[Walk]:
@@ -149,23 +148,7 @@ class AlongLaws(Laws, abc.ABC, Generic[C]):
     def span(self, norm: float) -> Reach:
         """Return the movement of all rows over all states (M7)."""
         certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
-        return Reach(self._rows.group(norm), certainty, self._somewhere())
-
-    def least_winf(self, norm: float) -> Reach:
-        """Return 0: no movement is quickly known."""
-        del norm
-        return self._none()
-
-    def least_near(self, delta: float, norm: float) -> Reach:
-        """Return 0, likewise."""
-        del delta, norm
-        return self._none()
-
-    def _none(self) -> Reach:
-        return Reach(0.0, Certainty.UPPER_BOUND, self._somewhere())
-
-    def _somewhere(self) -> Place:
-        return self._place(0, self._pairs[0].tolist())
+        return Reach(self._rows.group(norm), certainty, self._place(0, self._pairs[0].tolist()))
 
     def _place(self, row: int, states: Sequence[int]) -> Place:
         first, second = (self._labels[state] for state in states)

@@ -1,6 +1,7 @@
-"""Laws of answers about many cells of one group, or about rows whose cells are open: bounded, not listed (M7, M20).
+"""Laws of answers whose cells are open or many, and of rows that are rounded to whole steps: movements, not lists.
 
-Answers whose rows are rounded to whole steps one by one, as those about an interval are: what that adds (M13).
+Of many cells, or of rows whose cells are open, all rows of the group are a bound (M7, M20). Rounding rows one by one,
+as answers about an interval need, adds at most a step for each row that moves (M1, M13).
 """
 
 from collections.abc import Callable, Sequence
@@ -11,12 +12,11 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws, Pair, Place, Reach, Walk, Work
 from pufferflow.errors import Refused
 from pufferflow.inference.cells import Cells
 from pufferflow.inference.group import values_of
-from pufferflow.inference.movement import OnePair
+from pufferflow.inference.movement import two_points
 from pufferflow.law import Law
 from pufferflow.rounding import float_above
 from pufferflow.scenario import AnySecret
@@ -27,7 +27,7 @@ _MOST_STEPS = 10_000
 
 
 @final
-class Covered(OnePair):
+class Covered(Laws):
     """What holds of all patterns whose rows are among those given, in whatever cells they are asked about.
 
     `one` are the laws of all rows in a single cell. Its walks serve every split into cells: outputs see a row through
@@ -43,20 +43,31 @@ class Covered(OnePair):
     Movements are those of the group (`Cells`), or of one cell where `scattered` says that no split moves farther.
     """
 
+    movement_only = True
+
     def __init__(  # noqa: PLR0913 - what is asked, of whom, and two bounds on it
         self, prior: Prior, secret: AnySecret, one: Laws, cells: Cells, dimension: int, *, scattered: bool
     ) -> None:
-        self._prior, self._secret, self._one, self._cells = prior, secret, one, cells
+        self._prior, self._secrets, self._one, self._cells = prior, values_of(secret), one, cells
         self._dimension, self._scattered = dimension, scattered
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        if not self.small:
+            raise Refused(
+                f"Listing the movements of up to {self._dimension} answers about cells that are open, or too many.",
+                allowed=f"at most {_MOST_STEPS} answers, about cells that are known",
+                instead="bound=pf.Messages(), pf.GWM() or pf.Group(), which need no list",
+            )
+        return [two_points(self._cells.steps, self._prior, self._secrets)]
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer; the most there can be, if cells are open."""
+        """The most there can be, if cells are open."""
         return self._dimension
 
     @property
     def certainty(self) -> Certainty:
-        """An upper bound."""
         return Certainty.UPPER_BOUND
 
     @cached_property
@@ -81,33 +92,18 @@ class Covered(OnePair):
             return whole
         return replace(whole, length=min(whole.length, self._one.winf(norm).length))
 
-    def least_winf(self, norm: float) -> Reach:
-        """Return 0: no movement is known to be needed."""
-        return replace(self.span(norm), length=0.0)
-
     def near(self, delta: float, norm: float) -> Reach:
         """Return the movement: what moves less, and how often, is not known."""
-        del delta
         return self.winf(norm)
 
     def span(self, norm: float) -> Reach:
         """Return the movement of all rows that may change (M7)."""
-        place = Place(self._dimension, self._prior, values_of(self._secret), 0)
+        place = Place(self._dimension, self._prior, self._secrets, 0)
         return Reach(self._cells.length(norm), Certainty.UPPER_BOUND, place)
-
-    def _farthest_pair(self) -> Pair:
-        if not self.small:
-            raise Refused(
-                f"Listing the movements of up to {self._dimension} answers about cells that are open, or too many.",
-                allowed=f"at most {_MOST_STEPS} answers, about cells that are known",
-                instead="bound=pf.Messages(), pf.GWM() or pf.Group(), which need no list",
-            )
-        start, end = Law.point(np.zeros(self._dimension)), Law.point(self._cells.steps)
-        return Pair(start, end, self._prior, values_of(self._secret))
 
 
 @final
-class Rounded(OnePair):
+class Rounded(Laws):
     """Laws of linear φ, whose rows are read as whole steps: k(x) is φ(x), rounded monotonically.
 
     A row that moves in the linear answers moves by up to a step more in the rounded ones, |k(a) − k(b)| ≤ |φ(a) − φ(b)|
@@ -116,12 +112,21 @@ class Rounded(OnePair):
     between them k lies as φ does. `growth` is the rounding, `group` the movement of all rows between the ends.
     """
 
+    movement_only = True
+
     def __init__(self, laws: Laws, growth: Cells, group: Cells) -> None:
         self._laws, self._growth, self._group = laws, growth, group
 
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        """Two points as far apart as each linear answer moves in any pair, with its rounding."""
+        linear = list(self._laws)
+        moved = np.max([_distances(pair) for pair in linear], axis=0)
+        grown = np.minimum(np.nextafter(moved + self._growth.steps, np.inf), self._group.steps)
+        return [two_points(grown, linear[0].prior, linear[0].secrets, linear[0].row)]
+
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer."""
         return self._laws.dimension
 
     @property
@@ -131,24 +136,19 @@ class Rounded(OnePair):
 
     @cached_property
     def work(self) -> Work:
-        """That of the linear answers."""
         return self._laws.work
 
     @cached_property
     def small(self) -> bool:
-        """Whether there are pairs of linear answers to look at."""
         return self._laws.small
 
     def winf(self, norm: float) -> Reach:
-        """Return the movement with its rounding."""
         return self._grown(self._laws.winf, norm)
 
     def near(self, delta: float, norm: float) -> Reach:
-        """Return the movement of all but delta, with its rounding."""
         return self._grown(lambda norm: self._laws.near(delta, norm), norm)
 
     def span(self, norm: float) -> Reach:
-        """Return the movement of all rows that may change, with its rounding."""
         return self._grown(self._laws.span, norm)
 
     def least_winf(self, norm: float) -> Reach:
@@ -167,16 +167,8 @@ class Rounded(OnePair):
         certainty = reach.certainty if grown == reach.length else Certainty.UPPER_BOUND
         return replace(reach, length=min(grown, whole), certainty=certainty)
 
-    def _farthest_pair(self) -> Pair:
-        """Return the farthest that each linear answer moves in any pair, with its rounding."""
-        pairs = list(self._laws)
-        moved = np.max([_sizes(pair) for pair in pairs], axis=0)
-        grown = np.minimum(np.nextafter(moved + self._growth.steps, np.inf), self._group.steps)
-        start, end = Law.point(np.zeros(len(grown))), Law.point(grown)
-        return Pair(start, end, pairs[0].prior, pairs[0].secrets, pairs[0].row)
 
-
-def _sizes(pair: Pair) -> Floats:
+def _distances(pair: Pair) -> list[float]:
     """Return how far apart the points of a pair are, coordinate by coordinate, rounded up."""
     left, right = (np.atleast_1d(np.asarray(law.values)[0]) for law in pair if isinstance(law, Law))
-    return np.array([float_above(abs(Fraction(a) - Fraction(b))) for a, b in zip(left, right, strict=True)])
+    return [float_above(abs(Fraction(a) - Fraction(b))) for a, b in zip(left, right, strict=True)]

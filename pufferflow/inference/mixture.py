@@ -4,7 +4,7 @@ What a row says of the others goes through the class. Given the secret the class
 that is what moves the sum of the other rows: leaving them out, or taking the class's marginal law, would miss it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,7 +14,7 @@ import numpy as np
 
 from pufferflow.arguments import decimal_reading, probability_below_one
 from pufferflow.arrays import Array, Floats
-from pufferflow.bounds import Laws, Pair, Place, Reach, Walk, Witness, Work
+from pufferflow.bounds import Laws, Pair, Place, Reach, Walk, Witness, Work, longest_reach
 from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.chain_sums import few_atoms
 from pufferflow.inference.convolution import AnySum, Dense, Terms, added, mixed, rounding
@@ -71,7 +71,6 @@ class StarLaws(Laws):
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer."""
         return self._statistic.answers
 
     @cached_property
@@ -80,8 +79,9 @@ class StarLaws(Laws):
 
     def least_winf(self, norm: float) -> Reach:
         """Return the largest difference between expected answers, which no coupling can undercut."""
-        del norm
-        length = 0.0 if self.dimension > 1 else _apart(self._means, self._star.pairs) * (1 - _SLIGHT)
+        if self.dimension > 1:
+            return super().least_winf(norm)
+        length = _apart(self._means, self._star.pairs) * (1 - _SLIGHT)
         return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
 
     def least_near(self, delta: float, norm: float) -> Reach:
@@ -105,7 +105,6 @@ class StarLaws(Laws):
 
     def least_loss(self, rate: float, witness: Witness) -> float:
         """Return what the tails tell of any pair, given the secret of any kind of row."""
-        del witness
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             tails = [_apart(self._log_moments(sign * rate), self._star.pairs) for sign in (1, -1)]
         return max(tails) * (1 - _SLIGHT) if np.isfinite(tails).all() else 0.0
@@ -165,7 +164,7 @@ class StarLaws(Laws):
         if self.dimension == 1:
             return True  # those that are too long to list refuse to be
         try:
-            return few_atoms(self._every)
+            return few_atoms(self.pairs)
         except Refused:
             return False
 
@@ -190,9 +189,7 @@ class StarLaws(Laws):
                 steps, exact = measure(sums[a], sums[b])
                 certainty = Certainty.EXACT if exact else Certainty.UPPER_BOUND
                 found.append(Reach(self._terms.lattice.length(steps), certainty, self._place(kind, (a, b))))
-        worst = max(found, key=lambda reach: reach.length)
-        certain = all(reach.certainty == Certainty.EXACT for reach in found)
-        return Reach(worst.length, Certainty.EXACT if certain else Certainty.UPPER_BOUND, worst.witness)
+        return longest_reach(found)
 
     def _gap(self, mu: AnySum, nu: AnySum) -> tuple[float, bool]:
         """Return W_∞ in steps, and whether it is exact."""
@@ -241,20 +238,11 @@ class StarLaws(Laws):
         return np.min(least, axis=0), np.max(most, axis=0)
 
     def __len__(self) -> int:
-        """Return how many pairs there are."""
         return len(self._star.pairs) * (1 if self._star.of_group else len(self._terms.counts))
 
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return one pair."""
-        return self._every[place]
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Give all pairs."""
-        return iter(self._every)
-
     @cached_property
-    def _every(self) -> list[Pair]:
-        """List the pairs, once for all rows of one weight."""
+    def pairs(self) -> Sequence[Pair]:
+        """The pairs, once for all rows of one weight."""
         found: list[Pair] = []
         for kind, sums in enumerate(self._sums):
             own = kind if self._star.alone else None

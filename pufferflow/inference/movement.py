@@ -1,15 +1,7 @@
-"""Laws of which only a movement is known: how far the answer goes from one value of the secret to the other.
+"""Laws of which a movement is known: how far the answer goes from one value of the secret to the other (M1, M7)."""
 
-Laws of which a movement is known: one pair of points that lie as far apart stands for all pairs.
-
-Two bounds on how far the same answers move: the shorter one counts.
-
-How far an answer moves if every row of a group may change: group privacy (M7).
-"""
-
-import abc
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,33 +14,6 @@ from pufferflow.bounds import Laws, Pair, Reach, Walk, Work
 from pufferflow.law import Law
 from pufferflow.rounding import UNIT, float_above, upwards
 from pufferflow.transport import Certainty, masses
-
-
-class OnePair(Laws, abc.ABC):
-    """Laws with a single pair, which no bound can learn more from than how far the answers move."""
-
-    movement_only = True
-
-    @cached_property
-    def pair(self) -> Pair:
-        """The pair."""
-        return self._farthest_pair()
-
-    @abc.abstractmethod
-    def _farthest_pair(self) -> Pair:
-        """Work the pair out."""
-
-    def __len__(self) -> int:
-        """Return 1: one pair stands for all."""
-        return 1
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return the pair."""
-        return [self.pair][place]
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Give the pair."""
-        yield self.pair
 
 
 @final
@@ -70,17 +35,27 @@ class Movement:
         return cls(np.array([length]), lambda _: length, certainty, secrets, row)
 
 
+def two_points(steps: Floats, prior: Any, secrets: tuple[Any, Any] | None, row: int | None = None) -> Pair:
+    """Return two points as far apart as the answers move: the pair that stands for laws of which no more is known."""
+    return Pair(Law.point(np.zeros(len(steps))), Law.point(steps), prior, secrets, row)
+
+
 @final
-class Moved(OnePair):
+class Moved(Laws):
     """One pair of points that lie as far apart as the answers move; in R^d coordinate by coordinate the farthest."""
+
+    movement_only = True
 
     def __init__(self, prior: Any, movement: Movement, group: Callable[[float], float] | None = None) -> None:
         self._prior, self._movement = prior, movement
         self._group = group or movement.length
 
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        return [two_points(self._movement.steps, self._prior, self._movement.secrets, self._movement.row)]
+
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer."""
         return len(self._movement.steps)
 
     @property
@@ -89,29 +64,19 @@ class Moved(OnePair):
         return self._movement.certainty
 
     def winf(self, norm: float) -> Reach:
-        """Return the length of the movement."""
-        return Reach(self._movement.length(norm), self._movement.certainty, self.pair)
+        return Reach(self._movement.length(norm), self.certainty, self.pairs[0])
 
     def least_winf(self, norm: float) -> Reach:
-        """Return the length if it is attained."""
-        length = self._movement.length(norm) if self.certainty == Certainty.EXACT else 0.0
-        return Reach(length, self.certainty, self.pair)
+        return self.winf(norm) if self.certainty == Certainty.EXACT else super().least_winf(norm)
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the length: what moves less, and how often, is not known."""
-        del delta
-        reach = self.winf(norm)
-        return Reach(reach.length, Certainty.UPPER_BOUND, reach.witness)
+        return replace(self.winf(norm), certainty=Certainty.UPPER_BOUND)
 
     def span(self, norm: float) -> Reach:
         """Return the movement of all rows that may change (M7)."""
         certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
-        return Reach(self._group(norm), certainty, self.pair)
-
-    def _farthest_pair(self) -> Pair:
-        steps = self._movement.steps
-        start, end = Law.point(np.zeros(len(steps))), Law.point(steps)
-        return Pair(start, end, self._prior, self._movement.secrets, self._movement.row)
+        return Reach(self._group(norm), certainty, self.pairs[0])
 
 
 @final
@@ -121,74 +86,56 @@ class Displaced(Laws):
     constant = True
 
     def __init__(self, pairs: list[Pair], lengths: Callable[[float], Floats]) -> None:
-        self.pairs, self._lengths = pairs, lengths
+        self._pairs, self._lengths = pairs, lengths
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        return self._pairs
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer."""
-        return self.pairs[0].dimension
+        return self._pairs[0].dimension
 
     def winf(self, norm: float) -> Reach:
-        """Return the longest displacement."""
         lengths = self._lengths(norm)
         place = int(lengths.argmax())
-        return Reach(float(lengths[place]), Certainty.EXACT, self.pairs[place])
+        return Reach(float(lengths[place]), Certainty.EXACT, self._pairs[place])
 
-    def least_winf(self, norm: float) -> Reach:
-        """Return the longest displacement."""
-        return self.winf(norm)
+    least_winf = span = winf
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the longest displacement: two constants differ with certainty, and delta is below 1."""
-        del delta
         return self.winf(norm)
-
-    def span(self, norm: float) -> Reach:
-        """Return the longest displacement."""
-        return self.winf(norm)
-
-    def __len__(self) -> int:
-        """Return how many pairs there are."""
-        return len(self.pairs)
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return one pair."""
-        return self.pairs[place]
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Give all pairs."""
-        return iter(self.pairs)
 
 
 @final
 class Shorter(Laws):
-    """Laws of which several movements are known, none of them below the true one."""
+    """Laws of which several movements are known, none of them below the true one: the shortest counts."""
 
     movement_only = True
 
     def __init__(self, ways: Sequence[Laws]) -> None:
         self._ways = ways
 
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        return min(self._ways, key=lambda way: way.winf(1).length).pairs
+
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer."""
         return self._ways[0].dimension
 
     @property
     def certainty(self) -> Certainty:
-        """An upper bound: ways stand in for the answers' own laws."""
         return Certainty.UPPER_BOUND
 
     def winf(self, norm: float) -> Reach:
-        """Return the shortest movement."""
         return self._shortest(lambda way: way.winf(norm))
 
     def near(self, delta: float, norm: float) -> Reach:
-        """Return the shortest movement of all but delta."""
         return self._shortest(lambda way: way.near(delta, norm))
 
     def span(self, norm: float) -> Reach:
-        """Return the shortest movement of all rows that may change."""
         return self._shortest(lambda way: way.span(norm))
 
     @cached_property
@@ -201,22 +148,6 @@ class Shorter(Laws):
     def walks(self) -> Sequence[Walk]:
         """Return the walks of the first way, if it has any."""
         return self._ways[0].walks()
-
-    def __len__(self) -> int:
-        """Return how many pairs the shortest way has."""
-        return len(self._best)
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Return one pair."""
-        return self._best[place]
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Give the pairs of the shortest way."""
-        return iter(self._best)
-
-    @property
-    def _best(self) -> Laws:
-        return min(self._ways, key=lambda way: way.winf(1).length)
 
     def _shortest(self, ask: Callable[[Laws], Reach]) -> Reach:
         shortest = min((ask(way) for way in self._ways), key=lambda reach: reach.length)

@@ -1,15 +1,15 @@
 """Nearness certified by draws from a simulation (M8); nothing else can be, W_∞ least of all."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NoReturn, final
 
 import numpy as np
 
 from pufferflow.arguments import decimal_reading, probability_below_one
-from pufferflow.bounds import Laws, Pair, Place, Reach
+from pufferflow.bounds import Laws, Place, Reach
 from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.group import row_by_row
 from pufferflow.inference.laws import implied
@@ -79,7 +79,6 @@ class SampledLaws(Laws):
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates of the answer."""
         return self._statistic.answers
 
     @property
@@ -102,32 +101,17 @@ class SampledLaws(Laws):
             )
         return self._drawn.reach
 
-    def winf(self, norm: float) -> Reach:
-        """Refuse."""
-        del norm
+    def winf(self, norm: float) -> NoReturn:
         raise _no_list()
 
-    def least_winf(self, norm: float) -> Reach:
-        """Return that none is known."""
-        del norm
-        return Reach(0.0, Certainty.UPPER_BOUND, self._place(self._rows[0], self._pairs[0]))
+    span = winf
 
-    def span(self, norm: float) -> Reach:
-        """Refuse."""
-        del norm
+    @cached_property
+    def pairs(self) -> NoReturn:
         raise _no_list()
 
     def __len__(self) -> int:
-        """Return how many pairs there are."""
         return len(self._pairs) * len(self._rows)
-
-    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
-        """Refuse."""
-        raise _no_list()
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Refuse."""
-        raise _no_list()
 
     def _reach(self, delta: Fraction, norm: float) -> Reach:
         """Draw under every value of the secret, and compare."""

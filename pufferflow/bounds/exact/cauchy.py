@@ -63,7 +63,6 @@ class CauchyField(UniformField, LineField):
 
     def steepest(self, centres: Floats, sizes: Floats) -> Floats:
         """Return k/2 times the step: |log ζ'| is nowhere more."""
-        del centres
         return self.k / 2 * sizes[:, 0]
 
     def _nearest(self, points: Floats) -> Floats:

@@ -210,7 +210,6 @@ class GaussianPart(Part):
 
     def pure(self, noise: Noise) -> Worst:
         """Return ∞ unless both laws are one."""
-        del noise
         return Worst(0.0 if self.pair.mu == self.pair.nu else math.inf, self.pair)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:

@@ -50,7 +50,6 @@ class LaplaceField(UniformField):
 
     def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:
         """Return the gaps between atoms; beyond the outermost f falls like e^{−distance}, so a tail weighs 1."""
-        del alpha
         centres: list[Floats] = []
         halves: list[Floats] = []
         measures: list[Floats] = []
@@ -63,7 +62,6 @@ class LaplaceField(UniformField):
 
     def log_growth(self, centres: Floats, sizes: Floats) -> Floats:
         """Return Σ|ω|: between atoms each term is an exponential of ±ω."""
-        del centres
         return sizes.sum(axis=1)
 
     def blur(self, log_densities: Floats) -> Floats:
