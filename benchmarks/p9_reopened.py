@@ -13,9 +13,9 @@ import polars as pl
 from measure import compare, report
 
 import pufferflow as pf
-from pufferflow.ledger.blobs import keep_payload, keep_shape
-from pufferflow.ledger.events import Committed, Placed, Reserved
-from pufferflow.ledger.log import Pen
+from pufferflow.ledger.events import Committed, Reserved, StoredCost
+from pufferflow.ledger.log import Appender
+from pufferflow.ledger.reader import keep_payload, keep_shape
 
 RELEASES = 10**5
 HOURS = 24
@@ -28,15 +28,16 @@ def fill(path: Path) -> None:
     frame = pl.DataFrame({"house": ["a"] * HOURS, "hour": range(HOURS), "on": [0, 1] * (HOURS // 2)})
     cost = pf.protect(frame, scenario).private_sum("on").plan(pf.Pure(0.822639)).cost
 
-    def write(pen: Pen) -> None:
-        keep_shape(pen.line, cost.shape)
-        keep_payload(pen.line, hashlib.sha256(b"release").hexdigest(), b"release")
+    def write(appender: Appender) -> None:
+        keep_shape(appender.transaction, cost.shape)
+        payload = hashlib.sha256(b"release").hexdigest()
+        keep_payload(appender.transaction, payload, b"release")
         for day in range(RELEASES):
-            where = Placed(cost.shape.digest, day * HOURS, (day * HOURS, day * HOURS + HOURS - 1), 0.0)
+            where = StoredCost(cost.shape.digest, day * HOURS, (day * HOURS, day * HOURS + HOURS - 1), 0.0)
             reserved = Reserved(
-                number=pen.next,
+                number=appender.next,
                 account="days",
-                at=pen.now,
+                at=appender.now,
                 release=f"day-{day}",
                 plan=cost.shape.digest,
                 fingerprint=scenario.fingerprint,
@@ -48,8 +49,8 @@ def fill(path: Path) -> None:
                 rule="messages along the chain (M20)",
                 meter=None,
             )
-            entry = pen.append(reserved).number
-            pen.append(Committed(pen.next, "days", pen.now, entry, hashlib.sha256(b"release").hexdigest()))
+            entry = appender.append(reserved).number
+            appender.append(Committed(appender.next, "days", appender.now, entry, payload))
 
     with pf.Ledger(path) as ledger:
         ledger.open("days", scenario, limit=pf.Pure(1.0))

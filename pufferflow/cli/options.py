@@ -97,11 +97,6 @@ def existing(address: str) -> "Ledger":
     return Ledger(address)
 
 
-def without_password(ledger: "Ledger") -> str:
-    """Return where a ledger is, as it may be shown."""
-    return repr(ledger).removeprefix("<Ledger ").removesuffix(">")
-
-
 def _check_file(path: Path) -> None:
     problem = ""
     if path.is_dir():

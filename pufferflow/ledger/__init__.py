@@ -1,9 +1,19 @@
 """The ledger: a durable account of what releases about private data tell together."""
 
-from pufferflow.ledger.account import Account
+from pufferflow.ledger.account import Account, Prospect
 from pufferflow.ledger.address import check_scheme, read_address
 from pufferflow.ledger.ledger import Ledger, facts_of
-from pufferflow.ledger.state import Entry
+from pufferflow.ledger.reader import Entry
 from pufferflow.ledger.verify import Published, Verified
 
-__all__ = ["Account", "Entry", "Ledger", "Published", "Verified", "check_scheme", "facts_of", "read_address"]
+__all__ = [
+    "Account",
+    "Entry",
+    "Ledger",
+    "Prospect",
+    "Published",
+    "Verified",
+    "check_scheme",
+    "facts_of",
+    "read_address",
+]

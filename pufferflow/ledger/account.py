@@ -3,19 +3,19 @@
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import NoReturn, Protocol, TypeVar, final
 
 from pufferflow.composition import AccountCosts, Cost, Forecast, differential_privacy, forecast, group_privacy
-from pufferflow.errors import LedgerFault, Misuse, visible
+from pufferflow.errors import Misuse, PufferflowError, Refused, visible
 from pufferflow.guarantees import Guarantee
-from pufferflow.ledger.budget import Ahead, Told, Total, ahead_of, budget_of, over_time, read_ahead, told_of
-from pufferflow.ledger.connect import Line
-from pufferflow.ledger.events import not_sent, read_text
+from pufferflow.ledger.budget import Outlook, budget_of, outlook_of, over_time, read_ahead, spending_of
+from pufferflow.ledger.events import read_text
 from pufferflow.ledger.log import Log
-from pufferflow.ledger.reserve import Held, Wish, check_fingerprint
-from pufferflow.ledger.state import Books, Entry, entries_of
-from pufferflow.ledger.verify import found_release, release_of
+from pufferflow.ledger.reader import Entry, Reader
+from pufferflow.ledger.reserve import HeldReservation, ReservationRequest, check_fingerprint
+from pufferflow.ledger.state import AccountState
 from pufferflow.planning import Decision
 from pufferflow.queries import Request
 from pufferflow.release import Release
@@ -28,17 +28,30 @@ _ID = 'id="daily-2026-11-20", or id=None for a new release each time'
 
 
 class Costly(Protocol):
-    """A plan, as far as an account needs it."""
+    """A plan, as far as an account reads it: the cost of a release, and the scenario that it is about."""
 
     @property
-    def cost(self) -> Cost:
-        """What a release of it tells at most."""
-        ...
+    def cost(self) -> Cost: ...
 
     @property
-    def questions(self) -> Request:
-        """What is asked, and of which scenario."""
-        ...
+    def questions(self) -> Request: ...
+
+
+@final
+@dataclass(frozen=True)
+class Prospect:
+    """An account before and after one more release of a plan, and after a schedule of them.
+
+    Of an id that is `reserved` or `committed` already, one more release costs nothing. `after` is None where no rule
+    totals it, `schedule` where none is given, or where its releases cannot be forecast.
+    """
+
+    spent: Guarantee
+    after: Guarantee | None
+    reserved: bool
+    committed: bool
+    remaining: int | float
+    schedule: Forecast | None
 
 
 @final
@@ -57,10 +70,8 @@ class Account:
     True
     """
 
-    def __init__(self, log: Log, name: str) -> None:
-        self._log, self._name = log, name
-        kept = log.read(lambda books, _: books.account(name))
-        self._limit, self._dataset = kept.limit, kept.dataset
+    def __init__(self, log: Log, state: AccountState) -> None:
+        self._log, self._name, self._limit, self._dataset = log, state.name, state.limit, state.dataset
 
     @property
     def name(self) -> str:
@@ -80,7 +91,7 @@ class Account:
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
         """All scenarios so far, the newest last; totals hold for the priors of all."""
-        return self._log.read(lambda books, _: books.account(self._name).scenarios)
+        return self._log.read(lambda reader: reader.account(self._name).scenarios)
 
     @property
     def scenario(self) -> Scenario:
@@ -89,7 +100,7 @@ class Account:
 
     def spent(self) -> Guarantee:
         """Return what all releases so far promise together, those included that were reserved and never committed."""
-        return self._told(lambda spent: spent.total().guarantee)
+        return self._total(lambda spent: spent.total().guarantee)
 
     def after(self, plan: Costly) -> Guarantee:
         """Return what all releases will promise together if one more is made of a plan.
@@ -104,22 +115,44 @@ class Account:
         ...     print(round(told.epsilon, 6), told == account.spent(), round(account.after(plan).epsilon, 6))
         1.0 True 2.0
         """
-        cost = self._cost_of(plan)
-        return self._told(lambda spent: spent.total([cost]).guarantee)
+        return self._with_plan(plan, lambda spent, cost: spent.total([cost]).guarantee)
 
     def remaining(self, plan: Costly) -> int | float:
         """Return how many more releases of a plan fit under the limit; infinite if it costs nothing."""
-        cost = self._cost_of(plan)
-        found = self._told(lambda spent: spent.remaining(cost))
-        return found if found == math.inf else int(found)
+        return self._with_plan(plan, _remaining)
 
     def forecast(self, plan: Costly, every: object, until: object = None) -> Forecast:
         """Return what releases of a plan, one every so often, will tell together: until then, or for ever.
 
         `every` is in steps of the scenario, or a duration where steps are durations.
         """
-        cost, limit = self._cost_of(plan), self._limit
-        return self._told(lambda spent: forecast(spent, cost, every=every, until=until, limit=limit))
+        return self._with_plan(
+            plan, lambda spent, cost: forecast(spent, cost, every=every, until=until, limit=self._limit)
+        )
+
+    def prospect(self, plan: Costly, id: str, every: object = None) -> Prospect:  # noqa: A002 - the name at the door
+        """Return all that a release of a plan under an id would change, in one reading."""
+        release_id, (cost, fingerprint) = read_text(id, "id", _ID), _cost_of(plan)
+
+        def read(reader: Reader) -> Prospect:
+            account = reader.account(self._name)
+            spent = reader.total(self._name, lambda spent: spent.total().guarantee)
+            committed = reader.find(self._name, release_id) is not None
+            check_fingerprint(account, fingerprint)
+            after = spent if release_id in account.reserved else None
+            if after is None:
+                with suppress(Refused):
+                    after = reader.total(self._name, lambda spent: spent.total([cost]).guarantee)
+            remaining = reader.total(self._name, lambda spent: _remaining(spent, cost))
+            schedule = None
+            if every is not None:
+                with suppress(PufferflowError):
+                    schedule = reader.total(
+                        self._name, lambda spent: forecast(spent, cost, every=every, until=None, limit=self._limit)
+                    )
+            return Prospect(spent, after, release_id in account.reserved, committed, remaining, schedule)
+
+        return self._log.read(read)
 
     def budget(self, plan: Costly | None = None, every: object = None, ahead: int = 24) -> Budget:
         """Return what is spent over time, and totals of further releases, as plain values for a page.
@@ -140,21 +173,30 @@ class Account:
         >>> found.every, found.releases, round(found.spent, 3), [round(total, 3) for total in found.ahead]
         ('24 steps', 2, 0.846, [0.849, 0.849])
         """
-        times, notes = read_ahead(ahead), list[str]()
-        cost = None
+        times, cost, fingerprint, problem = read_ahead(ahead), None, "", ""
         try:
-            cost = None if plan is None else self._cost_of(plan)
+            if plan is not None:
+                cost, fingerprint = _cost_of(plan)
         except Misuse as error:
-            notes.append(error.problem)
+            problem = error.problem
 
-        entries, superseded = self.history(), len(self.scenarios) > 1
+        def read(reader: Reader) -> Budget:
+            account, entries, wrong = reader.account(self._name), reader.entries(self._name), problem
+            try:
+                if cost is not None:
+                    check_fingerprint(account, fingerprint)
+            except Misuse as error:
+                wrong = error.problem
+            superseded = len(account.scenarios) > 1
 
-        def tell(spent: AccountCosts) -> tuple[Told, dict[int, Total], Ahead]:
-            future = Ahead(note="; ".join(notes)) if notes else ahead_of(spent, cost, every, self._limit, times)
-            return told_of(spent), over_time(spent, entries, superseded=superseded), future
+            def tell(spent: AccountCosts) -> Budget:
+                outlook = Outlook(note=wrong) if wrong else outlook_of(spent, cost, every, self._limit, times)
+                spending, totals = spending_of(spent), over_time(spent, entries, superseded=superseded)
+                return budget_of(account, entries, spending, totals, outlook)
 
-        told, past, future = self._told(tell)
-        return budget_of(self._name, self._dataset, self._limit, entries, told=told, totals=past, ahead=future)
+            return reader.total(self._name, tell)
+
+        return self._log.read(read)
 
     def differential_privacy(self) -> Guarantee | None:
         """Return what all releases keep together as ordinary differential privacy of one row's value; None if unknown.
@@ -172,66 +214,93 @@ class Account:
         ...     print(*(round(kept.epsilon, 4) for kept in (account.spent(), account.differential_privacy())))
         2.0 0.6667
         """
-        return self._told(differential_privacy)
+        return self._total(differential_privacy)
 
     def group_privacy(self) -> Guarantee | None:
         """Return what all releases keep together whatever the rows of one group have to do with each other (M7).
 
         None where that is not known: of rows that are believed to be independent nobody looked at the groups.
         """
-        return self._told(group_privacy)
+        return self._total(group_privacy)
 
     def explain(self) -> str:
         """Return in words what is spent, why so much, and what the releases keep together if a belief is wrong."""
-        told = self._told(told_of)
-        spent = "nobody can tell how much" if told.spent is None else f"epsilon {at_most(told.spent, SPENT)}"
-        lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [told.why, told.note])]
-        lines += [f"{one.wrong[:1].upper()}{one.wrong[1:]}: {one.left}." for one in told.what_if]
+        spending = self._total(spending_of)
+        spent = "nobody can tell how much" if spending.spent is None else f"epsilon {at_most(spending.spent, SPENT)}"
+        lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [spending.why, spending.note])]
+        lines += [f"{case.wrong[:1].upper()}{case.wrong[1:]}: {case.left}." for case in spending.what_if]
         return "\n".join(visible(line, one_line=True) for line in lines)
 
     def history(self) -> Sequence[Entry]:
         """Return what was paid for, in order."""
-
-        def entries(books: Books, line: Line) -> tuple[Entry, ...]:
-            spent = None
-            with suppress(LedgerFault):  # damaged costs: entries tell what they were charged
-                spent = books.spent(self._name, line)
-            return entries_of(books.account(self._name), line, spent)
-
-        return self._log.read(entries)
+        return self._log.read(lambda reader: reader.entries(self._name))
 
     def release(self, id: str) -> Release:  # noqa: A002 - the name at the door
         """Return a release that was committed."""
-        chosen = read_text(id, "id", _ID)
-        return self._log.read(lambda books, line: release_of(books.account(self._name), line, chosen))
+        release_id = read_text(id, "id", _ID)
+
+        def read(reader: Reader) -> tuple[Release | None, bool]:
+            return reader.find(self._name, release_id), release_id in reader.account(self._name).reserved
+
+        release, reserved = self._log.read(read)
+        if release is not None:
+            return release
+        raise Misuse(
+            f"The account {self._name!r} has no release {release_id!r}"
+            + (": it is reserved, and not committed yet." if reserved else "."),
+            allowed="the id of a release that was committed",
+            instead=f"plan.release(account, id={release_id!r})" if reserved else "account.history(), for the ids",
+        )
 
     def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
         """Return a release if it was committed; None if it was not, or not yet."""
-        chosen = read_text(id, "id", _ID)
-        return self._log.read(lambda books, line: found_release(books.account(self._name), line, chosen))
+        release_id = read_text(id, "id", _ID)
+        return self._log.read(lambda reader: reader.find(self._name, release_id))
 
-    def reserve(self, decision: Decision, release_id: str | None) -> Held:
+    def reserve(self, decision: Decision, release_id: str | None) -> HeldReservation:
         """Reserve the cost of a release, durably, before a private row is read; refuse it above the limit.
 
         The same id again costs nothing: it completes what was reserved, or gives what is kept.
         """
-        chosen = token_hex(16) if release_id is None else read_text(release_id, "id", _ID)
-        return Wish.of(self._name, chosen, decision).reserve(self._log)
+        release_id = token_hex(16) if release_id is None else read_text(release_id, "id", _ID)
+        return ReservationRequest.of(self._name, release_id, decision).reserve(self._log)
 
-    def _told(self, ask: Callable[[AccountCosts], T]) -> T:
-        return self._log.read(lambda books, line: books.told(self._name, line, ask))
+    def _total(self, ask: Callable[[AccountCosts], T]) -> T:
+        return self._log.read(lambda reader: reader.total(self._name, ask))
 
-    def _cost_of(self, plan: Costly) -> Cost:
-        if not (hasattr(plan, "cost") and hasattr(plan, "questions")):
-            raise Misuse(f"The plan is of type {type(plan).__name__}.", allowed="a plan", instead="batch.plan(…)")
-        fingerprint = plan.questions.scenario.fingerprint
-        self._log.read(lambda books, _: check_fingerprint(books.account(self._name), fingerprint))
-        return plan.cost
+    def _with_plan(self, plan: Costly, ask: Callable[[AccountCosts, Cost], T]) -> T:
+        """Apply `ask` to the running total and the cost of a plan, which must be of the account's scenario."""
+        cost, fingerprint = _cost_of(plan)
+
+        def read(reader: Reader) -> T:
+            check_fingerprint(reader.account(self._name), fingerprint)
+            return reader.total(self._name, lambda spent: ask(spent, cost))
+
+        return self._log.read(read)
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or sent: connections belong to one process."""
         raise not_sent("An account", "pf.Ledger(address).account(name)")
 
     def __repr__(self) -> str:
-        """Show the name, the limit, and how many releases there are."""
         return f"<Account {self._name!r} of data set {self._dataset!r}: limit {self._limit!r}>"
+
+
+def _cost_of(plan: Costly) -> tuple[Cost, str]:
+    """Return the cost of a plan, and the fingerprint of its scenario."""
+    if not (hasattr(plan, "cost") and hasattr(plan, "questions")):
+        raise Misuse(f"The plan is of type {type(plan).__name__}.", allowed="a plan", instead="batch.plan(…)")
+    return plan.cost, plan.questions.scenario.fingerprint
+
+
+def _remaining(spent: AccountCosts, cost: Cost) -> int | float:
+    count = spent.remaining(cost)
+    return count if count == math.inf else int(count)
+
+
+def not_sent(what: str, instead: str) -> Misuse:
+    """Return the refusal to pickle or copy what holds connections."""
+    return Misuse(
+        f"{what} cannot be pickled or copied.",
+        allowed="a ledger opened in each process, or before it is forked off",
+        instead=instead,
+    )

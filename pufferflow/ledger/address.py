@@ -1,6 +1,4 @@
-"""Where a ledger is kept: reading what people give.
-
-Where a ledger in a file lies, and so in which way it may be opened: to write, to read, or as a file at rest.
+"""The address of a ledger, and what access its place permits: to write, to read, or to read a file at rest.
 
 SQLite's write-ahead log needs locks that hold and memory that all processes share, which only a disk of one machine
 gives. What cannot be written can still be read: with the log beside it, or, if there is none, as a file that rests.
@@ -23,8 +21,6 @@ from pufferflow.errors import LedgerFault, Misuse
 _ALLOWED = 'a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address'
 _INSTEAD = 'pf.Ledger("ledger.db")'
 _POSTGRESQL, _SQLITE = {"postgresql", "postgresql+psycopg"}, {"sqlite", "sqlite+pysqlite"}
-
-
 _WORDS = re.compile(r"(?i)(^|\s)\w*pass\w*\s*=|^\s*(host|hostaddr|port|dbname|user|service)\s*=\s*\S*\s+\w+\s*=")
 _LOGIN = re.compile(r"(?![A-Za-z]:[/\\])[^/\\:]*:([^/\\]*@|[^@]*@[^/\\]*/)")
 _HARMLESS = re.compile(r"[\w.,\-]+|\[?[0-9A-Fa-f:.%]+\]?", re.ASCII)
@@ -33,52 +29,45 @@ _HARMLESS = re.compile(r"[\w.,\-]+|\[?[0-9A-Fa-f:.%]+\]?", re.ASCII)
 def read_address(given: Any) -> URL:
     """Return where a ledger is; files by their whole path, so that changing the folder changes nothing."""
     if isinstance(given, URL):
-        return _checked(given)
+        return _check_url(given)
     kind = type(given).__name__
     text: object = fspath(cast(str, given)) if isinstance(given, str | PathLike) else None
     if not isinstance(text, str):
         raise Misuse(f"The address is of type {kind}.", allowed=_ALLOWED, instead=_INSTEAD)
     check_scheme(text)
     if "://" not in text:
-        _check_no_login(text)
-        return _file(text)
+        if _WORDS.search(text) or _LOGIN.match(text):  # meant for a server; errors would show it as a file's name
+            raise Misuse(
+                "An address of a server that does not say so.",
+                allowed=_ALLOWED,
+                instead='pf.Ledger("postgresql+psycopg://user@host/ledger"); "./…" for a file of such a name',
+            )
+        return _file_url(text)
     url: URL | None = None
     with suppress(ArgumentError, ValueError):  # the text may hold a password
         url = make_url(text)
     if url is None:
         raise Misuse("The address cannot be read.", allowed=_ALLOWED, instead=_INSTEAD)
-    return _checked(url)
+    return _check_url(url)
 
 
-def shown_address(url: URL) -> str:
-    """Return an address as it may be shown: without a password, without options, and without what may be a part of one.
-
-    An address that was not quoted as it should be is read in other parts than were meant, so that a part of the
-    password may stand for a user, a host or a database.
-
-    >>> shown_address(URL.create("postgresql+psycopg", "me:secret", "more", "host", 5432, "ledger"))
-    'postgresql+psycopg://***:***@host:5432/ledger'
-    """
-    if url.drivername in _SQLITE:
-        return url.database or ""
-    user = "" if url.username is None else _harmless(url.username)
-    login = f"{user}:***@" if url.password is not None else f"{user}@" if user else ""
-    port = "" if url.port is None else f":{url.port}"
-    return f"{url.drivername}://{login}{_harmless(url.host or '')}{port}/{_harmless(url.database or '')}"
+def _check_url(url: URL) -> URL:
+    if url.drivername in _POSTGRESQL:
+        return url.set(drivername="postgresql+psycopg")
+    check_scheme(f"{url.drivername}://")
+    if url.query:
+        raise Misuse("An address of a file with options.", allowed=_ALLOWED, instead=_INSTEAD)
+    return _file_url(url.database or "")
 
 
-def _harmless(part: str) -> str:
-    return part if not part or _HARMLESS.fullmatch(part) else "***"
-
-
-def _check_no_login(path: str) -> None:
-    """Refuse what was meant for a server and would be a file of that name, which messages show."""
-    if _WORDS.search(path) or _LOGIN.match(path):
+def _file_url(path: str) -> URL:
+    if path in {"", ":memory:"} or path.startswith("file:"):
         raise Misuse(
-            "An address of a server that does not say so.",
-            allowed=_ALLOWED,
-            instead='pf.Ledger("postgresql+psycopg://user@host/ledger"); "./…" for a file of such a name',
+            "A ledger in memory forgets what was spent when the process ends.", allowed=_ALLOWED, instead=_INSTEAD
         )
+    if "\0" in path:
+        raise Misuse("The name of the file has a character that no file has.", allowed=_ALLOWED, instead=_INSTEAD)
+    return URL.create("sqlite+pysqlite", database=str(Path(path).absolute()))
 
 
 def check_scheme(address: str) -> None:
@@ -93,23 +82,24 @@ def check_scheme(address: str) -> None:
         raise Misuse(f"A ledger in {scheme!r}.", allowed=_ALLOWED, instead=_INSTEAD)
 
 
-def _checked(url: URL) -> URL:
-    if url.drivername in _POSTGRESQL:
-        return url.set(drivername="postgresql+psycopg")
-    check_scheme(f"{url.drivername}://")
-    if url.query:
-        raise Misuse("An address of a file with options.", allowed=_ALLOWED, instead=_INSTEAD)
-    return _file(url.database or "")
+def shown_address(url: URL) -> str:
+    """Return an address as it may be shown: without a password, without options, and without what may be a part of one.
 
+    An address that was not quoted as it should be is parsed into other parts than were meant, so that a part of the
+    password may stand for a user, a host or a database.
 
-def _file(path: str) -> URL:
-    if path in {"", ":memory:"} or path.startswith("file:"):
-        raise Misuse(
-            "A ledger in memory forgets what was spent when the process ends.", allowed=_ALLOWED, instead=_INSTEAD
-        )
-    if "\0" in path:
-        raise Misuse("The name of the file has a character that no file has.", allowed=_ALLOWED, instead=_INSTEAD)
-    return URL.create("sqlite+pysqlite", database=str(Path(path).absolute()))
+    >>> shown_address(URL.create("postgresql+psycopg", "me:secret", "more", "host", 5432, "ledger"))
+    'postgresql+psycopg://***:***@host:5432/ledger'
+    """
+    if url.drivername in _SQLITE:
+        return url.database or ""
+    user, host, database = (
+        part if not part or _HARMLESS.fullmatch(part) else "***"
+        for part in (url.username or "", url.host or "", url.database or "")
+    )
+    login = f"{user}:***@" if url.password is not None else f"{user}@" if user else ""
+    port = "" if url.port is None else f":{url.port}"
+    return f"{url.drivername}://{login}{host}{port}/{database}"
 
 
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -127,26 +117,26 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 @final
-class Way(Enum):
-    """How a ledger's file is opened."""
+class Access(Enum):
+    """What may be done with a ledger's file."""
 
     WRITE = auto()
     READ = auto()
-    REST = auto()
-    """It cannot be written, and no log is beside it: nothing is locked, and nothing else is looked at."""
+    AT_REST = auto()
+    """Read without a lock: the file cannot be written, and no write-ahead log is beside it."""
 
 
-def way_of(file: Path, address: str) -> Way:
+def access_to(file: Path, address: str) -> Access:
     """Return how a file may be opened; refuse one whose last entries could not be seen."""
-    place = os.path.realpath(file)
-    if any(point == place for point, _ in _mounts()):
+    place, mounts = os.path.realpath(file), _mounts()
+    if any(point == place for point, _ in mounts):
         raise LedgerFault(
             f"The ledger's file is mounted without its folder ({address}): the write-ahead log beside it is out of "
             "sight, and a log of its own would overwrite what others commit.",
             allowed="a folder that is mounted as a whole",
             instead="docker run --volume /srv/ledger:/ledger, the folder with the ledger in it",
         )
-    shared = _is_shared(place)
+    shared = _is_shared(place, mounts)
     if not _size(place) and _size(place + "-wal"):
         raise LedgerFault(
             f"The ledger's file is gone or empty, and its last entries are in the file ending with -wal ({address}): "
@@ -157,9 +147,11 @@ def way_of(file: Path, address: str) -> Way:
     if not Path(place).exists():
         if shared:
             raise read_only(file, address)
-        return Way.WRITE
-    if _writable(place) and not shared:
-        return Way.WRITE
+        return Access.WRITE
+    folder = os.access(os.path.dirname(place), os.W_OK)  # noqa: PTH120 - a path as text
+    beside = folder or all(os.access(place + ending, os.W_OK) for ending in ("-wal", "-shm"))
+    if os.access(place, os.W_OK) and beside and not shared:
+        return Access.WRITE
     logs = [ending for ending in ("-wal", "-journal") if _size(place + ending)]
     if logs and (shared or logs != ["-wal"] or not os.access(place + "-shm", os.R_OK)):
         raise LedgerFault(
@@ -168,12 +160,19 @@ def way_of(file: Path, address: str) -> Way:
             allowed="a ledger that was closed, or one with all files beside it on a disk of this machine",
             instead="ledger.copy_to(…) where it is written; or a copy of all its files, in a folder to write to",
         )
-    return Way.READ if logs else Way.REST
+    return Access.READ if logs else Access.AT_REST
+
+
+def _size(place: str) -> int:
+    try:
+        return os.stat(place).st_size  # noqa: PTH116 - a path as text
+    except OSError:
+        return 0
 
 
 def read_only(file: Path, address: str) -> LedgerFault:
-    """Return the fault of writing what can only be read."""
-    if _is_shared(os.path.realpath(file)):
+    """Return the fault of writing to a file that can only be read."""
+    if _is_shared(os.path.realpath(file), _mounts()):
         return LedgerFault(
             f"The ledger is on a file system that other machines may write to ({file_system(file)}, {address}), where "
             "SQLite's locks and shared memory do not hold: it can be read, and not written.",
@@ -188,24 +187,24 @@ def read_only(file: Path, address: str) -> LedgerFault:
 
 
 def file_system(file: Path | str) -> str:
-    """Return the kind of file system that a file is on; an empty text where that is not told."""
-    return _mount_of(os.path.realpath(file))[1]
+    """Return the kind of file system that a file is on; an empty text where that is not known."""
+    return _mount_of(os.path.realpath(file), _mounts())[1]
 
 
-def _mount_of(place: str) -> tuple[str, str]:
-    """Return where the innermost mount around a place is, and its kind."""
-    found = ("", "")
-    for point, kind in _mounts():
-        inside = place == point or place.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(found[0]):
-            found = point, kind
-    return found
-
-
-def _is_shared(place: str) -> bool:
-    point, kind = _mount_of(place)
+def _is_shared(place: str, mounts: list[tuple[str, str]]) -> bool:
+    point, kind = _mount_of(place, mounts)
     own = kind in _OWN or (point == "/" and kind in _OF_SANDBOXES)
     return not own and kind.partition(".")[0] in _SHARED
+
+
+def _mount_of(place: str, mounts: list[tuple[str, str]]) -> tuple[str, str]:
+    """Return where the innermost mount around a place is, and its kind."""
+    innermost = ("", "")
+    for point, kind in mounts:
+        inside = place == point or place.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(innermost[0]):
+            innermost = point, kind
+    return innermost
 
 
 def _mounts() -> list[tuple[str, str]]:
@@ -215,22 +214,8 @@ def _mounts() -> list[tuple[str, str]]:
     except OSError:
         return []
     rows = [line.partition(" - ") for line in text.splitlines()]
-    return [(_plain(left.split(" ")[4]), right.split(" ")[0]) for left, _, right in rows if left.count(" ") > 3]
-
-
-def _plain(point: str) -> str:
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), point)
-
-
-def _writable(place: str) -> bool:
-    beside = os.access(os.path.dirname(place), os.W_OK) or all(  # noqa: PTH120 - a path as text
-        os.access(place + ending, os.W_OK) for ending in ("-wal", "-shm")
-    )
-    return os.access(place, os.W_OK) and beside
-
-
-def _size(place: str) -> int:
-    try:
-        return os.stat(place).st_size  # noqa: PTH116 - a path as text
-    except OSError:
-        return 0
+    return [
+        (_ESCAPED.sub(lambda code: chr(int(code[1], 8)), left.split(" ")[4]), right.split(" ")[0])
+        for left, _, right in rows
+        if left.count(" ") > 3
+    ]

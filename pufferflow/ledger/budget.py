@@ -1,11 +1,12 @@
-"""What an account has spent over time, and what it will spend if releases go on: plain values for a page (M20–M27).
+"""An account's budget as plain values for a page: what is spent and why, and what further releases will spend.
 
-Why an account's total is what it is, and what its releases keep if a belief is wrong: sentences of plain values.
+Totals of the past and of a schedule (M20–M27), and sentences that say why a total is what it is and what the releases
+keep together if a belief is wrong.
 """
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, final
 
@@ -16,7 +17,6 @@ from pufferflow.composition import (
     Cost,
     CouplingRule,
     Every,
-    Recurring,
     ScheduledReleases,
     alike,
     asks_elsewhere,
@@ -27,7 +27,8 @@ from pufferflow.composition import (
 )
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Divergence, Guarantee
-from pufferflow.ledger.state import Entry
+from pufferflow.ledger.reader import Entry
+from pufferflow.ledger.state import AccountState
 from pufferflow.report import SPENT, at_most, counted, downwards
 from pufferflow.report.evidence import Budget, Charge, WhatIf
 from pufferflow.scenario import Derived, Initial, Presence, Scenario, ValueSecret, step_in_words
@@ -39,124 +40,6 @@ from pufferflow.scenario.priors import (
     forgotten_after,
     measure_of_memory,
 )
-
-
-def why(spent: AccountCosts, total: Composed) -> str:
-    """Say why releases tell so much together, and no more: what they tell of rows that they do not ask about."""
-    scenario, belief = spent.scenario, total.belief
-    if isinstance(scenario.secret, Presence) and spent.costs:
-        return "Every release that reads the rows of a unit tells whether they are there, so all of them add up."
-    if belief is None:
-        return ""
-    whose = f"Most is told to somebody who believes that {belief.describe()}. " if len(spent.priors) > 1 else ""
-    return whose + _because(scenario, belief, total.rule)
-
-
-def if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
-    """Return what all releases keep together if rows are independent, and if they hang together in any way."""
-    row, group = differential_privacy(spent), group_privacy(spent)
-    return (
-        WhatIf(_independent(spent.scenario), _told(row, _no_row(spent)), _epsilon(row)),
-        WhatIf(
-            f"whatever {_group(spent.scenario)} have to do with each other (group privacy)",
-            _told(group, _no_group(spent)),
-            _epsilon(group),
-        ),
-    )
-
-
-def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
-    group = _group(scenario)
-    if belief.independent_rows:
-        return "Rows tell nothing of each other, so only releases about the same row add up."
-    if isinstance(belief, AnyCorrelation):
-        return f"{_begun(group)} may have anything to do with each other, so what all releases tell of them adds up."
-    if isinstance(belief, LatentClass):
-        return f"{_begun(group)} share a class, of which every release tells, whichever of these rows it is about."
-    chain = isinstance(belief, ChainPrior)
-    if rule == CouplingRule.name and not chain:
-        return f"All of {group} move together in one way, and every release adds how far that moves it."
-    if rule == CouplingRule.name and not _never(belief):
-        return (
-            "How soon a row is forgotten along the chain is not counted (the noise has no pure loss, or rows are on no "
-            f"common clock), so every release adds what it tells if {group} change all at once (group privacy)."
-        )
-    return _remembered(scenario, belief)
-
-
-def _never(belief: Prior) -> bool:
-    """Say whether a row is never forgotten, so far as that is known."""
-    return measure_of_memory(belief) is not None and forgotten_after(belief) is None
-
-
-def _remembered(scenario: Scenario, belief: Prior) -> str:
-    """Say after how many steps a row is forgotten, if it ever is."""
-    what = "The value of a row"
-    if isinstance(scenario.secret, ValueSecret):
-        first = "first " if isinstance(scenario.secret, Initial) else ""
-        what = f"A row's {scenario.secret.column!r}" if not first else f"The first {scenario.secret.column!r}"
-    if measure_of_memory(belief) is None:
-        return f"{what} is told of by releases about rows near it; how soon it is forgotten is not one number."
-    steps = forgotten_after(belief)
-    if steps is None:  # as along chains that go round, or stay
-        return f"{what} is not forgotten along the way, so releases about rows however far apart add up."
-    far = counted(steps, "step") + (f" ({step_in_words(steps * scenario.step)})" if scenario.timed else "")
-    if isinstance(scenario.secret, Initial):
-        return f"{what} is forgotten to 1 % after {far}: releases about rows from there on tell hardly anything of it."
-    return f"{what} is forgotten to 1 % after {far}: releases about rows so far apart hardly add up."
-
-
-def _independent(scenario: Scenario) -> str:
-    """Return what ordinary differential privacy is of, in words."""
-    secret = scenario.secret
-    row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
-    some = isinstance(secret, ValueSecret) and secret.pairs != "all"
-    pairs = ", between the values that are hidden from each other" if some else ""
-    return f"if rows have nothing to do with each other (differential privacy of {row}{pairs})"
-
-
-def _no_row(spent: AccountCosts) -> str:
-    secret = spent.scenario.secret
-    if isinstance(secret, Presence):
-        return "nothing is said of a row's value: what is hidden is whether the rows of a unit are there"
-    if isinstance(secret, Derived):
-        return "nothing is said of a row's value: what is hidden is no column"
-    if isinstance(secret, ValueSecret) and asks_elsewhere(spent.costs, secret.column):
-        return f"nothing is said of a row's {secret.column!r}: another column was asked about"
-    return "not known"
-
-
-def _no_group(spent: AccountCosts) -> str:
-    if isinstance(spent.scenario.secret, Presence):
-        return "not known: units are believed to come and go by themselves"
-    if all(prior.independent_rows for prior in spent.priors):
-        return "not known: rows are believed to be independent, and how many there are in a group was not looked at"
-    return "not known"
-
-
-def _told(guarantee: Guarantee | None, unknown: str) -> str:
-    if guarantee is None:
-        return unknown
-    parts = [f"epsilon {at_most(guarantee.epsilon, SPENT)}"]
-    if guarantee.divergence is Divergence.RENYI:
-        parts.append(f"at alpha {downwards(guarantee.alpha, SPENT):g}")
-    if "delta" in guarantee.__struct_fields__:
-        parts.append(f"with delta {at_most(guarantee.delta, SPENT)}")
-    return f"all releases together keep {' '.join(parts)}"
-
-
-def _epsilon(guarantee: Guarantee | None) -> float | None:
-    return None if guarantee is None else guarantee.epsilon
-
-
-def _group(scenario: Scenario) -> str:
-    """Return the rows of one group in words."""
-    return f"the rows of one {', '.join(scenario.within)}" if scenario.within else "the rows of the whole frame"
-
-
-def _begun(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
 
 MOST_CHARGES: Final = 500
 _SECONDS: Final = 3.0
@@ -172,7 +55,7 @@ _UNITS: Final = (("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_0
 
 
 @final
-class Total(NamedTuple):
+class ChargedTotal(NamedTuple):
     """A total and the rule that carries it; or a number that the total is at most."""
 
     total: float
@@ -182,8 +65,19 @@ class Total(NamedTuple):
 
 @final
 @dataclass(frozen=True)
-class Ahead:
-    """What further releases will tell: totals after each, the total of all there will ever be, and how many fit."""
+class Spending:
+    """What is spent, and why; None where no rule totals it any more, which `note` explains."""
+
+    spent: float | None
+    why: str = ""
+    what_if: tuple[WhatIf, ...] = ()
+    note: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class Outlook:
+    """Further releases: the totals after each, the total of an endless schedule, and how many fit."""
 
     totals: tuple[float, ...] = ()
     endless: float | None = None
@@ -193,175 +87,255 @@ class Ahead:
     note: str = ""
 
 
-@final
-@dataclass(frozen=True)
-class Told:
-    """What is spent, and why; None if nobody can tell any more, which `note` explains."""
-
-    spent: float | None
-    why: str = ""
-    what_if: tuple[WhatIf, ...] = ()
-    note: str = ""
-
-
-def budget_of(  # noqa: PLR0913 - an account, in parts
-    name: str,
-    dataset: str,
-    limit: Guarantee,
+def budget_of(
+    account: AccountState,
     entries: Sequence[Entry],
-    *,
-    told: Told,
-    totals: Mapping[int, Total],
-    ahead: Ahead,
+    spending: Spending,
+    totals: Mapping[int, ChargedTotal],
+    outlook: Outlook,
 ) -> Budget:
-    """Return what an account tells of itself; a total that nobody can tell any more is at most that of its charge."""
-    spent = told.spent
+    """Return an account as one value; a total that no rule bounds any more is at most that of its charge."""
+    spent = spending.spent
     if spent is None:
         spent = entries[-1].at_most if entries else 0.0
     return Budget(
-        account=name,
-        dataset=dataset,
-        limit=repr(limit),
-        limit_epsilon=limit.epsilon,
+        account=account.name,
+        dataset=account.dataset,
+        limit=repr(account.limit),
+        limit_epsilon=account.limit.epsilon,
         spent=spent,
         charges=charges(entries, totals),
-        every=ahead.every,
-        ahead=ahead.totals,
-        endless=ahead.endless,
-        fits=ahead.fits,
-        rule=ahead.rule,
-        note="; ".join(part for part in (told.note, ahead.note) if part),
+        every=outlook.every,
+        ahead=outlook.totals,
+        endless=outlook.endless,
+        fits=outlook.fits,
+        rule=outlook.rule,
+        note="; ".join(filter(None, (spending.note, outlook.note))),
         releases=len(entries),
-        why=told.why,
-        what_if=told.what_if,
+        why=spending.why,
+        what_if=spending.what_if,
     )
 
 
-def charges(entries: Sequence[Entry], totals: Mapping[int, Total]) -> tuple[Charge, ...]:
-    """Return some of the entries, or all, as charges with their totals."""
+def charges(entries: Sequence[Entry], totals: Mapping[int, ChargedTotal]) -> tuple[Charge, ...]:
+    """Return the entries whose totals are given, by their places, as charges."""
     chosen = ((entries[place], total) for place, total in sorted(totals.items()) if place < len(entries))
     return tuple(
-        Charge(one.number, one.release_id, one.state, one.at, repr(one.promise), *total) for one, total in chosen
+        Charge(entry.number, entry.release_id, entry.state, entry.at, repr(entry.promise), *total)
+        for entry, total in chosen
     )
 
 
-def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool = False) -> dict[int, Total]:
+def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool = False) -> dict[int, ChargedTotal]:
     """Return the total after each release; of very many after some, spread over time, with the first and the last.
 
     Those of the newest releases are worked out as long as that is soon done, the last one always. Of the others it is
     known that they are at most what was proven when they were charged (by the beliefs of then) and no later total.
     """
-    last, kept = len(entries) - 1, min(len(entries), MOST_CHARGES)
-    places = sorted({round(place * last / max(kept - 1, 1)) for place in range(kept)}, reverse=True)
-    until, left, found = time.monotonic() + _SECONDS, _MOST_TOTALLED, dict[int, Total]()
-    least = Total(math.inf, "", at_most=True)
+    last, count = len(entries) - 1, min(len(entries), MOST_CHARGES)
+    places = sorted({round(place * last / max(count - 1, 1)) for place in range(count)}, reverse=True)
+    until, left, totals = time.monotonic() + _SECONDS, _MOST_TOTALLED, dict[int, ChargedTotal]()
+    later = ChargedTotal(math.inf, "", at_most=True)
     for place in places:
         left -= place + 1
-        soon = left >= 0 and time.monotonic() < until
-        told = _least(spent.first(place + 1)) if soon or place == last else None
-        charged = Total(entries[place].at_most, entries[place].at_most_rule, at_most=True)
-        later = least._replace(at_most=True)
-        least = told or (later if superseded else min(charged, later, key=lambda one: one.total))
-        found[place] = least
-    return found
+        proven = None
+        if place == last or (left >= 0 and time.monotonic() < until):
+            proven = _total(spent.first(place + 1))
+        if proven is None:
+            charged = ChargedTotal(entries[place].at_most, entries[place].at_most_rule, at_most=True)
+            proven = later if superseded or later.total < charged.total else charged
+        totals[place] = proven
+        later = proven._replace(at_most=True)
+    return totals
 
 
-def told_of(spent: AccountCosts) -> Told:
-    """Return what is spent and why, and what is left if beliefs are wrong."""
-    try:
-        total = spent.total()
-    except Refused as refusal:
-        return Told(None, note=refusal.problem)
-    refusal = f"the belief is refused by now: {spent.scenario.refusal}" if spent.scenario.refusal else ""
-    return Told(total.total, why(spent, total), if_wrong(spent), refusal)
-
-
-def _least(spent: AccountCosts) -> Total | None:
+def _total(spent: AccountCosts) -> ChargedTotal | None:
     """Return the least total that is proven; None if none is."""
     try:
-        found = spent.total()
+        composed = spent.total()
     except Refused:
         return None
-    return Total(found.total, found.rule)
+    return ChargedTotal(composed.total, composed.rule)
+
+
+def spending_of(spent: AccountCosts) -> Spending:
+    """Return what is spent and why, and what is left if beliefs are wrong."""
+    try:
+        composed = spent.total()
+    except Refused as refusal:
+        return Spending(None, note=refusal.problem)
+    refusal = f"the belief is refused by now: {spent.scenario.refusal}" if spent.scenario.refusal else ""
+    return Spending(composed.total, _why(spent, composed), _if_wrong(spent), refusal)
+
+
+def _why(spent: AccountCosts, total: Composed) -> str:
+    """Say why a total is as large as it is, and no larger: what releases reveal of rows that they do not ask about."""
+    scenario, belief = spent.scenario, total.belief
+    if isinstance(scenario.secret, Presence) and spent.costs:
+        return "Every release that reads the rows of a unit tells whether they are there, so all of them add up."
+    if belief is None:
+        return ""
+    whose = f"Most is told to somebody who believes that {belief.describe()}. " if len(spent.priors) > 1 else ""
+    return whose + _because(scenario, belief, total.rule)
+
+
+def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
+    group = _group(scenario)
+    begun = group[:1].upper() + group[1:]
+    if belief.independent_rows:
+        return "Rows tell nothing of each other, so only releases about the same row add up."
+    if isinstance(belief, AnyCorrelation):
+        return f"{begun} may have anything to do with each other, so what all releases tell of them adds up."
+    if isinstance(belief, LatentClass):
+        return f"{begun} share a class, of which every release tells, whichever of these rows it is about."
+    if rule == CouplingRule.name and not isinstance(belief, ChainPrior):
+        return f"All of {group} move together in one way, and every release adds how far that moves it."
+    never_forgotten = (
+        rule == CouplingRule.name and measure_of_memory(belief) is not None and forgotten_after(belief) is None
+    )
+    if rule == CouplingRule.name and not never_forgotten:
+        return (
+            "How soon a row is forgotten along the chain is not counted (the noise has no pure loss, or rows are on no "
+            f"common clock), so every release adds what it tells if {group} change all at once (group privacy)."
+        )
+    return _remembered(scenario, belief)
+
+
+def _remembered(scenario: Scenario, belief: Prior) -> str:
+    """Say after how many steps a row is forgotten, if it ever is."""
+    initial, what = isinstance(scenario.secret, Initial), "The value of a row"
+    if isinstance(scenario.secret, ValueSecret):
+        what = f"The first {scenario.secret.column!r}" if initial else f"A row's {scenario.secret.column!r}"
+    if measure_of_memory(belief) is None:
+        return f"{what} is told of by releases about rows near it; how soon it is forgotten is not one number."
+    steps = forgotten_after(belief)
+    if steps is None:  # as along chains that go round, or stay
+        return f"{what} is not forgotten along the way, so releases about rows however far apart add up."
+    far = counted(steps, "step") + (f" ({step_in_words(steps * scenario.step)})" if scenario.timed else "")
+    if initial:
+        return f"{what} is forgotten to 1 % after {far}: releases about rows from there on tell hardly anything of it."
+    return f"{what} is forgotten to 1 % after {far}: releases about rows so far apart hardly add up."
+
+
+def _group(scenario: Scenario) -> str:
+    """Return the rows of one group in words."""
+    return f"the rows of one {', '.join(scenario.within)}" if scenario.within else "the rows of the whole frame"
+
+
+def _if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
+    """Return what all releases keep together if rows are independent, and if they hang together in any way."""
+    scenario, secret = spent.scenario, spent.scenario.secret
+    row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
+    some_pairs = isinstance(secret, ValueSecret) and secret.pairs != "all"
+    pairs = ", between the values that are hidden from each other" if some_pairs else ""
+    no_row = no_group = "not known"
+    if isinstance(secret, Presence):
+        no_row = "nothing is said of a row's value: what is hidden is whether the rows of a unit are there"
+        no_group = "not known: units are believed to come and go by themselves"
+    elif all(prior.independent_rows for prior in spent.priors):
+        no_group = "not known: rows are believed to be independent, and how many there are in a group was not looked at"
+    if isinstance(secret, Derived):
+        no_row = "nothing is said of a row's value: what is hidden is no column"
+    elif isinstance(secret, ValueSecret) and asks_elsewhere(spent.costs, secret.column):
+        no_row = f"nothing is said of a row's {secret.column!r}: another column was asked about"
+    return (
+        _what_if(
+            f"if rows have nothing to do with each other (differential privacy of {row}{pairs})",
+            differential_privacy(spent),
+            no_row,
+        ),
+        _what_if(
+            f"whatever {_group(scenario)} have to do with each other (group privacy)", group_privacy(spent), no_group
+        ),
+    )
+
+
+def _what_if(wrong: str, guarantee: Guarantee | None, unknown: str) -> WhatIf:
+    if guarantee is None:
+        return WhatIf(wrong, unknown, None)
+    parts = [f"epsilon {at_most(guarantee.epsilon, SPENT)}"]
+    if guarantee.divergence is Divergence.RENYI:
+        parts.append(f"at alpha {downwards(guarantee.alpha, SPENT):g}")
+    if "delta" in guarantee.__struct_fields__:
+        parts.append(f"with delta {at_most(guarantee.delta, SPENT)}")
+    return WhatIf(wrong, f"all releases together keep {' '.join(parts)}", guarantee.epsilon)
 
 
 def read_ahead(given: object) -> int:
     """Return how many releases to look ahead."""
-    allowed, instead = "a whole number from 0 to 1000", "ahead=24"
-    number = finite_number(given, "ahead", allowed=allowed, instead=instead)
-    if not 0 <= number <= 1000 or number != int(number):
-        raise Misuse(f"ahead is {number:g}.", allowed=allowed, instead=instead)
-    return int(number)
+    return int(
+        finite_number(
+            given,
+            "ahead",
+            allowed="a whole number from 0 to 1000",
+            instead="ahead=24",
+            fits=lambda number: 0 <= number <= 1000 and number == int(number),
+        )
+    )
 
 
-def ahead_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Guarantee, times: int) -> Ahead:
-    """Return what a schedule will tell: the one that is named, or the one that the last releases show."""
+def outlook_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Guarantee, times: int) -> Outlook:
+    """Return what a schedule will spend: the one that is named, or the one that the last releases show."""
     try:
         if every is None:
-            return _inferred(spent, cost, limit, times)
+            return _of_seen_schedule(spent, cost, limit, times)
         gap = read_every(every, spent.scenario)
-        return _scheduled(spent, cost or _last(spent), gap, limit, times)
+        if cost is None and not spent.costs:
+            return Outlook(note="no forecast: nothing was released yet, and no plan is given")
+        return _of_schedule(spent, cost or spent.costs[-1], gap, limit, times)
     except (Refused, Misuse) as error:
-        return Ahead(note=f"no forecast: {error.problem}")
+        return Outlook(note=f"no forecast: {error.problem}")
 
 
-def _last(spent: AccountCosts) -> Cost:
-    if not spent.costs:
-        raise Refused("nothing was released yet, and no plan is given")
-    return spent.costs[-1]
-
-
-def _inferred(spent: AccountCosts, cost: Cost | None, limit: Guarantee, times: int) -> Ahead:
-    """Return what goes on as the releases did that are of one kind."""
-    found = recurring(spent, cost)
-    if found is None:
-        return Ahead(note=_UNKNOWN if alike(spent, cost) < _LEAST else _IRREGULAR)
-    if found.every is None:
-        ahead = _again(spent, found.last, times)
+def _of_seen_schedule(spent: AccountCosts, cost: Cost | None, limit: Guarantee, times: int) -> Outlook:
+    """Return what releases of one kind will spend if they go on as they did; `note` says what it leaves out."""
+    seen = recurring(spent, cost)
+    if seen is None:
+        return Outlook(note=_UNKNOWN if alike(spent, cost) < _LEAST else _IRREGULAR)
+    if seen.every is None:
+        outlook = _of_same_rows(spent, seen.last, times)
     else:
-        ahead = _scheduled(spent, found.last, found.every, limit, times)
-    return replace(ahead, note="; ".join(part for part in (ahead.note, *_beside(found)) if part))
+        outlook = _of_schedule(spent, seen.last, seen.every, limit, times)
+    notes = [outlook.note]
+    if seen.distances is not None and seen.every is not None:
+        shortest, longest = map(in_words, seen.distances)
+        notes.append(f"releases lie {shortest} to {longest} apart, and the forecast takes {in_words(seen.every)}")
+    if seen.others:
+        notes.append("the forecast goes on with releases like the last, and releases of other kinds are not in it")
+    return replace(outlook, note="; ".join(filter(None, notes)))
 
 
-def _beside(found: Recurring) -> Iterator[str]:
-    """Yield what a forecast leaves out."""
-    if found.distances is not None and found.every is not None:
-        shortest, longest = map(in_words, found.distances)
-        yield f"releases lie {shortest} to {longest} apart, and the forecast takes {in_words(found.every)}"
-    if found.others:
-        yield "the forecast goes on with releases like the last, and releases of other kinds are not in it"
-
-
-def _again(spent: AccountCosts, cost: Cost, times: int) -> Ahead:
-    """Return what the same release tells, made again and again."""
-    totals, found = list[float](), None
-    for count in range(1, times + 1):
-        found = spent.total([cost] * count)
-        totals.append(found.total)
+def _of_same_rows(spent: AccountCosts, cost: Cost, times: int) -> Outlook:
+    """Return what the same release will spend, made again and again."""
+    totals = [spent.total([cost] * count) for count in range(1, times + 1)]
     left = spent.remaining(cost)
-    fits = None if math.isinf(left) else int(left)
-    return Ahead(tuple(totals), None, fits, "", found.rule if found else "", _SAME)
+    return Outlook(
+        totals=tuple(composed.total for composed in totals),
+        fits=None if math.isinf(left) else int(left),
+        rule=totals[-1].rule if totals else "",
+        note=_SAME,
+    )
 
 
-def _scheduled(spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, times: int) -> Ahead:
-    """Return what a schedule tells after each of its releases, as far as that is worked out soon, and for ever."""
+def _of_schedule(spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, times: int) -> Outlook:
+    """Return what a schedule will spend after each of its releases, as far as that is worked out soon, and for ever."""
     totals, until, note, rule = list[float](), time.monotonic() + _SECONDS, "", ""
     schedule = ScheduledReleases(spent, cost, gap)
     for count in range(1, times + 1):
-        found = schedule.total(count)
-        totals.append(found.total)
-        rule = found.rule
+        after = schedule.total(count)
+        totals.append(after.total)
+        rule = after.rule
         if time.monotonic() > until and count < times:
             note = f"totals after more than {count} releases take long to work out"
             break
     endless = schedule.forecast(None, limit)
-    return Ahead(
+    return Outlook(
         totals=tuple(totals),
         endless=endless.total if math.isfinite(endless.total) else None,
         fits=None if math.isinf(endless.fits) else int(endless.fits),
         every=in_words(gap),
         rule=endless.rule if math.isfinite(endless.total) else rule,  # an endless total that is ∞ has none
-        note="; ".join(part for part in (note, endless.note) if part),
+        note="; ".join(filter(None, (note, endless.note))),
     )
 
 

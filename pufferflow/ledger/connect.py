@@ -1,98 +1,25 @@
-"""Connections that write durably, and how their transactions begin.
+"""Connections that write durably, how their transactions begin, and what a driver's errors mean in plain words.
 
 SQLite: write-ahead log, every commit flushed to the disk, writers one after another from their first statement.
 PostgreSQL: serialisable transactions; a writer first locks a table, which takes no snapshot, so that it sees all that
 others wrote before it.
-
-The line to a database: transactions of a few statements, run by the driver itself.
-
-A release is two short transactions, in which building statements anew would take longer than running them. So each is
-written out once for a kind of database, and the driver's connection runs the text.
-
-The tables of a ledger, and the statements that read and append; none changes or removes a row.
 """
 
 import os
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, TypeVar, final
+from typing import Any, Final, NamedTuple, final
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.dialects.postgresql import psycopg
-from sqlalchemy.dialects.sqlite import pysqlite
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from pufferflow.errors import LedgerFault, Misuse
-from pufferflow.ledger.address import Way
-
-metadata = sa.MetaData()
-
-events: Final = sa.Table(
-    "pufferflow_events",
-    metadata,
-    sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=False),
-    sa.Column("body", sa.Text, nullable=False),
-    sa.Column("hash", sa.Text, nullable=False),
-)
-"""The log: canonical texts, each with the hash that ties it to those before."""
-
-shapes: Final = sa.Table(
-    "pufferflow_shapes",
-    metadata,
-    sa.Column("digest", sa.Text, primary_key=True),
-    sa.Column("body", sa.Text, nullable=False),
-)
-"""What many costs have in common."""
-
-payloads: Final = sa.Table(
-    "pufferflow_payloads",
-    metadata,
-    sa.Column("digest", sa.Text, primary_key=True),
-    sa.Column("body", sa.LargeBinary, nullable=False),
-)
-"""Releases that were committed."""
-
-migrations: Final = sa.Table(
-    "pufferflow_migrations",
-    sa.MetaData(),
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("at", sa.Text, nullable=False),
-)
-"""Which steps brought the tables to their present form. In PostgreSQL every writer locks this table, so that writers
-follow each other, and no step is taken beneath one."""
-
-NEWS: Final = (
-    sa.select(events.c.number, events.c.body, events.c.hash)
-    .where(events.c.number >= sa.bindparam("known"))
-    .order_by(events.c.number)
-)
-"""The last event that is known, to see that it still is what it was, and all later ones."""
-LEAST: Final = -(1 << 63)
-"""The least number a row can have; those of events begin with 1, and others are found by reading them."""
-LAST: Final = sa.select(events.c.number, events.c.hash).where(
-    events.c.number == sa.select(sa.func.max(events.c.number)).scalar_subquery()
-)
-RANGE: Final = (
-    sa.select(events.c.number, events.c.body)
-    .where(events.c.number.between(sa.bindparam("first"), sa.bindparam("last")))
-    .order_by(events.c.number)
-)
-EVENT: Final = sa.select(events.c.body, events.c.hash).where(events.c.number == sa.bindparam("number"))
-HASH: Final = sa.select(events.c.hash).where(events.c.number == sa.bindparam("number"))
-SHAPE: Final = sa.select(shapes.c.body).where(shapes.c.digest == sa.bindparam("digest"))
-PAYLOAD: Final = sa.select(payloads.c.body).where(payloads.c.digest == sa.bindparam("digest"))
-SHAPES: Final = sa.select(shapes.c.digest, shapes.c.body)
-PAYLOADS: Final = sa.select(payloads.c.digest, payloads.c.body)
-ADD_EVENT: Final = sa.insert(events)
-ADD_SHAPE: Final = sa.insert(shapes)
-ADD_PAYLOAD: Final = sa.insert(payloads)
-
+from pufferflow.ledger.address import Access
+from pufferflow.ledger.tables import migrations
 
 _PRAGMAS = (
     "PRAGMA synchronous=FULL",
@@ -101,13 +28,11 @@ _PRAGMAS = (
     "PRAGMA trusted_schema=OFF",
     "PRAGMA mmap_size=0",  # a file that is cut short is then a fault, and not the end of the process
 )
-_MIGRATING = 7_246_613_001
 _PAUSE = 0.02
 
 
 @final
-@dataclass(frozen=True)
-class Beginnings:
+class Beginnings(NamedTuple):
     """The first statement of each kind of transaction."""
 
     read: str
@@ -120,7 +45,7 @@ _BEGINNINGS: Final = {
     "postgresql": Beginnings(
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
         f"LOCK TABLE {migrations.name} IN EXCLUSIVE MODE",
-        f"SELECT pg_advisory_xact_lock({_MIGRATING})",
+        "SELECT pg_advisory_xact_lock(7246613001)",
     ),
 }
 
@@ -130,15 +55,15 @@ def beginnings(engine: sa.Engine) -> Beginnings:
     return _BEGINNINGS[engine.dialect.name]
 
 
-def engine_of(url: sa.URL, wait: float, way: Callable[[], Way]) -> sa.Engine:
+def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engine:
     """Return an engine that waits so many seconds for others; nothing is opened yet.
 
-    A file is opened anew for each connection, in the way in which it can be at that time, and closed with it.
+    A file is opened anew for each connection, with the access that it permits at that time, and closed with it.
     """
     if url.drivername.startswith("sqlite"):
         file = Path(url.database or "")
         return sa.create_engine(
-            url, creator=lambda: _opened(file, wait, way()), hide_parameters=True, poolclass=sa.NullPool
+            url, creator=lambda: _open_file(file, wait, access()), hide_parameters=True, poolclass=sa.NullPool
         )
     if find_spec("psycopg") is None:
         raise Misuse(
@@ -158,16 +83,31 @@ def engine_of(url: sa.URL, wait: float, way: Callable[[], Way]) -> sa.Engine:
         pool_reset_on_return=None,  # transactions are ended here; of a connection that is gone the pool would complain
     )
 
-    def durable(connection: Any, _: object) -> None:
-        _postgresql(connection, wait)
+    def make_durable(connection: Any, _: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [str(max(1, round(1000 * wait)))])
+            cursor.execute(  # what is committed has to last; stronger settings of the server stay
+                "SELECT set_config('synchronous_commit', 'on', false) "
+                "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+            )
+        connection.commit()
 
-    event.listen(engine, "connect", durable)
+    event.listen(engine, "connect", make_durable)
     return engine
 
 
 def migrating(engine: sa.Engine) -> sa.Engine:
     """Return an engine whose statements see what others wrote before them: tables may just have been made."""
     return engine if engine.dialect.name == "sqlite" else engine.execution_options(isolation_level="READ COMMITTED")
+
+
+def _open_file(file: Path, wait: float, access: Access) -> sqlite3.Connection:
+    options = {Access.WRITE: "", Access.READ: "?mode=ro", Access.AT_REST: "?mode=ro&immutable=1"}[access]
+    place = file.as_uri() + options if options else os.fspath(file)
+    connection = sqlite3.connect(place, timeout=wait, isolation_level=None, check_same_thread=False, uri=bool(options))
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
+    return connection
 
 
 def write_ahead(connection: sqlite3.Connection, wait: float, address: str) -> None:
@@ -190,75 +130,71 @@ def write_ahead(connection: sqlite3.Connection, wait: float, address: str) -> No
         )
 
 
-def _opened(file: Path, wait: float, way: Way) -> sqlite3.Connection:
-    options = {Way.WRITE: "", Way.READ: "?mode=ro", Way.REST: "?mode=ro&immutable=1"}[way]
-    place = file.as_uri() + options if options else os.fspath(file)
-    connection = sqlite3.connect(place, timeout=wait, isolation_level=None, check_same_thread=False, uri=bool(options))
-    for pragma in _PRAGMAS:
-        connection.execute(pragma)
-    return connection
+_BUSY = "Others kept the ledger locked for too long.", "trying again; or Ledger(address, wait=120)"
+_FULL = "The disk is full.", "making room, and trying again"
+_READ_ONLY = "The ledger may be read but not written.", "the permissions of the file and of its folder"
+_BROKEN = "The ledger's file is damaged.", "the last copy that ledger.verify(head) accepts"
+_NO_DATABASE = "The file is no ledger: it is no SQLite database.", "another file"
+_UNREACHABLE = "The ledger cannot be opened.", "a folder that exists and may be written to"
+_DISK = "The disk failed while the ledger was read or written.", "the disk; then ledger.verify()"
+_TOO_BIG = "The release is too big to be kept.", "fewer groups in one release"
+_NO_TABLES = "The database has no ledger, or only a part of one.", "pf.Ledger(address), which makes one"
+_SERVER = "The database server cannot be reached, or closed the connection.", "the server, the address, the password"
+_FORBIDDEN = "The database server does not permit what a ledger needs.", "GRANT SELECT, INSERT, UPDATE, CREATE"
+_RACE = "Too many others wrote at the same time.", "trying again"
+_UNKNOWN = "The database failed.", "ledger.verify()"
 
-
-def _postgresql(connection: Any, wait: float) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('lock_timeout', %s, false)", [str(max(1, round(1000 * wait)))])
-        cursor.execute(  # what is committed has to last; stronger settings of the server stay
-            "SELECT set_config('synchronous_commit', 'on', false) "
-            "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
-        )
-    connection.commit()
-
-
-T = TypeVar("T")
-_DIALECTS: Final[dict[str, sa.Dialect]] = {
-    "sqlite": pysqlite.dialect(paramstyle="named"),
-    "postgresql": psycopg.dialect(),
+_SQLITE: Final = {
+    "BUSY": _BUSY,
+    "LOCKED": _BUSY,
+    "FULL": _FULL,
+    "READONLY": _READ_ONLY,
+    "CORRUPT": _BROKEN,
+    "NOTADB": _NO_DATABASE,
+    "CANTOPEN": _UNREACHABLE,
+    "PERM": _UNREACHABLE,
+    "AUTH": _UNREACHABLE,
+    "IOERR": _DISK,
+    "TOOBIG": _TOO_BIG,
+    "ERROR": _NO_TABLES,
 }
+"""By the name of SQLite's primary code."""
+
+_POSTGRESQL: Final = {
+    "53": _FULL,
+    "55": _BUSY,
+    "25": _READ_ONLY,
+    "XX": _BROKEN,
+    "58": _DISK,
+    "54": _TOO_BIG,
+    "42501": _FORBIDDEN,
+    "42P01": _NO_TABLES,
+    "3D": _SERVER,
+    "08": _SERVER,
+    "28": _SERVER,
+    "57": _SERVER,
+    "40": _RACE,
+}
+"""By SQLSTATE, or by its class, the first two characters."""
 
 
-@cache
-def text_of(statement: sa.ClauseElement, database: str) -> str:
-    """Return a statement as text for a kind of database, with named parameters."""
-    return str(statement.compile(dialect=_DIALECTS[database]))
+def read_failure(error: Exception, address: str) -> tuple[LedgerFault, bool]:
+    """Return a driver's error as a fault, and whether the same work may succeed if it is tried again.
 
-
-@final
-class Line:
-    """A connection, for one transaction after another."""
-
-    def __init__(self, connection: sa.Connection) -> None:
-        self.database = connection.dialect.name
-        self.driver: Any = connection.connection.driver_connection
-
-    def transact(self, work: Callable[["Line"], T], beginning: str, begun: Callable[["Line"], None]) -> T:
-        """Return what work gives once all that it wrote is durable; nothing is written if anything fails.
-
-        `begun` is called once the transaction has begun.
-        """
-        try:
-            self.say(beginning)
-            begun(self)
-            found = work(self)
-            self.driver.commit()
-        except BaseException:
-            with suppress(Exception):  # what cannot be taken back by words ends with the connection
-                self.driver.rollback()
-            raise
-        return found
-
-    def say(self, text: str) -> Any:
-        """Run a text without parameters."""
-        return self.driver.execute(text)
-
-    def run(self, statement: sa.ClauseElement, **values: object) -> Any:
-        """Run a statement and return the cursor with its rows."""
-        return self.driver.execute(text_of(statement, self.database), values)
-
-    def add_all(self, statement: sa.ClauseElement, rows: list[dict[str, object]]) -> None:
-        """Append rows."""
-        self.driver.cursor().executemany(text_of(statement, self.database), rows)
-
-    def value(self, statement: sa.ClauseElement, **values: object) -> Any:
-        """Return the first value of the first row; None if there is no row."""
-        row = self.run(statement, **values).fetchone()
-        return None if row is None else row[0]
+    A driver's error can quote statements, parameters and stored bytes, so only its kind is passed on.
+    """
+    original: Any = error.orig if isinstance(error, DBAPIError) else error
+    name = str(getattr(original, "sqlite_errorname", ""))
+    state = str(getattr(original, "sqlstate", None) or "")
+    if name:
+        words = _SQLITE.get(name.removeprefix("SQLITE_").partition("_")[0], _UNKNOWN)
+    elif type(original).__module__.startswith("sqlite3"):  # text that is no UTF-8 has no code
+        words = _BROKEN
+    elif isinstance(original, SQLAlchemyError):
+        words = _UNKNOWN
+    elif not state:
+        words = _SERVER
+    else:
+        words = _POSTGRESQL.get(state) or _POSTGRESQL.get(state[:2], _UNKNOWN)
+    problem, instead = words
+    return LedgerFault(f"{problem} ({type(original).__name__}, {address})", instead=instead), state[:2] == "40"

@@ -1,101 +1,26 @@
-"""Transactions on a ledger's database; what goes wrong in one comes out as a `LedgerFault` and leaves no trace.
+"""Transactions on a ledger's database; what goes wrong in one is raised as a `LedgerFault` and leaves no trace.
 
-What goes wrong with a database, in plain words.
-
-A driver's error can quote statements, parameters and stored bytes. So nothing of it is passed on but what kind it is,
-and the error that is raised instead comes from outside of the handler, where no traceback leads back to it.
+The fault is raised outside of the handler of the driver's error, so that no traceback leads back to its text.
 """
 
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar, final
+from typing import Final, TypeVar, final
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from pufferflow.errors import LedgerFault
-from pufferflow.ledger.address import Way, read_only, shown_address, way_of
-from pufferflow.ledger.connect import Line, beginnings, engine_of, migrating, write_ahead
-from pufferflow.ledger.migrations import STEPS, check_encoding, check_objects, migrate, taken
+from pufferflow.ledger.address import Access, access_to, read_only, shown_address
+from pufferflow.ledger.connect import beginnings, engine_of, migrating, read_failure, write_ahead
 from pufferflow.ledger.sqlite_files import Identity, Watch, database_file
-
-_BUSY = "Others kept the ledger locked for too long.", "trying again; or Ledger(address, wait=120)"
-_FULL = "The disk is full.", "making room, and trying again"
-_READ_ONLY = "The ledger may be read but not written.", "the permissions of the file and of its folder"
-_BROKEN = "The ledger's file is damaged.", "the last copy that ledger.verify(head) accepts"
-_NO_DATABASE = "The file is no ledger: it is no SQLite database.", "another file"
-_UNREACHABLE = "The ledger cannot be opened.", "a folder that exists and may be written to"
-_DISK = "The disk failed while the ledger was read or written.", "the disk; then ledger.verify()"
-_TOO_BIG = "The release is too big to be kept.", "fewer groups in one release"
-_NO_TABLES = "The database has no ledger, or only a part of one.", "pf.Ledger(address), which makes one"
-_SERVER = "The database server cannot be reached, or closed the connection.", "the server, the address, the password"
-_FORBIDDEN = "The database server does not permit what a ledger needs.", "GRANT SELECT, INSERT, UPDATE, CREATE"
-_RACE = "Too many others wrote at the same time.", "trying again"
-_UNKNOWN = "The database failed.", "ledger.verify()"
-
-_SQLITE: Final = {
-    "BUSY": _BUSY,
-    "LOCKED": _BUSY,
-    "FULL": _FULL,
-    "READONLY": _READ_ONLY,
-    "CORRUPT": _BROKEN,
-    "NOTADB": _NO_DATABASE,
-    "CANTOPEN": _UNREACHABLE,
-    "PERM": _UNREACHABLE,
-    "AUTH": _UNREACHABLE,
-    "IOERR": _DISK,
-    "TOOBIG": _TOO_BIG,
-    "ERROR": _NO_TABLES,
-}
-"""By the name of SQLite's primary code."""
-
-_POSTGRESQL: Final = {
-    "53": _FULL,
-    "55": _BUSY,
-    "25": _READ_ONLY,
-    "XX": _BROKEN,
-    "58": _DISK,
-    "54": _TOO_BIG,
-    "42501": _FORBIDDEN,
-    "42P01": _NO_TABLES,
-    "3D": _SERVER,
-    "08": _SERVER,
-    "28": _SERVER,
-    "57": _SERVER,
-    "40": _RACE,
-}
-"""By SQLSTATE, or by its class, the first two characters."""
-
-
-@final
-class Failure:
-    """What went wrong: the error to raise, and whether the same may go well if it is tried again."""
-
-    def __init__(self, error: Exception, address: str) -> None:
-        original: Any = error.orig if isinstance(error, DBAPIError) else error
-        state = str(getattr(original, "sqlstate", None) or "")
-        self.again = state[:2] == "40"
-        problem, instead = _words(original, state)
-        self.fault = LedgerFault(f"{problem} ({type(original).__name__}, {address})", instead=instead)
-
-
-def _words(original: Any, state: str) -> tuple[str, str]:
-    name = str(getattr(original, "sqlite_errorname", ""))
-    if name:
-        return _SQLITE.get(name.removeprefix("SQLITE_").partition("_")[0], _UNKNOWN)
-    if type(original).__module__.startswith("sqlite3"):  # text that is no UTF-8 has no code
-        return _BROKEN
-    if isinstance(original, SQLAlchemyError):
-        return _UNKNOWN
-    if not state:
-        return _SERVER
-    return _POSTGRESQL.get(state) or _POSTGRESQL.get(state[:2], _UNKNOWN)
-
+from pufferflow.ledger.tables import STEPS, Transaction, check_encoding, check_objects, migrate, steps_taken
 
 T = TypeVar("T")
-Work = Callable[[Line], T]
+Work = Callable[[Transaction], T]
 _TRIES: Final = 12
 _LONGEST_PAUSE: Final = 0.05
 _inherited: list[object] = []
@@ -111,84 +36,103 @@ class _Outdated(LedgerFault):
 
 @final
 class Session:
-    """One connection, the files that it has, and which tables it has seen."""
+    """One connection, the files that it has open, and the version of the tables that it has checked."""
 
-    def __init__(self, connection: sa.Connection, file: Path | None, way: Way, wait: float, address: str) -> None:
-        """Open all files of a connection that is new: reading does, and the log has to be written ahead."""
-        self.connection, self.line = connection, Line(connection)
+    def __init__(self, connection: sa.Connection, file: Path | None, access: Access, wait: float, address: str) -> None:
+        self.connection, self.transaction = connection, Transaction(connection)
         self._begin, self._wait, self._schema = beginnings(connection.engine), wait, -1
         self._file, self._address = file, address
         self.watch: Watch | None = None
-        if file is not None:
-            try:
-                self.watch = self._watched(file, way)
-            except BaseException:
-                connection.close()
-                raise
+        if file is None:
+            return
+        try:
+            if access is Access.WRITE:
+                write_ahead(self.transaction.driver, wait, address)
+            self._run(_schema_version, self._begin.read)  # reading opens all files
+            self.watch = Watch(file, address, access, self.transaction)
+        except BaseException:
+            connection.close()
+            raise
 
     def read(self, work: Work[T]) -> T:
-        """Return what work reads, all of it at one moment."""
+        """Run work on one snapshot."""
         return self._transact(work, self._begin.read)
 
     def write(self, work: Work[T]) -> T:
-        """Return what work gives once all that it wrote is durable, and where all others will look for it."""
+        """Run work and return its result once it is durable, in the files where all others will look for it."""
         watch = self.watch
         if watch is None or self._file is None:
             return self._transact(work, self._begin.write)
-        if watch.way is not Way.WRITE:
+        if watch.access is not Access.WRITE:
             raise read_only(self._file, self._address)
         with watch.writing(self._wait):
-            found = self._transact(work, self._begin.write)
+            result = self._transact(work, self._begin.write)
             watch.check_log()
-        return found
+        return result
 
     def end(self, *, failed: bool = False) -> None:
-        """Give the connection up; of a server's that failed the pool must not get anything back."""
+        """Close the connection; of a server's that failed the pool must not get anything back."""
         if self.watch is not None and not self.watch.end(self.connection):
             return
         if failed and self.watch is None:
             self.connection.invalidate()
         self.connection.close()
 
-    def _watched(self, file: Path, way: Way) -> Watch:
-        if way is Way.WRITE:
-            write_ahead(self.line.driver, self._wait, self._address)
-        self.line.transact(lambda line: line.say("PRAGMA schema_version").fetchone(), self._begin.read, _nothing)
-        return Watch(file, self._address, way, self.line)
-
     def _transact(self, work: Work[T], beginning: str) -> T:
         if self.watch is not None:
             if not self.watch.same():
                 raise _Outdated
             self.watch.check_log()
-        found = self.line.transact(work, beginning, self._check)
+
+        def checked(transaction: Transaction) -> T:
+            self._check_tables(transaction)
+            return work(transaction)
+
+        result = self._run(checked, beginning)
         if self.watch is not None:
             self.watch.check()  # what was written to files that are gone would be lost
-        return found
+        return result
 
-    def _check(self, line: Line) -> None:
+    def _run(self, work: Work[T], beginning: str) -> T:
+        """Run work in one transaction and return its result after the commit; roll back on any error."""
+        driver = self.transaction.driver
+        try:
+            self.transaction.execute(beginning)
+            result = work(self.transaction)
+            driver.commit()
+        except BaseException:
+            with suppress(Exception):  # what cannot be rolled back ends with the connection
+                driver.rollback()
+            raise
+        return result
+
+    def _check_tables(self, transaction: Transaction) -> None:
         """Check, inside of a transaction, that the tables are those of a ledger; others may have changed them."""
         if self.watch is None:
-            check_objects(line)
+            check_objects(transaction)
             return
-        schema = line.say("PRAGMA schema_version").fetchone()[0]
+        schema = _schema_version(transaction)
         if schema != self._schema:
-            check_objects(line)
+            check_objects(transaction)
             self._schema = schema
 
 
+def _schema_version(transaction: Transaction) -> int:
+    return transaction.execute("PRAGMA schema_version").fetchone()[0]
+
+
 @final
-class Store:
-    """A ledger's database, opened, with its tables in their present form."""
+class Database:
+    """A ledger's database, opened, with its tables in their present form; not for several threads at once."""
 
     def __init__(self, url: sa.URL, wait: float) -> None:
         self.url, self.wait = url, wait
         self.file = Path(url.database or "") if url.drivername.startswith("sqlite") else None
-        self._way, self._idle = Way.WRITE, True
-        self._engine = engine_of(url, wait, self._how)
+        self._access, self._idle = Access.WRITE, True
+        self._engine = engine_of(url, wait, self._access_now)
         self._session: Session | None = None
-        self._apart = list[Session]()
-        self._which: Identity | None = None
+        self._snapshots = list[Session]()
+        self._identity: Identity | None = None
         self._begin = beginnings(self._engine)
 
     @property
@@ -201,116 +145,114 @@ class Store:
         self._guarded(self._prepare)
 
     def read(self, work: Work[T]) -> T:
-        """Return what work reads, all of it at one moment; not from several threads at once."""
+        """Run work on one snapshot of the database."""
         return self._guarded(lambda: self._transact(lambda session: session.read(work)))
 
     def write(self, work: Work[T]) -> T:
-        """Return what work gives once all that it wrote is durable; no other process writes meanwhile."""
+        """Run work and return its result once it is durable; no other process writes meanwhile."""
         return self._guarded(lambda: self._transact(lambda session: session.write(work)))
 
-    def apart(self, work: Work[T]) -> T:
-        """Return what work reads on a connection of its own."""
+    def snapshot(self, work: Work[T]) -> T:
+        """Run work that reads on a connection of its own."""
 
-        def whole() -> T:
-            self._present()
-            way = Way.WRITE if self.file is None else way_of(self.file, self.address)
-            engine = engine_of(self.url, self.wait, lambda: way)
-            session = Session(engine.connect(), self.file, way, self.wait, self.address)
-            self._apart.append(session)
+        def run() -> T:
+            self._identify()
+            access = self._permitted()
+            engine = engine_of(self.url, self.wait, lambda: access)
+            session = Session(engine.connect(), self.file, access, self.wait, self.address)
+            self._snapshots.append(session)
             try:
                 return session.read(work)
             finally:
-                self._apart.remove(session)
+                self._snapshots.remove(session)
                 session.end()
                 engine.dispose()
 
-        return self._guarded(whole)
+        return self._guarded(run)
 
     def rest(self) -> None:
         """Close SQLite's connections before a fork: a child that has one believes in locks that it does not hold."""
         if self.file is not None:
-            for session in self._apart:
+            for session in self._snapshots:
                 session.end()
             self.close()
 
     def renew(self) -> None:
-        """Forget the connections of the process that this one was forked from."""
+        """Drop the connections of the process that this one was forked from, without closing them."""
         _inherited.append((self._engine, self._session))
-        self._engine, self._session = engine_of(self.url, self.wait, self._how), None
-        self._apart, self._idle = [], True
+        self._engine, self._session = engine_of(self.url, self.wait, self._access_now), None
+        self._snapshots, self._idle = [], True
 
     def close(self) -> None:
         """Close all connections."""
         self._drop()
         self._engine.dispose()
 
-    def _how(self) -> Way:
-        """Return in which way the file is opened now."""
-        self._way = Way.WRITE if self.file is None else way_of(self.file, self.address)
-        return self._way
+    def _permitted(self) -> Access:
+        return Access.WRITE if self.file is None else access_to(self.file, self.address)
+
+    def _access_now(self) -> Access:
+        self._access = self._permitted()
+        return self._access
 
     def _prepare(self) -> None:
         """Make the tables first: as long as no log is written ahead, they are all in the file itself, or none is."""
-        self._present()
+        self._identify()
         with self._engine.begin() as connection:
             connection.exec_driver_sql(self._begin.read)
             check_encoding(connection)
-            done = taken(connection)
+            done = steps_taken(connection)
             if done == len(STEPS):
-                check_objects(Line(connection))
+                check_objects(Transaction(connection))
         if done < len(STEPS):
-            if self.file is not None and self._way is not Way.WRITE:
+            if self.file is not None and self._access is not Access.WRITE:
                 raise read_only(self.file, self.address)
             with migrating(self._engine).begin() as connection:
                 connection.exec_driver_sql(self._begin.migrate)
                 migrate(connection)
-        self._which = self._present()
+        self._identity = self._identify()
 
     def _transact(self, work: Callable[[Session], T]) -> T:
-        """Work in a transaction on a connection that is kept: SQLite's cost more to make than to use.
+        """Run work on a connection that stays open: SQLite's cost more to make than to use.
 
-        A server's go back to where they are tried before they are used again. What stops the work at whatever place
-        leaves a connection that is not idle, which is given up before the next.
+        A server's go back to the pool, which tries them before they are used again. What stops the work at whatever
+        place leaves a connection that is not idle, which is closed before the next.
         """
-        self._look()
+        identity = self._identify()
+        if not self._idle or identity != self._identity:  # what was written to a file that is gone would be lost
+            self._drop()
+            identity = self._identify()
+        self._identity = identity
         self._idle = False
         try:
             try:
-                found = work(self._opened())
-            except _Outdated:  # nothing has begun; what another connection finds has to follow from what is known
+                result = work(self._open_session())
+            except _Outdated:  # nothing has begun; what another connection reads has to follow from what is known
                 self._drop()
-                self._which, self._idle = self._present(), False
-                found = work(self._opened())
+                self._identity, self._idle = self._identify(), False
+                result = work(self._open_session())
         except BaseException:
             self._drop()
             raise
         self._idle = True
         if self.file is None:
             self._drop()
-        return found
+        return result
 
-    def _opened(self) -> Session:
+    def _open_session(self) -> Session:
         if self._session is None:
             connection = self._engine.connect()
-            self._session = Session(connection, self.file, self._way, self.wait, self.address)
+            self._session = Session(connection, self.file, self._access, self.wait, self.address)
         return self._session
 
-    def _look(self) -> None:
-        """See whether the file is still the one that is open; what was written to a file that is gone would be lost."""
-        which = self._present()
-        if not self._idle or which != self._which:
-            self._drop()
-            which = self._present()
-        self._which = which
-
-    def _present(self) -> Identity | None:
+    def _identify(self) -> Identity | None:
         """Return which file the ledger is in; no other is made where one was."""
-        which = None if self.file is None else database_file(self.file)
-        if which is None and self._which is not None:
+        identity = None if self.file is None else database_file(self.file)
+        if identity is None and self._identity is not None:
             raise LedgerFault(
                 f"The ledger's file is gone ({self.address}).", instead="bringing it back, and opening it again"
             )
-        return which
+        return identity
 
     def _drop(self) -> None:
         session, self._session = self._session, None
@@ -319,19 +261,14 @@ class Store:
         self._idle = True
 
     def _guarded(self, work: Callable[[], T]) -> T:
-        """Return what work gives; try it again where the database says that a race and nothing else stopped it."""
-        fault: LedgerFault | None = None
+        """Run work; run it again where the database says that a race and nothing else stopped it."""
+        fault = LedgerFault("Nothing was tried.")
         for turn in range(_TRIES):
             try:
                 return work()
             except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
-                failure = Failure(error, self.address)
-            fault = failure.fault
-            if not failure.again:
+                fault, again = read_failure(error, self.address)
+            if not again:
                 break
             time.sleep(random.uniform(0, _LONGEST_PAUSE) * (turn + 1))  # noqa: S311 - only to part two that collide
-        raise fault if fault is not None else LedgerFault("Nothing was tried.")
-
-
-def _nothing(line: Line) -> None:
-    del line
+        raise fault

@@ -1,9 +1,7 @@
-"""The events of a ledger: what each one says, its canonical text, and the hash that ties it to all before it.
+"""The events of a ledger: what each says, its canonical text, and the hash that chains it to all before it.
 
-Everything else that a ledger knows is derived from these. An event's hash is sha256(hash before ‖ canonical text), in
+Everything else in a ledger is derived from its events. The hash of one is sha256(hash before ‖ canonical text), in
 hexadecimal digits, and the text includes the event's number; so none can be changed, left out or moved unseen.
-
-Names that people give: accounts, data sets and releases.
 """
 
 import hashlib
@@ -16,7 +14,7 @@ import msgspec
 
 from pufferflow.arguments import instance
 from pufferflow.composition import COST_NAMES, Cost, Region, Shape, canonical
-from pufferflow.errors import InternalError, Misuse
+from pufferflow.errors import InternalError, LedgerFault, Misuse
 from pufferflow.guarantees import Promise
 
 T = TypeVar("T")
@@ -24,38 +22,48 @@ _HEAD = re.compile(r"(0|[1-9][0-9]{0,17}):([0-9a-f]{64})")
 
 
 class Head(NamedTuple):
-    """The end of a log: the number of its last event, and that one's hash."""
+    """The end of a log: the number of its last event, and that one's hash; as text "number:hash"."""
 
     number: int
     hash: str
 
     def __str__(self) -> str:
-        """Return the text that people keep."""
         return f"{self.number}:{self.hash}"
 
     def after(self, body: bytes) -> "Head":
         """Return the head after one more event."""
-        return Head(self.number + 1, following(self.hash, body))
+        return Head(self.number + 1, chain_hash(self.hash, body))
 
 
-def following(before: str, body: bytes) -> str:
-    """Return the hash of an event that comes after another one."""
-    return hashlib.sha256(before.encode() + body).hexdigest()
-
-
-NOTHING: Final = Head(0, "0" * 64)
+EMPTY: Final = Head(0, "0" * 64)
 """The head of an empty log."""
 
 
+def chain_hash(before: str, body: bytes) -> str:
+    """Return the hash of an event, from that of the event before it."""
+    return hashlib.sha256(before.encode() + body).hexdigest()
+
+
 def read_head(text: str) -> Head | None:
-    """Return the head that a text tells of, or None."""
-    found = _HEAD.fullmatch(text)
-    return None if found is None else Head(int(found[1]), found[2])
+    """Parse a head; None for any other text."""
+    match = _HEAD.fullmatch(text)
+    return None if match is None else Head(int(match[1]), match[2])
+
+
+def misfit(number: int, problem: str) -> LedgerFault:
+    """Return the fault of an entry that does not fit."""
+    return LedgerFault(
+        f"Entry {number} does not fit: {problem}.",
+        allowed="a log that nobody has changed",
+        instead="ledger.verify(head) on the last copy that you kept",
+    )
 
 
 @final
-class Placed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False, rename=COST_NAMES):
-    """A cost as an event tells it: its shape is named by the digest, and kept once for all events."""
+class StoredCost(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False, rename=COST_NAMES
+):
+    """A cost in an event: its shape is named by the digest, and stored once for all events."""
 
     shape: str
     offset: int = 0
@@ -65,20 +73,20 @@ class Placed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     clock: str = ""
 
     @classmethod
-    def of(cls, cost: Cost) -> "Placed":
+    def of(cls, cost: Cost) -> "StoredCost":
         """Return a cost without its shape; all the rest must be in it, or later totals would be too small."""
-        found = cls(cost.shape.digest, cost.offset, cost.steps_seen, cost.start, cost.regions, cost.clock)
-        if found.cost(cost.shape) != cost:
+        stored = cls(cost.shape.digest, cost.offset, cost.steps_seen, cost.start, cost.regions, cost.clock)
+        if stored.with_shape(cost.shape) != cost:
             raise InternalError("A cost has more to it than a ledger keeps.", instead="reporting it")
-        return found
+        return stored
 
-    def cost(self, shape: Shape) -> Cost:
-        """Return the cost again."""
+    def with_shape(self, shape: Shape) -> Cost:
+        """Return the whole cost again."""
         return Cost(shape, self.offset, self.steps_seen, self.start, self.regions, self.clock)
 
 
 class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", gc=False):
-    """Base: which event it is, of which account, and when; the time is for people and decides nothing."""
+    """Base: the event's number, its account, and when it was written; the time is for people and decides nothing."""
 
     number: int
     account: str
@@ -106,27 +114,26 @@ class Superseded(_Event, frozen=True, tag="supersede"):
 
 @final
 class Reserved(_Event, frozen=True, tag="reserve"):
-    """The cost of a release is spent, before a private row is read.
-
-    `plan` is the digest of the certificate. `total` is what everything so far tells together, this release included,
-    or a number above that; `rule` carries it.
-    """
+    """The cost of a release is charged, before a private row is read."""
 
     release: str
     plan: str
+    """The name of the plan: plans that ask the same of the same rows share it."""
     fingerprint: str
     promise: Promise
     asked: tuple[str, ...]
     certainty: str
-    cost: Placed
+    cost: StoredCost
     total: float
+    """The total of everything so far, this release included, or a number above it."""
     rule: str
+    """The rule of composition that carries `total`."""
     meter: str | None
 
 
 @final
 class Committed(_Event, frozen=True, tag="commit"):
-    """A release is kept: `entry` is the number of its reservation, `payload` the digest of its bytes."""
+    """A release is stored: `entry` is the number of its reservation, `payload` the digest of its bytes."""
 
     entry: int
     payload: str
@@ -136,33 +143,33 @@ Event = Opened | Superseded | Reserved | Committed
 
 
 @final
-class Counted(msgspec.Struct, frozen=True, tag_field="kind", tag="reserve", gc=False):
-    """As much of a reservation as counting needs; long logs are read several times as quickly with it."""
+class ReservedSummary(msgspec.Struct, frozen=True, tag_field="kind", tag="reserve", gc=False):
+    """The fields of a reservation that totals need; long logs are read several times as quickly with it."""
 
     number: int
     account: str
     release: str
     fingerprint: str
-    cost: Placed
+    cost: StoredCost
     meter: str | None
 
 
 @final
-class Done(msgspec.Struct, frozen=True, tag_field="kind", tag="commit", gc=False):
-    """As much of a commit as counting needs."""
+class CommittedSummary(msgspec.Struct, frozen=True, tag_field="kind", tag="commit", gc=False):
+    """The fields of a commit that totals need."""
 
     number: int
     account: str
     entry: int
 
 
-Brief = Opened | Superseded | Counted | Done
+EventSummary = Opened | Superseded | ReservedSummary | CommittedSummary
 _decoder = msgspec.json.Decoder(Event)
 _all_decoder = msgspec.json.Decoder(list[Event])
-_brief_decoder = msgspec.json.Decoder(list[Brief])
+_summary_decoder = msgspec.json.Decoder(list[EventSummary])
 
 
-def decoded(body: bytes) -> Event | None:
+def decode(body: bytes) -> Event | None:
     """Return the event of a canonical text; None for any other text."""
     try:
         event = _decoder.decode(body)
@@ -171,25 +178,25 @@ def decoded(body: bytes) -> Event | None:
         return None
 
 
-def decoded_all(bodies: Sequence[bytes]) -> list[Event] | None:
+def decode_all(bodies: Sequence[bytes]) -> list[Event] | None:
     """Return the events of many texts; None if one is no event."""
-    return _listed(_all_decoder, bodies)
+    return _decode_list(_all_decoder, bodies)
 
 
-def briefly(bodies: Sequence[bytes]) -> list[Brief] | None:
-    """Return as much of many events as counting needs; None if one is no event."""
-    return _listed(_brief_decoder, bodies)
+def summarize(bodies: Sequence[bytes]) -> list[EventSummary] | None:
+    """Return the summaries of many events; None if one is no event."""
+    return _decode_list(_summary_decoder, bodies)
 
 
-def _listed(decoder: msgspec.json.Decoder[list[T]], bodies: Sequence[bytes]) -> list[T] | None:
+def _decode_list(decoder: msgspec.json.Decoder[list[T]], bodies: Sequence[bytes]) -> list[T] | None:
     try:
-        found = decoder.decode(b"[" + b",".join(bodies) + b"]")
+        events = decoder.decode(b"[" + b",".join(bodies) + b"]")
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return found if len(found) == len(bodies) else None
+    return events if len(events) == len(bodies) else None
 
 
-def encoded(event: Event) -> bytes:
+def encode(event: Event) -> bytes:
     """Return the canonical text of an event, which must read back as the same."""
     body = canonical(event)
     if _decoder.decode(body) != event:
@@ -207,23 +214,11 @@ def read_text(given: object, what: str, example: str) -> str:
     allowed = f"a text of 1 to {_LONGEST} printable characters, with no blank at its ends"
     given = instance(given, str, what, allowed=allowed, instead=example)
     if not 1 <= len(given) <= _LONGEST:
-        raise Misuse(f"{what} has {len(given)} characters.", allowed=allowed, instead=example)
-    if not given.isprintable():
-        raise Misuse(f"{what} has characters that cannot be printed.", allowed=allowed, instead=example)
-    if given != given.strip():
-        raise Misuse(f"{what} has blanks at its ends.", allowed=allowed, instead=example)
-    return unicodedata.normalize("NFC", given)
-
-
-def read_flag(given: object, what: str) -> bool:
-    """Return True or False; a text that says no would count as yes."""
-    return instance(given, bool, what, allowed="True or False", instead=f"{what}=True")
-
-
-def not_sent(what: str, instead: str) -> Misuse:
-    """Return the error of what is pickled or copied and holds connections."""
-    return Misuse(
-        f"{what} cannot be pickled or copied.",
-        allowed="a ledger opened in each process, or before it is forked off",
-        instead=instead,
-    )
+        problem = f"has {len(given)} characters"
+    elif not given.isprintable():
+        problem = "has characters that cannot be printed"
+    elif given != given.strip():
+        problem = "has blanks at its ends"
+    else:
+        return unicodedata.normalize("NFC", given)
+    raise Misuse(f"{what} {problem}.", allowed=allowed, instead=example)

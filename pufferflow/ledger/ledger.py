@@ -1,10 +1,7 @@
 """A ledger: accounts of what was spent, in a database that only grows.
 
-Opening accounts, and superseding the scenario of one.
-
-Whether two scenarios are the same, and if not, in what they differ.
-
-A whole ledger as plain values for a page: whether it is sound, and every account.
+Here it is opened and closed, its accounts are opened and get other scenarios, and the whole of it is verified, copied,
+exported and shown on a page.
 """
 
 import json
@@ -12,45 +9,51 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Protocol, Self, final
+from typing import NoReturn, Self, final
 
 from pufferflow.addresses import local_path
 from pufferflow.arguments import finite_number, instance
 from pufferflow.composition import AccountCosts
 from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.guarantees import Guarantee
-from pufferflow.ledger.account import Account
+from pufferflow.ledger.account import Account, not_sent
 from pufferflow.ledger.address import read_address
-from pufferflow.ledger.connect import Line
-from pufferflow.ledger.database import Store
-from pufferflow.ledger.events import Opened, Superseded, not_sent, read_flag, read_text
-from pufferflow.ledger.log import Log, Pen
+from pufferflow.ledger.database import Database
+from pufferflow.ledger.events import Opened, Superseded, read_text
+from pufferflow.ledger.log import Appender, Log
+from pufferflow.ledger.reader import Reader
 from pufferflow.ledger.sqlite_files import check_elsewhere
-from pufferflow.ledger.state import Books, Kept
+from pufferflow.ledger.state import AccountState
 from pufferflow.ledger.verify import (
     Published,
     Verified,
-    compared,
-    copied,
+    check_places,
+    compare,
+    copy,
     export,
-    in_their_places,
-    knows,
-    published_in,
+    published_folders,
     read_kept_head,
-    verified,
+    verify,
 )
 from pufferflow.release import put_text
 from pufferflow.report.evidence import Budget, LedgerFacts
 from pufferflow.scenario import Scenario
 from pufferflow.suggestions import explained
 
-_NAMES = {"priors": "prior"}
+_NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
 
 
 def read_scenario(given: object) -> Scenario:
     """Return a scenario, or say what was given."""
     instead = 'pf.Scenario(secret=pf.Secret("level", domain=[0, 1, 2]), prior=pf.Independent())'
     return instance(given, Scenario, "The scenario", allowed="a pf.Scenario", instead=instead)
+
+
+def read_limit(given: object, scenario: Scenario) -> Guarantee:
+    """Return a limit, a promise with a single epsilon."""
+    limit = instance(given, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Pure(3.0)")
+    AccountCosts([scenario], limit)  # refuses promises that have no single epsilon
+    return limit
 
 
 def differences(first: Scenario, second: Scenario) -> list[str]:
@@ -61,25 +64,15 @@ def differences(first: Scenario, second: Scenario) -> list[str]:
     >>> differences(pf.Scenario(secret, pf.Independent()), pf.Scenario(secret, pf.AnyCorrelation(), public="day"))
     ['prior', 'public']
     """
-    ours, theirs = _parts(first), _parts(second)
-    return [_NAMES.get(name, name) for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
-
-
-def _parts(scenario: Scenario) -> dict[str, Any]:
-    return json.loads(scenario.to_json())
-
-
-def read_limit(given: object, scenario: Scenario) -> Guarantee:
-    """Return a limit of a kind that totals can be told in."""
-    limit = instance(given, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Pure(3.0)")
-    AccountCosts([scenario], limit)  # refuses promises that have no single epsilon
-    return limit
+    ours, theirs = json.loads(first.to_json()), json.loads(second.to_json())
+    parts = sorted(part for part in {*ours, *theirs} if ours.get(part) != theirs.get(part))
+    return ["prior" if part == "priors" else part for part in parts]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Opening:
-    """An account as somebody asks for it; a data set that is not named is the one it has, or its name."""
+class AccountRequest:
+    """An account that is to be opened, unless it exists; without a data set it is the one it has, or its name."""
 
     name: str
     scenario: Scenario
@@ -87,56 +80,53 @@ class Opening:
     dataset: str | None
     separate: bool
 
-    def exists(self, books: Books, line: Line) -> bool:
-        """Say whether the account is there; it must be as it is asked for."""
-        del line
-        kept = books.accounts.get(self.name)
-        if kept is not None:
-            self._check(kept)
-        return kept is not None
-
-    def open(self, pen: Pen) -> None:
-        """Open the account, unless it is there."""
-        if self.exists(pen.books, pen.line):
-            return
-        self.scenario.check_sound()
-        dataset = self.name if self.dataset is None else self.dataset
-        others = [kept.name for kept in pen.books.accounts.values() if kept.dataset == dataset]
-        if others and not self.separate:
-            raise Misuse(
-                f"The data set {dataset!r} has the account {others[0]!r}; two would forget what the other spends.",
-                allowed="one account for a data set",
-                instead=f"ledger.account({others[0]!r}); or separate=True, if the two are about different people",
-            )
-        pen.append(
-            Opened(
-                *(pen.next, self.name, pen.now, dataset, self.separate),
-                limit=self.limit,
-                scenario=self.scenario.to_json(),
-                fingerprint=self.scenario.fingerprint,
-            )
-        )
-
-    def _check(self, kept: Kept) -> None:
-        wrong = [f"limit ({kept.limit!r})"] if kept.limit != self.limit else []
-        if self.dataset not in {None, kept.dataset}:
-            wrong.append(f"dataset ({kept.dataset!r})")
-        if self.scenario.fingerprint != kept.fingerprint:
-            wrong += differences(kept.scenarios[-1], self.scenario)
+    def find(self, reader: Reader) -> AccountState | None:
+        """Return the account if it exists; it must be as requested."""
+        account = reader.state.accounts.get(self.name)
+        if account is None:
+            return None
+        wrong = [f"limit ({account.limit!r})"] if account.limit != self.limit else []
+        if self.dataset not in {None, account.dataset}:
+            wrong.append(f"dataset ({account.dataset!r})")
+        if self.scenario.fingerprint != account.fingerprint:
+            wrong += differences(account.scenarios[-1], self.scenario)
         if wrong:
             raise Misuse(
                 f"The account {self.name!r} exists and has another {', '.join(wrong)}.",
                 allowed="the scenario, limit and data set that it was opened with",
                 instead=f"ledger.account({self.name!r}); or ledger.supersede, for another prior",
             )
+        return account
+
+    def open(self, appender: Appender) -> None:
+        """Open the account, unless it exists by now."""
+        if self.find(appender) is not None:
+            return
+        self.scenario.check_sound()
+        dataset = self.name if self.dataset is None else self.dataset
+        others = [account.name for account in appender.state.accounts.values() if account.dataset == dataset]
+        if others and not self.separate:
+            raise Misuse(
+                f"The data set {dataset!r} has the account {others[0]!r}; two would forget what the other spends.",
+                allowed="one account for a data set",
+                instead=f"ledger.account({others[0]!r}); or separate=True, if the two are about different people",
+            )
+        appender.append(
+            Opened(
+                *(appender.next, self.name, appender.now, dataset, self.separate),
+                limit=self.limit,
+                scenario=self.scenario.to_json(),
+                fingerprint=self.scenario.fingerprint,
+            )
+        )
 
 
-def supersede(pen: Pen, name: str, scenario: Scenario) -> None:
-    """Let an account go on with another scenario, if what was spent can be told under all priors together."""
-    kept = pen.books.account(name)
-    if kept.fingerprint == scenario.fingerprint:
+def supersede(appender: Appender, name: str, scenario: Scenario) -> None:
+    """Give an account another scenario, if its costs have a total under all priors together."""
+    account = appender.account(name)
+    if account.fingerprint == scenario.fingerprint:
         return
-    wrong = [part for part in differences(kept.scenarios[-1], scenario) if part != "prior"]
+    wrong = [part for part in differences(account.scenarios[-1], scenario) if part != "prior"]
     if wrong:
         raise Misuse(
             f"The new scenario has another {', '.join(wrong)}.",
@@ -144,54 +134,8 @@ def supersede(pen: Pen, name: str, scenario: Scenario) -> None:
             instead="another account, for another data set",
         )
     scenario.check_sound()
-    kept.superseded(pen.line, pen.books.shapes, scenario).total()
-    pen.append(Superseded(pen.next, name, pen.now, scenario.to_json(), scenario.fingerprint))
-
-
-class SoundLedger(Protocol):
-    """A ledger, as far as a page asks."""
-
-    def verify(self) -> Verified:
-        """Return that everything fits, or raise what does not."""
-        ...
-
-    def head(self) -> str:
-        """Return the name of the last entry."""
-        ...
-
-    def accounts(self) -> tuple[str, ...]:
-        """Return the names of the accounts."""
-        ...
-
-    def account(self, name: str) -> Account:
-        """Return an account."""
-        ...
-
-
-def facts_of(ledger: SoundLedger, address: str) -> LedgerFacts:
-    """Return what a ledger tells; of one that is not sound, what can still be read of it."""
-    try:
-        found = ledger.verify()
-    except LedgerFault as fault:
-        return _of_damaged(ledger, address, fault.problem)
-    accounts = tuple(ledger.account(name).budget() for name in ledger.accounts())
-    return LedgerFacts(address, found.head, found.entries, sound=True, accounts=accounts)
-
-
-def _of_damaged(ledger: SoundLedger, address: str, fault: str) -> LedgerFacts:
-    budgets = list[Budget]()
-    head, names = "", tuple[str, ...]()
-    try:
-        head, names = ledger.head(), ledger.accounts()
-        for name in names:
-            budgets.append(ledger.account(name).budget())
-    except LedgerFault as another:
-        fault = fault if another.problem == fault else f"{fault} {another.problem}"
-    number = head.partition(":")[0]
-    return LedgerFacts(address, head, int(number or 0), sound=False, accounts=tuple(budgets), fault=fault)
-
-
-_NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
+    appender.check_composes(account, scenario)
+    appender.append(Superseded(appender.next, name, appender.now, scenario.to_json(), scenario.fingerprint))
 
 
 @final
@@ -216,7 +160,7 @@ class Ledger:
     def __init__(self, address: str | PathLike[str], *, wait: float = 30.0) -> None:
         allowed, instead = "a number of seconds, 0 or more", "wait=30"
         seconds = finite_number(wait, "wait", allowed=allowed, instead=instead, fits=lambda wait: 0 <= wait <= 1e6)
-        self._log = Log(Store(read_address(address), seconds))
+        self._log = Log(Database(read_address(address), seconds))
 
     @explained
     def open(
@@ -233,25 +177,27 @@ class Ledger:
         `dataset` names the data, and is the account's name if left out. A second account on it is refused, since each
         would forget what the other spends, unless `separate` says that they are about different people.
         """
-        asked = read_scenario(scenario)
-        opening = Opening(
+        scenario = read_scenario(scenario)
+        request = AccountRequest(
             read_text(name, "name", _NAME),
-            asked,
-            read_limit(limit, asked),
+            scenario,
+            read_limit(limit, scenario),
             None if dataset is None else read_text(dataset, "dataset", 'dataset="power"'),
-            read_flag(separate, "separate"),
+            instance(separate, bool, "separate", allowed="True or False", instead="separate=True"),  # "no" is no False
         )
-        if not self._log.read(opening.exists):
-            self._log.write(opening.open)
-        return Account(self._log, opening.name)
+        state = self._log.read(request.find)
+        if state is not None:
+            return Account(self._log, state)
+        self._log.write(request.open)
+        return self._account(request.name)
 
     def account(self, name: str) -> Account:
         """Return an account that exists."""
-        return Account(self._log, read_text(name, "name", _NAME))
+        return self._account(read_text(name, "name", _NAME))
 
     def accounts(self) -> tuple[str, ...]:
         """Return the names of all accounts, the oldest first."""
-        return self._log.read(lambda books, _: tuple(books.accounts))
+        return self._log.read(lambda reader: tuple(reader.state.accounts))
 
     def supersede(self, name: str, scenario: Scenario) -> Account:
         """Let an account go on with a better prior: what was spent stays charged, and all priors so far must be kept.
@@ -259,9 +205,9 @@ class Ledger:
         Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if what was
         spent cannot be told under all priors together.
         """
-        chosen, newer = read_text(name, "name", _NAME), read_scenario(scenario)
-        self._log.write(lambda pen: supersede(pen, chosen, newer))
-        return Account(self._log, chosen)
+        name, scenario = read_text(name, "name", _NAME), read_scenario(scenario)
+        self._log.write(lambda appender: supersede(appender, name, scenario))
+        return self._account(name)
 
     def verify(self, head: str | None = None) -> Verified:
         """Walk through all entries; raise `LedgerFault`, naming the first that does not fit, or return the new head.
@@ -269,11 +215,11 @@ class Ledger:
         With a head that was kept, an older copy of the ledger is found out too.
         """
         kept = read_kept_head(head)
-        return self._log.apart(lambda line: verified(line, kept))
+        return self._log.snapshot(lambda transaction: verify(transaction, kept))
 
     def knows(self, entry: str) -> bool:
         """Say whether the ledger has an entry, as `release.certificate.entry` names it: an older copy may lack it."""
-        return self._log.read(lambda _, line: knows(line, entry))
+        return self._log.read(lambda reader: reader.has(entry))
 
     def compare(self, folder: str | PathLike[str], account: str | None = None) -> tuple[Published, ...]:
         """Compare what is published in a folder, of one release or of a sink, with the releases that are kept.
@@ -293,20 +239,20 @@ class Ledger:
         () True
         ('the certificate was edited: promise, cost',)
         """
-        places = published_in(local_path(folder, "The folder"))
-        chosen = None if account is None else Account(self._log, read_text(account, "account", _NAME)).name
-        found = self._log.read(lambda books, line: [compared(books, line, one, chosen) for one in places])
-        return in_their_places(found)
+        folders = published_folders(local_path(folder, "The folder"))
+        name = None if account is None else self._account(read_text(account, "account", _NAME)).name
+        releases = self._log.read(lambda reader: [compare(reader, place, name) for place in folders])
+        return check_places(releases)
 
     def head(self) -> str:
         """Return "number:hash" of the last entry: keep it elsewhere, for `verify`."""
-        return self._log.read(lambda books, _: str(books.head))
+        return self._log.read(lambda reader: str(reader.state.head))
 
     def export(self, path: str | PathLike[str]) -> Path:
         """Write all entries as lines of JSON, the stored releases left out."""
         place = local_path(path, "The place of an export")
-        check_elsewhere(place, self._log.store.file)
-        self._log.apart(lambda line: export(line, place))
+        check_elsewhere(place, self._log.database.file)
+        self._log.snapshot(lambda transaction: export(transaction, place))
         return place
 
     def report(self, path: str | PathLike[str]) -> Path:
@@ -323,8 +269,8 @@ class Ledger:
         from pufferflow.report import ledger_page
 
         place = local_path(path, "The place of a page")
-        check_elsewhere(place, self._log.store.file)
-        page = ledger_page(facts_of(self, self._log.store.address))
+        check_elsewhere(place, self._log.database.file)
+        page = ledger_page(facts_of(self))
         put_text(place, page)
         return place
 
@@ -343,30 +289,56 @@ class Ledger:
         ...     print(copy.entries, copy.head == ledger.head())
         1 True
         """
-        target = Log(Store(read_address(address), self._log.store.wait))
+        target = Log(Database(read_address(address), self._log.database.wait))
         try:
-            return self._log.apart(lambda source: target.write(lambda pen: copied(source, pen)))
+            return self._log.snapshot(lambda source: target.write(lambda appender: copy(source, appender)))
         finally:
             target.close()
+
+    @property
+    def address(self) -> str:
+        """Where the ledger is, as it may be shown: without a password."""
+        return self._log.database.address
 
     def close(self) -> None:
         """Close the connections; nothing is lost by not doing so."""
         self._log.close()
 
+    def _account(self, name: str) -> Account:
+        return Account(self._log, self._log.read(lambda reader: reader.account(name)))
+
     def __enter__(self) -> Self:
-        """Return the ledger, to be closed at the end."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the ledger."""
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or sent: connections belong to one process."""
         raise not_sent("A ledger", "pf.Ledger(address) in each process; ledger.copy_to(…) copies what is in it")
 
     def __repr__(self) -> str:
-        """Show where the ledger is."""
-        return f"<Ledger {self._log.store.address}>"
+        return f"<Ledger {self.address}>"
+
+
+def facts_of(ledger: Ledger) -> LedgerFacts:
+    """Return a whole ledger as plain values for a page; of one that is not sound, what can still be read of it."""
+    try:
+        verified = ledger.verify()
+    except LedgerFault as fault:
+        return _facts_of_damaged(ledger, fault.problem)
+    accounts = tuple(ledger.account(name).budget() for name in ledger.accounts())
+    return LedgerFacts(ledger.address, verified.head, verified.entries, sound=True, accounts=accounts)
+
+
+def _facts_of_damaged(ledger: Ledger, fault: str) -> LedgerFacts:
+    head, names, budgets = "", tuple[str, ...](), list[Budget]()
+    try:
+        head, names = ledger.head(), ledger.accounts()
+        for name in names:
+            budgets.append(ledger.account(name).budget())
+    except LedgerFault as another:
+        fault = fault if another.problem == fault else f"{fault} {another.problem}"
+    number = int(head.partition(":")[0] or 0)
+    return LedgerFacts(ledger.address, head, number, sound=False, accounts=tuple(budgets), fault=fault)

@@ -1,6 +1,8 @@
-"""The log of a ledger as one process uses it: what is known of it, and transactions that read and append.
+"""The log of a ledger as one process uses it: the cached state, and transactions that read and append.
 
-One thread at a time. A process that is forked off begins anew, with connections and a lock of its own.
+One thread at a time. The work of a transaction is a function, since a database that collided runs it again, and since
+nothing may be left to do after an interruption. A process that is forked off begins anew, with connections and a lock
+of its own.
 """
 
 import os
@@ -12,21 +14,22 @@ from datetime import UTC, datetime
 from typing import TypeVar, final
 
 from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.ledger.connect import ADD_EVENT, Line
-from pufferflow.ledger.database import Store
-from pufferflow.ledger.events import Event, Head, encoded
-from pufferflow.ledger.state import Books
+from pufferflow.ledger.database import Database
+from pufferflow.ledger.events import Event, Head, encode
+from pufferflow.ledger.reader import Reader
+from pufferflow.ledger.state import LedgerState
+from pufferflow.ledger.tables import ADD_EVENT, Transaction
 
 T = TypeVar("T")
 
 
 @final
-class Pen:
-    """What writes in one transaction: the books up to now, and events to append."""
+class Appender(Reader):
+    """A reader in a transaction that writes: it appends events, which the state applies once they are durable."""
 
-    def __init__(self, books: Books, line: Line) -> None:
-        self.books, self.line = books, line
-        self.head = books.head
+    def __init__(self, state: LedgerState, transaction: Transaction) -> None:
+        super().__init__(state, transaction)
+        self.head = state.head
         self.written: list[Event] = []
 
     @property
@@ -40,112 +43,116 @@ class Pen:
         return datetime.now(UTC).isoformat()
 
     def append(self, event: Event) -> Head:
-        """Append an event; the books learn of it once it is durable."""
-        body = encoded(event)
+        """Append an event and return the new head."""
+        body = encode(event)
         self.head = self.head.after(body)
-        self.line.run(ADD_EVENT, number=event.number, body=body.decode(), hash=self.head.hash)
+        self.transaction.run(ADD_EVENT, number=event.number, body=body.decode(), hash=self.head.hash)
         self.written.append(event)
         return self.head
 
 
 @final
 class Log:
-    """A store, what is known of it, and whose turn it is."""
+    """A database, the state that is known of it, and the lock of the thread that uses it."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._books, self._lock, self._open = Books(), threading.RLock(), True
-        self._aside, self._settled = threading.RLock(), True
-        self._end = weakref.finalize(self, store.close)
-        store.prepare()
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._state, self._lock, self._open = LedgerState(), threading.RLock(), True
+        self._snapshots, self._settled = threading.RLock(), True
+        self._end = weakref.finalize(self, database.close)
+        database.prepare()
         _logs.add(self)
 
-    def read(self, work: Callable[[Books, Line], T]) -> T:
-        """Return what work finds in the books, which are up to date."""
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run work that reads, the state being up to date."""
 
-        def inside(line: Line) -> T:
-            self._books.catch_up(line)
-            return work(self._books, line)
+        def inside(transaction: Transaction) -> T:
+            self._state.catch_up(transaction)
+            return work(Reader(self._state, transaction))
 
         with self._lock:
-            return self._careful(lambda: self.store.read(inside))
+            return self._careful(lambda: self.database.read(inside))
 
-    def write(self, work: Callable[[Pen], T]) -> T:
-        """Return what work gives once what it appended is durable; nobody else appends meanwhile."""
-        pens: list[Pen] = []
+    def write(self, work: Callable[[Appender], T]) -> T:
+        """Run work and return its result once what it appended is durable; nobody else appends meanwhile."""
+        appenders: list[Appender] = []
 
-        def inside(line: Line) -> T:
-            self._books.catch_up(line)
-            pens.append(Pen(self._books, line))
-            return work(pens[-1])
+        def inside(transaction: Transaction) -> T:
+            self._state.catch_up(transaction)
+            appenders.append(Appender(self._state, transaction))
+            return work(appenders[-1])
 
         def whole() -> T:
-            result = self.store.write(inside)
-            for event in pens[-1].written:
-                self._books.learn(event)
-            self._books.head = pens[-1].head
+            result = self.database.write(inside)
+            for event in appenders[-1].written:
+                self._state.apply(event)
+            self._state.head = appenders[-1].head
             return result
 
         with self._lock:
             return self._careful(whole)
 
     def knows(self, shape: str) -> bool:
-        """Say whether a total with this shape was worked out before."""
-        return shape in self._books.shapes
+        """Return whether a total with this shape was worked out before."""
+        return shape in self._state.shapes
 
-    def apart(self, work: Callable[[Line], T]) -> T:
-        """Return what work reads for itself, whatever the books say; others go on meanwhile."""
+    def snapshot(self, work: Callable[[Transaction], T]) -> T:
+        """Run work that reads on a connection of its own, without the cached state; others go on meanwhile."""
         self._check_open()
-        self._check_free()
-        with self._aside:  # a fork waits for it
-            return self.store.apart(work)
+        self._check_not_inside()
+        with self._snapshots:  # a fork waits for it
+            return self.database.snapshot(work)
 
     def close(self) -> None:
         """Close the connections; nothing can be read or written from then on."""
-        self._check_free()
+        self._check_not_inside()
         with self._lock:
             self._open = False
             self._end()
 
-    def hold(self, *, aside: bool) -> None:
+    def hold(self, *, snapshots: bool) -> None:
         """Take one of the locks, for a process that is about to fork."""
-        (self._aside if aside else self._lock).acquire()
+        (self._snapshots if snapshots else self._lock).acquire()
 
     def rest(self) -> None:
         """Close what must not be inherited; both locks are held."""
-        self.store.rest()
+        self.database.rest()
 
     def release(self) -> None:
         """Go on after a fork."""
         self._lock.release()
-        self._aside.release()
+        self._snapshots.release()
 
     def renew(self) -> None:
-        """Begin anew in a process that was forked off: its parent's lock may be held, its books half read."""
-        self._books, self._lock = Books(), threading.RLock()
-        self._aside, self._settled = threading.RLock(), True
-        self.store.renew()
+        """Begin anew in a process that was forked off: its parent's lock may be held, its state half read."""
+        self._state, self._lock = LedgerState(), threading.RLock()
+        self._snapshots, self._settled = threading.RLock(), True
+        self.database.renew()
 
     def _careful(self, work: Callable[[], T]) -> T:
-        """Return what work gives; whatever stops it unforeseen, a person too, may leave the books half learned.
+        """Run work; whatever stops it unforeseen, a person too, may leave the state half updated, which is dropped.
 
         Nothing has to be put right at the end, where a second interruption could prevent it.
         """
         self._check_open()
-        self._check_free()
+        self._check_not_inside()
         if not self._settled:
-            self._books.forget()
+            self._state.clear()
         self._settled = False
         try:
-            found = work()
+            result = work()
         except PufferflowError:
             self._settled = True
             raise
         self._settled = True
-        return found
+        return result
 
-    def _check_free(self) -> None:
-        """Refuse a thread that is inside of a transaction already: a signal came, and its handler asks the ledger."""
+    def _check_open(self) -> None:
+        if not self._open:
+            raise Misuse("The ledger is closed.", allowed="an open ledger", instead="pf.Ledger(address)")
+
+    def _check_not_inside(self) -> None:
+        """Refuse a thread that is inside of a transaction already: a signal came, and its handler uses the ledger."""
         frame = sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - of the caller, below whom stands whom a handler interrupted
         while frame := frame.f_back:
             if frame.f_code is Log._careful.__code__ and frame.f_locals["self"] is self:
@@ -155,26 +162,20 @@ class Log:
                     instead="asking the ledger after the signal's handler has returned",
                 )
 
-    def _check_open(self) -> None:
-        if not self._open:
-            raise Misuse("The ledger is closed.", allowed="an open ledger", instead="pf.Ledger(address)")
-
 
 _logs: weakref.WeakSet[Log] = weakref.WeakSet()
-
-
 _gate = threading.Lock()
 _held: list[Log] = []
 
 
 def _rest_all() -> None:
-    """Wait until nobody is in a transaction; first for those who read apart, since a copy waits for another log."""
+    """Wait until no thread is in a transaction; first for snapshots, since a copy waits for another log."""
     _gate.acquire()
     _held[:] = sorted(_logs, key=id)
     for log in _held:
-        log.hold(aside=True)
+        log.hold(snapshots=True)
     for log in _held:
-        log.hold(aside=False)
+        log.hold(snapshots=False)
     for log in _held:
         log.rest()
 

@@ -4,7 +4,7 @@ Other programs can take them away beneath an open connection. Then two processes
 different locks, and each overwrites what the other commits. So a connection remembers which files it has, and they are
 compared before and after each transaction. Writers take a lock of their own on the log as well, which holds where
 SQLite's are lost: the index with its locks was replaced, or a file of the ledger was closed elsewhere in the process,
-which lets go of all locks that the process has on it, as POSIX has it.
+which releases all locks that the process has on it (POSIX).
 """
 
 import ctypes
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from pufferflow.errors import LedgerFault, Misuse
-from pufferflow.ledger.address import Way, file_system
-from pufferflow.ledger.connect import Line
+from pufferflow.ledger.address import Access, file_system
+from pufferflow.ledger.tables import Transaction
 
 try:
     import fcntl
@@ -36,63 +36,62 @@ _abandoned: set[object] = set()
 
 
 def database_file(file: Path) -> Identity | None:
-    """Return which file has a name; None if none has, or none that may be looked at; refuse one with more names.
+    """Return the identity of a ledger's file; None if there is none, or none that may be looked at.
 
-    SQLite names the write-ahead log after the database, so under two names there would be two logs.
+    A file with several names is refused: SQLite names the write-ahead log after the database, so there would be two.
     """
-    found = _stat(str(file))
-    if found is None:
+    status = _stat(str(file))
+    if status is None:
         return None
-    if found.st_nlink > 1 and file.is_file():
+    if status.st_nlink > 1 and file.is_file():
         raise LedgerFault(
-            f"The ledger's file has {found.st_nlink} names (hard links): what is written under one is lost under "
+            f"The ledger's file has {status.st_nlink} names (hard links): what is written under one is lost under "
             "another.",
             allowed="a file with one name; symbolic links are fine",
             instead="removing the other names; ledger.copy_to(…) makes a copy",
         )
-    which = _which(found)
-    if which in _abandoned:
+    identity = _identity(status)
+    if identity in _abandoned:
         raise _lost(str(file))
-    return which
+    return identity
 
 
 @final
 class Watch:
-    """The files that one connection has: what they were when it began, and whether they still are."""
+    """The files that one connection has open, compared with those that have their names now."""
 
-    def __init__(self, file: Path, address: str, way: Way, line: Line) -> None:
-        """Look at the files of a connection that has opened them all."""
-        self.way, self._address, self._line = way, address, line
+    def __init__(self, file: Path, address: str, access: Access, transaction: Transaction) -> None:
+        self.access, self._address, self._transaction = access, address, transaction
         self._beside = os.path.realpath(file)  # the other files are where symbolic links lead to
         self._log = -1
-        self._seen = self._now()
-        if not self._held():
-            raise self.lost()
-        if way is Way.WRITE and fcntl is not None:
+        self._opened = self._now()
+        if not self._has_open():
+            raise self._lost()
+        if access is Access.WRITE and fcntl is not None:
             self._log = os.open(self._beside + "-wal", os.O_RDWR | os.O_CLOEXEC)
             self._check_lock(file)
 
     def same(self) -> bool:
-        """Say whether the files are those that the connection has."""
-        return self._now() == self._seen
+        """Return whether the files are those that the connection has open."""
+        return self._now() == self._opened
 
     def check(self) -> None:
-        """Refuse to go on if the files are others: what was written may be lost, and what was read outdated."""
-        if self._now() != self._seen:
-            raise self.lost()
+        """Raise if the files are others: what was written may be lost, and what was read outdated."""
+        if not self.same():
+            raise self._lost()
 
     def check_log(self) -> None:
-        """Refuse a log that was emptied outside of a transaction, other than by moving all it has to the database."""
+        """Raise if the log was emptied outside of a transaction, other than by moving all it has to the database."""
         if self._log < 0:
             return
         begins = os.pread(self._log, 4, 0)
-        if begins in _MAGIC or (not begins and not self._line.say("PRAGMA wal_checkpoint").fetchone()[1] > 0):
+        checkpoint = "PRAGMA wal_checkpoint"
+        if begins in _MAGIC or (not begins and not self._transaction.execute(checkpoint).fetchone()[1] > 0):
             return
-        raise self.lost()
+        raise self._lost()
 
-    def lost(self) -> LedgerFault:
-        """Return the fault of files that are gone from beneath a connection."""
-        if self.way is Way.REST:
+    def _lost(self) -> LedgerFault:
+        if self.access is Access.AT_REST:
             return LedgerFault(
                 f"The ledger was written while it was read ({self._address}).",
                 allowed="a ledger that nobody writes, or the permission to write to its folder",
@@ -102,12 +101,12 @@ class Watch:
 
     @contextmanager
     def writing(self, wait: float) -> Generator[None]:
-        """Keep all other writers out, those of this process too."""
+        """Exclude all other writers, those of this process too."""
         if self._log < 0 or fcntl is None:
             yield
             return
         deadline = time.monotonic() + wait
-        while not _locked(self._log):
+        while not _lock(self._log):
             if time.monotonic() > deadline:
                 raise LedgerFault(
                     f"Others kept the ledger locked for too long. ({self._address})",
@@ -121,57 +120,58 @@ class Watch:
                 fcntl.flock(self._log, fcntl.LOCK_UN)
 
     def end(self, connection: Any) -> bool:
-        """Forget the files; say whether the connection may be closed.
+        """Release the lock's file; return whether the connection may be closed.
 
         The last connection that is closed moves what its log has into the database and removes the log by its name.
         One that has other files than those of that name would spoil what others wrote, and must not do so.
         """
-        self._let_go()
-        if self.way is not Way.WRITE or self.same():
+        self._close_log()
+        if self.access is not Access.WRITE or self.same():
             return True
         keep = getattr(sqlite3, "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", None)
         if keep is not None:  # Python 3.12 and later
             connection.connection.driver_connection.setconfig(keep)
             return True
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-        _abandoned.add(self._seen[0])
+        _abandoned.add(self._opened[0])
         return False
 
     def _now(self) -> tuple[object, ...]:
-        """Return which files there are; of a ledger at rest also whether anybody wrote."""
+        """Return the identities of the files; of a ledger at rest also what changes when somebody writes."""
         main, log = _stat(self._beside), _stat(self._beside + "-wal")
-        if self.way is Way.REST:
-            told = None if main is None else (main.st_size, main.st_mtime_ns)
-            return _which(main), told, log is None or log.st_size == 0
+        if self.access is Access.AT_REST:
+            written = None if main is None else (main.st_size, main.st_mtime_ns)
+            return _identity(main), written, log is None or log.st_size == 0
         index = _stat(self._beside + "-shm")
         whole = index is not None and index.st_size >= _SMALLEST_INDEX
-        return _which(main), _which(log), _which(index) if whole else None
+        return _identity(main), _identity(log), _identity(index) if whole else None
 
-    def _held(self) -> bool:
-        """Say whether this process has the files open: all its connections share an index, which may be an old one."""
-        if self.way is Way.REST:
+    def _has_open(self) -> bool:
+        """Return whether this process has the files open: all its connections share an index, perhaps an old one."""
+        if self.access is Access.AT_REST:
             return True
         try:
-            open_now = {_which(_stat(int(one))) for one in os.listdir("/dev/fd")}  # noqa: PTH208 - numbers, no paths
+            descriptors = os.listdir("/dev/fd")  # noqa: PTH208 - numbers, no paths
         except OSError:
             return True
-        return (open_now - {None}).issuperset(self._seen)
+        open_now = {_identity(_stat(int(descriptor))) for descriptor in descriptors}
+        return (open_now - {None}).issuperset(self._opened)
 
     def _check_lock(self, file: Path) -> None:
         """Refuse a file system that grants the same lock twice, or none."""
         other = os.open(self._beside + "-wal", os.O_RDWR | os.O_CLOEXEC)
         try:
             with self.writing(0):
-                kept = not _locked(other)
+                holds = not _lock(other)
         except LedgerFault:
-            kept = True  # another process has the lock
+            holds = True  # another process has the lock
         except OSError:
-            kept = False
+            holds = False
         finally:
             os.close(other)
-        if kept:
+        if holds:
             return
-        self._let_go()
+        self._close_log()
         raise LedgerFault(
             f"The file system keeps no locks ({file_system(file) or 'of an unknown kind'}, {self._address}): two "
             "processes would spend the same budget.",
@@ -179,7 +179,7 @@ class Watch:
             instead='pf.Ledger("postgresql+psycopg://host/ledger")',
         )
 
-    def _let_go(self) -> None:
+    def _close_log(self) -> None:
         log, self._log = self._log, -1
         if log >= 0:
             os.close(log)
@@ -202,12 +202,12 @@ def _stat(place: str | int) -> os.stat_result | None:
         return None
 
 
-def _which(found: os.stat_result | None) -> Identity | None:
-    return None if found is None else (found.st_dev, found.st_ino)
+def _identity(status: os.stat_result | None) -> Identity | None:
+    return None if status is None else (status.st_dev, status.st_ino)
 
 
-def _locked(descriptor: int) -> bool:
-    """Say whether nobody else had the lock, which we have from now on."""
+def _lock(descriptor: int) -> bool:
+    """Take the lock of a file; return False if another has it."""
     if fcntl is None:
         return True
     try:

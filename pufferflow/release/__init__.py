@@ -1,6 +1,7 @@
 """Releasing: noise on exact sums, whole folders, and what goes out with the numbers."""
 
 from pufferflow.release.draw import grid_below, of_no_rows
+from pufferflow.release.durable import write_whole
 from pufferflow.release.files import CERTIFICATE, OURS, check
 from pufferflow.release.folder import add, differences, entry_of, send
 from pufferflow.release.publication import Account, Reservation, publish
@@ -21,5 +22,6 @@ __all__ = [
     "publish",
     "put_text",
     "send",
+    "write_whole",
     "written",
 ]

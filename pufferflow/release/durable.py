@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -21,8 +21,8 @@ _NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
 _TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
 
 
-def put(path: Path, body: bytes) -> None:
-    """Put a file into a folder that is there; one of that name is replaced."""
+def write_whole(path: Path, body: Iterable[bytes]) -> None:
+    """Write a file, of parts that follow each other, into a folder that exists; one of that name is replaced."""
     beside = _beside(path)
     try:
         _write(beside, body)
@@ -41,7 +41,7 @@ def make(folder: Path, files: Mapping[str, bytes]) -> bool:
     try:
         beside.mkdir()
         for name, body in files.items():
-            _write(beside / name, body)
+            _write(beside / name, [body])
         _sync(beside)
         return _moved(beside, folder)
     finally:
@@ -99,9 +99,9 @@ def _beside(path: Path) -> Path:
     return path.parent / f"{start}{secrets.token_hex(8)}{end}"
 
 
-def _write(path: Path, body: bytes) -> None:
+def _write(path: Path, body: Iterable[bytes]) -> None:
     with path.open("xb") as file:
-        file.write(body)
+        file.writelines(body)
         file.flush()
         os.fsync(file.fileno())
 

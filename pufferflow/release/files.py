@@ -18,7 +18,7 @@ import polars as pl
 from pufferflow.errors import InternalError, Misuse, SourceFailed
 from pufferflow.guarded import guarded
 from pufferflow.planning import Certificate
-from pufferflow.release.durable import alone, make, put
+from pufferflow.release.durable import alone, make, write_whole
 from pufferflow.release.texts import READERS, WRITERS, Column, Table
 
 FORMATS = ("parquet", *WRITERS)
@@ -118,7 +118,7 @@ def replace(place: Path, files: dict[str, bytes]) -> None:
     if not (kept.exists() and kept.read_bytes() == files[CERTIFICATE]):
         _remove(place, [CERTIFICATE, *others])
     for name, body in files.items():
-        put(place / name, body)
+        write_whole(place / name, [body])
     _remove(place, others)
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from pufferflow.errors import Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.planning import Certificate
-from pufferflow.release.durable import alone, make, put
+from pufferflow.release.durable import alone, make, write_whole
 from pufferflow.release.files import (
     CERTIFICATE,
     FORMATS,
@@ -54,7 +54,7 @@ def add(folder: Path, name: str, body: bytes) -> None:
             instead='"report.html"',
         )
     try:
-        put(true_place(folder) / name, body)
+        write_whole(true_place(folder) / name, [body])
     except OSError as error:
         failed = error
     else:

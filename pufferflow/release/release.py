@@ -16,7 +16,7 @@ from pufferflow.guarded import guarded
 from pufferflow.planning import Certificate
 from pufferflow.release import files
 from pufferflow.release.draw import Clipped, clipped, parted, together
-from pufferflow.release.files import put
+from pufferflow.release.durable import write_whole
 from pufferflow.report.evidence import Evidence
 from pufferflow.rounding import agree_in_words
 from pufferflow.suggestions import Suggesting
@@ -203,7 +203,7 @@ class Release(Suggesting):
 
 def put_text(place: Path, text: str) -> None:
     """Write a file whole or not at all; a symbolic link is replaced, and what it leads to is left alone."""
-    written(lambda: put(place, text.encode()), place)
+    written(lambda: write_whole(place, [text.encode()]), place)
 
 
 def written(write: Callable[[], object], place: Path) -> None:

@@ -18,16 +18,15 @@ from pathlib import Path
 import ledgers
 
 import pufferflow as pf
-from pufferflow.ledger import Ledger
+from pufferflow.ledger import Ledger, reader
 from pufferflow.ledger import reserve as reserving
-from pufferflow.ledger import verify as stored
 from pufferflow.release import publication as releasing
 
 EPSILON = 1e-3
 MADE = ledgers.ready(EPSILON)
 ROOM = Path(reserving.__file__).parent
 LINES = {str(path) for path in ROOM.glob("*.py")} | {releasing.__file__, __file__}
-STEPS = {str(ROOM / "line.py"), str(ROOM / "store.py"), releasing.__file__, __file__}
+STEPS = {str(ROOM / "tables.py"), str(ROOM / "database.py"), releasing.__file__, __file__}
 """Where statements of the database begin and end, and where rows are read and noise is drawn."""
 
 
@@ -122,9 +121,7 @@ def wait_for(number):
 
 def entries(account):
     """Return what is reserved and what is committed, as the log tells."""
-    return account._log.read(
-        lambda books, _: (dict(books.account("power").reserved), dict(books.account("power").committed))
-    )
+    return account._log.read(lambda now: (dict(now.account("power").reserved), dict(now.account("power").committed)))
 
 
 def check(account, release_id, words):
@@ -151,7 +148,7 @@ def finish(ledger, account, count):
 
 @contextlib.contextmanager
 def opened(address, limit=1e6):
-    stored.Release = Paper
+    reader.Release = Paper
     with Ledger(address, wait=60) as ledger:
         yield ledger, ledger.open("power", ledgers.SCENARIO, limit=pf.Pure(limit))
 
@@ -252,11 +249,11 @@ def budget(address, count):
     """Let processes race for the last of a budget: all of it is spent, and no more."""
     fits = 10
     with opened(address, limit=EPSILON * fits) as (ledger, account):
-        finish_line, inherited = time.time() + 0.2, account._log.store._engine
+        finish_line, inherited = time.time() + 0.2, account._log.database._engine
 
         def race(writing, own):
             tell = told(writing)
-            assert account._log.store._engine is not inherited, "a connection of two processes"
+            assert account._log.database._engine is not inherited, "a connection of two processes"
             with contextlib.nullcontext(account) if own else Ledger(address, wait=60) as mine:
                 runner = account if own else mine.account("power")
                 time.sleep(max(0, finish_line - time.time()))
@@ -322,14 +319,14 @@ class Worker:
         os.close(told_by)
 
     def _work(self, told_by, writing, address, wait, *, pauses):
-        ledger, tell, reserved = None, told(writing), reserving.Wish._reserved
+        ledger, tell, reserved = None, told(writing), reserving.ReservationRequest._reserve
 
-        def paused(wish, pen):
-            tell("paused", pen.head.number)
+        def paused(request, appender):
+            tell("paused", appender.head.number)
             os.read(told_by, 1)
-            return reserved(wish, pen)
+            return reserved(request, appender)
 
-        reserving.Wish._reserved = paused if pauses else reserved
+        reserving.ReservationRequest._reserve = paused if pauses else reserved
         while os.read(told_by, 1) == b"r":
             try:
                 ledger = ledger or Ledger(address, wait=wait)
@@ -383,7 +380,7 @@ def kept(address, given, fits):
 
 def taken(address, count):
     """Take files away beneath processes that release by turns, or that only close: no charge is lost."""
-    stored.Release = Paper
+    reader.Release = Paper
     endings, ways = (("-shm",), ("-wal",), ("-shm", "-wal")), (gone, moved, copied)
     cases = [(*case, asked) for case in itertools.product(endings, ways) for asked in (True, False)]
     if Path("/proc/self").exists():  # elsewhere the system may not let an index be emptied
@@ -409,7 +406,7 @@ def taken(address, count):
 
 def overtaken(address, count):
     """Let a process release while another is inside of a transaction, and the index with the locks is gone."""
-    stored.Release = Paper
+    reader.Release = Paper
     for turn in range(count):
         place = Path(f"{address}-{turn}")
         with Ledger(place) as ledger:

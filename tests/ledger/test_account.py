@@ -169,7 +169,7 @@ def test_limits_have_one_epsilon(ledger):
 
 
 def meter_of(account):
-    return account._log.read(lambda books, line: books.spent("power", line).meter)
+    return account._log.read(lambda reader: reader.spent("power").meter)
 
 
 LIMITS = [pf.Approx(2.0, 1e-6), pf.Renyi(4, 2.0), pf.ApproxRenyi(4, 2.0, 1e-6)]

@@ -11,7 +11,7 @@ from ledgers import ready
 import pufferflow as pf
 from pufferflow.composition import Cost, Region
 from pufferflow.ledger import events
-from pufferflow.ledger.events import NOTHING, Committed, Head, Opened, Placed, Reserved, Superseded
+from pufferflow.ledger.events import EMPTY, Committed, Head, Opened, Reserved, StoredCost, Superseded
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -25,7 +25,7 @@ PROMISES = st.one_of(
 REGIONS = st.builds(Region, st.just("number"), labels=st.lists(FINITE | st.none(), max_size=3).map(tuple))
 WHOLE = st.integers(-(2**53), 2**53)
 COSTS = st.builds(
-    Placed,
+    StoredCost,
     TEXTS,
     WHOLE,
     st.none() | st.tuples(WHOLE, WHOLE),
@@ -61,45 +61,45 @@ EVENTS = st.one_of(
 @given(EVENTS)
 def test_every_event_reads_back(event):
     """An event reads back as the same, from one text only, with its keys in order; briefly it says no less."""
-    body = events.encoded(event)
-    assert events.decoded(body) == event
-    assert events.decoded_all([body, body]) == [event, event]
+    body = events.encode(event)
+    assert events.decode(body) == event
+    assert events.decode_all([body, body]) == [event, event]
     assert list(json.loads(body)) == sorted(json.loads(body))
-    assert events.decoded(body.replace(b":", b": ", 1)) is None
-    (brief,) = events.briefly([body])
+    assert events.decode(body.replace(b":", b": ", 1)) is None
+    (brief,) = events.summarize([body])
     assert all(getattr(brief, name) == getattr(event, name) for name in brief.__struct_fields__)
 
 
 def test_a_cost_is_stored_whole():
     """What events keep of a cost is all of it."""
-    assert [field.name for field in msgspec.structs.fields(Placed)] == [
+    assert [field.name for field in msgspec.structs.fields(StoredCost)] == [
         field.name for field in msgspec.structs.fields(Cost)
     ]
     region = {"day": Region("number", labels=(1,))}
     cost = msgspec.structs.replace(ready().cost, offset=7, steps_seen=(1, 9), start=-3.5, regions=region, clock="hour")
-    assert Placed.of(cost).cost(cost.shape) == cost
+    assert StoredCost.of(cost).with_shape(cost.shape) == cost
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"kind":"commit"}', "\udcff", "}{"])
 def test_texts_that_are_no_events(text):
     """What is no event is none."""
     body = text.encode(errors="surrogatepass")
-    assert events.decoded(body) is None
-    assert events.briefly([body]) is None
-    assert events.decoded_all([body]) is None
+    assert events.decode(body) is None
+    assert events.summarize([body]) is None
+    assert events.decode_all([body]) is None
 
 
 def test_no_two_texts_make_one():
     """Several texts are as many events: none can pass for two."""
-    body = events.encoded(Committed(1, "a", "", 1, "x"))
-    assert events.briefly([body + b"," + body]) is None
-    assert events.decoded_all([b"", b""]) is None
+    body = events.encode(Committed(1, "a", "", 1, "x"))
+    assert events.summarize([body + b"," + body]) is None
+    assert events.decode_all([b"", b""]) is None
 
 
 def test_heads():
     """A head is a number and a hash, and depends on everything before it."""
-    one, other = NOTHING.after(b"a"), NOTHING.after(b"b")
+    one, other = EMPTY.after(b"a"), EMPTY.after(b"b")
     assert one.number == other.number == 1
     assert one.after(b"c") != other.after(b"c")
     assert events.read_head(str(one)) == one
-    assert events.read_head(str(NOTHING)) == Head(0, "0" * 64)
+    assert events.read_head(str(EMPTY)) == Head(0, "0" * 64)

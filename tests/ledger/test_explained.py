@@ -179,7 +179,7 @@ def test_terminals_and_pages_say_it(ledger, tmp_path):
     place = str(tmp_path / "ledger.db")
     text = CliRunner().invoke(app, ["ledger", "show", place, "--account", "days"]).stdout
     shown = CliRunner().invoke(app, ["ledger", "show", place, "--json"]).stdout
-    page = html.unescape(report.ledger_page(facts_of(ledger, place)))
+    page = html.unescape(report.ledger_page(facts_of(ledger)))
     for part in ("A row's 'level' is forgotten to 1 % after 21 steps", at_most(row.epsilon, SPENT)):
         assert part in text
         assert part in page

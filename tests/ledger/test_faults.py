@@ -21,10 +21,9 @@ import sqlalchemy as sa
 from ledgers import SCENARIO, answer, ready, release
 
 import pufferflow as pf
-from pufferflow.ledger import Ledger, log
-from pufferflow.ledger import database as store
-from pufferflow.ledger import state as kept
+from pufferflow.ledger import Ledger, database, log
 from pufferflow.ledger.address import read_address, shown_address
+from pufferflow.ledger.state import AccountState
 
 
 @pytest.fixture
@@ -212,7 +211,7 @@ def test_a_short_lock_is_waited_for(file):
 
 def full(account):
     """Let the disk of a ledger have hardly any room left."""
-    connection = account._log.store._session.line.driver
+    connection = account._log.database._session.transaction.driver
     used = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count={used}")
 
@@ -418,8 +417,8 @@ with postgres.server(postgres.binaries(), "fsync=off") as address:
 
     END = "SELECT pg_terminate_backend(pg_backend_pid())"
     for work in (
-        lambda: ledger._log.write(lambda pen: pen.line.say(END)),
-        lambda: ledger._log.read(lambda _, line: line.say(END)),
+        lambda: ledger._log.write(lambda appender: appender.transaction.execute(END)),
+        lambda: ledger._log.read(lambda reader: reader.transaction.execute(END)),
     ):
         try:
             work()
@@ -479,7 +478,7 @@ def test_an_interrupted_reading_begins_anew(account, file, monkeypatch):
     with Ledger(file) as other:
         for turn in range(3):
             release(other.account("power"), ready(), str(turn))
-    true = kept.Kept.learn
+    true = AccountState.apply
     calls = []
 
     def stopped(self, event):
@@ -488,7 +487,7 @@ def test_an_interrupted_reading_begins_anew(account, file, monkeypatch):
             raise KeyboardInterrupt
         true(self, event)
 
-    monkeypatch.setattr(kept.Kept, "learn", stopped)
+    monkeypatch.setattr(AccountState, "apply", stopped)
     with pytest.raises(KeyboardInterrupt):
         account.spent()
     assert account.spent().epsilon == pytest.approx(3.0)
@@ -497,14 +496,14 @@ def test_an_interrupted_reading_begins_anew(account, file, monkeypatch):
 
 def test_an_interrupted_writing_begins_anew(account, monkeypatch):
     """Whoever is stopped after a cost is durable, and before all of it is learned, finds it once."""
-    true = kept.Kept._reserve
+    true = AccountState._reserve
 
     def stopped(self, event):
         true(self, event)
-        monkeypatch.setattr(kept.Kept, "_reserve", true)
+        monkeypatch.setattr(AccountState, "_reserve", true)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kept.Kept, "_reserve", stopped)
+    monkeypatch.setattr(AccountState, "_reserve", stopped)
     with pytest.raises(KeyboardInterrupt):
         account.reserve(ready(), "x")
     assert account.spent().epsilon == pytest.approx(1.0)
@@ -515,8 +514,8 @@ def test_an_interrupted_writing_begins_anew(account, monkeypatch):
 def test_commits_are_flushed(account):
     """SQLite keeps a write-ahead log and flushes every commit to the disk before it says that it is done."""
 
-    def told(_, line):
-        return [line.say(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    def told(reader):
+        return [reader.transaction.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
 
     assert account._log.read(told) == ["wal", 2]
 
@@ -531,9 +530,9 @@ def test_commits_are_flushed_on_a_server(new_database):
         try:
             with Ledger(address) as ledger:
 
-                def told(pen):
+                def told(appender):
                     names = "synchronous_commit", "transaction_isolation"
-                    return [pen.line.say(f"SHOW {name}").fetchone()[0] for name in names]
+                    return [appender.transaction.execute(f"SHOW {name}").fetchone()[0] for name in names]
 
                 assert ledger._log.write(told) == [expected, "serializable"]
         finally:
@@ -552,11 +551,11 @@ class Collision(sqlite3.Error):
 )
 def test_only_collisions_are_tried_again(account, error, failures, calls, monkeypatch):
     """A transaction that collided is tried again, not for ever; any other failure is one at once."""
-    monkeypatch.setattr(store, "_LONGEST_PAUSE", 0)
+    monkeypatch.setattr(database, "_LONGEST_PAUSE", 0)
     made = []
 
-    def work(_, line):
-        made.append(line)
+    def work(reader):
+        made.append(reader)
         if len(made) <= failures:
             raise error("secret")
         return "done"
@@ -596,12 +595,12 @@ class Stopping:
 
 def test_an_interrupt_at_any_line(account):
     """Whoever is stopped at any line of a transaction's ways in and out can go on, and nothing is counted twice."""
-    counted = Stopping(0, log, store)
+    counted = Stopping(0, log, database)
     counted.during(lambda: account.reserve(ready(1e-3), "counted"))
     assert counted.left < -40
     for line in range(1, 1 - counted.left):
         with suppress(KeyboardInterrupt):
-            Stopping(line, log, store).during(lambda line=line: account.reserve(ready(1e-3), str(line)))
+            Stopping(line, log, database).during(lambda line=line: account.reserve(ready(1e-3), str(line)))
         account.reserve(ready(1e-3), str(line))
     assert len(account.history()) == -counted.left + 1
     assert account.spent().epsilon == pytest.approx(1e-3 * (1 - counted.left))

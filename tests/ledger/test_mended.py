@@ -151,13 +151,13 @@ def test_a_log_that_is_taken_away(ledger, account, file):
     """Nothing is given out once the write-ahead log is another one, before or after the commit."""
     release(account, ready(), "1")
 
-    def taken(pen):
-        del pen
+    def taken(appender):
+        del appender
         file.with_name("ledger.db-wal").rename(file.with_name("gone"))
 
     with pytest.raises(pf.LedgerFault, match="a charge may be lost"):
         ledger._log.write(taken)
-    assert ledger._log.store._session is None
+    assert ledger._log.database._session is None
 
 
 def test_hard_links(ledger, account, file):
@@ -199,11 +199,11 @@ def test_a_handler_that_asks_the_ledger(ledger, account):
     """A thread inside of a transaction is refused another one, and the first goes on unharmed."""
     asked = account.spent, ledger.verify, ledger.close, lambda: account.reserve(ready(), "inner")
 
-    def work(pen):
+    def work(appender):
         for ask in asked:
             with pytest.raises(pf.Misuse, match="this very thread"):
                 ask()
-        return pen.head.number
+        return appender.head.number
 
     assert ledger._log.write(work) == 1
     release(account, ready())
@@ -216,8 +216,8 @@ def test_what_is_not_kept_is_nowhere(account, monkeypatch, failure):
     made = ready()
     held = account.reserve(made, "x")
 
-    def fail(line, digest, body):
-        del line, digest, body
+    def fail(transaction, digest, body):
+        del transaction, digest, body
         raise failure("gone")
 
     monkeypatch.setattr(reserving, "keep_payload", fail)
@@ -297,7 +297,7 @@ def test_copies(ledger, account, addresses):
         assert other.verify(ledger.head()).entries == 4
         assert answer(other.account("power").release("1")) == answer(first)
         assert other.account("power").spent() == account.spent()
-    for target in (address, ledger._log.store.address):
+    for target in (address, ledger._log.database.address):
         with pytest.raises(pf.Misuse, match="has 4 entries already"):
             ledger.copy_to(target)
 
@@ -337,7 +337,7 @@ def test_a_total_that_fails_begins_anew(account, monkeypatch):
     """What was half told of a total is thrown away, unless it was a refusal."""
     release(account, ready(), "1")
     for error, same in ((pf.Refused("no"), True), (pf.InternalError("ours"), False), (MemoryError(), False)):
-        before = account._log.read(lambda books, line: books.spent("power", line))
+        before = account._log.read(lambda reader: reader.spent("power"))
 
         def fail(spent, *_, error=error, **__):
             del spent
@@ -347,7 +347,7 @@ def test_a_total_that_fails_begins_anew(account, monkeypatch):
             patch.setattr(AccountCosts, "total", fail)
             with pytest.raises(type(error)):
                 account.spent()
-        assert (account._log.read(lambda books, line: books.spent("power", line)) is before) is same
+        assert (account._log.read(lambda reader: reader.spent("power")) is before) is same
     assert math.isclose(account.spent().epsilon, 1.0)
 
 

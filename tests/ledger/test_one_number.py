@@ -130,7 +130,7 @@ def test_pages_say_the_same_number(place, account):
     told = total(account.spent().epsilon)
     assert told == at_most(account.spent().epsilon, SPENT)
     with pf.Ledger(place) as ledger:
-        page = html.unescape(report.ledger_page(facts_of(ledger, "ledger.db")))
+        page = html.unescape(report.ledger_page(facts_of(ledger)))
     words = re.sub(r"<[^>]+>", " ", page)
     assert words.count(told) >= 4
     assert f"has spent {told} of its limit of 1" in words
@@ -153,7 +153,7 @@ def test_totals_that_are_not_worked_out_are_said_to_be_at_most(place, account, m
     assert rows[-1]["total"] == rows[-1]["total_at_most"]
     assert shown(place, "--account", "hours").count("≤ ") == 3
     with pf.Ledger(place) as ledger:
-        page = html.unescape(report.ledger_page(facts_of(ledger, "ledger.db")))
+        page = html.unescape(report.ledger_page(facts_of(ledger)))
     assert page.count(">≤ ") == 3
 
 

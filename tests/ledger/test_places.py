@@ -89,8 +89,8 @@ def test_a_ledger_at_rest_that_is_written_elsewhere(filled, monkeypatch, tmp_pat
         unwritable(monkeypatch)
         assert account.spent().epsilon == pytest.approx(2.0)
 
-        def meanwhile(books, line):
-            del books, line
+        def meanwhile(reader):
+            del reader
             os.utime(filled, ns=(1, 1))
 
         with pytest.raises(pf.LedgerFault, match="written while it was read"):
@@ -237,7 +237,7 @@ def test_a_journal_that_others_chose(filled):
     """Whatever journal another program has chosen meanwhile, the log is written ahead again, and nothing is lost."""
     with Ledger(filled) as ledger:
         account = ledger.account("power")
-        ledger._log.store.rest()
+        ledger._log.database.rest()
         other = sqlite3.connect(filled)
         assert other.execute("PRAGMA journal_mode=DELETE").fetchone() == ("delete",)
         other.close()
@@ -253,15 +253,15 @@ def test_a_log_that_is_emptied(filled, inside):
         account = ledger.account("power")
         account.reserve(ready(0.1), "2")
 
-        def cut(pen):
+        def cut(appender):
             if inside:
-                reserving.keep_payload(pen.line, "x", b"y")
+                reserving.keep_payload(appender.transaction, "x", b"y")
             os.truncate(f"{filled}-wal", 0)
 
         if not inside:
             cut(None)
         with pytest.raises(pf.LedgerFault):
-            ledger._log.write(cut if inside else lambda pen: reserving.keep_payload(pen.line, "x", b"y"))
+            ledger._log.write(cut if inside else lambda one: reserving.keep_payload(one.transaction, "x", b"y"))
 
 
 def test_a_log_that_is_moved_to_the_database(filled):

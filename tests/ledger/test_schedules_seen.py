@@ -117,7 +117,7 @@ def test_days_are_seen_though_their_noise_differs(ledger):
         promise=[0.5, 0.4, 0.5, 0.3],
     )
     assert account.budget(ahead=2).every == "1d"
-    account._told(_last_digits)
+    account._total(_last_digits)
 
 
 def _last_digits(spent):

@@ -8,7 +8,7 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.ledger.reserve import Wish
+from pufferflow.ledger.reserve import ReservationRequest
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
 TIED = {
@@ -38,8 +38,12 @@ def plans_of(prior, promise):
 
 def counted_as_before(monkeypatch):
     """Let reservations name the way of counting that was written for releases about no row before."""
-    total = Wish._total
-    monkeypatch.setattr(Wish, "_total", lambda *given: dataclasses.replace(total(*given), meter="pure"))
+    total = ReservationRequest._total
+
+    def by_pure_losses(*given):
+        return dataclasses.replace(total(*given), meter="pure")
+
+    monkeypatch.setattr(ReservationRequest, "_total", by_pure_losses)
 
 
 @pytest.mark.parametrize("kind", thinned(KINDS, 0.25))

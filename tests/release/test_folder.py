@@ -436,7 +436,7 @@ sys.addaudithook(killed)
 if place.exists():
     with durable.alone(place):
         for name, body in files.items():
-            durable.put(place / name, body)
+            durable.write_whole(place / name, [body])
 else:
     durable.make(place, files)
 """

@@ -10,9 +10,8 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.ledger import budget
+from pufferflow.ledger import Entry, budget
 from pufferflow.ledger.budget import MOST_CHARGES, charges, over_time
-from pufferflow.ledger.state import Entry
 from pufferflow.report import sections as spending
 
 CHAIN = pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])

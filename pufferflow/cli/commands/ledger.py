@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pufferflow.cli.errors import EXITS
-from pufferflow.cli.options import Force, LedgerAddress, check_free, existing, without_password
+from pufferflow.cli.options import Force, LedgerAddress, check_free, existing
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import LedgerFault
@@ -38,7 +38,7 @@ def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> 
     with existing(ledger) as found:
         names = found.accounts() if account is None else (account,)
         accounts = [_account(found.account(name), history=account is not None) for name in names]
-        document = {"ledger": without_password(found), "head": found.head(), "accounts": accounts}
+        document = {"ledger": found.address, "head": found.head(), "accounts": accounts}
     if account is None:
         _show_accounts(screen, accounts)
     else:
@@ -53,7 +53,7 @@ def verify(screen: Screen, ledger: LedgerAddress, head: Head = None) -> Answer:
     cannot be seen from inside.
     """
     with existing(ledger) as found:
-        sound, place = found.verify(head), without_password(found)
+        sound, place = found.verify(head), found.address
     screen.facts([("ledger", place), ("entries", f"{sound.entries}, all sound"), ("head", sound.head)])
     kept = head is not None
     if not kept:
@@ -69,7 +69,7 @@ def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = 
     check_free(output, force=force)
     with existing(ledger) as found:
         place, entries = found.export(output), int(found.head().partition(":")[0])
-        name = without_password(found)
+        name = found.address
     size = place.stat().st_size
     screen.say(f"{place}: {entries} entries, {size} bytes.")
     return Answer({"ledger": name, "path": place, "entries": entries, "bytes": size})
@@ -182,7 +182,7 @@ def compare(screen: Screen, folder: Folder, ledger: PaidBy, account: OfAccount =
     was changed: exit code 6. Pages are not compared.
     """
     with existing(ledger) as found:
-        place, releases = without_password(found), found.compare(folder, account)
+        place, releases = found.address, found.compare(folder, account)
     changed = [one for one in releases if one.differs]
     columns = ("release", "entry", "account", "state")
     screen.table(columns, [[one.folder.name, *_shown(one)] for one in releases])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pufferflow.cli.errors import EXITS, REFUSED
-from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, existing, read_page, without_password
+from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, existing, read_page
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import LedgerFault, Misuse
@@ -96,7 +96,7 @@ def _ledger_page(address: str) -> tuple[str, str]:
     from pufferflow.report import ledger_page
 
     with existing(address) as ledger:
-        facts = facts_of(ledger, without_password(ledger))
+        facts = facts_of(ledger)
     return ledger_page(facts), "" if facts.sound else facts.fault or "it does not verify."
 
 

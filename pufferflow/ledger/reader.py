@@ -1,0 +1,245 @@
+"""Reading within one transaction: accounts and their totals, entries, and what events name by its digest.
+
+Shapes of costs and bytes of releases are stored once each under their sha256, and checked whenever they are read.
+"""
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeGuard, TypeVar, final
+
+import msgspec
+
+from pufferflow.composition import AccountCosts, Cost, Shape, canonical
+from pufferflow.errors import InternalError, LedgerFault, Misuse, Refused, SourceFailed
+from pufferflow.guarantees import Guarantee
+from pufferflow.ledger.events import Committed, Event, Head, Reserved, decode, decode_all, misfit, read_head
+from pufferflow.ledger.state import AccountState, LedgerState
+from pufferflow.ledger.tables import ADD_PAYLOAD, ADD_SHAPE, EVENT, HASH, PAYLOAD, RANGE, SHAPE, Transaction
+from pufferflow.release import Release
+from pufferflow.scenario import Scenario
+
+T = TypeVar("T")
+
+
+@final
+@dataclass(frozen=True)
+class Entry:
+    """A release that was paid for: what it promised, and what all releases up to it told together.
+
+    `state` is "reserved" until the release is kept, then "committed". Times are the writers' clocks, in UTC. A release
+    is charged as soon as some proof keeps to the limit: `at_most` is what that proof gave, an epsilon of the kind of
+    the account's limit, by `at_most_rule`. The least total that is proven, `total`, may be less.
+    """
+
+    number: int
+    release_id: str
+    state: str
+    at: str
+    committed_at: str | None
+    promise: Guarantee
+    asked: tuple[str, ...]
+    certainty: str
+    at_most: float
+    at_most_rule: str
+    so_far: AccountCosts | None = field(default=None, repr=False, compare=False)
+    """The account's costs, of which those of the releases up to this one count; None where they cannot be read."""
+    place: int = field(default=0, repr=False, compare=False)
+
+    @property
+    def total(self) -> float:
+        """What all releases up to this one tell together, by the beliefs of today; of the newest, what is spent.
+
+        It is worked out when it is first asked for. What cannot be told any more is `at_most`.
+        """
+        return self._least[0]
+
+    @property
+    def rule(self) -> str:
+        """The rule of composition that carries the total."""
+        return self._least[1]
+
+    @cached_property
+    def _least(self) -> tuple[float, str]:
+        if self.so_far is None:
+            return self.at_most, self.at_most_rule
+        try:
+            composed = self.so_far.first(self.place + 1).total()
+        except Refused:
+            return self.at_most, self.at_most_rule
+        return composed.total, composed.rule
+
+
+class Reader:
+    """The ledger as one transaction sees it: the state up to the last event, and the database behind it."""
+
+    def __init__(self, state: LedgerState, transaction: Transaction) -> None:
+        self.state, self.transaction = state, transaction
+
+    def account(self, name: str) -> AccountState:
+        """Return an account that exists."""
+        return self.state.account(name)
+
+    def spent(self, name: str) -> AccountCosts:
+        """Return the running total of an account, with the costs that it lacks."""
+        account = self.account(name)
+        spent = AccountCosts(account.scenarios, account.limit) if account.spent is None else account.spent
+        account.spent = None  # if what follows is interrupted, the next call begins anew
+        account.add(self._costs(account, len(spent)), spent)
+        account.spent = spent
+        return spent
+
+    def total(self, name: str, ask: Callable[[AccountCosts], T]) -> T:
+        """Apply `ask` to an account's running total; an error but `Refused` may leave it half updated, and drops it."""
+        account, spent = self.account(name), self.spent(name)
+        account.spent = None
+        try:
+            answer = ask(spent)
+        except Refused:
+            account.spent = spent
+            raise
+        account.spent = spent
+        return answer
+
+    def check_composes(self, account: AccountState, scenario: Scenario) -> None:
+        """Refuse one more scenario if the costs so far have no total under the priors of all."""
+        spent = AccountCosts([*account.scenarios, scenario], account.limit)
+        account.add(self._costs(account), spent)
+        spent.total()
+
+    def _costs(self, account: AccountState, first: int = 0) -> list[Cost]:
+        """Return the costs from one on; shapes that are not known yet are read."""
+        stored, shapes = account.costs[first:], self.state.shapes
+        for digest in {cost.shape for cost in stored}.difference(shapes):
+            shapes[digest] = self.shape(digest)
+        return [cost.with_shape(shapes[cost.shape]) for cost in stored]
+
+    def shape(self, digest: str) -> Shape:
+        """Return a stored shape."""
+        body = self.transaction.value(SHAPE, digest=digest)
+        shape = None if body is None else decode_shape(digest, body)
+        if shape is None:
+            raise _changed("shape", digest)
+        return shape
+
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """Return the entries of an account, in order."""
+        account, spent = self.account(name), None
+        with suppress(LedgerFault):  # damaged costs: entries tell what they were charged
+            spent = self.spent(name)
+        rows = self.transaction.run(RANGE, first=account.first, last=account.last).fetchall()
+        bodies = [body.encode() for _, body in rows if isinstance(body, str)]
+        events = decode_all(bodies)
+        if events is None or len(bodies) != len(rows):
+            raise LedgerFault("An entry of the account cannot be read.", instead="ledger.verify()")
+        own = [event for event in events if event.account == name]
+        commits = {event.entry: event.at for event in own if isinstance(event, Committed)}
+        return tuple(
+            Entry(
+                number=event.number,
+                release_id=event.release,
+                state="committed" if event.number in commits else "reserved",
+                at=event.at,
+                committed_at=commits.get(event.number),
+                promise=event.promise,
+                asked=event.asked,
+                certainty=event.certainty,
+                at_most=event.total,
+                at_most_rule=event.rule,
+                so_far=spent,
+                place=place,
+            )
+            for place, event in enumerate(event for event in own if isinstance(event, Reserved))
+        )
+
+    def event(self, number: int) -> tuple[Event, Head]:
+        """Return an event that is there, and the head that it was."""
+        body, digest = self.transaction.run(EVENT, number=number).fetchone() or (None, None)
+        event = decode(body.encode()) if isinstance(body, str) else None
+        if event is None or not isinstance(digest, str):
+            raise misfit(number, "it is missing, or no event")
+        return event, Head(number, digest)
+
+    def has(self, entry: str) -> bool:
+        """Return whether an entry, as certificates name it, is in the ledger."""
+        head = read_head(entry)
+        return head is not None and self.transaction.value(HASH, number=head.number) == head.hash
+
+    def find(self, name: str, release: str) -> Release | None:
+        """Return the release that was committed under an id; None if none was."""
+        account = self.account(name)
+        number = account.reserved.get(release)
+        body = None if number is None else self.payload(account, number)
+        if number is None or body is None:
+            return None
+        return decode_release(body, self.event(number)[1])
+
+    def payload(self, account: AccountState, number: int) -> bytes | None:
+        """Return the bytes of the release that was committed for an entry; None if none was."""
+        commit = account.committed.get(number)
+        if commit is None:
+            return None
+        event, _ = self.event(commit)
+        if not isinstance(event, Committed) or event.entry != number:
+            raise misfit(commit, f"it is no commit of entry {number}")
+        body = self.transaction.value(PAYLOAD, digest=event.payload)
+        if not is_payload(event.payload, body):
+            raise _changed("release", event.payload)
+        return body
+
+
+def _changed(what: str, digest: str) -> LedgerFault:
+    return LedgerFault(
+        f"The {what} {digest[:12]}… is missing or was changed.",
+        allowed="a ledger that nobody has changed",
+        instead="ledger.verify(head) on the last copy that you kept",
+    )
+
+
+def decode_shape(digest: str, body: object) -> Shape | None:
+    """Return the shape of a text; None if it is not the one that the digest names."""
+    if not isinstance(body, str) or digest_of_bytes(body.encode()) != digest:
+        return None
+    try:
+        return msgspec.json.decode(body.encode(), type=Shape)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def keep_shape(transaction: Transaction, shape: Shape) -> None:
+    """Store a shape, unless it is stored already; it must read back as the same."""
+    body = canonical(shape)
+    if transaction.value(SHAPE, digest=shape.digest) is not None:
+        return
+    if decode_shape(shape.digest, body.decode()) != shape:
+        raise InternalError("The shape of a cost does not read back as it was written.", instead="reporting it")
+    transaction.run(ADD_SHAPE, digest=shape.digest, body=body.decode())
+
+
+def digest_of_bytes(body: bytes) -> str:
+    """Return the digest that a body is stored under."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def is_payload(digest: str, body: object) -> TypeGuard[bytes]:
+    """Return whether something is the bytes that a digest names."""
+    return isinstance(body, bytes) and digest_of_bytes(body) == digest
+
+
+def keep_payload(transaction: Transaction, digest: str, body: bytes) -> None:
+    """Store the bytes of a release; they name their entry, so no two entries have the same."""
+    transaction.run(ADD_PAYLOAD, digest=digest, body=body)
+
+
+def decode_release(body: bytes, entry: Head) -> Release:
+    """Return the release of some bytes, which must name the entry that they are stored under."""
+    release = None
+    with suppress(Misuse, SourceFailed):
+        release = Release.from_bytes(body)
+    if release is None:
+        raise LedgerFault("A stored release cannot be read.", instead="the pufferflow that wrote it")
+    if release.certificate.entry != str(entry):
+        raise misfit(entry.number, "the release that is kept for it names another entry")
+    return release
