@@ -1,14 +1,6 @@
-"""How many rows of a cell have a property, or how many there are, where that is private.
+"""The aggregates: what each reads of a cell, how noisy sums become its answer, and how far that may be off.
 
-The sum of a column's values, or of a function of them, over the rows of a cell.
-
-The mean of a column's values, or of a function of them, over the rows of a cell.
-
-The variance of a column's values, or of a function of them, over the rows of a cell.
-
-How many rows of a cell have each of the values of a domain, or fall in each of some classes.
-
-A quantile of a column's values over the rows of a cell, from a noisy histogram.
+Counts, sums and histograms are the noisy sums themselves, below 0 too, since clipping would bias totals.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -16,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import cast, final
 
 import numpy as np
-import numpy.typing as npt
 
-from pufferflow.arrays import Floats
+from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.expressions import Values
 from pufferflow.queries.query import Query, Size, at_least_one, quotient, widened, within
 
@@ -32,14 +23,8 @@ class Count(Query):
 
     @classmethod
     def of(cls, name: str, predicate: Values | None) -> "Count":
-        """Return the query for one property."""
         words = "the number of rows" if predicate is None else f"the number of rows with {predicate.words}"
         return cls(name, (predicate,), words)
-
-    def finish(self, sums: Floats, size: Size) -> Floats:
-        """Return the noisy count itself: it may be below 0, since clipping would bias totals."""
-        del size
-        return sums
 
 
 @final
@@ -49,13 +34,7 @@ class Sum(Query):
 
     @classmethod
     def of(cls, name: str, values: Values) -> "Sum":
-        """Return the query for one function."""
         return cls(name, (values,), f"the sum of {values.words}")
-
-    def finish(self, sums: Floats, size: Size) -> Floats:
-        """Return the noisy sum itself."""
-        del size
-        return sums
 
 
 @final
@@ -65,24 +44,19 @@ class Mean(Query):
 
     @classmethod
     def of(cls, name: str, values: Values) -> "Mean":
-        """Return the query for one function."""
         return cls(name, (values,), f"the mean of {values.words}")
 
     def factor(self, size: Size) -> Floats:
-        """Return 1/n."""
         return 1 / at_least_one(np.ones(1) if size is None else size)
 
     def finish(self, sums: Floats, size: Size) -> Floats:
-        """Return the noisy sum over the number of rows."""
         return sums * self.factor(size)[:, None]
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        """Return the ends of the noise; where there are no rows, the whole range."""
         found = super().ends(sums, half, size)
         return found if size is None else widened(found, size == 0, *self._range)
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
-        """Return the range of φ."""
         return within(*self._range, size)
 
     @property
@@ -113,21 +87,18 @@ class MeanOfUnknown(Query):
         return replace(self, measures=(self.values, None), center=0.0)
 
     def finish(self, sums: Floats, size: Size) -> Floats:
-        """Return center + sum / count, within the range of φ."""
         del size
         found = self.center + sums[:, :1] / at_least_one(sums[:, 1:])
         return np.clip(found, self.low, self.high)
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        """Return the ends of the quotient; the whole range where the noisy number of rows may stand for none."""
         del size
         least, most = at_least_one(sums[:, 1:] - half[1]), at_least_one(sums[:, 1:] + half[1])
-        low, high = quotient(sums[:, :1] - half[0], sums[:, :1] + half[0], least, most)
-        ends = (np.clip(self.center + end, self.low, self.high) for end in (low, high))
-        return widened((next(ends), next(ends)), sums[:, 1] - half[1] < 1, self.low, self.high)
+        ends = quotient(sums[:, :1] - half[0], sums[:, :1] + half[0], least, most)
+        low, high = (np.clip(self.center + end, self.low, self.high) for end in ends)
+        return widened((low, high), sums[:, 1] - half[1] < 1, self.low, self.high)
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
-        """Return the range of φ."""
         return within(self.low, self.high, size)
 
 
@@ -145,19 +116,16 @@ class Variance(Query):
 
     @classmethod
     def of(cls, name: str, centered: Values, squares: Values, words: str, *, counts_are_public: bool) -> "Variance":
-        """Return the query for one function, less its middle, and its square."""
         measures = (squares, centered) if counts_are_public else (squares, centered, None)
         largest = float((centered.high - centered.low) * centered.unit / 2) ** 2
         return cls(name, measures, f"the variance of {words}", largest)
 
     def finish(self, sums: Floats, size: Size) -> Floats:
-        """Return the variance, between 0 and that of a coin between the two ends."""
         count = at_least_one(sums[:, 2] if size is None else size)
         found = sums[:, 0] / count - (sums[:, 1] / count) ** 2
         return np.clip(found, 0.0, self.largest)[:, None]
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        """Return the ends of mean square less squared mean; all there can be where there are, or may be, no rows."""
         counts = [sums[:, 2] - half[2], sums[:, 2] + half[2]] if size is None else [size, size]
         least, most = (at_least_one(count) for count in counts)
         squares = quotient(sums[:, 0] - half[0], sums[:, 0] + half[0], least, most)
@@ -169,7 +137,6 @@ class Variance(Query):
         return widened(ends, counts[0] < 1, 0.0, self.largest)
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
-        """Return 0 and the variance of a coin between the two ends."""
         return within(0.0, self.largest, size)
 
 
@@ -183,22 +150,14 @@ class Histogram(Query):
 
     @classmethod
     def of(cls, name: str, bars: Sequence[tuple[str, Values]]) -> "Histogram":
-        """Return the query for named properties that exclude each other."""
         words = f"the number of rows in each of {len(bars)} classes"
         return cls(name, tuple(values for _, values in bars), words, tuple(label for label, _ in bars))
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """One column for each value."""
         return tuple(f"{self.name}_{label}" for label in self.labels)
 
-    def finish(self, sums: Floats, size: Size) -> Floats:
-        """Return the noisy counts themselves: some may be below 0, since clipping would bias totals."""
-        del size
-        return sums
 
-
-Places = npt.NDArray[np.intp]
 _SLIGHTLY = 1 - 2.0**-50
 
 
@@ -222,11 +181,9 @@ class Quantile(Query):
 
     @classmethod
     def of(cls, name: str, q: float, bars: Sequence[Values], edges: Sequence[float], words: str) -> "Quantile":
-        """Return the query for counts in growing order of values, or in classes between edges."""
         return cls(name, tuple(bars), f"the {q:g}-quantile of {words}", q, tuple(edges))
 
     def finish(self, sums: Floats, size: Size) -> Floats:
-        """Return the quantile of each cell."""
         levels, rank = self._levels(sums, size)
         place, edges = _first(levels >= rank), np.array(self.edges)
         if len(edges) == levels.shape[1]:
@@ -267,7 +224,6 @@ class Quantile(Query):
         return low[first][:, None], high[last][:, None]
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
-        """Return the least and the largest value of the domain."""
         return within(self.edges[0], self.edges[-1], size)
 
     def _known(self, sums: Floats, size: Size) -> tuple[Floats, Floats]:
@@ -301,8 +257,8 @@ def levelled(sums: Floats) -> Floats:
     return np.maximum((upper + lower) / 2, 0.0)
 
 
-def _first(holds: npt.NDArray[np.bool_]) -> Places:
+def _first(holds: Flags) -> Indices:
     """Return the first place in each row where something holds, the last where it holds nowhere."""
-    places: Places = holds.argmax(axis=1)
+    places: Indices = holds.argmax(axis=1)
     places[~holds.any(axis=1)] = holds.shape[1] - 1
     return places

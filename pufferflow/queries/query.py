@@ -1,9 +1,5 @@
-"""What every query owes: the sums it reads of each cell, and how noisy sums become its answer.
+"""What a query reads of each cell, sums of one function each, and how noisy sums become its answer."""
 
-What a batch reads of every cell: a sum of one function of a sensitive column over the cell's rows.
-"""
-
-import abc
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -19,10 +15,11 @@ Size = Floats | None
 
 
 @dataclass(frozen=True)
-class Query(abc.ABC):
+class Query:
     """Base of the queries: `measures` are what is read of every cell, None among them being the number of its rows.
 
-    To add one, write a frozen dataclass with what is abstract below in a file of its own, and a method of `pf.Batch`.
+    To add one, write a frozen dataclass in `aggregates` that overrides what differs from a noisy sum below, and a
+    method of `pf.Batch`.
     """
 
     name: str
@@ -45,9 +42,10 @@ class Query(abc.ABC):
         del size
         return 1.0
 
-    @abc.abstractmethod
     def finish(self, sums: Floats, size: Size) -> Floats:
-        """Return the outputs, of shape (cells, outputs), from noisy sums of shape (cells, measures)."""
+        """Return the outputs, of shape (cells, outputs), from noisy sums of shape (cells, measures): the sums here."""
+        del size
+        return sums
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
         """Return the least and largest outputs if each measure is off by at most `half` of its own.

@@ -1,13 +1,11 @@
-"""An additive statistic of one correlated group: what every query comes down to.
+"""What every query comes down to: an additive statistic of one correlated group of rows.
 
-What everybody may know of one correlated group: where its rows stand, and in which cell each is asked about.
-
-Rows that weigh alike: whatever is worked out for one of them holds for all.
+And what is public of such a group: where its rows stand, in which cell each is asked about, and which weigh alike.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, cast, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -57,18 +55,26 @@ class Statistic:
         column: str | None = None,
         counts: Any = None,
     ) -> None:
-        read = _floats(weights, "weights", _WEIGHTS, "Statistic([1, 1, 1])")
-        read = np.atleast_2d(read)
+        read = np.atleast_2d(_floats(weights, "weights", _WEIGHTS, "Statistic([1, 1, 1])"))
         if read.ndim != 2 or read.size == 0:
             raise Misuse(f"weights has shape {read.shape}.", allowed=_WEIGHTS, instead="Statistic([1, 1, 1])")
+        if values is not None and not isinstance(values, Mapping):
+            values = _floats(values, "values", "a number for every point of the domain", "values=[0, 0, 0, 1]")
+        rows_of = _counts(counts, read.shape[1])
+        places = _positions(positions, read.shape[1], rows_of)
+        read.setflags(write=False)
+        places.setflags(write=False)
+        allowed, instead = "a number not above the first position", "start=0"
+        first = finite_number(start, "start", allowed=allowed, instead=instead)
+        if first > places[0]:
+            problem = f"start is {first:g}, and the first row is at {places[0]:g}."
+            raise Misuse(problem, allowed=allowed, instead=instead)
         object.__setattr__(self, "weights", read)
-        object.__setattr__(self, "values", _values(values))
-        object.__setattr__(self, "counts", _counts(counts, read.shape[1]))
-        object.__setattr__(self, "positions", _positions(positions, read.shape[1], self.counts))
-        self.weights.setflags(write=False)
-        self.positions.setflags(write=False)
-        object.__setattr__(self, "start", _start(start, self.positions))
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "positions", places)
+        object.__setattr__(self, "start", first)
         object.__setattr__(self, "column", None if column is None else read_name(column, "column"))
+        object.__setattr__(self, "counts", rows_of)
 
     @classmethod
     def total(cls, size: int, values: Any = None, *, column: str | None = None) -> Self:
@@ -167,12 +173,6 @@ def _floats(given: Any, name: str, allowed: str, instead: str) -> Floats:
     return read
 
 
-def _values(given: Any) -> Floats | Mapping[Any, float] | None:
-    if given is None or isinstance(given, Mapping):
-        return cast(Mapping[Any, float] | None, given)
-    return _floats(given, "values", "a number for every point of the domain", "values=[0, 0, 0, 1]")
-
-
 def _counts(given: Any, columns: int) -> Whole | None:
     """Return how many rows columns stand for, None if each stands for one."""
     if given is None:
@@ -204,14 +204,6 @@ def _positions(given: Any, size: int, counts: Whole | None) -> Floats:
     if not (np.diff(read) > 0).all():
         raise Misuse("positions do not grow, or two rows have the same.", allowed=allowed, instead=instead)
     return read
-
-
-def _start(given: object, positions: Floats) -> float:
-    allowed, instead = "a number not above the first position", "start=0"
-    start = finite_number(given, "start", allowed=allowed, instead=instead)
-    if start > positions[0]:
-        raise Misuse(f"start is {start:g}, and the first row is at {positions[0]:g}.", allowed=allowed, instead=instead)
-    return start
 
 
 @final
