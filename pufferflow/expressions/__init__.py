@@ -1,7 +1,8 @@
 """What may be asked of one sensitive column, and what of public ones: Polars expressions, read and checked."""
 
-from pufferflow.expressions.comparisons import Condition, conditions, fitting, is_one_of, like
+from pufferflow.expressions.conditions import Condition, conditions, is_one_of
 from pufferflow.expressions.finite import OnPoints
+from pufferflow.expressions.hints import fitting, like
 from pufferflow.expressions.indicators import classes, indicators
 from pufferflow.expressions.interval import OnInterval
 from pufferflow.expressions.public import identity, public_words, read_public

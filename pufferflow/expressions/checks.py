@@ -6,8 +6,8 @@ Nodes of a tree are checked one by one. The functions that are let through stand
 from typing import Final
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions.comparisons import fitting
 from pufferflow.expressions.functions import FUNCTIONS, kind, kinds_of, options
+from pufferflow.expressions.hints import fitting
 from pufferflow.expressions.kinds import (
     COMPARISONS,
     Kind,

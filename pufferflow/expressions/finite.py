@@ -1,7 +1,4 @@
-"""φ on a finite domain: one number for each of its points.
-
-An expression evaluated on declared values: on points of a domain, never on rows of data.
-"""
+"""φ on a finite domain: one number for each of its points, where the expression is evaluated, never on rows of data."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -51,11 +48,8 @@ class OnPoints(Values):
         return cls(column, domain, words, boolean, unit, min(steps), max(steps), name, steps)
 
     @property
-    def graph(self) -> Hashable:
-        """φ itself: where it is 1 everywhere, None."""
-        if self.unit == self.low == self.high == 1:
-            return None
-        return self.column, self.domain, self.unit, self.steps
+    def _points(self) -> tuple[Hashable, ...]:
+        return (self.steps,)
 
     def squared(self, center: Fraction) -> "OnPoints":
         """Return (φ − center)² of φ as it stands on its grid."""
@@ -73,7 +67,7 @@ def table(expression: pl.Expr, column: str, points: Sequence[Label], said: str) 
 
     The points are seen all at once, in reverse and each alone: whatever still looks beyond its row is found out here.
     """
-    kind = kind_of(points)
+    kind = _type_of(points)
     whole = evaluate(expression, column, points, kind, said)
     back = evaluate(expression, column, points[::-1], kind, said)
     alone = [evaluate(expression, column, [point], kind, said) for point in points]
@@ -88,7 +82,7 @@ def table(expression: pl.Expr, column: str, points: Sequence[Label], said: str) 
     return [exact(value, point, said) for value, point in zip(result, points, strict=True)], whole.dtype == pl.Boolean
 
 
-def kind_of(points: Sequence[Label]) -> type[pl.DataType]:
+def _type_of(points: Sequence[Label]) -> type[pl.DataType]:
     """Return the data type in which an expression sees the points."""
     if all(isinstance(point, bool) for point in points):
         return pl.Boolean

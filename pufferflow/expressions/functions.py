@@ -8,6 +8,7 @@ overflow, types that it finds out about late), so `never_fails` was found by try
 tests/expressions/test_never_fails.py tries them again.
 """
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -124,26 +125,12 @@ def _mixed(node: Node, types: Types) -> Kind:
     return mixed(*kinds_of(node.inputs, types))
 
 
-def _parsed(node: Node, _: Types) -> Kind:
+def _by_options(node: Node, _: Types) -> Kind:
     match node.value:
-        case [{"Literal": dtype}, *_]:
-            return kind_of_written(dtype)
-        case _:
-            return "any"
-
-
-def _looked_up(node: Node, _: Types) -> Kind:
-    match node.value:
-        case {"return_dtype": {"Literal": dtype}}:
+        case [{"Literal": dtype}, *_] | {"return_dtype": {"Literal": dtype}}:
             return kind_of_written(dtype)
         case {"return_dtype": None} if len(node.inputs) == 4:
             return mixed(kind_of_table(node.inputs[2]), kind(node.inputs[3], {}))
-        case _:
-            return "any"
-
-
-def _in_zone(node: Node, _: Types) -> Kind:
-    match node.value:
         case {"inner": zone}:
             return zoned(zone)
         case _:
@@ -206,10 +193,6 @@ def _filled(node: Node, types: Types) -> bool:
     return _between_numbers(node, types) or _coalesced(node, types)
 
 
-def _close(node: Node, types: Types) -> bool:
-    return set(kinds_of(node.inputs, types)) == {"number"}
-
-
 def _plain_pattern(node: Node, _: Types) -> bool:
     """Regular expressions may be wrong, and may take too long."""
     return options(node).get("literal") is True
@@ -265,17 +248,17 @@ def _constant(value: int) -> Curve:
     return lambda _node, draw: draw(Node("literal", "Int", value=Fraction(value)))
 
 
-def _negative(node: Node, draw: Draw) -> Pieces:
-    return draw(node.inputs[0]).mapped(lambda line: Line(-line.intercept, -line.slope))
-
-
 def _absolute(node: Node, draw: Draw) -> Pieces:
     given = draw(node.inputs[0])
     return given * given.sign()
 
 
+def _inputs(node: Node, draw: Draw) -> list[Pieces]:
+    return [draw(part) for part in node.inputs]
+
+
 def _predicates(node: Node, draw: Draw) -> list[Pieces]:
-    drawn = [draw(part) for part in node.inputs]
+    drawn = _inputs(node, draw)
     if not all(part.predicate for part in drawn):
         raise NotPredicatesError
     return drawn
@@ -287,7 +270,7 @@ def _opposite(node: Node, draw: Draw) -> Pieces:
 
 def _clipped(node: Node, draw: Draw) -> Pieces:
     """Return f within its bounds; where they are the wrong way round, the lower one counts first."""
-    given, *bounds = [draw(part) for part in node.inputs]
+    given, *bounds = _inputs(node, draw)
     low = bounds.pop(0) if options(node).get("has_min") else None
     clipped = given
     if bounds:
@@ -296,28 +279,22 @@ def _clipped(node: Node, draw: Draw) -> Pieces:
 
 
 def _between_curves(node: Node, draw: Draw) -> Pieces:
-    given, low, high = [draw(part) for part in node.inputs]
+    given, low, high = _inputs(node, draw)
     closed = options(node)["closed"]
     above = compare(given, ">=" if closed in ("Both", "Left") else ">", low)
     return above * compare(given, "<=" if closed in ("Both", "Right") else "<", high)
 
 
-def _extreme(comparison: str) -> Curve:
-    return lambda node, draw: reduce(
-        lambda a, b: where(compare(a, comparison, b), a, b), [draw(part) for part in node.inputs]
-    )
+def _folded(join: Callable[[Pieces, Pieces], Pieces], drawn: Callable[[Node, Draw], list[Pieces]] = _inputs) -> Curve:
+    return lambda node, draw: reduce(join, drawn(node, draw))
 
 
-def _total(node: Node, draw: Draw) -> Pieces:
-    return reduce(lambda a, b: a + b, [draw(part) for part in node.inputs])
+def _least(first: Pieces, second: Pieces) -> Pieces:
+    return where(compare(first, "<=", second), first, second)
 
 
-def _every(node: Node, draw: Draw) -> Pieces:
-    return reduce(lambda a, b: a * b, _predicates(node, draw))
-
-
-def _some(node: Node, draw: Draw) -> Pieces:
-    return reduce(either, _predicates(node, draw))
+def _most(first: Pieces, second: Pieces) -> Pieces:
+    return where(compare(first, ">=", second), first, second)
 
 
 # The list.
@@ -356,17 +333,17 @@ _TABLE: Final = (
     *_rows("pow"),
     *_rows("sign", _as_first, _of("number", "any")),
     *_rows("abs", _as_first, _of("number", "span", "any"), _absolute),
-    *_rows("negate", _as_first, _never, _negative),
+    *_rows("negate", _as_first, _never, lambda node, draw: -draw(node.inputs[0])),
     *_rows("not", _as_first, _of("truth", "any"), _opposite),
-    *_rows("is_close", "truth", _in_one_column(_of("number", if_=_close))),
+    *_rows("is_close", "truth", _in_one_column(_of("number", if_=_of_all("number")))),
     *_rows("is_between", "truth", _between, _between_curves),
     *_rows("clip", _mixed, _in_one_column(_alike("text")), _clipped, in_order=True),
-    *_rows("min_horizontal", _mixed, _in_one_column(_alike()), _extreme("<="), is_method=False, in_order=True),
-    *_rows("max_horizontal", _mixed, _in_one_column(_alike()), _extreme(">="), is_method=False, in_order=True),
-    *_rows("sum_horizontal", "number", _in_one_column(_of_all(*NUMBERS)), _total, is_method=False),
+    *_rows("min_horizontal", _mixed, _in_one_column(_alike()), _folded(_least), is_method=False, in_order=True),
+    *_rows("max_horizontal", _mixed, _in_one_column(_alike()), _folded(_most), is_method=False, in_order=True),
+    *_rows("sum_horizontal", "number", _in_one_column(_of_all(*NUMBERS)), _folded(operator.add), is_method=False),
     *_rows("mean_horizontal", "number", _in_one_column(_of_all(*NUMBERS)), is_method=False),
-    *_rows("all_horizontal", "truth", _of_all("truth", "null"), _every, is_method=False),
-    *_rows("any_horizontal", "truth", _of_all("truth", "null"), _some, is_method=False),
+    *_rows("all_horizontal", "truth", _of_all("truth", "null"), _folded(operator.mul, _predicates), is_method=False),
+    *_rows("any_horizontal", "truth", _of_all("truth", "null"), _folded(either, _predicates), is_method=False),
     *_rows("is_null", "truth", _of(*_SIMPLE), _constant(0), of_nulls=True),
     *_rows("is_not_null", "truth", _of(*_SIMPLE), _constant(1), of_nulls=True),
     *_rows("is_nan", "truth", _of("number", "any"), _constant(0), of_nulls=True),
@@ -377,7 +354,7 @@ _TABLE: Final = (
     *_rows("coalesce", _mixed, _in_one_column(_coalesced), _first_curve, of_nulls=True, is_method=False),
     *_rows("is_in", "truth", _of(*_SIMPLE), table=(1, None)),
     *_rows("replace", _as_first, _of(*_SIMPLE, if_=_replaced), table=(1, None)),
-    *_rows("replace_strict", _looked_up, _of(*_SIMPLE, if_=_defaulted), table=(1, 3)),
+    *_rows("replace_strict", _by_options, _of(*_SIMPLE, if_=_defaulted), table=(1, 3)),
     *_rows("concat_str format", "text", _of_all(*NUMBERS, "text", "label"), is_method=False),
     *_texts("starts_with ends_with", "truth", _TEXT),
     *_texts("contains_any", "truth", _TEXT, table=(1, None)),
@@ -390,7 +367,7 @@ _TABLE: Final = (
     *_texts("replace_many", "text", table=(1, None)),
     *_texts("to_integer", "number", _of("text", "any", if_=_of_base)),
     *_texts("to_decimal"),
-    *_texts("strptime", _parsed, _of("text", "any", if_=_leniently)),
+    *_texts("strptime", _by_options, _of("text", "any", if_=_leniently)),
     *_labels("starts_with ends_with", "truth", _LABEL),
     *_labels("len_chars len_bytes", "number", _LABEL),
     *_times("millennium century year quarter month week weekday day", "number", _of(*DATES, "any")),
@@ -403,7 +380,7 @@ _TABLE: Final = (
     *_times("date", "date", _UTC),
     *_times("time", "time", _of("moment", "moment in UTC")),
     *_times("truncate", _as_first, _of(*_UTC_KINDS, if_=_window)),
-    *_times("convert_time_zone", _in_zone, _of("moment", ZONED, "any")),
+    *_times("convert_time_zone", _by_options, _of("moment", ZONED, "any")),
     *_times("replace_time_zone base_utc_offset dst_offset combine replace round offset_by"),
     *_times("month_start month_end to_string cast_time_unit"),
     *_times("is_business_day", table=(1, None)),

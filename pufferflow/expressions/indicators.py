@@ -38,17 +38,12 @@ def indicators(column: str, domain: Domain, bins: Numbers | None = None) -> tupl
             allowed="bins for an interval only; a listed domain has a class for each value",
             instead="pf.Bins(edges, values) as the domain, or sums of the classes after the release",
         )
-    return tuple(
-        (str(point), _one(column, domain, place, f"{short(column, 30)} is {point!r}"))
-        for place, point in enumerate(domain.points)
-    )
-
-
-def _one(column: str, domain: Domain, place: int, words: str) -> OnPoints:
-    steps = tuple(int(other == place) for other in range(len(domain.points)))
-    return OnPoints(
-        column, domain, short(words, 60), boolean=True, unit=Fraction(1), low=0, high=1, name=None, steps=steps
-    )
+    bars: list[tuple[str, Values]] = []
+    for place, point in enumerate(domain.points):
+        words = short(f"{short(column, 30)} is {point!r}", 60)
+        steps = tuple(int(other == place) for other in range(len(domain.points)))
+        bars.append((str(point), OnPoints(column, domain, words, True, Fraction(1), 0, 1, None, steps)))
+    return tuple(bars)
 
 
 def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[float, ...], tuple[Values, ...]]:
@@ -68,16 +63,10 @@ def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[
             instead=f"bins=[{_number((domain.low + domain.high) / 2)}]",
         )
     ends = (float(domain.low), *inner, float(domain.high))
-    bars = (
-        _between(
-            column,
-            domain,
-            f"{_number(low)} to {_number(high)}",
-            low if low > domain.low else None,
-            high if high < domain.high else None,
-        )
-        for low, high in itertools.pairwise(ends)
-    )
+    bars: list[Values] = []
+    for low, high in itertools.pairwise(ends):
+        inside = low if low > domain.low else None, high if high < domain.high else None
+        bars.append(_between(column, domain, f"{_number(low)} to {_number(high)}", *inside))
     return ends, tuple(bars)
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from pufferflow.errors import Refused
 from pufferflow.expressions.finite import squared_words
 from pufferflow.expressions.pieces import Line, Pieces
-from pufferflow.expressions.values import LINE_LIMIT, Values, exact_unit, fitting_unit, grid, power_of_two
+from pufferflow.expressions.values import LINE_LIMIT, Values, exact_unit, fitting_unit, grid
 from pufferflow.rounding import float_above, float_below
 from pufferflow.scenario import Interval
 
@@ -77,14 +77,11 @@ class OnInterval(Values):
         )
 
     @property
-    def graph(self) -> Hashable:
-        """φ itself: where it is 1 everywhere, None."""
-        if self.unit == self.low == self.high == 1:
-            return None
-        return self.column, self.domain, self.unit, self.pieces, self.square
+    def _points(self) -> tuple[Hashable, ...]:
+        return self.pieces, self.square
 
     def squared(self, center: Fraction) -> "OnInterval":
-        """Return (φ − center)² of a line; of anything else it is no form that can be read."""
+        """Return (φ − center)² of a line; of anything else it has no form that can be read."""
         if not self.affine:
             raise Refused(
                 f"The square of {self.words} is not known on an interval.",
@@ -120,30 +117,23 @@ class OnInterval(Values):
 
     def read(self, number: pl.Expr) -> pl.Expr:
         """Return the steps of a Float64 expression that is never null or NaN and stays on the interval, as Int64."""
-        if self.pieces.flat:
-            return _chosen(number, self.pieces, self._level)
+        pieces, unit, most = self.pieces, self.unit, max(map(abs, self.pieces.values()))
+        if pieces.flat:
+            return _chosen(number, pieces, lambda line, _: pl.lit(round(line.intercept / unit), dtype=pl.Int64))
+        steep = [(line, knot) for line, knot in zip(pieces.lines, pieces.knots, strict=False) if line.slope]
         if self.square:
-            return self._held(self._squares(number))
-        only = _clamped(self.pieces)
-        if only is not None:
-            steps = self._computed(number, *only)
-            exact = self.affine and _scales(only[0], self.unit)
-            return _whole(steps) if exact else self._held(steps)
-        return self._held(_chosen(number, self.pieces, lambda line, knot: self._computed(number, line, knot)))
-
-    def _level(self, line: Line, _: Fraction) -> pl.Expr:
-        return pl.lit(round(line.intercept / self.unit), dtype=pl.Int64)
-
-    def _computed(self, number: pl.Expr, line: Line, knot: Fraction) -> pl.Expr:
-        return _computed(number, line, knot, self.unit, max(map(abs, self.pieces.values())))
-
-    def _held(self, steps: pl.Expr) -> pl.Expr:
-        """Return whole steps within the declared range, whatever floats did before."""
-        return _whole(steps).clip(self.low, self.high)
+            steps = self._squares(number)
+        elif len(steep) == 1 and pieces.continuous:  # one line, perhaps cut off above and below
+            steps = _computed(number, *steep[0], unit, most)
+            if self.affine and _scales(steep[0][0], unit):
+                return _whole(steps)
+        else:
+            steps = _chosen(number, pieces, lambda line, knot: _computed(number, line, knot, unit, most))
+        return _whole(steps).clip(self.low, self.high)  # within the declared range, whatever floats did
 
     def _squares(self, number: pl.Expr) -> pl.Expr:
         exponent = self.unit.numerator.bit_length() - self.unit.denominator.bit_length()
-        root = power_of_two(exponent // 2)  # powers of two scale exactly: only the line itself is rounded
+        root = Fraction(2) ** (exponent // 2)  # powers of two scale exactly: only the line itself is rounded
         largest = max(map(abs, self.pieces.at))
         line = _computed(number, self.pieces.lines[0], self.pieces.knots[0], root, largest)
         return line * line * float(root**2 / self.unit)
@@ -184,12 +174,6 @@ def _chosen(number: pl.Expr, pieces: Pieces, computed: Callable[[Line, Fraction]
     return reduce(
         lambda other, branch: pl.when(branch[0]).then(branch[1]).otherwise(other), rest[::-1], branches[-1][1]
     )
-
-
-def _clamped(pieces: Pieces) -> tuple[Line, Fraction] | None:
-    """Return the line of a function that is one line, cut off above and below, and the knot where it begins."""
-    steep = [(line, knot) for line, knot in zip(pieces.lines, pieces.knots, strict=False) if line.slope]
-    return steep[0] if len(steep) == 1 and pieces.continuous else None
 
 
 def _scales(line: Line, unit: Fraction) -> bool:

@@ -72,10 +72,8 @@ class Pieces:
     @property
     def continuous(self) -> bool:
         """Whether the function jumps nowhere."""
-        starts = all(line.on(x) == y for line, x, y in zip(self.lines, self.knots, self.at, strict=False))
-        return starts and all(
-            line.on(x) == y for line, x, y in zip(self.lines, self.knots[1:], self.at[1:], strict=True)
-        )
+        points = itertools.pairwise(zip(self.knots, self.at, strict=True))
+        return all(line.on(x) == y for line, ends in zip(self.lines, points, strict=True) for x, y in ends)
 
     def values(self) -> list[Fraction]:
         """Return the values at the knots and the limits on both sides of them; all others lie between these."""
@@ -120,14 +118,11 @@ class Pieces:
 
     def sign(self) -> "Pieces":
         """Return −1, 0 or 1, with knots where the function passes 0."""
-        roots = [
-            -line.intercept / line.slope if line.slope else low
-            for line, low in zip(self.lines, self.knots, strict=False)
-        ]
-        inside = [
-            root for root, ends in zip(roots, itertools.pairwise(self.knots), strict=True) if ends[0] < root < ends[1]
-        ]
-        whole = self.cut(inside)
+        roots: list[Fraction] = []
+        for line, (low, high) in zip(self.lines, itertools.pairwise(self.knots), strict=True):
+            if line.slope and low < -line.intercept / line.slope < high:
+                roots.append(-line.intercept / line.slope)
+        whole = self.cut(roots)
         middles = [(low + high) / 2 for low, high in itertools.pairwise(whole.knots)]
         lines = tuple(Line(_sign(line.on(x))) for line, x in zip(whole.lines, middles, strict=True))
         return Pieces(whole.knots, tuple(map(_sign, whole.at)), lines)
@@ -135,8 +130,11 @@ class Pieces:
     def __add__(self, other: "Pieces") -> "Pieces":
         return _together(_sum, self, other)
 
+    def __neg__(self) -> "Pieces":
+        return self.mapped(lambda line: Line(-line.intercept, -line.slope))
+
     def __sub__(self, other: "Pieces") -> "Pieces":
-        return _together(_difference, self, other)
+        return self + -other
 
     def __mul__(self, other: "Pieces") -> "Pieces":
         return _together(_product, self, other)
@@ -153,10 +151,6 @@ def _together(change: Callable[..., Line], *functions: Pieces) -> Pieces:
 
 def _sum(first: Line, second: Line) -> Line:
     return Line(first.intercept + second.intercept, first.slope + second.slope)
-
-
-def _difference(first: Line, second: Line) -> Line:
-    return Line(first.intercept - second.intercept, first.slope - second.slope)
 
 
 def _product(first: Line, second: Line) -> Line:

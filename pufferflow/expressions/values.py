@@ -42,21 +42,23 @@ class Values(abc.ABC):
         return f"{self.stored_as}({named})"
 
     @property
-    @abc.abstractmethod
     def graph(self) -> Hashable:
         """φ at every value, whatever it is called: equal for two only if their sums are equal whatever the rows.
 
         None for 1 everywhere, whose sum is the number of rows.
         """
+        if self.unit == self.low == self.high == 1:
+            return None
+        return self.column, self.domain, self.unit, *self._points
+
+    @property
+    @abc.abstractmethod
+    def _points(self) -> tuple[Hashable, ...]:
+        """What says φ at every value of the domain, in units."""
 
     @abc.abstractmethod
     def squared(self, center: Fraction) -> "Values":
         """Return (φ − center)²."""
-
-
-def power_of_two(exponent: int) -> Fraction:
-    """Return 2^exponent."""
-    return Fraction(2) ** exponent
 
 
 def exact_unit(values: Iterable[Fraction]) -> Fraction | None:
@@ -69,7 +71,7 @@ def exact_unit(values: Iterable[Fraction]) -> Fraction | None:
     if any(value.denominator & (value.denominator - 1) for value in some):
         return None
     twos = [_twos(value.numerator) - _twos(value.denominator) for value in some]
-    return power_of_two(min(twos, default=0))
+    return Fraction(2) ** min(twos, default=0)
 
 
 def fitting_unit(largest: Fraction, limit: int) -> Fraction:
@@ -81,9 +83,9 @@ def fitting_unit(largest: Fraction, limit: int) -> Fraction:
     if not largest:
         return Fraction(1)
     exponent = largest.numerator.bit_length() - largest.denominator.bit_length() - 1
-    while power_of_two(exponent) < largest:
+    while Fraction(2) ** exponent < largest:
         exponent += 1
-    return power_of_two(exponent - limit)
+    return Fraction(2) ** (exponent - limit)
 
 
 def grid(values: Iterable[Fraction], limit: int) -> Fraction:
