@@ -1,7 +1,7 @@
 """What an adversary may believe; one family of priors per file, the smallest ones together."""
 
-from pufferflow.scenario.priors.correlations import AR1, Exchangeable
-from pufferflow.scenario.priors.covariance import Covariance, Matrix, spanned
+from pufferflow.scenario.priors.correlations import AR1, Exchangeable, spanned
+from pufferflow.scenario.priors.covariance import Covariance, Matrix
 from pufferflow.scenario.priors.empirical import Empirical
 from pufferflow.scenario.priors.gaussian import GaussianPrior
 from pufferflow.scenario.priors.kernel import Kernel

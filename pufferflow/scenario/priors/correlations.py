@@ -1,31 +1,22 @@
-"""A stationary autoregressive sequence: correlations that fall off geometrically (M16).
-
-Rows any two of which are equally correlated.
-"""
+"""Correlations of one number: falling off geometrically with the lag (AR1, M16), or equal for all pairs of rows."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 import numpy as np
 
-from pufferflow.arguments import set_fields
+from pufferflow.arguments import finite_number, refuse_belief, set_fields
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.errors import Misuse
 from pufferflow.rounding import SMALLEST, UNIT, lifted
-from pufferflow.scenario.priors.covariance import (
-    Covariance,
-    Given,
-    Sides,
-    Span,
-    both_ways,
-    read_span,
-    spanned,
-    summed_up,
-    whole,
-)
+from pufferflow.scenario.priors.covariance import Covariance, Sides, by_sign, fixed, summed_up, whole
 from pufferflow.suggestions import explained
 
+_SLACK = 1e-9
+Span = float | tuple[float, float]
+Given = float | Sequence[float]
 _POWER = 8 * UNIT
 """What a power may err by, and the products and sums of a scan with it (a step of the scan rounds twice)."""
 
@@ -53,22 +44,18 @@ class AR1(Covariance, kind="ar1"):
 
     @property
     def known(self) -> bool:
-        """Whether phi is one number."""
         return isinstance(self.phi, float)
 
     def describe(self) -> str:
-        """Say how correlations fall off."""
         low, high = spanned(self.phi)
         base = f"{low:g}^d" if self.known else f"phi^d, phi from {low:g} to {high:g}"
         return f"rows d steps apart have the correlation {base}"
 
     def check(self, positions: Floats) -> None:
-        """Refuse a negative phi between steps: it has no such power."""
-        if spanned(self.phi)[0] < 0:
+        if spanned(self.phi)[0] < 0:  # it has no powers between steps
             whole(positions, "A negative phi")
 
     def toward(self, places: Floats, positions: Floats) -> Sides:
-        """Return the largest powers of either sign; an even lag has none below 0."""
         lags = np.abs(places[:, None] - positions[None, :])
         low, high = spanned(self.phi)
         if low >= 0:
@@ -80,7 +67,7 @@ class AR1(Covariance, kind="ar1"):
         )
 
     def sides(self, positions: Floats, weights: Floats, cap: float) -> Sides:
-        """Return the sums by recursions from both ends, in O(n) (`cap` ≥ 1 is not reached).
+        """Return the sums by recursions from both ends, in O(n); `cap` ≥ 1 is not reached.
 
         With a negative phi even lags take the largest power, odd ones the largest of either sign. A secret row that is
         not asked about adds no more, under each phi: between rows the sums are convex in its position, so largest at a
@@ -88,23 +75,23 @@ class AR1(Covariance, kind="ar1"):
         """
         del cap
         low, high = spanned(self.phi)
-        plus, minus, gaps = np.maximum(weights, 0.0), np.maximum(-weights, 0.0), np.diff(positions)
+        signed, gaps = np.stack(by_sign(weights)), np.diff(positions)
         if low >= 0:
-            up, down = both_ways(np.stack([plus, minus]), _power(high, gaps))
+            up, down = both_ways(signed, _power(high, gaps))
             return up, down
         even = positions % 2 == 0
         if high < -low:
-            sums = both_ways(np.where(even, np.stack([plus, minus]), np.stack([minus, plus])), _power(-low, gaps))
+            sums = both_ways(np.where(even, signed, signed[::-1]), _power(-low, gaps))
             sums = np.where(even, sums, sums[::-1])
-            more = _of_other_parity(np.stack([plus, minus]), _power(max(high, 0.0), gaps), even)
+            more = _of_other_parity(signed, _power(max(high, 0.0), gaps), even)
         else:
-            sums = both_ways(np.stack([plus, minus]), _power(high, gaps))
-            more = _of_other_parity(np.stack([minus, plus]), _power(-low, gaps), even)
+            sums = both_ways(signed, _power(high, gaps))
+            more = _of_other_parity(signed[::-1], _power(-low, gaps), even)
         up, down = lifted(sums + more, 2 * UNIT)
         return up, down
 
     def reached(self, positions: Floats, heights: Floats, level: float) -> Floats:
-        """Return the sums over windows: the lags at which |phi|^lag ≥ level."""
+        # the rows within reach of a secret are a window: the lags at which |phi|^lag ≥ level
         limit = self._limit(level)
         if limit < 0:
             return np.zeros_like(heights)
@@ -114,9 +101,9 @@ class AR1(Covariance, kind="ar1"):
         return np.where(last - first > 1, window + slack, 0.0)
 
     def between(self, positions: Floats, heights: Floats, level: float) -> Floats:
-        """Return at least the sums for secret rows before, between and behind those asked about.
+        """Return at least the sums for secret rows before, between and behind the positions.
 
-        Such a row is taken to be next to both its neighbours, at whole steps if the rows asked about are. Then there is
+        Such a row is taken to be next to both its neighbours, at whole steps if all positions are whole. Then there is
         none between rows one step apart.
         """
         limit, step = self._limit(level), 1.0 if (positions == np.rint(positions)).all() else 0.0
@@ -175,9 +162,6 @@ def _of_other_parity(weights: Floats, factors: Floats, even: Flags) -> Floats:
     return np.where(even, over_odd, over_even)
 
 
-_SLACK = 1e-9
-
-
 @final
 @explained
 @dataclass(frozen=True)
@@ -202,16 +186,13 @@ class Exchangeable(Covariance, kind="exchangeable"):
 
     @property
     def known(self) -> bool:
-        """Whether rho is one number."""
         return isinstance(self.rho, float)
 
     def describe(self) -> str:
-        """Say how rows are correlated."""
         low, high = spanned(self.rho)
         return f"every two rows have the correlation {f'{low:g}' if self.known else f'between {low:g} and {high:g}'}"
 
     def check(self, positions: Floats) -> None:
-        """Refuse more rows than can have a negative correlation with each other."""
         low, _ = spanned(self.rho)
         if low * (len(positions) - 1) < -1 - _SLACK:
             raise Misuse(
@@ -221,30 +202,27 @@ class Exchangeable(Covariance, kind="exchangeable"):
             )
 
     def toward(self, places: Floats, positions: Floats) -> Sides:
-        """Return rho for all rows but the secret one, which moves with itself."""
         same = places[:, None] == positions[None, :]
         above, below = self._factors
         return np.where(same, 1.0, above), np.where(same, 0.0, below)
 
     def sides(self, positions: Floats, weights: Floats, cap: float) -> Sides:
-        """Return rho times the sums of all other weights of either sign (`cap` ≥ 1 is not reached).
+        """Return rho times the sums of all other weights of either sign; `cap` ≥ 1 is not reached.
 
-        A row that is not asked about adds no more: for rho ≥ 0 a row of a sign moves what it would and itself; for
+        A row at no position of the query adds no more: for rho ≥ 0 a row of a sign moves what it would and itself; for
         rho < 0, n rows and this one fit rho ≥ −1/n only, and |rho|·Σ|w| stays below the largest weight.
         """
         del positions, cap
-        plus, minus = (_without_one(np.maximum(sign * weights, 0.0)) for sign in (1, -1))
+        plus, minus = map(_without_one, by_sign(weights))
         above, below = self._factors
         return lifted(above * plus + below * minus, 4 * UNIT), lifted(above * minus + below * plus, 4 * UNIT)
 
     def reached(self, positions: Floats, heights: Floats, level: float) -> Floats:
-        """Return the sums of all other heights, or nothing."""
         del positions
         size = max(self._factors)
         return _without_one(heights) if 0 < size >= level else np.zeros_like(heights)
 
     def between(self, positions: Floats, heights: Floats, level: float) -> Floats:
-        """Return the sums of all heights, or nothing."""
         del positions
         size = max(self._factors)
         total = summed_up(heights.sum(axis=1, keepdims=True), heights)
@@ -264,3 +242,71 @@ def _without_one(terms: Floats) -> Floats:
         return rest
     slack = np.where((terms > 0).sum(axis=1, keepdims=True) - (terms > 0) > 0, total * UNIT, 0.0)
     return np.where(slack > 0, rest + slack, 0.0)
+
+
+def read_span(given: object, name: str, *, allowed: str, instead: str) -> Span:
+    """Return one correlation or both bounds, each above −1 and below 1: at ±1 two rows would fix each other."""
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        return _correlation(given, name, allowed, instead)
+    both = list(cast(Sequence[object], given))
+    if len(both) != 2:
+        raise Misuse(f"{name} has {len(both)} entries.", allowed=allowed, instead=instead)
+    low, high = (_correlation(bound, f"{name}[{place}]", allowed, instead) for place, bound in enumerate(both))
+    if low > high:
+        raise Misuse(f"{name} goes from {low:g} down to {high:g}.", allowed=allowed, instead=instead)
+    return low if low == high else (low, high)
+
+
+def spanned(span: Span) -> tuple[float, float]:
+    """Return both bounds."""
+    return span if isinstance(span, tuple) else (span, span)
+
+
+def _correlation(given: object, name: str, allowed: str, instead: str) -> float:
+    number = finite_number(given, name, allowed=allowed, instead=instead) + 0.0
+    if abs(number) == 1:
+        refuse_belief(fixed(f"{name} is {number:g}", "two rows", allowed))
+    elif not -1 < number < 1:
+        raise Misuse(f"{name} is {number:g}.", allowed=allowed, instead=instead)
+    return number
+
+
+def both_ways(weights: Floats, factors: Floats) -> Floats:
+    """Return Σ over other rows of their weight times all factors on the way, along the last axis; rounded up.
+
+    The factors, one for each step between neighbours, have to be a few units in the last place above the true ones:
+    that makes up for what the steps of the recursion round off.
+
+    >>> both_ways(np.array([[1.0, 0.0, 4.0]]), np.array([0.5, 0.25])).round(9)
+    array([[0.5 , 1.5 , 0.125]])
+    """
+    ahead = _earlier(weights, factors)
+    behind = _earlier(weights[..., ::-1], factors[::-1])[..., ::-1]
+    return lifted(ahead + behind, 4 * UNIT)
+
+
+def _earlier(weights: Floats, factors: Floats) -> Floats:
+    """Return y with y_0 = 0, y_{t+1} = factors_t·(y_t + weights_t): in blocks side by side, then block to block."""
+    size = weights.shape[-1]
+    width = max(math.isqrt(size), 1)
+    count = -(-size // width)
+    flat = weights.reshape(-1, size)
+    padded = _scan_blocks(flat, count, width)
+    steps = _scan_blocks(factors[None], count, width)[:, 0]
+    within, shares = np.zeros((width + 1, len(flat), count)), np.ones((width + 1, count))
+    with np.errstate(under="ignore"):
+        for at in range(width):
+            within[at + 1] = steps[at] * (within[at] + padded[at])
+            shares[at + 1] = shares[at] * steps[at]
+        carried = np.zeros((len(flat), count))
+        for block in range(1, count):
+            carried[:, block] = within[width, :, block - 1] + shares[width, block - 1] * carried[:, block - 1]
+        whole = within[:width] + shares[:width, None] * carried
+    return whole.transpose(1, 2, 0).reshape(len(flat), -1)[:, :size].reshape(weights.shape)
+
+
+def _scan_blocks(rows: Floats, count: int, width: int) -> Floats:
+    """Return rows cut into blocks, padded with zeros: shape (width, rows, count)."""
+    padded = np.zeros((len(rows), count * width))
+    padded[:, : rows.shape[1]] = rows
+    return np.ascontiguousarray(padded.reshape(len(rows), count, width).transpose(2, 0, 1))

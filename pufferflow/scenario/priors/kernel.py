@@ -10,7 +10,7 @@ from pufferflow.arguments import finite_number, refuse_belief, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
 from pufferflow.rounding import UNIT
-from pufferflow.scenario.priors.covariance import Covariance, Sides, few, fixed, semidefinite, whole
+from pufferflow.scenario.priors.covariance import Covariance, Sides, by_sign, fixed, semidefinite, whole
 from pufferflow.scenario.priors.simulator import identity_of, name_of
 from pufferflow.scenario.stored import stored_as
 from pufferflow.suggestions import explained
@@ -19,6 +19,7 @@ Function = Callable[[Floats], Any]
 _MOST_DIRECT = 1 << 22
 _MOST_STEPS = 1 << 21
 _FIRST = 1024
+_MOST_FACTORED = 1500
 _SLACK = 1e-9
 _ALLOWED = "a function of an array of lags, or a list: a correlation above -1 and below 1 for each lag, but 1 at lag 0"
 _INSTEAD = "pf.Kernel(lambda lag: np.exp(-((lag / 24) ** 2)))"
@@ -53,11 +54,6 @@ class Kernel(Covariance, kind="kernel"):
             self._correlations(np.array([_FIRST - 1.0]))  # a function that cannot be used is refused here
 
     @property
-    def known(self) -> bool:
-        """A kernel is one covariance."""
-        return True
-
-    @property
     def _table(self) -> tuple[float, ...] | None:
         given = cast(object, self.function)
         return cast(tuple[float, ...], given) if isinstance(given, tuple) else None
@@ -67,7 +63,6 @@ class Kernel(Covariance, kind="kernel"):
         return cast(Function, self.function)
 
     def describe(self) -> str:
-        """Say where correlations come from."""
         table = self._table
         source = f"the function {name_of(self.function)}" if table is None else f"a list of {len(table)}"
         return f"rows d steps apart have the correlation given for d by {source}"
@@ -87,7 +82,6 @@ class Kernel(Covariance, kind="kernel"):
         return {"kind": self.kind, "function": name_of(self.function), "only": identity_of(self.function).token}
 
     def check(self, positions: Floats) -> None:
-        """Refuse positions between steps, too long a sequence, and correlations that cannot be on it."""
         whole(positions, "A kernel")
         if positions[-1] - positions[0] > _MOST_STEPS:
             raise Refused(
@@ -95,7 +89,7 @@ class Kernel(Covariance, kind="kernel"):
                 allowed=f"at most {_MOST_STEPS} steps",
                 instead="pf.AR1(phi), or a longer step",
             )
-        rows = few(positions)
+        rows = positions[:_MOST_FACTORED]
         if not semidefinite(self._correlations(np.abs(rows[:, None] - rows[None, :]))):
             raise Misuse(
                 "The kernel gives a weighted sum of rows a negative variance: it is no correlation.",
@@ -110,26 +104,24 @@ class Kernel(Covariance, kind="kernel"):
         return np.concatenate([positions[0] + steps, np.full(1, np.inf)])
 
     def toward(self, places: Floats, positions: Floats) -> Sides:
-        """Return the correlations, split by sign; for places beyond all others the largest of far lags."""
         lags = np.abs(places[:, None] - positions[None, :])
         near = np.isfinite(lags)
-        values = self._correlations(np.where(near, lags, 0.0))
-        rise, fall = self._far(positions)
-        return np.where(near, np.maximum(values, 0.0), rise), np.where(near, np.maximum(-values, 0.0), fall)
+        above, below = by_sign(self._correlations(np.where(near, lags, 0.0)))
+        far = _width(positions)
+        rise, fall = by_sign(self._correlations(np.arange(far, 2 * far + 1, dtype=np.float64)))
+        return np.where(near, above, rise.max()), np.where(near, below, fall.max())
 
     def sides(self, positions: Floats, weights: Floats, cap: float) -> Sides:
-        """Return the sums as convolutions over all steps (`cap` ≥ 1 is not reached)."""
+        # as convolutions over all steps; `cap` ≥ 1 is not reached
         if len(positions) * len(self.places(positions)) <= _MOST_DIRECT:
             return super().sides(positions, weights, cap)
         lags = self._correlations(np.arange(2 * _width(positions) + 1, dtype=np.float64))
-        rise, fall = np.maximum(lags, 0.0), np.maximum(-lags, 0.0)
-        plus, minus = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
+        (rise, fall), (plus, minus) = by_sign(lags), by_sign(weights)
         up = self._around(positions, plus, rise) + self._around(positions, minus, fall)
         down = self._around(positions, minus, rise) + self._around(positions, plus, fall)
         return up * (1 + UNIT), down * (1 + UNIT)
 
     def reached(self, positions: Floats, heights: Floats, level: float) -> Floats:
-        """Return the sums as a convolution with the lags that reach the level."""
         if len(positions) * len(self.places(positions)) <= _MOST_DIRECT:
             return super().reached(positions, heights, level)
         size = np.abs(self._correlations(np.arange(2 * _width(positions) + 1, dtype=np.float64)))
@@ -155,12 +147,6 @@ class Kernel(Covariance, kind="kernel"):
             found[answer, :-1] = np.maximum(sums, 0.0) + error * float(np.linalg.norm(dense))
         found[:, -1] = table[far:].max() * weights.sum(axis=1) * (1 + (weights.shape[1] + 4) * UNIT)
         return found
-
-    def _far(self, positions: Floats) -> tuple[float, float]:
-        """Return the largest correlations above and below 0 at lags once to twice as wide as the rows."""
-        far = _width(positions)
-        values = self._correlations(np.arange(far, 2 * far + 1, dtype=np.float64))
-        return max(float(values.max()), 0.0), max(float(-values.min()), 0.0)
 
     def _correlations(self, lags: Floats) -> Floats:
         """Return the correlation at each of some lags, which are whole numbers, checked."""

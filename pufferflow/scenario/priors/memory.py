@@ -8,8 +8,7 @@ correlation, |φ|^n. It never grows with n: a kernel brings laws no farther apar
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.scenario.priors.correlations import AR1
-from pufferflow.scenario.priors.covariance import spanned
+from pufferflow.scenario.priors.correlations import AR1, spanned
 from pufferflow.scenario.priors.gaussian import GaussianPrior
 from pufferflow.scenario.priors.markov import MarkovChain
 from pufferflow.scenario.priors.prior import Prior
