@@ -1,6 +1,7 @@
 """Steps of a sequence, whole numbers or durations counted in nanoseconds, and where it began."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -76,11 +77,8 @@ def read_start(given: object, *, timed: bool) -> int | float | datetime | None:
     >>> read_start("2026-01-01", timed=True), read_start(None, timed=False)
     (datetime.datetime(2026, 1, 1, 0, 0, tzinfo=datetime.timezone.utc), 0)
     """
-    return _moment(given) if timed else _number(given)
-
-
-def _number(given: object) -> int | float:
-    """Return where numbers begin, whole numbers as such however they were written."""
+    if timed:
+        return None if given is None else _moment(given)
     if given is None:
         return 0
     allowed, instead = "a finite number, or a date for a step that is a duration", 'start=0, or step="1h"'
@@ -89,30 +87,20 @@ def _number(given: object) -> int | float:
     return int(exact.numerator) if exact.denominator == 1 else number
 
 
-def _moment(given: object) -> datetime | None:
-    """Return where times begin, in UTC; what names no time zone is in UTC already, as in Polars."""
-    if given is None:
-        return None
+def _moment(given: object) -> datetime:
+    """Return a moment in UTC; without a time zone it is in UTC already, as in Polars."""
     text = given.isoformat() if isinstance(given, date) else given
-    moment = _in_utc(text) if isinstance(text, str) else None
-    if moment is None:
-        raise Misuse(
-            f"start is {shown(given)}.",
-            allowed="a date or time (or its ISO text, to the microsecond) for a step that is a duration",
-            instead='start="2026-01-01", or start="2026-01-01T06:00"',
-        )
-    return moment
-
-
-def _in_utc(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-        known = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):  # a time zone may lead out of the years 1 to 9999
-        return None
-    return None if _FINER_THAN_MICROSECONDS.search(text) else known
+    if isinstance(text, str) and not _FINER_THAN_MICROSECONDS.search(text):
+        with suppress(ValueError, OverflowError):  # a time zone may lead out of the years 1 to 9999
+            moment = datetime.fromisoformat(text)
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    raise Misuse(
+        f"start is {shown(given)}.",
+        allowed="a date or time (or its ISO text, to the microsecond) for a step that is a duration",
+        instead='start="2026-01-01", or start="2026-01-01T06:00"',
+    )
 
 
 def start_in_words(start: float | datetime) -> str:
-    """Return where sequences began as a person says it."""
+    """Return a start as words for people."""
     return f"{start.replace(tzinfo=None).isoformat(' ')} UTC" if isinstance(start, datetime) else str(start)

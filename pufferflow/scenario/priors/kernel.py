@@ -1,4 +1,4 @@
-"""A stationary sequence whose correlations are a function of the lag."""
+"""Correlations that are a function of the lag, or a list for the first lags."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,10 +1,4 @@
-"""Reading transitions, initial laws and positions of chains, and what chains have in common.
-
-Which states a chain may be in at all: a value that is impossible under a prior is hidden from nobody by it.
-
-Only supports matter: `high` > 0 says that some member of a class of chains may take a step, `low` > 0 that all may. A
-single chain is the class whose bounds are equal.
-"""
+"""Kernels of chains: reading matrices, initial laws and positions, and which states they make possible."""
 
 from collections.abc import Sequence
 from typing import Any, cast, final
@@ -72,7 +66,7 @@ def check_period(period: object, matrices: int) -> None:
 
 
 def read_initial(initial: Any, states: int) -> str | tuple[float, ...]:
-    """Return how a chain starts."""
+    """Return an initial law, or the word for one."""
     allowed = f"'stationary', 'free', or {states} probabilities with sum 1"
     if isinstance(initial, str):
         if initial not in ("stationary", "free"):
@@ -136,7 +130,7 @@ def normalised(rows: Floats) -> Floats:
 
 
 def tuples(kernels: Floats) -> tuple[Rows, ...]:
-    """Return matrices as values that can be compared."""
+    """Return matrices as tuples, which can be compared and hashed."""
     return tuple(tuple(tuple(row) for row in matrix) for matrix in cast(Sequence[Any], kernels.tolist()))
 
 
@@ -145,7 +139,11 @@ _MOST_TURNS = 4096
 
 @final
 class Possible:
-    """The states that are possible at the `first` step, at `some` step, and at `every` step."""
+    """The states that are possible at the `first` step, at `some` step, and at `every` step.
+
+    A prior that holds a value to be impossible hides it from nobody. Only supports matter: `high` > 0 means that some
+    member of a class of chains may take a step, `low` > 0 that all may; a single chain is a class with equal bounds.
+    """
 
     def __init__(self, reached: Sequence[Flags]) -> None:
         self.first = reached[0]
@@ -180,20 +178,20 @@ def possible_at_rest(low: Floats, high: Floats) -> Possible:
     >>> possible_at_rest(*[np.array([[[0.9, 0.1], [0.0, 1.0]]])] * 2).some
     array([False,  True])
     """
-    found = np.zeros(high.shape[:2], dtype=np.bool_)
-    for phase, state in np.ndindex(*found.shape):
-        if not found[phase, state]:
-            found |= _recurring_with((phase, state), low, high)
-    return Possible(list(found))
+    possible = np.zeros(high.shape[:2], dtype=np.bool_)
+    for phase, state in np.ndindex(*possible.shape):
+        if not possible[phase, state]:
+            possible |= _recurring_with((phase, state), low, high)
+    return Possible(list(possible))
 
 
 def _recurring_with(place: tuple[int, int], low: Floats, high: Floats) -> Flags:
     """Return the states to which a member may come back from everywhere, if one state at a phase is among them."""
     inside = np.ones(high.shape[:2], dtype=np.bool_)
     while inside[place]:
-        stays = _may_stay(inside, low, high) & _leading_to(place, inside, high)
+        stays = _may_stay(inside, low, high) & _reach(place, inside, high, back=True)
         if (stays == inside).all():
-            return _led_to(place, inside, high)  # all of these lead back to it
+            return _reach(place, inside, high)  # all of these lead back to it
         inside = stays
     return np.zeros_like(inside)
 
@@ -206,25 +204,16 @@ def _may_stay(inside: Flags, low: Floats, high: Floats) -> Flags:
     return inside & ~leaves & (room > 1 - len(high[0]) * 1e-9)
 
 
-def _leading_to(place: tuple[int, int], inside: Flags, high: Floats) -> Flags:
-    """Return from where steps within a set may lead to a place."""
-    reach = np.zeros_like(inside)
+def _reach(place: tuple[int, int], inside: Flags, high: Floats, *, back: bool = False) -> Flags:
+    """Return where steps within a set may lead from a place, or, going back, from where they may lead to it."""
+    links, reach = high > 0, np.zeros_like(inside)
     reach[place] = True
     while True:
-        before = np.roll(reach, -1, axis=0)
-        wider = reach | (inside & ((high > 0) & before[:, None, :]).any(axis=2))
-        if (wider == reach).all():
-            return reach
-        reach = wider
-
-
-def _led_to(place: tuple[int, int], inside: Flags, high: Floats) -> Flags:
-    """Return where steps within a set may lead from a place."""
-    reach = np.zeros_like(inside)
-    reach[place] = True
-    while True:
-        stepped = ((high > 0) & reach[:, :, None]).any(axis=1)
-        wider = reach | (inside & np.roll(stepped, 1, axis=0))
+        if back:
+            near = (links & np.roll(reach, -1, axis=0)[:, None, :]).any(axis=2)
+        else:
+            near = np.roll((links & reach[:, :, None]).any(axis=1), 1, axis=0)
+        wider = reach | (inside & near)
         if (wider == reach).all():
             return reach
         reach = wider

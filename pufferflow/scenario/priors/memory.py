@@ -1,4 +1,4 @@
-"""How fast rows forget: how much of one row is left, n steps later, in what is believed of another.
+"""Memory of sequences: the influence of a row on the belief about another one n steps later.
 
 Along a chain that is the largest total variation between the laws of X_{t+n} given two states of X_t (Dobrushin's
 coefficient of the kernel over n steps), of all phases or times the largest; under an AR1 covariance the size of the
@@ -22,7 +22,7 @@ _MOST_WINDOWS = 1_000_000
 
 
 def measure_of_memory(prior: Prior) -> str | None:
-    """Return what `memory_after` is measured in for a prior; None where the prior has no such number.
+    """Return the measure that `memory_after` takes for a prior; None for a prior without one.
 
     >>> measure_of_memory(MarkovChain([[0.9, 0.1], [0.2, 0.8]]))
     'total variation'
@@ -37,7 +37,7 @@ def measure_of_memory(prior: Prior) -> str | None:
 
 
 def memory_after(prior: Prior, steps: int) -> float | None:
-    """Return how much of a row is left after so many steps, between 0 and 1; None where that is not known.
+    """Return the influence of a row after so many steps, between 0 and 1; None where it has no measure.
 
     >>> chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]])
     >>> round(memory_after(chain, 1), 3), round(memory_after(chain, 2), 3)
@@ -83,27 +83,19 @@ def _kernels_over(prior: MarkovChain, steps: int) -> Floats:
     """Return the kernels over so many steps, from each phase or, if matrices do not repeat, from each time."""
     kernels = prior.kernels
     if prior.period is None:
-        return _windows(kernels, steps)
+        windows = np.broadcast_to(np.eye(prior.states), kernels.shape)
+        for step in range(steps):
+            windows = windows[: len(kernels) - step] @ kernels[step:]
+        return windows
     turns = np.linalg.matrix_power(_from_each_phase(kernels, len(kernels)), steps // len(kernels))
     return turns @ _from_each_phase(kernels, steps % len(kernels))
 
 
 def _from_each_phase(kernels: Floats, steps: int) -> Floats:
-    found = _ones(kernels)
+    product = np.broadcast_to(np.eye(kernels.shape[1]), kernels.shape)
     for step in range(steps):
-        found = found @ np.roll(kernels, -step, axis=0)
-    return found
-
-
-def _windows(kernels: Floats, steps: int) -> Floats:
-    found = _ones(kernels)
-    for step in range(steps):
-        found = found[: len(kernels) - step] @ kernels[step:]
-    return found
-
-
-def _ones(kernels: Floats) -> Floats:
-    return np.broadcast_to(np.eye(kernels.shape[1]), kernels.shape)
+        product = product @ np.roll(kernels, -step, axis=0)
+    return product
 
 
 def _dobrushin(kernel: Floats) -> float:

@@ -1,8 +1,7 @@
-"""What a simulation says: answers drawn under each value of a secret, certified with a confidence (M8).
+"""Python functions as beliefs: simulators, whose draws certify bounds with a confidence (M8), and their identity.
 
-Python functions as beliefs: each is known by itself, in this process, since no text tells two of them apart.
-
-Source and byte code do not say what a function closes over or calls, and no sample says what it gives elsewhere.
+A function is identified by itself, in its process: neither source nor byte code contain what it closes over or calls,
+and no sample of its values contains the others.
 """
 
 import numbers
@@ -26,7 +25,7 @@ from pufferflow.suggestions import explained
 @final
 @dataclass(eq=False)
 class Identity:
-    """What no other function ever has: a token, drawn anew in every process; and what the function gave so far."""
+    """The identity of a function: a token that no other one has, in any process; and the values it gave so far."""
 
     function: Callable[[], Any]
     token: str = field(default_factory=lambda: token_hex(16))
@@ -51,12 +50,12 @@ def identity_of(function: Any) -> Identity:
 
 
 def name_of(function: Any) -> str:
-    """Return what a function is called."""
+    """Return the short name of a function."""
     return str(getattr(function, "__qualname__", type(function).__qualname__)).rpartition(".")[2]
 
 
 def _reference(function: Any, key: int) -> Callable[[], Any]:
-    """Return what leads to a function without keeping it alive, where that can be done."""
+    """Return a weak reference to a function, or a strong one where Python has no weak one."""
     try:
         return weakref.ref(function, lambda _: _KNOWN.pop(key, None))
     except TypeError:
@@ -111,11 +110,9 @@ class Simulator(Prior):
 
     @property
     def repeats(self) -> int | None:
-        """None: the function is told where rows stand."""
-        return None
+        return None  # the function is given the positions of rows
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse secrets that are no value to draw under."""
         if not isinstance(secret, Secret | Derived):
             allowed = "pf.Secret(column, domain) or pf.Derived(name, values): what fn is given as its value"
             raise wrong_secret("Simulator", secret, allowed=allowed, instead="pf.Derived(name, values=[0, 1])")
@@ -152,11 +149,10 @@ class Simulator(Prior):
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """The short name of the function."""
         return name_of(self.fn)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return the numbers, and what only this very function has, and only in this process."""
         return {
             "kind": "simulator",
             "function": self.name,
@@ -167,12 +163,10 @@ class Simulator(Prior):
         }
 
     def describe(self) -> str:
-        """Say in words what an adversary may believe, and how sure the bounds are."""
         sure = f"bounds hold with confidence {self.confidence:g} over {self.draws} draws for each value of the secret"
         return f"what {self.name!r} draws: {sure}"
 
     def stored(self) -> dict[str, Any]:
-        """Refuse: a function cannot be written down as plain values."""
         raise Refused(
             "A prior with a pf.Simulator as JSON: a function cannot be written down.",
             allowed="any other prior; a function is known by itself, and only in the process that has it",

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, cast, final
 
 import numpy as np
@@ -113,10 +112,7 @@ class Table(Prior, kind="table"):
         return known, joint
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse a secret that is no column, or has values that the table never produces or the domain does not list.
-
-        A value that never occurs has no law; one that is not listed would be read as another.
-        """
+        # a value that never occurs has no law; one that the domain does not list would be read as another
         check_columns(self, secret, "Table")
 
     def describe(self) -> str:
@@ -134,7 +130,7 @@ class Table(Prior, kind="table"):
 
 
 def check_columns(prior: Prior, secret: AnySecret, kind: str) -> None:
-    """Refuse a secret that a prior with columns says nothing about."""
+    """Refuse a secret that is no column of a prior, or whose values are not those that the prior produces."""
     known = prior.columns
     if not isinstance(secret, Secret | Derived):
         allowed = "pf.Secret(column, domain) or pf.Derived(name) for a column of it: its rows have no order and stay"
@@ -222,15 +218,11 @@ def _labels(name: str, column: list[Any]) -> Values:
 
 def _merged(cells: list[Values], law: tuple[Probability, ...]) -> dict[Values, Probability]:
     """Add up rows that are equal and leave out those that never occur, in an order that does not depend on theirs."""
-    found: dict[Values, Probability] = {}
+    merged: dict[Values, Probability] = {}
     for row, mass in sorted(zip(zip(*cells, strict=True), law, strict=True)):
         if mass > 0:
-            found[row] = _sum(found[row], mass) if row in found else mass
-    return found
-
-
-def _sum(first: Probability, second: Probability) -> Probability:
-    return cast(Fraction, first) + cast(Fraction, second)
+            merged[row] = merged.get(row, 0) + mass
+    return merged
 
 
 def _bad(problem: str, allowed: str = _ALLOWED, instead: str = _INSTEAD) -> Misuse:
