@@ -16,7 +16,7 @@ from pufferflow.composition.additive import SingleRule, sets_of
 from pufferflow.composition.autoregression import RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
 from pufferflow.composition.rule import UnitReleases
-from pufferflow.composition.rules import RuleTotal, along, least, meters_of
+from pufferflow.composition.rules import TRANSLATION, RuleTotal, least, meters_of
 from pufferflow.composition.running_total import RunningTotal
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
@@ -61,7 +61,6 @@ class Composed:
         return self.guarantee.epsilon
 
     def __repr__(self) -> str:
-        """Show the promise and what carries it."""
         queries = "later queries may depend on earlier answers" if self.adaptive else "for queries fixed beforehand"
         return f"<Composed {self.guarantee!r} by {self.rule}; {queries}>"
 
@@ -116,8 +115,11 @@ class AccountCosts:
         """The first and the last step of all rows that releases have seen; None if steps are not known."""
         return _steps_seen_by(self._costs)
 
+    @property
+    def _meters(self) -> list[str]:
+        return [self.meter] if self.meter is not None else meters_of(self.kind)
+
     def __len__(self) -> int:
-        """Return how many releases there are."""
         return len(self._costs)
 
     def add(self, cost: Cost) -> None:
@@ -191,8 +193,7 @@ class AccountCosts:
             UnitReleases(self.scenario, one.prior, asked, seen, one.movements, more, unseen_rows=unseen_rows)
             for one in self._running
         ]
-        meters = [self.meter] if self.meter is not None else meters_of(self.kind)
-        totals = [self._by(meter, by_belief, fixed=fixed) for meter in meters]
+        totals = [self._by(meter, by_belief, fixed=fixed) for meter in self._meters]
         best = min(range(len(totals)), key=lambda at: totals[at][0].value)
         (chosen, belief), single = totals[best], self._of_one(by_belief)
         if single is not None and single.value < chosen.value:
@@ -203,7 +204,7 @@ class AccountCosts:
             return quick
         if math.isinf(chosen.value):
             raise _not_known(self.priors, len(costs), self.meter)
-        meter = None if self._pure or not asked else meters[best]
+        meter = None if self._pure or not asked else self._meters[best]
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
@@ -261,11 +262,11 @@ class AccountCosts:
         if any(running.movements is None for running in self._running):
             return None
         totals = list[tuple[RuleTotal, str, Prior]]()
-        for meter in [self.meter] if self.meter is not None else meters_of(self.kind):
+        for meter in self._meters:
             by_belief = list[tuple[RuleTotal, str, Prior]]()
             for one in self._running:
                 releases = UnitReleases(self.scenario, one.prior, more, None, one.movements, more, schedule)
-                by_belief.append((along(releases, self.kind, meter), meter, one.prior))
+                by_belief.append((least(releases, self.kind, meter, rules=[TRANSLATION]), meter, one.prior))
             totals.append(max(by_belief, key=lambda one: one[0].value))
         total, meter, belief = min(totals, key=lambda one: one[0].value)
         if not 0 < total.value < math.inf:

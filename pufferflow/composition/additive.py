@@ -42,7 +42,6 @@ class SingleRule(CompositionRule):
     name = "one release alone, its own promise"
 
     def pure(self, releases: UnitReleases) -> float:
-        """Return what the release promises."""
         if len(releases.costs) != 1:
             return math.inf
         shape = releases.costs[0].shape
@@ -52,21 +51,21 @@ class SingleRule(CompositionRule):
 
 @final
 class CouplingRule(CompositionRule):
-    """Every release moves by what it moves farthest; the movements of all are those of one coupling."""
+    """Every release moves by what it moves farthest; the movements of all are those of one coupling.
+
+    Losses over the balls of movements add; so do squared movements, each over its noise's standard deviation.
+    """
 
     name = "one coupling of the data, along which losses add (M24)"
     adds_up = True
 
     def pure(self, releases: UnitReleases) -> float:
-        """Return the sum of pure losses over the balls of movements."""
         return self._added(releases, lambda shape, moved: shape.noise.pure_within(moved, shape.dimension))
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
-        """Return the sum of Rényi losses over the balls of movements."""
         return self._added(releases, lambda shape, moved: shape.noise.renyi_within(moved, alpha, shape.dimension))
 
     def gaussian(self, releases: UnitReleases) -> float:
-        """Return the root of the sum of squared movements, each over its noise's standard deviation."""
         if not all(isinstance(shape.noise, Gaussian) for shape in releases.shapes):
             return math.inf
         return math.sqrt(self._added(releases, _squared_deviations)) * (1 + UNIT)
@@ -109,17 +108,14 @@ class TranslationRule(CompositionRule):
     name = "one translation of all rows, along which losses add (M15, M16)"
 
     def pure(self, releases: UnitReleases) -> float:
-        """Return the movement of all sums in units of their Laplace noise."""
         return self._length(releases, 1)
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
-        """Return the Rényi loss of the movement of all sums in units of their noise."""
         lengths = [(family, self._length(releases, norm)) for norm, family in FAMILIES.items()]
         known = [family(1.0).renyi_within(length, alpha) for family, length in lengths if math.isfinite(length)]
         return min(known, default=math.inf)
 
     def gaussian(self, releases: UnitReleases) -> float:
-        """Return the movement of all sums in standard deviations."""
         return self._length(releases, 2)
 
     def _length(self, releases: UnitReleases, norm: int) -> float:
@@ -133,21 +129,18 @@ class TranslationRule(CompositionRule):
 
 @final
 class GranularityRule(CompositionRule):
-    """A row known but for two of its values: losses of all sums it adds to, pair by pair."""
+    """A row known but for two of its values: the losses of all sums it adds to, or squared movements, pair by pair."""
 
     name = "disjoint groups of independent rows (M27)"
     adds_up = True
 
     def pure(self, releases: UnitReleases) -> float:
-        """Return the largest sum of pure losses over the pairs of values."""
         return _largest(releases, lambda noise, moves: np.asarray(noise.pure(moves)))
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
-        """Return the largest sum of Rényi losses over the pairs of values."""
         return _largest(releases, lambda noise, moves: np.asarray(noise.renyi(moves, alpha)))
 
     def gaussian(self, releases: UnitReleases) -> float:
-        """Return the root of the largest sum of squared movements, each over its noise's standard deviation."""
         squares = _largest(releases, _squares)
         return math.sqrt(squares) * (1 + UNIT) if squares else squares
 

@@ -3,8 +3,7 @@
 import math
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, cast, final
 
 import numpy as np
@@ -54,51 +53,6 @@ def chain_of(prior: Prior, steps: Floats, begin: float) -> tuple[Chain | Chains,
     return prior.along(steps, begin)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Timeline:
-    """The costs of releases about rows of one sequence, each with a window of steps.
-
-    Whoever the group is, the steps asked about are among those of the windows: messages grow with exposures, so what
-    holds of them holds of every group (M20).
-    """
-
-    scenario: Scenario
-    prior: Prior
-    costs: Sequence[Cost]
-    seen: tuple[int, int] | None
-    """The first and the last step of all rows that any release has seen, if that is more."""
-
-    @cached_property
-    def span(self) -> tuple[int, int]:
-        """The first and the last step at which a group has a row; the first one is that of `pf.Initial`."""
-        ends = np.array([one for one in [*(cost.steps_seen for cost in self.costs), self.seen] if one], dtype=np.int64)
-        first, start = int(ends[:, 0].min()), self.costs[0].start
-        if isinstance(self.scenario.secret, Initial) and start is not None:
-            first = int(start)
-        return first, int(ends[:, 1].max())
-
-    def secrets(self, first: int, steps: int) -> Secrets:
-        """Return which two states of which rows must look alike."""
-        secret = self.scenario.secret
-        rows = np.arange(first, first + steps) == self.costs[0].start if isinstance(secret, Initial) else None
-        return secrets_of(secret, rows)
-
-    def turn(self, period: int) -> tuple[Chain | Chains, int]:
-        """Return one turn of the chain's kernels, and its first step: that of `span`, or one a little before."""
-        _, base = self.chain(self.span[0], self.span[0])
-        chain, first = self.chain(base, base + period)
-        if first != base or len(chain.order) != period:
-            raise InternalError("A turn of a chain has too many steps.", instead="reporting it, with the prior")
-        return chain, base
-
-    def chain(self, first: int, last: int) -> tuple[Chain | Chains, int]:
-        """Return the chain along all steps up to the last, and the first step that it has."""
-        start = self.costs[0].start
-        begin = float(first) if start is None else start
-        return chain_of(self.prior, np.arange(first, last + 1, dtype=np.float64), begin)
-
-
 def secrets_of(secret: AnySecret, rows: Flags | None = None) -> Secrets:
     """Return which two states must look alike, both ways round."""
     if not isinstance(secret, Secret | Initial):
@@ -126,6 +80,8 @@ class MessagesRule(CompositionRule):
     """Windows of one sequence may overlap, weigh what they like, and be chosen after seeing earlier answers.
 
     What is told of one step travels along the chain, which forgets; so windows that lie far apart hardly add up.
+    Whoever the group is, the steps asked about are among those of the windows: messages grow with exposures, so what
+    holds of them holds of every group.
     """
 
     name = "messages along the chain (M20)"
@@ -134,41 +90,66 @@ class MessagesRule(CompositionRule):
         """Return the largest of B_t + ℓ_t + F_t over all steps and pairs."""
         if not along_one_chain(releases.scenario, releases.prior, releases.costs):
             return math.inf
-        line = Timeline(releases.scenario, releases.prior, releases.costs, releases.steps_seen)
-        begin, last = line.span
+        begin, last = _span(releases)
         if last - begin >= _MOST_STEPS:
             return math.inf
         try:
-            chain, first = line.chain(begin, last)
-            exposures = exposed(line.costs, (first, last))
+            chain, first = _chain(releases, begin, last)
+            exposures = exposed(releases.costs, (first, last))
         except Refused:  # too many steps
             return math.inf
         if not (exposures.losses < _MOST_LOSS).all():  # so little noise tells a row's value, but for rounding
             return math.inf
-        return leak(chain, exposures, line.secrets(first, len(exposures.kinds))).value
+        return leak(chain, exposures, _secrets(releases, first, len(exposures.kinds))).value
 
     def endless(self, releases: UnitReleases) -> float | None:
         """Return what all windows tell for ever as a fixed point, or more; ∞ where messages do not come to rest."""
-        scenario, prior, spent, schedule = releases.scenario, releases.prior, releases.costs, releases.schedule
-        if schedule is None or not along_one_chain(scenario, prior, [*spent, schedule.cost]):
+        prior, spent, schedule = releases.prior, releases.costs, releases.schedule
+        if schedule is None or not along_one_chain(releases.scenario, prior, [*spent, schedule.cost]):
             return None
         every, (low, high) = schedule.steps, schedule.cost.window
         if math.isinf(low):  # nothing is asked
-            return self.pure(UnitReleases(scenario, prior, [*spent, schedule.cost], releases.steps_seen))
+            return self.pure(replace(releases, costs=[*spent, schedule.cost]))
         period = prior.period if isinstance(prior, ChainPrior) else None
         if period is None or not every:  # it asks about the same steps again and again
             return math.inf
         steady = int(max([high, *(cost.window[1] for cost in spent if math.isfinite(cost.window[1]))]))
-        scheduled = [schedule.turn(turn) for turn in range(-(-(steady + every - int(low)) // every) + 1)]
-        line = Timeline(scenario, prior, [*spent, *scheduled], releases.steps_seen)
-        chain, base = line.turn(period)
-        known = exposed(line.costs, (base, int(max(cost.window[1] for cost in line.costs))))
+        costs = [*spent, *(schedule.turn(turn) for turn in range(-(-(steady + every - int(low)) // every) + 1))]
+        releases = replace(releases, costs=costs)
+        _, base = _chain(releases, _span(releases)[0], _span(releases)[0])
+        chain, first = _chain(releases, base, base + period)
+        if first != base or len(chain.order) != period:
+            raise InternalError("A turn of a chain has too many steps.", instead="reporting it, with the prior")
+        known = exposed(costs, (base, int(max(cost.window[1] for cost in costs))))
         if not (known.losses < _MOST_LOSS).all():  # as `pure` does not count it
             return math.inf
         head, after = known.kinds[: steady - base], known.kinds[steady - base : steady - base + every]
-        turn = np.roll(after, (steady - base) % every)
-        secrets = line.secrets(base, len(known.kinds))
+        turn, secrets = np.roll(after, (steady - base) % every), _secrets(releases, base, len(known.kinds))
         return continued(chain, Exposures(known.losses, head), Exposures(known.losses, turn), secrets).value
+
+
+def _span(releases: UnitReleases) -> tuple[int, int]:
+    """Return the first and the last step at which a group has a row; the first one is that of `pf.Initial`."""
+    spans = [one for one in [*(cost.steps_seen for cost in releases.costs), releases.steps_seen] if one]
+    ends, start = np.array(spans, dtype=np.int64), releases.costs[0].start
+    first = int(ends[:, 0].min())
+    if isinstance(releases.scenario.secret, Initial) and start is not None:
+        first = int(start)
+    return first, int(ends[:, 1].max())
+
+
+def _chain(releases: UnitReleases, first: int, last: int) -> tuple[Chain | Chains, int]:
+    """Return the chain along all steps up to the last, and the first step that it has."""
+    start = releases.costs[0].start
+    begin = float(first) if start is None else start
+    return chain_of(releases.prior, np.arange(first, last + 1, dtype=np.float64), begin)
+
+
+def _secrets(releases: UnitReleases, first: int, steps: int) -> Secrets:
+    """Return which two states of which rows must look alike."""
+    secret = releases.scenario.secret
+    rows = np.arange(first, first + steps) == releases.costs[0].start if isinstance(secret, Initial) else None
+    return secrets_of(secret, rows)
 
 
 _STEPS = "a whole number of steps from 1 on, or None"

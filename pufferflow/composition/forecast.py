@@ -339,7 +339,7 @@ class ScheduledReleases:
         if releases is not None:
             total = self.total(releases)
             many = releases if total.total <= allowed else most(fits, releases)
-            return Forecast(total.total, total.guarantee, total.rule, releases, many, self._noted(total.note))
+            return Forecast(total.total, total.guarantee, total.rule, releases, many, self._noted(""))
         value, rule, note = max((self._endless(prior) for prior in account.priors), key=lambda one: one[0])
         value = account.promised(value, [self._cost])
         many = math.inf

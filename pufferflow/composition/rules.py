@@ -1,7 +1,7 @@
 """All rules of composition, and the least total that they prove of releases about one unit under one belief."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, final
 
@@ -17,9 +17,9 @@ from pufferflow.noise import Gaussian
 from pufferflow.roots import smallest
 from pufferflow.rounding import UNIT
 
-_TRANSLATION = TranslationRule()
+TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
-    *(SingleRule(), CouplingRule(), GranularityRule(), _TRANSLATION),
+    *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
     *(MessagesRule(), StarRule(), ConditionalRule(), JointRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
@@ -29,6 +29,7 @@ _METERS: dict[Divergence, tuple[str, ...]] = {
     Divergence.RENYI: ("renyi",),
 }
 _SPARE = 2.0**-16
+"""The part of δ for rows far away that cross a step of the grid."""
 _TOLERANCE = 1e-9
 
 
@@ -46,10 +47,20 @@ def meters_of(kind: Kind) -> list[str]:
     return ["pure", *_METERS[kind.example.divergence]]
 
 
-def least(releases: UnitReleases, kind: Kind, meter: str, *, fixed: bool) -> RuleTotal:
+def least(
+    releases: UnitReleases,
+    kind: Kind,
+    meter: str,
+    *,
+    fixed: bool = False,
+    rules: Sequence[CompositionRule] = RULES,
+) -> RuleTotal:
     """Return the least total of a kind that a rule proves by one meter; ∞ if none does."""
-    totals, counted = [RuleTotal(math.inf, "no rule")], _without_spare(releases, kind)
-    for rule in RULES:
+    spare = kind.example.delta * _SPARE if Movements.fit(releases.scenario, releases.prior) else 0.0
+    # without that part of δ for all rules: which one holds may hang on the answers
+    counted = kind.with_delta(math.nextafter(kind.example.delta - spare, 0.0)) if spare else kind
+    totals = [RuleTotal(math.inf, "no rule")]
+    for rule in rules:
         value = _by(meter, rule, releases, counted)
         totals.append(RuleTotal(value, rule.name))
         if fixed and kind.example.divergence is not Divergence.LOG_RATIO:
@@ -57,40 +68,20 @@ def least(releases: UnitReleases, kind: Kind, meter: str, *, fixed: bool) -> Rul
             totals.append(RuleTotal(fixed_value, rule.name, adaptive=False))
         if value == 0:
             break
-    return min([*totals, _but_for_rare(releases, kind, meter)], key=lambda total: total.value)
+    if spare:
+        totals.append(RuleTotal(_but_for_rare(replace(releases, spare=spare), counted, meter), RARE))
+    return min(totals, key=lambda total: total.value)
 
 
-def along(releases: UnitReleases, kind: Kind, meter: str) -> RuleTotal:
-    """Return the total of movements along one sequence, which takes no longer the more releases there were."""
-    value = _by(meter, _TRANSLATION, releases, _without_spare(releases, kind))
-    rare = _but_for_rare(releases, kind, meter)
-    return min(RuleTotal(value, _TRANSLATION.name), rare, key=lambda total: total.value)
-
-
-def _spare(releases: UnitReleases, kind: Kind) -> float:
-    """Return the part of δ for rows far away that cross a step of the grid; 0 where none is set aside."""
-    fits = Movements.fit(releases.scenario, releases.prior)
-    return kind.example.delta * _SPARE if fits else 0.0
-
-
-def _without_spare(releases: UnitReleases, kind: Kind) -> Kind:
-    """Return the kind of promise without that part of δ, for all rules: which one holds may hang on the answers."""
-    spare = _spare(releases, kind)
-    return kind.with_delta(math.nextafter(kind.example.delta - spare, 0.0)) if spare else kind
-
-
-def _but_for_rare(releases: UnitReleases, kind: Kind, meter: str) -> RuleTotal:
+def _but_for_rare(releases: UnitReleases, kind: Kind, meter: str) -> float:
     """Return a total that holds but for a small part of δ, with which a row far away may cross a step of the grid (M4).
 
     With orders both laws are cut down to transcripts without such a row, which may have different probabilities.
     """
-    alpha, spare, more = kind.example.alpha, _spare(releases, kind), 0.0
-    if not spare:
-        return RuleTotal(math.inf, RARE)
+    alpha, more = kind.example.alpha, 0.0
     if kind.example.divergence is Divergence.RENYI:
-        more = -alpha / (alpha - 1) * math.log1p(-spare) * (1 + 8 * UNIT)
-    value = _by(meter, _TRANSLATION, replace(releases, spare=spare), _without_spare(releases, kind))
-    return RuleTotal((value + more) * (1 + UNIT), RARE)
+        more = -alpha / (alpha - 1) * math.log1p(-releases.spare) * (1 + 8 * UNIT)
+    return (_by(meter, TRANSLATION, releases, kind) + more) * (1 + UNIT)
 
 
 def _by(meter: str, rule: CompositionRule, releases: UnitReleases, kind: Kind) -> float:

@@ -32,7 +32,6 @@ class StarRule(CompositionRule):
     name = "messages between rows and the class they share (M20)"
 
     def pure(self, releases: UnitReleases) -> float:
-        """Return the largest of what is told of a row itself, and of the class by all other rows."""
         touches = _touches(releases)
         star = None if touches is None else _star(releases)
         if star is None or touches is None or touches.exposures.shape[1] != star.rows.shape[1]:

@@ -154,12 +154,10 @@ class JointRule(CompositionRule):
     name = "the joint law of all answers about a row (M23)"
 
     def pure(self, releases: UnitReleases) -> float:
-        """Return the largest log ratio of the likelihoods of two secrets at any outputs, or more."""
         row = RowReadings.of(releases)
         return math.inf if row is None else pure_loss(row)
 
     def fixed(self, releases: UnitReleases, kind: Kind) -> float:
-        """Return what the bounds on a vector make of all answers together, each in units of its noise."""
         row = RowReadings.of(releases)
         return math.inf if row is None else _vector_loss(row, kind)
 
@@ -228,7 +226,7 @@ def _loss_of(block: _Block, limits: Floats) -> float:
 
 
 def _vector_loss(row: RowReadings, kind: Kind) -> float:
-    """Return a loss of the vector of all answers, or ∞; answers without noise are known."""
+    """Return a loss of the vector of all answers, each in units of its noise, or ∞; answers without noise are known."""
     noisy = [one for one in row.readings if one.shape.noise.scale > 0]
     noises = {one.shape.noise.at(1.0) for one in noisy}
     (points,), laws = row.laws(row.columns)
@@ -270,13 +268,11 @@ class ConditionalRule(CompositionRule):
     name = "answers that are independent given the secret (M25)"
 
     def pure(self, releases: UnitReleases) -> float:
-        """Return the sum of the pure losses of all parts."""
         parts, distance = _independent_parts(releases)
         losses = [min(part.pure, _epsilon(part.promise, None)) for part in parts]
         return added([2 * distance, *losses])
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
-        """Return the sum of the Rényi losses of all parts, each for queries chosen adaptively."""
         parts, distance = _independent_parts(releases)
         losses = [
             min(
