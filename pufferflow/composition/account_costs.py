@@ -1,7 +1,7 @@
 """The costs of all releases of an account, and their total: for every belief, the tightest rule that applies (M20–M27).
 
 What all releases keep together if a belief is wrong are totals of the same noises under other beliefs. If rows are
-independent, a row's own change is all that answers tell of it (M27): that is differential privacy, over the pairs of
+independent, the loss is that of a row's own change (M27): that is differential privacy, over the pairs of
 values that the scenario hides. If they may have anything to do with each other, all rows of a group may change (M7).
 """
 
@@ -36,10 +36,10 @@ _NOTHING_ASKED = "no release about any row"
 @final
 @dataclass(frozen=True)
 class Composed:
-    """What releases tell together: a promise that holds for all of them, and the rule that carries it.
+    """The total of several releases: a promise that holds for all of them, and the rule that carries it.
 
     `adaptive` says whether later queries may have been chosen after seeing earlier answers; `belief` is the prior under
-    which they tell most.
+    which their loss is the largest.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
@@ -81,8 +81,8 @@ class AccountCosts:
     """The costs of an account, in the order in which they came; totals are worked out when asked for.
 
     Of promises that are not pure the total is of one `meter` for the whole life of an account, the one that suits its
-    first release that asks about a row: which of several proofs holds must not depend on what earlier answers made
-    somebody ask. Answers about no row are noise alone, which tells nothing whatever is chosen after it.
+    first release that asks about a row: the choice of the proof must not depend on earlier answers. Answers
+    about no row are noise alone, which has no loss whatever is chosen after it.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class AccountCosts:
         return account
 
     def total(self, more: Sequence[Cost] = (), *, enough: float | None = None, fixed: bool = False) -> Composed:
-        """Return what all releases tell together, with `more` of them if that is asked.
+        """Return the total of all releases, and of `more` of them.
 
         Any proof that it is at most `enough` will do; then the total may be less than what is returned. Without it
         there is one total, whatever the limit is.
@@ -247,7 +247,7 @@ class AccountCosts:
         return sure if math.isinf(sure) or not fits(int(sure) + 1) else most(fits, _MOST_TIMES)
 
     def _quickly(self, more: Sequence[Cost]) -> Composed | None:
-        """Return a total that is found without going through all releases, if there is one."""
+        """Return a total that takes no pass through all releases, if there is one."""
         if not self._pure:
             return None if self.meter is None else self.along(more)
         totals = [(*running.total_with(more), running.prior) for running in self._running]
@@ -341,10 +341,10 @@ def _not_known(priors: Sequence[Prior], count: int, meter: str | None) -> Refuse
 
 
 def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
-    """Return the beliefs whose totals count; that rows are independent, too, where another hides a value from nobody.
+    """Return the beliefs whose totals count: independence of rows, too, where a prior gives a value probability 0.
 
-    At positions where a prior holds a value to be impossible no answer tells it anything. Noise is made for one row
-    alone there, and so the limit of an account is one of what releases tell of one row.
+    At such positions the prior has nothing to hide. Noise is made for one row alone there, and so the limit of an
+    account also bounds the loss about one row alone.
     """
     hidden_from_nobody = any(prior.sometimes_impossible(scenario.secret) for prior in priors)
     return [*priors, *([Independent()] if hidden_from_nobody else [])]

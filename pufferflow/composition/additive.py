@@ -192,7 +192,7 @@ def columns_of(scenario: Scenario, prior: Prior) -> tuple[str, ...]:
 
 
 def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Sequence[Cost]]:
-    """Return sets of releases, in one of which are all that may tell of one and the same unit.
+    """Return sets of releases such that all that may touch one and the same unit are in one of them.
 
     A unit is a row if rows are independent and the secret is one row's: rows at other steps of the same clock are then
     other rows. Otherwise it is the rows that share `within`, the scenario's or that of `pf.Presence`. What filters on

@@ -62,7 +62,7 @@ def secrets_of(secret: AnySecret, rows: Flags | None = None) -> Secrets:
 
 
 def exposed(costs: Sequence[Cost], span: tuple[int, int] | None = None) -> Exposures:
-    """Return what the windows of all costs together tell at most of every step of a span, or of their own."""
+    """Return the exposures of every step of a span, or of the windows' own, to all windows together."""
     shapes: dict[int, int] = {}
     windows = list[Window]()
     which = np.empty(len(costs), dtype=np.intp)
@@ -79,7 +79,7 @@ def exposed(costs: Sequence[Cost], span: tuple[int, int] | None = None) -> Expos
 class MessagesRule(CompositionRule):
     """Windows of one sequence may overlap, weigh what they like, and be chosen after seeing earlier answers.
 
-    What is told of one step travels along the chain, which forgets; so windows that lie far apart hardly add up.
+    The loss about one step travels along the chain, which forgets; so windows that lie far apart hardly add up.
     Whoever the group is, the steps asked about are among those of the windows: messages grow with exposures, so what
     holds of them holds of every group.
     """
@@ -98,12 +98,12 @@ class MessagesRule(CompositionRule):
             exposures = exposed(releases.costs, (first, last))
         except Refused:  # too many steps
             return math.inf
-        if not (exposures.losses < _MOST_LOSS).all():  # so little noise tells a row's value, but for rounding
+        if not (exposures.losses < _MOST_LOSS).all():  # so little noise gives a row's value away, but for rounding
             return math.inf
         return leak(chain, exposures, _secrets(releases, first, len(exposures.kinds))).value
 
     def endless(self, releases: UnitReleases) -> float | None:
-        """Return what all windows tell for ever as a fixed point, or more; ∞ where messages do not come to rest."""
+        """Return the fixed point of the messages, or more; ∞ where they do not come to rest."""
         prior, spent, schedule = releases.prior, releases.costs, releases.schedule
         if schedule is None or not along_one_chain(releases.scenario, prior, [*spent, schedule.cost]):
             return None
@@ -157,9 +157,9 @@ _EXPOSURE = "a finite loss >= 0 for each step, or a matrix of them with zeros on
 
 
 def temporal_leakage(transition: Any, exposure: Any, initial: Any = "stationary", steps: int | None = None) -> float:
-    """Return the most that releases along a Markov chain tell of one step's state: their pure loss, rounded up (M20).
+    """Return the pure loss of releases along a Markov chain about one step's state, rounded up (M20).
 
-    Step t's releases alone tell at most `exposure` of its state, were all other states known: the sum of their ε, or a
+    The loss of step t's releases alone, were all other states known, is at most `exposure`: the sum of their ε, or a
     matrix ℓ(e, f) for each two states, or one of these for every step of a turn. Then for every output y, every step t
     and all states a, b that it can have, log P(y | X_t = a) / P(y | X_t = b) ≤ B_t(a, b) + ℓ_t(a, b) + F_t(a, b), where
     B and F are messages from the past and from the future; releases may be chosen adaptively. The largest sum is
@@ -231,10 +231,10 @@ def _matrix(given: Any, states: int) -> Floats:
     rows = cast(list[Any], given)
     if len(rows) != states or not all(_flat(row) and len(row) == states for row in rows):
         raise _wrong(f"A matrix of exposures does not have {states} rows of {states} numbers.")
-    found = np.array([[_entry(entry) for entry in row] for row in rows])
-    if np.diagonal(found).any():
+    matrix = np.array([[_entry(entry) for entry in row] for row in rows])
+    if np.diagonal(matrix).any():
         raise _wrong("A matrix of exposures has a diagonal that is not zero.")
-    return found
+    return matrix
 
 
 def _entry(given: Any) -> float:

@@ -14,7 +14,7 @@ from pufferflow.scenario import Scenario
 def compose(
     releases: Iterable[Any], scenario: Scenario, kind: AnyKind | None = None, *, fixed: bool = False
 ) -> Composed:
-    """Return what releases tell together of the secrets of a scenario; refused where no rule bounds it.
+    """Return the total loss of releases about the secrets of a scenario; refused where no rule bounds it.
 
     Losses of single Pufferfish releases do not add: two releases of loss 0 may reveal everything. `releases` are
     releases, their certificates, or plans; all are taken to be about the same data. `kind` is the kind of promise to
@@ -40,10 +40,10 @@ def compose(
             allowed="releases with the same secret, within, order_by, step, start and public columns",
             instead="the scenario that the releases were planned with",
         )
-    spent = AccountCosts([scenario], _example(costs, kind))
+    account = AccountCosts([scenario], _example(costs, kind))
     for cost in costs:
-        spent.add(cost)
-    return spent.total(fixed=fixed)
+        account.add(cost)
+    return account.total(fixed=fixed)
 
 
 def _listed(releases: object) -> list[Any]:
@@ -58,27 +58,27 @@ def _listed(releases: object) -> list[Any]:
 
 def _cost(given: Any) -> Cost:
     """Return the cost of a release, certificate or plan."""
-    found = getattr(getattr(given, "certificate", given), "cost", given)
-    if not isinstance(found, Cost):
+    cost = getattr(getattr(given, "certificate", given), "cost", given)
+    if not isinstance(cost, Cost):
         raise Misuse(
             f"A release of type {type(given).__name__}, which says nothing of its cost.",
             allowed="releases, certificates or plans of this version of pufferflow",
             instead="pf.compose([first, second], scenario)",
         )
-    return found
+    return cost
 
 
 def _example(costs: list[Cost], kind: AnyKind | None) -> Guarantee:
     """Return a promise of the kind to total: δ is that of all releases together, 0 if their promises are pure."""
     if kind is not None:
-        found = kind(0.0) if callable(kind) else kind
-        if not isinstance(found, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        promise = kind(0.0) if callable(kind) else kind
+        if not isinstance(promise, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise Misuse(
                 "kind is no kind of promise.",
                 allowed="a promise without its epsilon",
                 instead="kind=pf.Renyi.of(alpha=4)",
             )
-        return found
+        return promise
     if not costs:
         return Pure(0.0)
     kinds = {single_kind(cost.shape.promise).at(0.0) for cost in costs}

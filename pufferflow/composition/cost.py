@@ -1,4 +1,4 @@
-"""What a release tells at most, in numbers: all that composition needs to know of it, and nothing of the data."""
+"""The cost of a release in numbers: all that composition needs of it, and nothing of the data."""
 
 import hashlib
 import json
@@ -73,7 +73,7 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     """How far all sums move if every row of a group may change."""
     column: str | None = None
     rows: Rows | None = None
-    """None where rows tell nothing of each other."""
+    """None where rows are independent."""
 
     @cached_property
     def noise(self) -> Noise:
@@ -103,7 +103,7 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
 
     @cached_property
     def exposure(self) -> Floats:
-        """ℓ(e, f): the most that noisy sums tell of one row's value, were the others known (M20); rounded up."""
+        """ℓ(e, f): the loss of the noisy sums about one row's value, were the others known (M20); rounded up."""
         moves = np.abs(self.table[:, :, None] - self.table[:, None, :])
         with np.errstate(over="ignore"):
             losses = np.asarray(self.noise.pure(moves)).sum(axis=0)
@@ -112,7 +112,7 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
 
 @final
 class Cost(_Stored, frozen=True, rename=COST_NAMES):
-    """What one release tells: a shape and where it lies."""
+    """The cost of one release: a shape and where it lies."""
 
     shape: Shape
     offset: int = 0

@@ -154,7 +154,7 @@ def _ends(region: Region | None, kind: str) -> list[Any]:
 class Recurring(NamedTuple):
     """A schedule that an account shows: the release that lies farthest, and how much later the next is.
 
-    `every` is None where all ask about the same rows, as far as filters tell. `distances` are the shortest and the
+    `every` is None where all ask about the same rows, by their filters. `distances` are the shortest and the
     longest that were seen, if they differ; `others` is how many releases are of other kinds.
     """
 
@@ -165,7 +165,7 @@ class Recurring(NamedTuple):
 
 
 def _question(cost: Cost) -> Hashable:
-    """Return what is asked, whatever the noise, the promise and the rows that there are."""
+    """Return what releases of one kind have in common: all but noise, promise and rows."""
     shape = cost.shape
     return shape.setting, shape.column, shape.values, shape.slopes
 
@@ -198,7 +198,7 @@ def recurring(account: AccountCosts, cost: Cost | None = None) -> Recurring | No
 
 
 def _kinds(account: AccountCosts, moving: Sequence[str]) -> Callable[[Cost], Hashable]:
-    """Return a function that tells the kind of a release, if filters by times and by some kinds of values may move."""
+    """Return a function from releases to their kinds, if filters by times and by some kinds of values may move."""
     scenario = account.scenario
     needed = {name for prior in account.priors for name in columns_of(scenario, prior)}
 
@@ -361,7 +361,7 @@ class ScheduledReleases:
         return self._costs[:count]
 
     def _next(self, account: AccountCosts, cost: Cost) -> Cost:
-        """Return the cost of the first release of the schedule that was not made yet, as far as places tell."""
+        """Return the cost of the first release of the schedule that was not made yet, by its place."""
         every, scenario, wanted = self._every, self._scenario, _question(cost)
         made = {_place(one) for one in account.costs if _question(one) == wanted}
         if _place(later(cost, every, 1, scenario)) == _place(cost):
@@ -371,7 +371,7 @@ class ScheduledReleases:
         return later(cost, every, max(known, default=-1) + 1, scenario)
 
     def _endless(self, prior: Prior) -> tuple[float, str, str]:
-        """Return what releases tell for ever under one belief, the rule, and why that has no end."""
+        """Return the endless total under one belief, the rule, and why there is no end to it."""
         account, cost, scenario = self._account, self._cost, self._scenario
         repeated = RepeatedRelease(cost, self._every.steps, math.inf)
         releases = UnitReleases(scenario, prior, account.costs, account.steps_seen, schedule=repeated)
@@ -385,9 +385,9 @@ class ScheduledReleases:
         if turns <= _MOST_TURNS:
             rule = "filters that move on: each row is in some of the releases only (M25, M27)"
             return self._under(prior, int(turns)), rule, ""
-        found = account.believing(prior).along(schedule=repeated)
-        if found is not None:
-            return found.total, found.rule, HARDLY_EVER if found.rule == RARE else ""
+        total = account.believing(prior).along(schedule=repeated)
+        if total is not None:
+            return total.total, total.rule, HARDLY_EVER if total.rule == RARE else ""
         return math.inf, "no rule bounds it", ANY_STEP if Movements.fit(scenario, prior) else FOR_EVER
 
     def _under(self, prior: Prior, count: int) -> float:

@@ -45,8 +45,8 @@ class UnitReleases:
     def beyond_promises(self) -> bool:
         """Whether a release's promise may be too small for some row that it did not see.
 
-        Releases tell at most as much of such a row as of the costliest two states of the rows that they saw; these are
-        a pair of the secret if all states are.
+        The loss about such a row is at most that about the costliest two states of the rows that were seen, which are a
+        pair of the secret if all states are.
         """
         hidden = getattr(self.scenario.secret, "pairs", "all")
         return (self.wider or self.unseen_rows) and not self.prior.independent_rows and hidden != "all"
@@ -71,14 +71,14 @@ class UnitReleases:
 class CompositionRule(abc.ABC):
     """Base of the rules; each total is ∞ where a rule says nothing.
 
-    To add one, write a file with a subclass and give it a place in `RULES`. Totals hold whatever made somebody ask the
-    later queries, except those of `fixed`, which are for releases that were all chosen beforehand.
+    To add one, write a file with a subclass and give it a place in `RULES`. Totals hold for queries chosen adaptively,
+    except those of `fixed`, which are for releases that were all chosen beforehand.
     """
 
     name: ClassVar[str]
     """What carries the total, in words."""
     adds_up: ClassVar[bool] = False
-    """Whether the pure loss of several releases is at most the sum of what the rule says of each alone."""
+    """Whether pure losses of single releases add up, with those of other such rules too: all are along one coupling."""
 
     def pure(self, releases: UnitReleases) -> float:
         """Return the pure loss of all releases together.

@@ -1,8 +1,8 @@
 """A quick total that grows with every release: enough to say yes, whatever the number of releases so far.
 
 It is never below the tightest total. Losses along one coupling add up to a running sum, movements along a sequence step
-by step; along a chain that starts at rest no step tells more than the most exposed one so far, and what steps like that
-tell for ever is worked out once.
+by step; along a chain that starts at rest no step has more loss than the most exposed one so far, and the loss of such
+steps for ever is worked out once.
 """
 
 import math
@@ -106,7 +106,7 @@ class RunningTotal:
     def _after(self, more: Sequence[Cost]) -> _Sums:
         """Return the sums with some more releases."""
         shapes, times = [cost.shape for cost in more], [1]
-        if len(more) != 1:  # one is what is asked for most of the time
+        if len(more) != 1:  # mostly it is one
             releases = UnitReleases(self.scenario, self.prior, more)
             shapes, times = releases.shapes, releases.times
         total = self._sums.losses
@@ -146,7 +146,7 @@ class RunningTotal:
         return not costs or along_one_chain(self.scenario, self.prior, [*self._costs[:1], *costs])
 
     def _endless(self, most: Floats) -> float:
-        """Return what steps tell for ever that are all exposed as much as the most exposed one."""
+        """Return the loss of steps for ever that are all exposed as much as the most exposed one."""
         if not np.isfinite(most).all() or not isinstance(self.prior, ChainPrior):
             return math.inf
         if not most.any():

@@ -1,9 +1,9 @@
-"""Releases about rows that share a hidden class: what all of them tell of the class, and of one row (M20, M21).
+"""Releases about rows that share a hidden class: the loss of all about the class, and about one row (M20, M21).
 
 Which rows of a group a release asks about is not kept, so two releases may be about the same rows, about some, or about
-none in common. Rows are independent given the class, hence what they tell of it adds up; however touches are spread
-over rows, all together tell no more than every touch at its rate. Some of the releases touch the secret's own row, the
-other touches are about other rows: the total is that of the worst set of them.
+none in common. Rows are independent given the class, hence their losses about it add up; however touches are spread
+over rows, all together have no more loss than every touch at its rate. Some of the releases touch the secret's own row,
+the other touches are about other rows: the total is that of the worst set of them.
 """
 
 import math
@@ -49,7 +49,7 @@ class StarRule(CompositionRule):
 
 
 def _touches(releases: UnitReleases) -> Touches | None:
-    """Return the touches of all releases that tell something; None if they are not known, or tell without limit.
+    """Return the touches of all releases with a loss; None if they are not known, or some loss is infinite.
 
     Releases that expose a row alike and ask about as many are of one kind, whatever else they promise.
     """
@@ -66,8 +66,8 @@ def _touches(releases: UnitReleases) -> Touches | None:
     exposures = np.array([np.frombuffer(exposure) for _, exposure in keys])
     exposures = exposures.reshape(len(keys), *releases.shapes[0].exposure.shape)
     times = np.array([kinds[key] for key in keys], dtype=np.int64)
-    found = Touches(exposures, times, times * np.array([rows for rows, _ in keys], dtype=np.int64))
-    return found if np.isfinite(found.whole).all() else None
+    touches = Touches(exposures, times, times * np.array([rows for rows, _ in keys], dtype=np.int64))
+    return touches if np.isfinite(touches.whole).all() else None
 
 
 def _of_row(star: Star, rates: Rates, *, every: bool) -> Floats:
@@ -94,9 +94,9 @@ def _worst(star: Star, own: Sequence[Floats], others: Sequence[Floats] | Floats)
 def _of_any_number(star: Star, rates: Rates) -> tuple[Floats, bool]:
     """Return the same for any number of releases, and whether it is certain that no touch was counted twice.
 
-    Releases touch the row as well as others, but for those that tell more of the row's pair of values than their touch
-    tells of any two classes: it is worse if they touch the row. Limits between C classes that grow by x let what
-    follows from them grow by (C − 1)·x.
+    Releases touch the row as well as others, but for those whose loss about the row's pair of values is larger than
+    that of their touch about any two classes: it is worse if they touch the row. Limits between C classes that grow by
+    x let what follows from them grow by (C − 1)·x.
     """
     touches = rates.touches
     if star.points is None:

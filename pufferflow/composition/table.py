@@ -1,6 +1,6 @@
 """Releases about one row that is a draw from a table: the joint law of all that they read of it (M22, M23, M25).
 
-Losses of single releases do not add under a table: two columns that tell nothing each may together tell everything.
+Losses of single releases do not add under a table: two columns without any loss each may together give all away.
 But how likely an output path is at one point x of all columns read together, against another point x', is bounded by
 the losses of the noises at the steps between: ℓ(x, x') = Σ_k D_∞ of release k's noise at φ_k(x) − φ_k(x'). Hence by
 M20's g the loss is the largest log(μ·v / ν·v) over v > 0 with v_x ≤ e^{ℓ(x,x')}·v_x', μ and ν being the joint laws
@@ -12,7 +12,7 @@ Where the secret moves the probability of a part, nothing is promised, whatever 
 prior alone to hide the secret.
 
 Rows are independent draws, so the one that holds the secret is all that matters (M2); releases that touch another row
-only tell no more than if they touched this one.
+only have no more loss than if they touched this one.
 
 Where columns are independent of each other given the secret, every part's answers are as likely as they are without the
 others, on every path of queries: D_α of all is at most the sum over parts of what each loses to queries chosen
