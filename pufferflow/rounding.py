@@ -2,14 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
 import msgspec
 import numpy as np
 
-from pufferflow.arrays import Array
+from pufferflow.arrays import Array, Floats
 
 UNIT = 2.0**-52
 """One unit in the last place of 1.0; a correctly rounded operation errs by at most half of it, relatively."""
@@ -50,6 +50,35 @@ def lifted(values: Array, relative: float = UNIT) -> Array:
     """Return floats not below any numbers within `relative` of `values` ≥ 0; zero and infinity stay."""
     with np.errstate(over="ignore"):
         return np.where(values > 0, np.nextafter(values * (1.0 + relative), np.inf), values)
+
+
+_EXACTLY = 20_000
+
+
+def rounded_up(function: Callable[[Any, Any], Any], left: Floats, right: Floats) -> Floats:
+    """Return a sum, difference or product ≥ 0 of floats, rounded up; exactly where they are few or whole numbers."""
+    left, right = np.broadcast_arrays(left, right)
+    if left.size <= _EXACTLY:
+        both = zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)
+        exact = [float_above(function(Fraction(a), Fraction(b))) for a, b in both]
+        return np.array(exact, dtype=np.float64).reshape(left.shape)
+    with np.errstate(under="ignore"):
+        found: Floats = function(left, right)
+    whole = (left == np.rint(left)) & (right == np.rint(right)) & (found < 2.0**52)
+    return np.where(whole | (left == 0) & (right == 0), found, np.nextafter(found, np.inf))
+
+
+def products_above(left: Floats, right: Floats) -> Floats:
+    """Return |left·right| rounded up; a product is 0 only if a factor is."""
+    found = rounded_up(lambda a, b: abs(a * b), left, right)
+    return np.where((np.asarray(left) == 0) | (np.asarray(right) == 0), 0.0, np.maximum(found, SMALLEST))
+
+
+def sums_above(own: Floats, others: Floats) -> Floats:
+    """Return sums of floats ≥ 0, rounded up only where there is something to add."""
+    total = own + others
+    whole = (total == np.rint(total)) & (others == np.rint(others)) & (total < 2.0**52)
+    return np.where((others == 0) | whole & (own == np.rint(own)), total, np.nextafter(total, np.inf))
 
 
 _SPLITTER = 2.0**27 + 1

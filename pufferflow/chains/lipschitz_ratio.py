@@ -31,7 +31,7 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.arrays import Flags, Floats, Indices, log_sum
 from pufferflow.rounding import UNIT
 from pufferflow.transport import small_plans
 
@@ -103,7 +103,7 @@ def _walk(log_top: Floats, log_bottom: Floats, limits: Floats) -> Floats:
         paths = trees.paths()
         u = (paths * limits[trees.tails, trees.heads][:, None, :]).sum(axis=2)
         first, second = log_top[active] + u, log_bottom[active] + u
-        log_a, log_b = _log_sum(first), _log_sum(second)
+        log_a, log_b = log_sum(first), log_sum(second)
         beyond = _imbalance(first - log_a[:, None], second - log_b[:, None], paths)
         worst = beyond.argmax(axis=1)
         most_beyond = beyond.max(axis=1)
@@ -122,7 +122,7 @@ def _best_stars(log_top: Floats, log_bottom: Floats, limits: Floats) -> _Trees:
     """Return the star with the largest ratio for each problem."""
     size = len(limits)
     stars = np.concatenate([limits.T, -limits])  # all v as high as one state allows, or as low
-    ratios = _log_sum(log_top[:, None, :] + stars) - _log_sum(log_bottom[:, None, :] + stars)
+    ratios = log_sum(log_top[:, None, :] + stars) - log_sum(log_bottom[:, None, :] + stars)
     best = ratios.argmax(axis=1)
     centre = best % size
     others = np.array([[state for state in range(size) if state != c] for c in range(size)], dtype=np.intp)[centre]
@@ -134,8 +134,8 @@ def _best_stars(log_top: Floats, log_bottom: Floats, limits: Floats) -> _Trees:
 def _imbalance(log_a: Floats, log_b: Floats, paths: Floats) -> Floats:
     """Return for each edge by how much, relatively, the part it cuts off is on the wrong side: τ where above 0."""
     within = paths != 0
-    a = _log_sum(np.where(within, log_a[:, :, None], -math.inf), axis=1)
-    b = _log_sum(np.where(within, log_b[:, :, None], -math.inf), axis=1)
+    a = log_sum(np.where(within, log_a[:, :, None], -math.inf), axis=1)
+    b = log_sum(np.where(within, log_b[:, :, None], -math.inf), axis=1)
     holds_tail = paths.sum(axis=1) > 0
     with np.errstate(invalid="ignore", over="ignore"):
         gap = np.where(holds_tail, -np.expm1(a - b), np.expm1(a - b))
@@ -154,14 +154,6 @@ def _pivot(trees: _Trees, leaving: Indices, paths: Floats, u: Floats, limits: Fl
     tails, heads = trees.tails.copy(), trees.heads.copy()
     tails[rows, leaving], heads[rows, leaving] = np.divmod(entering, len(limits))
     return _Trees(tails, heads)
-
-
-def _log_sum(terms: Any, axis: int = -1) -> Floats:
-    """Return the log of sums of exponentials; −∞ where there is nothing."""
-    top = terms.max(axis=axis, keepdims=True)
-    with np.errstate(divide="ignore", under="ignore"):
-        total = np.log(np.exp(terms - np.where(np.isfinite(top), top, 0.0)).sum(axis=axis))
-    return total + np.where(np.isfinite(top), top, 0.0).squeeze(axis)
 
 
 FLAT = 12.0

@@ -28,9 +28,8 @@ from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.regions import Region, overlapping
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.guarantees import Pure
-from pufferflow.inference import rounded_up
 from pufferflow.noise import Gaussian, Noise
-from pufferflow.rounding import UNIT
+from pufferflow.rounding import UNIT, rounded_up
 from pufferflow.scenario import Initial, Presence, Scenario, Secret, ValueSecret
 from pufferflow.scenario.priors import GaussianPrior, Independent, Prior
 

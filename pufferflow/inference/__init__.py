@@ -10,7 +10,6 @@ from pufferflow.inference.chain_rows import Rows, value_places
 from pufferflow.inference.laws import asked, implied, laws
 from pufferflow.inference.movement import Shorter
 from pufferflow.inference.pattern import of_pattern, window
-from pufferflow.inference.row_question import rounded_up
 from pufferflow.inference.shift import farthest, lengths_along
 from pufferflow.inference.star import Star, StarWalk
 
@@ -26,7 +25,6 @@ __all__ = [
     "laws",
     "lengths_along",
     "of_pattern",
-    "rounded_up",
     "value_places",
     "window",
 ]

@@ -12,9 +12,9 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.inference.movement import Movement
-from pufferflow.inference.row_question import norms_above, rounded_up, row_norms
+from pufferflow.inference.row_question import norms_above, row_norms
 from pufferflow.queries import Kinds, Pattern
-from pufferflow.rounding import UNIT, float_above, upwards
+from pufferflow.rounding import UNIT, float_above, rounded_up, upwards
 from pufferflow.scenario import AnySecret, Presence
 from pufferflow.scenario.priors import AnyCorrelation, Prior
 from pufferflow.transport import Certainty

@@ -18,9 +18,10 @@ from pufferflow.errors import Misuse
 from pufferflow.inference.cells import PRESENCE, columns_of, with_nothing
 from pufferflow.inference.laws import asked
 from pufferflow.inference.movement import Displaced, Moved, Movement, group_movement
-from pufferflow.inference.row_question import Question, norms_above, products, row_norms
+from pufferflow.inference.row_question import Question, norms_above, row_norms
 from pufferflow.law import Law
 from pufferflow.queries import Statistic
+from pufferflow.rounding import products_above
 from pufferflow.scenario import AnySecret, Initial, Interval, Presence, Secret
 from pufferflow.scenario.priors import Prior
 from pufferflow.transport import Certainty
@@ -110,7 +111,7 @@ class Alone:
         """Return the pairs one by one, or their longest movement if they are many."""
         if self.columns.size * len(self.question.pairs) > _MOST_LISTED:
             return Moved(self.prior, self.movement())
-        steps = products(self.columns[:, :, None], self.question.differences[:, None, :])
+        steps = products_above(self.columns[:, :, None], self.question.differences[:, None, :])
         signed = np.copysign(steps, np.sign(self.columns)[:, :, None] * self._signs[:, None, :])
         flat = signed.reshape(len(signed), -1).T + 0.0
         leading = flat[np.arange(len(flat)), (flat != 0).argmax(axis=1)]
@@ -128,7 +129,7 @@ class Alone:
         witness = self.question.pairs[int(which[place])], self.rows[place]
         if self.question.answers == 1:
             return Movement.of_one(float(longest[place]), Certainty.EXACT, *witness)
-        steps = products(np.abs(self.columns).max(axis=1), self.question.differences.max(axis=1))
+        steps = products_above(np.abs(self.columns).max(axis=1), self.question.differences.max(axis=1))
         return Movement(steps, self.length, Certainty.EXACT, *witness)
 
     def length(self, norm: float) -> float:

@@ -7,7 +7,6 @@ one border; it crosses from class p to class q only if the classes between them 
 """
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,12 +19,11 @@ from pufferflow.arrays import Floats, Indices
 from pufferflow.inference.laws import asked
 from pufferflow.inference.movement import group_movement
 from pufferflow.queries import Kinds, Statistic
-from pufferflow.rounding import SMALLEST, UNIT, float_above, lifted
+from pufferflow.rounding import UNIT, float_above, lifted, products_above, rounded_up
 from pufferflow.scenario import Bins, Domain, Initial, Interval, Label, Secret
 from pufferflow.scenario.priors import Prior
 from pufferflow.transport import masses
 
-_EXACTLY = 20_000
 _AT_ONCE = 1 << 22
 
 
@@ -137,25 +135,6 @@ class Question:
         return np.inf if np.inf in np.abs(ends) else float_above(Fraction(ends[1]) - Fraction(ends[0]))
 
 
-def rounded_up(function: Callable[[Any, Any], Any], left: Floats, right: Floats) -> Floats:
-    """Return a sum, difference or product ≥ 0 of floats, rounded up; exactly where they are few or whole numbers."""
-    left, right = np.broadcast_arrays(left, right)
-    if left.size <= _EXACTLY:
-        both = zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)
-        exact = [float_above(function(Fraction(a), Fraction(b))) for a, b in both]
-        return np.array(exact, dtype=np.float64).reshape(left.shape)
-    with np.errstate(under="ignore"):
-        found: Floats = function(left, right)
-    whole = (left == np.rint(left)) & (right == np.rint(right)) & (found < 2.0**52)
-    return np.where(whole | (left == 0) & (right == 0), found, np.nextafter(found, np.inf))
-
-
-def products(left: Floats, right: Floats) -> Floats:
-    """Return |left·right| rounded up; a product is 0 only if a factor is."""
-    found = rounded_up(lambda a, b: abs(a * b), left, right)
-    return np.where((np.asarray(left) == 0) | (np.asarray(right) == 0), 0.0, np.maximum(found, SMALLEST))
-
-
 def norms_above(steps: Floats, norm: float) -> Floats:
     """Return the norms along the first axis, rounded up."""
     if len(steps) == 1 or norm == np.inf:
@@ -169,13 +148,13 @@ def row_norms(columns: Floats, moves: Floats, norm: float) -> tuple[Floats, Indi
     """Return the largest ‖w∘move‖ over the moves for each column w of weights, rounded up, and which move it is."""
     if len(columns) == 1:
         place = int(moves[0].argmax())
-        longest = products(np.abs(columns[0]), moves[0, place])
+        longest = products_above(np.abs(columns[0]), moves[0, place])
         return longest, np.full(len(longest), place, dtype=np.intp)
     longest, which = np.empty(columns.shape[1]), np.empty(columns.shape[1], dtype=np.intp)
     width = max(_AT_ONCE // moves.size, 1)
     for start in range(0, columns.shape[1], width):
         some = slice(start, start + width)
-        found = norms_above(products(columns[:, some, None], moves[:, None, :]), norm)
+        found = norms_above(products_above(columns[:, some, None], moves[:, None, :]), norm)
         which[some] = found.argmax(axis=1)
         longest[some] = found.max(axis=1)
     return longest, which
@@ -225,7 +204,7 @@ class Jumps:
         columns = self.question.kinds.columns
         if len(columns) == 1 or columns.size * len(self.first) > _MOST_NORMS:
             return None
-        return self._highest(norms_above(products(columns[:, :, None], self.moves[:, None, :]), norm))
+        return self._highest(norms_above(products_above(columns[:, :, None], self.moves[:, None, :]), norm))
 
     def level(self, distances: Floats) -> Indices:
         """Return the level that movements by some distances reach; one that underflowed is above 0 still."""

@@ -16,10 +16,10 @@ from pufferflow.inference.cells import departure
 from pufferflow.inference.group import Alone, free, row_by_row, tables_of
 from pufferflow.inference.laws import implied
 from pufferflow.inference.movement import Moved, Movement
-from pufferflow.inference.row_question import Question, products, rounded_up, row_norms
-from pufferflow.inference.translation import Translation, by_shares, plus
+from pufferflow.inference.row_question import Question, row_norms
+from pufferflow.inference.translation import Translation, by_shares
 from pufferflow.queries import Statistic
-from pufferflow.rounding import UNIT, float_above, lifted, quotient_above
+from pufferflow.rounding import UNIT, float_above, lifted, products_above, quotient_above, rounded_up, sums_above
 from pufferflow.scenario import AnySecret, Initial, Presence, Secret
 from pufferflow.scenario.priors import (
     AnyCorrelation,
@@ -155,8 +155,8 @@ def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
     certainty = Certainty.EXACT if prior.distance == 0 else Certainty.UPPER_BOUND
     if question.answers == 1:
         return Movement.of_one(length(1), certainty, found.secrets, found.row)
-    spreads = lifted(2 * prior.distance * products(largest, slopes.max(axis=1)), 2 * UNIT)
-    return Movement(plus(found.steps, spreads), length, certainty, found.secrets, found.row)
+    spreads = lifted(2 * prior.distance * products_above(largest, slopes.max(axis=1)), 2 * UNIT)
+    return Movement(sums_above(found.steps, spreads), length, certainty, found.secrets, found.row)
 
 
 def _sum(own: float, factor: float, spread: float) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 
 from pufferflow.arrays import Floats, Indices
 from pufferflow.inference.movement import Movement
-from pufferflow.inference.row_question import Jumps, Question, norms_above, products
-from pufferflow.rounding import UNIT, lifted
+from pufferflow.inference.row_question import Jumps, Question, norms_above
+from pufferflow.rounding import UNIT, lifted, products_above, sums_above
 from pufferflow.scenario import Interval
 from pufferflow.scenario.priors import Covariance
 from pufferflow.transport import Certainty
@@ -63,11 +63,11 @@ class Translation:
         if isinstance(self.question.domain, Interval):
             return self._on_interval(self.question.domain)
         weights = np.abs(self.question.weights)
-        own = products(weights, self.question.differences.max(axis=1, keepdims=True))
+        own = products_above(weights, self.question.differences.max(axis=1, keepdims=True))
         others = np.zeros((len(weights), len(self.rows)))
         for heights, level in self._levels(self.jumps.of_answers):
             others += self._reached(weights * heights[:, None], level)
-        return plus(self._at_places(own), self._rounded(others))
+        return sums_above(self._at_places(own), self._rounded(others))
 
     @cached_property
     def jumps(self) -> Jumps:
@@ -85,7 +85,7 @@ class Translation:
         others = np.zeros((1, len(self.rows)))
         for heights, level in self._levels(kinds):
             others += self._reached(heights[kind_of][None], level)
-        return np.minimum(whole, plus(self._at_places(own), self._rounded(others))[0])
+        return np.minimum(whole, sums_above(self._at_places(own), self._rounded(others))[0])
 
     def movement(self) -> Movement:
         """Return the farthest movement over all places and pairs of values."""
@@ -102,7 +102,9 @@ class Translation:
         """Return the larger sum of either sign; the row itself counts on its own side."""
         tables, positions = self.question.tables, self.question.positions
         rises = tables[:, 1:] - tables[:, :1]
-        ends = products(self.question.weights, rises * (1 + 2 * UNIT) if (rises != np.rint(rises)).any() else rises)
+        ends = products_above(
+            self.question.weights, rises * (1 + 2 * UNIT) if (rises != np.rint(rises)).any() else rises
+        )
         signed = np.copysign(ends, self.question.weights * np.sign(rises))
         distance = self.question.farthest[0]
         share = min(distance / domain.width * (1 + 4 * UNIT), 1.0)
@@ -112,10 +114,10 @@ class Translation:
         else:
             sides = self.covariance.sides(positions, signed, cap)
         up, down = (side if share == 1 else lifted(side * share, 2 * UNIT) for side in sides)
-        own = products(self.question.weights, self.question.differences.max(axis=1, keepdims=True))
+        own = products_above(self.question.weights, self.question.differences.max(axis=1, keepdims=True))
         plus_side, minus_side = np.where(signed > 0, own, 0.0), np.where(signed < 0, own, 0.0)
-        above, below = plus(self._at_places(plus_side), up), plus(self._at_places(minus_side), down)
-        return plus(above, below) if self.apart else np.maximum(above, below)
+        above, below = sums_above(self._at_places(plus_side), up), sums_above(self._at_places(minus_side), down)
+        return sums_above(above, below) if self.apart else np.maximum(above, below)
 
     def _levels(self, heights: Floats) -> list[tuple[Floats, float]]:
         """Return by how much more φ can jump from level to level, and the correlation that takes."""
@@ -162,15 +164,8 @@ class Translation:
         row = int(self.rows[place])
         own = np.zeros(1) if row < 0 else self.question.weights[0, [row]]
         aligned = own[0] * self.question.weights[0, other] * (above - below)[other] >= 0
-        alone = self.steps[0, place] == products(own, self.question.differences.max(keepdims=True)[0])[0]
+        alone = self.steps[0, place] == products_above(own, self.question.differences.max(keepdims=True)[0])[0]
         return bool((aligned or alone) and (above + below)[other] * back < _NOT_CERTAIN)
-
-
-def plus(own: Floats, others: Floats) -> Floats:
-    """Return sums, rounded up only where there is something to add."""
-    total = own + others
-    whole = (total == np.rint(total)) & (others == np.rint(others)) & (total < 2.0**52)
-    return np.where((others == 0) | whole & (own == np.rint(own)), total, np.nextafter(total, np.inf))
 
 
 def by_shares(question: Question, shares: Floats) -> Movement:
@@ -178,10 +173,10 @@ def by_shares(question: Question, shares: Floats) -> Movement:
     distance, pair = question.farthest
     weights = np.abs(question.weights)
     start = question.starts
-    own = products(weights[:, start], question.differences.max(axis=1, keepdims=True)).sum(axis=1)
+    own = products_above(weights[:, start], question.differences.max(axis=1, keepdims=True)).sum(axis=1)
     rest = weights[:, ~start], shares[~start]
     others = _on_interval(question, *rest) if isinstance(question.domain, Interval) else _in_classes(question, *rest)
-    steps = plus(own, others)
+    steps = sums_above(own, others)
     alone = int((weights > 0).sum()) <= 1 and (
         isinstance(question.domain, Interval) or bool(start[weights[0] > 0].all())
     )
@@ -194,13 +189,13 @@ def by_shares(question: Question, shares: Floats) -> Movement:
 
 def _on_interval(question: Question, weights: Floats, shares: Floats) -> Floats:
     reach = question.differences.max(axis=1, keepdims=True)
-    return _total(products(products(weights, reach), shares[None]))
+    return _total(products_above(products_above(weights, reach), shares[None]))
 
 
 def _in_classes(question: Question, weights: Floats, shares: Floats) -> Floats:
     jumps = Jumps.of(question)
     level = jumps.level(shares * question.farthest[0])
-    return _total(products(weights, jumps.of_answers[:, level]))
+    return _total(products_above(weights, jumps.of_answers[:, level]))
 
 
 def _total(terms: Floats) -> Floats:

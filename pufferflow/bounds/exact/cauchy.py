@@ -5,8 +5,8 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.bounds.exact.field import Atoms, LineField, Mixture, UniformField, in_rows, log_sum
+from pufferflow.arrays import Floats, log_sum
+from pufferflow.bounds.exact.field import Atoms, LineField, Mixture, UniformField, in_rows
 from pufferflow.errors import Refused
 from pufferflow.noise import GeneralizedCauchy, Noise
 from pufferflow.rounding import UNIT

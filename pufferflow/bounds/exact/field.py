@@ -14,7 +14,7 @@ from typing import Self, final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
+from pufferflow.arrays import Floats, log_sum
 from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.law import Law, exactly
 from pufferflow.noise import Noise
@@ -170,15 +170,6 @@ def centred(mu: Law, nu: Law) -> tuple[Floats, Floats]:
     middle = low / 2 + high / 2
     first, second = ((values - middle).astype(np.float64) for values in (left, right))
     return first, second
-
-
-def log_sum(terms: Floats) -> Floats:
-    """Return the log of sums of exponentials along the last axis."""
-    top = terms.max(axis=-1)
-    with np.errstate(under="ignore", invalid="ignore"):
-        total = np.exp(terms - np.where(np.isfinite(top), top, 0.0)[..., None]).sum(axis=-1)
-    with np.errstate(divide="ignore"):
-        return top + np.log(total)
 
 
 def in_rows(points: Floats, width: int, function: Callable[[Floats], Floats]) -> Floats:

@@ -9,8 +9,8 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.bounds.exact.field import LineField, Mixture, in_rows, log_sum
+from pufferflow.arrays import Floats, log_sum
+from pufferflow.bounds.exact.field import LineField, Mixture, in_rows
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Gaussian, Noise
 from pufferflow.rounding import UNIT

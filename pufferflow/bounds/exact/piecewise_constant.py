@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arrays import Floats, Indices
-from pufferflow.bounds.exact.field import log_sum
+from pufferflow.arrays import Floats, Indices, log_sum
 from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.errors import Refused
 from pufferflow.law import Law, log_quotient

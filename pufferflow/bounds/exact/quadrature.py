@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial.legendre import leggauss
 
-from pufferflow.arrays import Flags, Floats
-from pufferflow.bounds.exact.field import Field, LineField, float_error, log_sum
+from pufferflow.arrays import Flags, Floats, log_sum
+from pufferflow.bounds.exact.field import Field, LineField, float_error
 from pufferflow.errors import Refused
 from pufferflow.rounding import UNIT
 
