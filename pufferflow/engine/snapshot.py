@@ -19,7 +19,7 @@ import polars as pl
 
 from pufferflow.guarded import guarded
 from pufferflow.progress import working
-from pufferflow.scenario.fitting import origin_of
+from pufferflow.scenario.fitting import frame_origin
 
 Version = tuple[int, ...]
 SETTLED: Final = 2 * 10**9
@@ -40,7 +40,7 @@ class Snapshot:
     @classmethod
     def of(cls, frame: pl.LazyFrame) -> "Snapshot":
         """Return the versions of the files that a frame reads; its rows are not read."""
-        now, origin = time.time_ns(), guarded(lambda: origin_of(frame))
+        now, origin = time.time_ns(), guarded(lambda: frame_origin(frame))
         versions = {path: _version(path) for path in origin.files}
         # what was written a moment ago may be written again within one tick of the clock
         settled = all(version is not None and max(version[-2:]) < now - SETTLED for version in versions.values())

@@ -27,7 +27,7 @@ from pufferflow.guarded import guarded
 from pufferflow.queries.aggregates import MeanOfUnknown
 from pufferflow.queries.keys import read_keys
 from pufferflow.queries.query import Measure, Query
-from pufferflow.scenario import Columns, Domain, Label, Presence, Scenario
+from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Scenario
 
 ENDS = ("low", "high", "least", "most")
 """What columns beside an output are called after it: the ends of its error bar, and of what is possible."""
@@ -85,9 +85,9 @@ class Request:
         return secret.missing_chosen if secret.reads is not None and secret.reads[0] == column else False
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> DeclaredColumns:
         """The columns by what may be done with them, for errors that say how to go on."""
-        return Columns(self.schema, tuple(self.domains), self.public, self.scenario.secret)
+        return DeclaredColumns(self.schema, tuple(self.domains), self.public, self.scenario.secret)
 
     @property
     def points(self) -> int:

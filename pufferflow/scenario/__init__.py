@@ -1,7 +1,7 @@
-"""The Pufferfish triple: what is hidden, from whom, and how rows depend on each other."""
+"""The Pufferfish triple: the secret, the prior, and the order and groups of rows."""
 
 from pufferflow.scenario.domain import Bins, Domain, Interval, Label
-from pufferflow.scenario.missing_columns import Columns
+from pufferflow.scenario.missing_columns import DeclaredColumns
 from pufferflow.scenario.scenario import Scenario
 from pufferflow.scenario.secret import (
     AnySecret,
@@ -20,7 +20,7 @@ __all__ = [
     "AnySecret",
     "Bins",
     "Closer",
-    "Columns",
+    "DeclaredColumns",
     "Derived",
     "Domain",
     "Initial",

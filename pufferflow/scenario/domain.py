@@ -50,7 +50,7 @@ class Domain(StoredPart, abc.ABC, family="domain"):
 
     @property
     def width(self) -> float:
-        """How far two values can lie apart."""
+        """The largest distance between two values."""
         return float(self.numbers.max() - self.numbers.min())
 
     @abc.abstractmethod
@@ -76,7 +76,7 @@ class Domain(StoredPart, abc.ABC, family="domain"):
         return place
 
     def read(self, value: object, name: str, problem: str, instead: str) -> Label:
-        """Return a value of the domain; on an interval, `problem` and `instead` begin what is said of one outside."""
+        """Return a value of the domain; `problem` and `instead` begin the error for one outside an interval."""
         del problem, instead
         return self.points[self.place(value, name)]
 
@@ -258,7 +258,7 @@ def _label(value: object, name: str, allowed: str, instead: str) -> Label:
 
 
 def _check_not_ends(first: object, second: object) -> None:
-    """Refuse two numbers that may be the ends of an interval as well as two values."""
+    """Refuse two numbers: ends of an interval, or two values."""
     try:
         numbers_given = sorted(finite_number(end, "an end", allowed="", instead="") for end in (first, second))
     except Misuse:  # no two numbers, so no ends

@@ -1,4 +1,4 @@
-"""Columns that cannot be read where they are named: what they are instead, and how that is declared."""
+"""Errors for columns that cannot be read where they are named: what they are instead, and how to declare them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,18 +22,17 @@ def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
     """Return the error for a column that a scenario names and a frame does not have."""
     columns = list(frame)
     near = nearest(name, [column for column in columns if column not in needed])
-    return Misuse(
-        f"The frame has no column {name!r}.{did_you_mean(name, near)}",
-        allowed=f"a frame with {listed(needed)}",
-        instead=f"{near[0]!r} instead of {name[:40]!r} in the scenario, or frame.rename({{{near[0]!r}: {name[:40]!r}}})"
-        if near
-        else f'frame.rename({{"…": "{name[:40]}"}}); a CSV file may need has_header=False',
-    )
+    instead = f'frame.rename({{"…": "{name[:40]}"}}); a CSV file may need has_header=False'
+    if near:
+        renamed = f"frame.rename({{{near[0]!r}: {name[:40]!r}}})"
+        instead = f"{near[0]!r} instead of {name[:40]!r} in the scenario, or {renamed}"
+    problem = f"The frame has no column {name!r}.{did_you_mean(name, near)}"
+    return Misuse(problem, allowed=f"a frame with {listed(needed)}", instead=instead)
 
 
 @final
 @dataclass(frozen=True)
-class Columns:
+class DeclaredColumns:
     """The columns of a frame with their types, and which of them a scenario declares to be sensitive or public."""
 
     frame: Mapping[str, pl.DataType]
@@ -42,13 +41,13 @@ class Columns:
     secret: AnySecret
 
     def not_sensitive(self, name: str, together: Sequence[str] = ()) -> Misuse:
-        """Return the error for a question about a column that has no declared domain, alone or with others."""
+        """Return the error for a query of a column without a declared domain, alone or with others."""
         allowed = listed(self.sensitive) or "counts of rows, private_count(): no column is declared with a domain"
         if name not in self.frame:
             return self._not_there(name, self.sensitive or self.frame, allowed)
         hidden = next((column for column in together if column in self.sensitive), None)
         if name in self.public:
-            return self._asked_of_public(name, hidden, allowed)
+            return self._public(name, hidden, allowed)
         if isinstance(self.secret, Presence) and not self.sensitive:
             problem = f"pf.Presence({self.secret.within!r}) names no column, and {shown(name)} is asked about."
             return Misuse(problem, allowed=allowed, instead=self._presence_of(name))
@@ -92,7 +91,7 @@ class Columns:
             instead = _compared(name)
         return Misuse(f"The frame has no column {shown(name)}.{said}", allowed=allowed, instead=instead)
 
-    def _asked_of_public(self, name: str, hidden: str | None, allowed: str) -> Misuse:
+    def _public(self, name: str, hidden: str | None, allowed: str) -> Misuse:
         if isinstance(self.secret, Presence):
             instead = f".group_by({shown(name)}, keys=[…]).private_count(), or public without {shown(name)} and "
             return Misuse(
@@ -127,20 +126,20 @@ class Columns:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names as they are typed."""
+    """Return names in quotes, with commas."""
     return ", ".join(map(repr, names))
 
 
 def _compared(text: str) -> str:
-    """Return a comparison as an expression, if it is written as a text; else any one."""
-    found = _COMPARISON.fullmatch(text)
-    if found is None:
+    """Return a comparison that is given as a text as an expression; an example for another text."""
+    parts = _COMPARISON.fullmatch(text)
+    if parts is None:
         return 'pl.col("district") == "north", as an expression of Polars'
-    return f'pl.col("{found["column"]}") {found["operator"].replace("==", "=").replace("=", "==")} {found["value"]}'
+    return f'pl.col("{parts["column"]}") {parts["operator"].replace("==", "=").replace("=", "==")} {parts["value"]}'
 
 
 def _moment(text: str) -> str | None:
-    """Return a text that is a date or time as a literal; None if it is none."""
+    """Return the literal of a date or time that is given as a text; None for another text."""
     try:
         return moment_source(datetime.fromisoformat(text), is_date=len(text) == 10)
     except ValueError:

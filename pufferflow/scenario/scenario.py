@@ -1,4 +1,4 @@
-"""The Pufferfish triple and how rows hang together: what is hidden, from whom, and what everybody may know."""
+"""The scenario: the secret, the priors, the order and groups of rows, and the public columns."""
 
 import hashlib
 import json
@@ -290,7 +290,7 @@ class Scenario:
 
     @classmethod
     def from_ledger(cls, text: str) -> "Scenario":
-        """Return a scenario that some version stored; one whose beliefs are refused now is read, not planned with."""
+        """Return a scenario that any version stored; if its beliefs are refused now, it serves no new plans."""
         with stored_belief() as refusals:
             scenario = cls.from_json(text)
         set_fields(scenario, refusal=" ".join(dict.fromkeys(refusals)))
@@ -302,7 +302,6 @@ class Scenario:
             raise belief_refused(self.refusal)
 
     def __repr__(self) -> str:
-        """Show what is hidden and from whom, in one line."""
         priors = ", ".join(type(prior).__name__ for prior in self.priors)
         return visible(f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>", one_line=True)
 

@@ -84,12 +84,12 @@ def test_a_daily_cycle_is_reported_and_a_period_mends_it():
     assert 24 in plain.misses
     assert "a one-step chain misses a cycle: at lag 24 " in plain.text
     assert "; try period=24 " in plain.text
-    assert plain.text in fit(frame).notes
+    assert plain.text in fit(frame).provenance.notes
     assert fit(frame, period=12).diagnosis.text.startswith("a chain of period 12 misses a cycle: at lag 24 ")
     periodic = fit(frame, period=24)
     assert periodic.diagnosis.misses == ()
     assert periodic.diagnosis.text.startswith("a chain of period 24 reproduces the autocorrelation at lags 1 to 336")
-    assert periodic.diagnosis.text not in periodic.notes
+    assert periodic.diagnosis.text not in periodic.provenance.notes
 
 
 def test_a_cycle_of_labels_is_reported():
@@ -127,7 +127,9 @@ def test_a_second_step_is_reported():
     fitted = fit(table(np.array([states])))
     assert fitted.second_step.chance < 1e-9
     assert fitted.second_step.effect == pytest.approx(0.15, abs=0.02)
-    assert any(note.startswith("the next state depends on more than the last one; ") for note in fitted.notes)
+    assert any(
+        note.startswith("the next state depends on more than the last one; ") for note in fitted.provenance.notes
+    )
     assert 2 in fitted.diagnosis.misses
 
 
@@ -172,7 +174,7 @@ def test_too_little_is_said_to_be_too_little():
         fitted = fit(table(np.array(states)), domain=[0, 1])
         assert not fitted.diagnosis.conclusive
         assert fitted.diagnosis.misses == ()
-        assert fitted.diagnosis.text in fitted.notes
+        assert fitted.diagnosis.text in fitted.provenance.notes
 
 
 def household(tables, **options):
@@ -184,8 +186,8 @@ def household(tables, **options):
 def test_the_household_has_a_daily_cycle(tables):
     """Four years of hourly power in four classes: a one-step chain forgets the day, and is reported."""
     fitted = household(tables)
-    assert fitted.rows == 34_589
-    assert fitted.notes[0] == "504 rows without a value break their sequences"
+    assert fitted.provenance.rows == 34_589
+    assert fitted.provenance.notes[0] == "504 rows without a value break their sequences"
     text = fitted.diagnosis.text
     assert text.startswith(
         "a one-step chain misses a cycle: at lag 24 the reference has autocorrelation 0.48, the chain 0.0"

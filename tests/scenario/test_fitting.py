@@ -50,7 +50,7 @@ def test_transitions_are_those_counted_one_after_the_other(period, smoothing):
     counts = counted(columns, period, 3) + smoothing
     assert np.allclose(fitted.transitions, counts / counts.sum(axis=2, keepdims=True), rtol=1e-14)
     assert fitted.points == (0, 1, 2)
-    assert fitted.rows == len(columns["unit"])
+    assert fitted.provenance.rows == len(columns["unit"])
 
 
 def test_what_is_left_out_is_said():
@@ -61,8 +61,8 @@ def test_what_is_left_out_is_said():
         "state": [0, 1, None, 9, 1, 0, 1, 0, 0],
     }
     fitted = fit_chain(reference(**table), "state", "time", "unit", domain=[0, 1])
-    assert fitted.rows == 7
-    assert set(fitted.notes) >= {
+    assert fitted.provenance.rows == 7
+    assert set(fitted.provenance.notes) >= {
         "2 rows without order_by or within were left out",
         "1 rows without a value break their sequences",
         "1 gaps between rows were left out",
@@ -276,13 +276,13 @@ def test_the_initial_law_is_stationary():
     parted = reference(unit=[1] * 4 + [2] * 8, time=[*range(4), *range(8)], state=[0] * 4 + [1] * 8)
     fitted = fit_chain(parted, "state", "time", "unit", smoothing=0)
     assert fitted.initial == pytest.approx([1 / 3, 2 / 3])
-    assert "the chain has more than one stationary law" in fitted.notes
+    assert "the chain has more than one stationary law" in fitted.provenance.notes
 
 
 def test_states_out_of_proportion_are_noted():
     """Short sequences that all begin in one state are not in the chain's stationary proportions, and that is said."""
     rows = {"unit": np.repeat(np.arange(500), 3), "time": np.tile(np.arange(3), 500), "state": np.tile([0, 0, 1], 500)}
-    notes = fit_chain(reference(**rows), "state", "time", "unit").notes
+    notes = fit_chain(reference(**rows), "state", "time", "unit").provenance.notes
     assert any(note.startswith("states are not seen in the chain's stationary proportions") for note in notes)
 
 
@@ -291,6 +291,10 @@ def test_provenance_names_the_reference_and_what_was_read():
     columns = messy()
     fitted = fit_chain(reference(**columns, other=columns["time"]), "state", "time", "unit")
     provenance = fitted.provenance
-    assert (provenance.reference, provenance.rows, provenance.notes) == ("a study", fitted.rows, fitted.notes)
+    assert (provenance.reference, provenance.rows, provenance.notes) == (
+        "a study",
+        fitted.provenance.rows,
+        fitted.provenance.notes,
+    )
     assert provenance.digest == digest_of(pl.DataFrame(columns).select("unit", "time", "state"))
     assert provenance.describe().startswith("fitted on 180 rows of the public reference 'a study'; ")

@@ -1,6 +1,6 @@
 """Priors fitted on public references, and what such a fit fails to reproduce."""
 
-from pufferflow.scenario.fitting.reference import Reference, origin_of
+from pufferflow.scenario.fitting.reference import Reference, frame_origin
 from pufferflow.scenario.fitting.sequences import Clock, count_steps
 
-__all__ = ["Clock", "Reference", "count_steps", "origin_of"]
+__all__ = ["Clock", "Reference", "count_steps", "frame_origin"]

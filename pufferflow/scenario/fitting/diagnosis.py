@@ -1,9 +1,7 @@
-"""What a fitted chain fails to reproduce of its reference: cycles, and memory that fades slower or faster.
+"""Defects of a fitted chain: cycles that it misses, memory that fades too fast or too slowly, memory of two steps.
 
-The autocorrelation of the reference is held against the one that the chain gives from the same starts. A prior that
-misses a dependence promises too much, so what is found becomes a note on the prior.
-
-Whether the next state depends on the last one alone, or on the one before it as well.
+The autocorrelation of the reference is compared with that of the chain from the same starts. A prior that misses a
+dependence promises too much, so every defect becomes a note on the prior.
 """
 
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arrays import Floats, Indices
-from pufferflow.scenario.fitting.sequences import Counts, Sequences
+from pufferflow.scenario.fitting.sequences import Sequences, TransitionCounts
 
 FLOOR = 0.05
 """A difference of autocorrelations that is no larger is not reported."""
@@ -55,11 +53,12 @@ class Diagnosis:
 
 
 def diagnose(sequences: Sequences, kernels: Floats) -> Diagnosis:
-    """Return how well a chain reproduces the autocorrelation of sequences; its kernels take turns, one per phase.
+    """Compare the autocorrelation of sequences with that of a chain, whose kernels take turns, one per phase.
 
-    Of very long references the first few million rows are looked at.
+    Of very long references the first few million rows count.
     """
-    features = _features(sequences)
+    domain = sequences.domain
+    features = domain.numbers[:, None] if domain.numeric else np.eye(len(domain.points))  # or indicators of labels
     lags = _lags(sequences, kernels)
     places = _places(sequences, lags, features.shape[1])
     laws = _laws(sequences, places, kernels.shape, lags)
@@ -73,18 +72,14 @@ def diagnose(sequences: Sequences, kernels: Floats) -> Diagnosis:
     kept = pairs[1:] >= _FEWEST_PAIRS
     rate = 2 * np.log(2 * lags / _FALSE_ALARM) / np.maximum(pairs[1:], 1)
     margins = np.sqrt(rate * spread[1:]) + rate * largest / 3
-    found = _Found(np.arange(1, lags + 1)[kept], observed[1:][kept], implied[1:][kept], margins[kept], len(kernels))
-    return found.diagnosis()
-
-
-def _features(sequences: Sequences) -> Floats:
-    """Return what is correlated: the numbers themselves, or indicators of labels."""
-    domain = sequences.domain
-    return domain.numbers[:, None] if domain.numeric else np.eye(len(domain.points))
+    comparison = _Comparison(
+        np.arange(1, lags + 1)[kept], observed[1:][kept], implied[1:][kept], margins[kept], len(kernels)
+    )
+    return comparison.diagnosis()
 
 
 def _lags(sequences: Sequences, kernels: Floats) -> int:
-    """Return how many lags to look at: a fortnight of steps or a quarter of the rows, and some in any case."""
+    """Return the number of lags: a fortnight of steps or a quarter of the rows, and some in any case."""
     period, states, _ = kernels.shape
     opening = np.flatnonzero(sequences.starts)
     closing = np.append(opening[1:], sequences.rows) - 1
@@ -170,8 +165,8 @@ def _memory(around: Floats) -> float:
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """What was measured at the lags."""
+class _Comparison:
+    """The autocorrelations at the lags, and the differences that chance allows."""
 
     lags: Indices
     observed: Floats
@@ -180,7 +175,7 @@ class _Found:
     period: int
 
     def diagnosis(self) -> Diagnosis:
-        """Return what it means."""
+        """Return the lags that the chain misses, with a text for people."""
         allowed = np.maximum(self.margins, FLOOR)
         missed = np.abs(self.observed - self.implied) > allowed
         return Diagnosis(
@@ -234,10 +229,10 @@ class _Found:
         back = height - np.minimum.accumulate(np.append(height[0], height[:-1]))
         excess = height - self.implied[same]
         peak = (height >= np.append(-1.0, height[:-1])) & (height >= np.append(height[1:], -1.0))
-        found = peak & missed[same] & (back > allowed[same]) & (excess > 0)
-        if not found.any():
+        returns = peak & missed[same] & (back > allowed[same]) & (excess > 0)
+        if not returns.any():
             return None, False
-        at = int(np.flatnonzero(found & (height >= _NEARLY_HIGHEST * height[found].max()))[0])
+        at = int(np.flatnonzero(returns & (height >= _NEARLY_HIGHEST * height[returns].max()))[0])
         return int(same[at]), bool(back[at] >= excess[at] / 2)
 
 
@@ -263,7 +258,7 @@ class SecondStep:
         return self.chance < MOST_CHANCE and self.effect >= LEAST_EFFECT
 
 
-def second_step(counts: Counts, states: int) -> SecondStep:
+def second_step(counts: TransitionCounts, states: int) -> SecondStep:
     """Return the likelihood ratio test (G) of independence of next and before given here, phase by phase."""
     from scipy.stats import chi2
 
@@ -290,9 +285,9 @@ def second_step(counts: Counts, states: int) -> SecondStep:
 
 def _owner(place: Indices, table: Indices) -> Indices:
     """Return the table that each row or column belongs to."""
-    found = np.empty(int(place.max()) + 1, dtype=np.intp)
-    found[place] = table
-    return found
+    owner = np.empty(int(place.max()) + 1, dtype=np.intp)
+    owner[place] = table
+    return owner
 
 
 def _deviations(times: npt.NDArray[Any], total: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

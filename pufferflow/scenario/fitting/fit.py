@@ -27,7 +27,7 @@ _MOST_CELLS = 4 * 10**6
 
 @final
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedChain:
     """A chain fitted to a reference: `transitions[p]` leads from phase p to p + 1, state i is `points[i]`.
 
     `initial` is the stationary law at phase 0, or the law of the states seen there if there is none. `low` and `high`
@@ -44,16 +44,6 @@ class Fitted:
     diagnosis: Diagnosis
     second_step: SecondStep
 
-    @property
-    def rows(self) -> int:
-        """How many rows of the reference were read."""
-        return self.provenance.rows
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was left out, and what fitting found wrong with the chain."""
-        return self.provenance.notes
-
 
 def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they are read
     reference: Reference,
@@ -67,7 +57,7 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     slack: Slack = None,
     confidence: float = 0.95,
     smoothing: float = HALF,
-) -> Fitted:
+) -> FittedChain:
     """Return the chain whose transitions are those of a public reference, counted between rows one step apart.
 
     `step` is a number, or a duration such as "1h" if `order_by` is a time; phases are positions modulo `period`, and
@@ -95,9 +85,9 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     low, high = _bounds(counts, transitions, slack, confidence)
     diagnosis, memory = diagnose(sequences, transitions), second_step(sequences.counts, len(points))
     initial, settled = _initial(sequences, transitions)
-    notes = (*sequences.notes, *_thin(counts), *settled, *_doubts(diagnosis, memory))
+    notes = (*sequences.notes, *_seldom_left(counts), *settled, *_defects(diagnosis, memory))
     provenance = Provenance(reference.name, sequences.rows, digest_of(frame), notes, reference.origin)
-    return Fitted(transitions, initial, points, low, high, provenance, diagnosis, memory)
+    return FittedChain(transitions, initial, points, low, high, provenance, diagnosis, memory)
 
 
 def _check(period: object, smoothing: object) -> None:
@@ -109,7 +99,7 @@ def _check(period: object, smoothing: object) -> None:
 
 
 def _units(column: str, order_by: str, within: str | Sequence[str] | None) -> list[str]:
-    """Return the columns that tell sequences apart."""
+    """Return the columns whose values separate sequences."""
     if within is not None and not isinstance(cast(object, within), str | Sequence):
         raise Misuse(f"within is {shown(within)}.", allowed="names of columns", instead='within="meter"')
     units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else within or [])]
@@ -124,7 +114,6 @@ def _units(column: str, order_by: str, within: str | Sequence[str] | None) -> li
 
 
 def _estimated(counts: Indices, smoothing: float, name: str) -> Floats:
-    """Return the rows of probabilities."""
     if not counts.sum():
         raise Misuse(
             f"No two rows of the reference {name!r} are one step apart, both with a value.",
@@ -134,18 +123,18 @@ def _estimated(counts: Indices, smoothing: float, name: str) -> Floats:
     left = counts.sum(axis=2, keepdims=True)
     if smoothing == 0 and not left.all():
         raise Misuse(
-            f"Without smoothing nothing is known of {_seldom(left, 1)}.",
+            f"Without smoothing nothing is known of {_count_below(left, 1)}.",
             allowed="a reference that leaves each state at each phase, or smoothing > 0",
             instead="smoothing=0.5",
         )
-    found = (counts + smoothing) / (left + smoothing * counts.shape[2])
-    return found / found.sum(axis=2, keepdims=True)
+    shares = (counts + smoothing) / (left + smoothing * counts.shape[2])
+    return shares / shares.sum(axis=2, keepdims=True)
 
 
 def _bounds(
     counts: Indices, transitions: Floats, slack: Slack, confidence: float
 ) -> tuple[Floats, Floats] | tuple[None, None]:
-    """Return how small and how large each transition may be; what is estimated lies between."""
+    """Return bounds on each transition, with the estimate between them."""
     if slack is None:
         return None, None
     if slack == "confidence":
@@ -162,7 +151,7 @@ def _bounds(
 
 
 def _clopper_pearson(counts: Indices, confidence: float) -> tuple[Floats, Floats]:
-    """Return intervals that hold for all cells at once (Bonferroni)."""
+    """Return simultaneous intervals for all cells (Bonferroni)."""
     from scipy.special import betaincinv
 
     allowed, instead = "a number between 0 and 1", "confidence=0.95"
@@ -196,24 +185,29 @@ def _initial(sequences: Sequences, transitions: Floats) -> tuple[Floats, tuple[s
     return law, (words,) if apart >= _SETTLED else ()
 
 
-def _thin(counts: Indices) -> tuple[str, ...]:
-    """Say which states were left too seldom to know much of what follows them."""
+def _seldom_left(counts: Indices) -> tuple[str, ...]:
+    """Return notes on states that have too few transitions to estimate the next state."""
     left = counts.sum(axis=2)
-    never = (f"nothing is known of {_seldom(left, 1)}: any state may follow, equally likely",)
-    few = (f"less than {_FEW} transitions tell of {_seldom(left, _FEW)}",)
-    return never * bool((left == 0).any()) + few * bool(((left > 0) & (left < _FEW)).any())
+    notes = list[str]()
+    if (left == 0).any():
+        notes.append(f"nothing is known of {_count_below(left, 1)}: any state may follow, equally likely")
+    if ((left > 0) & (left < _FEW)).any():
+        notes.append(f"less than {_FEW} transitions tell of {_count_below(left, _FEW)}")
+    return tuple(notes)
 
 
-def _seldom(left: Indices, fewest: int) -> str:
-    """Say how many states were left less often than that, at least once if that is asked for."""
-    what = "states" if len(left) == 1 else "pairs of phase and state"
-    return f"{int(((left < fewest) & (left >= min(fewest - 1, 1))).sum())} of {left.size} {what}"
+def _count_below(left: Indices, fewest: int) -> str:
+    """Return in words how many states have fewer transitions, but one at least if `fewest` is above 1."""
+    states = "states" if len(left) == 1 else "pairs of phase and state"
+    return f"{int(((left < fewest) & (left >= min(fewest - 1, 1))).sum())} of {left.size} {states}"
 
 
-def _doubts(diagnosis: Diagnosis, memory: SecondStep) -> tuple[str, ...]:
-    """Say what the chain does not reproduce."""
-    further = (
-        "the next state depends on more than the last one; the one before it "
-        f"changes its law by {memory.effect:.2f} in total variation on average"
-    )
-    return (diagnosis.text,) * bool(diagnosis.misses or not diagnosis.conclusive) + (further,) * memory.present
+def _defects(diagnosis: Diagnosis, memory: SecondStep) -> tuple[str, ...]:
+    """Return notes on what the chain fails to reproduce."""
+    notes = [diagnosis.text] if diagnosis.misses or not diagnosis.conclusive else []
+    if memory.present:
+        notes.append(
+            "the next state depends on more than the last one; the one before it "
+            f"changes its law by {memory.effect:.2f} in total variation on average"
+        )
+    return tuple(notes)

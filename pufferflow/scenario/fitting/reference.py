@@ -1,6 +1,6 @@
-"""Public references: tables that everybody may see, named, from which priors are fitted.
+"""Public references: named tables that everybody may see, from which priors are fitted, and the origin of frames.
 
-Where the rows of a frame come from, so that a prior fitted on the private rows is noticed, and files that change.
+The origin shows whether a prior was fitted on the private rows themselves, and which files may change.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _COLUMNAR = {"Parquet", "Ipc"}
 
 @final
 @dataclass(frozen=True)
-class Origin:
+class FrameOrigin:
     """The files that a frame scans, and the frame itself while it lives; it is not stored."""
 
     files: frozenset[str]
@@ -35,20 +35,20 @@ class Origin:
     """Whether the frame is a scan of one file and no more, so that its rows are those of the file each time."""
 
     def holds(self, other: Any) -> bool:
-        """Say whether another frame is this one, or reads one of its files; no row is read to find out.
+        """Say whether another frame is this one, or scans one of its files; no row is read for that.
 
         >>> frame = pl.DataFrame({"x": [1]})
-        >>> origin_of(frame).holds(frame), origin_of(frame).holds(pl.DataFrame({"x": [1]}))
+        >>> frame_origin(frame).holds(frame), frame_origin(frame).holds(pl.DataFrame({"x": [1]}))
         (True, False)
         """
         same = self.frame is not None and self.frame() is other
-        return same or bool(self.files & origin_of(other).files)
+        return same or bool(self.files & frame_origin(other).files)
 
 
-def origin_of(frame: Any) -> Origin:
-    """Return where a frame comes from, as far as its plan tells."""
+def frame_origin(frame: Any) -> FrameOrigin:
+    """Return the origin of a frame, as far as its plan contains it."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        return Origin(frozenset())
+        return FrameOrigin(frozenset())
     files, columnar, plan = set[str](), set[str](), ""
     if isinstance(frame, pl.LazyFrame):
         try:
@@ -60,7 +60,7 @@ def origin_of(frame: Any) -> Origin:
         files |= paths
         columnar |= paths if reader in _COLUMNAR else set()
     only = _BARE_SCAN.fullmatch(plan.strip()) is not None
-    return Origin(frozenset(files), weakref.ref(frame), frozenset(columnar), only)
+    return FrameOrigin(frozenset(files), weakref.ref(frame), frozenset(columnar), only)
 
 
 _AT_ONCE = 1 << 17
@@ -71,7 +71,7 @@ _INSTEAD = 'pf.Reference("census 2020", frame)'
 @explained
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A table that is declared to be public, and what people call it.
+    """A table that is declared to be public, with a name for people.
 
     `frame` is a Polars frame, lazy or not, or whatever `pl.DataFrame` takes. What is fitted on it is no secret, so it
     must not hold the rows that a release protects.
@@ -82,14 +82,14 @@ class Reference:
 
     name: str
     frame: pl.LazyFrame
-    origin: Origin
+    origin: FrameOrigin
 
     def __init__(self, name: str, frame: Any) -> None:
         if not isinstance(cast(object, name), str) or not name.strip():
             raise Misuse(
                 f"The name of a public reference is {name!r}.", allowed="what people call it", instead=_INSTEAD
             )
-        set_fields(self, name=name, frame=_lazy(frame), origin=origin_of(frame))
+        set_fields(self, name=name, frame=_lazy(frame), origin=frame_origin(frame))
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return some columns, which are public, and read nothing else."""
@@ -117,14 +117,14 @@ def digest_of(frame: pl.DataFrame) -> str:
     >>> digest_of(pl.DataFrame({"size": [1, 2, 4]})) == digest_of(pl.DataFrame({"size": [1, 2]}))
     False
     """
-    whole = hashlib.sha256(repr(frame.columns).encode())
+    digest = hashlib.sha256(repr(frame.columns).encode())
     for part in frame.iter_slices(_AT_ONCE):
-        whole.update(part.write_csv(include_header=False, null_value="\0").encode())
-    return whole.hexdigest()[:16]
+        digest.update(part.write_csv(include_header=False, null_value="\0").encode())
+    return digest.hexdigest()[:16]
 
 
 def read_reference(given: object) -> Reference:
-    """Return a reference; a bare frame is none, since nobody declared that it is public."""
+    """Return a reference; a bare frame is refused, since it is not declared to be public."""
     if isinstance(given, Reference):
         return given
     raise Misuse(

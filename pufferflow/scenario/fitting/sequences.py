@@ -1,10 +1,8 @@
-"""Reading a public reference as sequences of states, and counting which state follows which.
+"""Sequences of states in a public reference, and counts of which state follows which.
 
 Positions are values of `order_by` counted in steps: numbers from 0, dates and times from 1970-01-01 (those with a time
 zone in UTC, unless steps are whole days, which local clocks count). Phases of a period are positions modulo the period,
 here and wherever a chain is used.
-
-Reading a column of a public reference as the states of a chain: places in a domain of values or classes.
 """
 
 from collections.abc import Sequence
@@ -23,82 +21,6 @@ from pufferflow.scenario.steps import UNITS, read_step
 
 MOST_VALUES = 50
 _SAME_NUMBER = 1e-6
-
-
-def read_states(values: pl.Series, domain: object) -> tuple[pl.Series, Domain, int]:
-    """Return the place of each value in the domain (null if it has none), the domain, and how many are not in it."""
-    read = _values_of(values) if domain is None else read_domain(domain)
-    if isinstance(read, Interval):
-        raise Misuse(
-            f"A chain of states for a column that is {read.describe()}.",
-            allowed="a list of values, or classes of a continuous column",
-            instead="domain=pf.Bins(edges, values)",
-        )
-    if isinstance(read, Bins):
-        edges = read.edges if read.open else read.edges[1:-1]
-        numbers, known = _numbers_of(values)
-        return _series(np.searchsorted(edges, numbers, side="right"), known), read, 0
-    if any(isinstance(point, str) for point in read.points):
-        return _labelled(values, read), read, 0
-    return _nearest(values, read)
-
-
-def _values_of(values: pl.Series) -> Domain:
-    """Return the values that occur as a domain, if they are few."""
-    if isinstance(values.dtype, pl.Categorical | pl.Enum):
-        values = values.cast(pl.String)
-    if values.dtype.is_float():
-        values = values.fill_nan(None)
-    found = values.drop_nulls().unique().sort()
-    if not 2 <= len(found) <= MOST_VALUES:
-        raise Misuse(
-            f"The column {values.name!r} of the reference has {len(found)} different values, and no domain is given.",
-            allowed=f"2 to {MOST_VALUES} different values, or a domain",
-            instead="domain=pf.Bins(edges, values), which reads a continuous column in classes",
-        )
-    return read_domain(found.to_list())
-
-
-def _labelled(values: pl.Series, domain: Domain) -> pl.Series:
-    """Return the places of labels; one that the domain does not have is no value."""
-    if not isinstance(values.dtype, pl.String | pl.Categorical | pl.Enum):
-        raise Misuse(
-            f"The column {values.name!r} of the reference is of type {values.dtype}, and the domain has labels.",
-            allowed="a column of labels, or a domain of numbers",
-            instead="a domain with the values of the column",
-        )
-    places = list(range(len(domain.points)))
-    known = cast(list[Any], list(domain.points))
-    return values.cast(pl.String).replace_strict(known, places, default=None, return_dtype=pl.Int32)
-
-
-def _nearest(values: pl.Series, domain: Domain) -> tuple[pl.Series, Domain, int]:
-    """Return the places of the nearest numbers, the smaller of two."""
-    numbers, known = _numbers_of(values)
-    points = np.array([float(point) for point in domain.points])
-    order = np.argsort(points)
-    between = (points[order][1:] + points[order][:-1]) / 2
-    places = order[np.searchsorted(between, numbers, side="left")]
-    moved = known & ~np.isclose(numbers, points[places], rtol=_SAME_NUMBER, atol=0)
-    return _series(places, known), domain, int(moved.sum())
-
-
-def _numbers_of(values: pl.Series) -> tuple[npt.NDArray[np.float64], Flags]:
-    """Return a column as numbers, and which rows have one."""
-    if not (values.dtype.is_numeric() or values.dtype == pl.Boolean):
-        raise Misuse(
-            f"The column {values.name!r} of the reference is of type {values.dtype}, and the domain has numbers.",
-            allowed="a column of numbers, or a domain of labels",
-            instead="a domain with the values of the column",
-        )
-    numbers = values.cast(pl.Float64).to_numpy()
-    return numbers, ~np.isnan(numbers)
-
-
-def _series(places: Indices, known: Flags) -> pl.Series:
-    return pl.select(pl.when(pl.Series(known)).then(pl.Series(places, dtype=pl.Int32))).to_series()
-
-
 _MANY_STEPS = 336
 _FINE = 10**6
 _FARTHEST = 2**62
@@ -114,14 +36,11 @@ class Clock:
     fortnight: int
 
     def late(self, moments: Indices) -> Indices:
-        """Return by how many ticks moments are late in their steps, and what is forgiven: at whole steps that much."""
+        """Return the ticks of moments behind whole steps, plus the forgiven ones."""
         return (moments + self.forgiven) % self.ticks
 
     def unclear(self, late: Indices) -> Flags:
-        """Say which moments are within a thousandth of a whole step and not at it.
-
-        Where numbers are inexact nobody knows which step these are meant to be.
-        """
+        """Return the moments within a thousandth of a whole step and not at it: the meant step is not certain."""
         near = self.ticks // 1000 if self.forgiven else 0
         return (late > 2 * self.forgiven) & ((late < near) | (late > self.ticks - near))
 
@@ -132,7 +51,7 @@ class Clock:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Counts:
+class TransitionCounts:
     """How often a state `here` at a phase was followed by another, for each state `before`; −1 if that is unknown."""
 
     phase: Indices
@@ -144,8 +63,8 @@ class Counts:
     def pairs(self, period: int, states: int) -> Indices:
         """Return the counts of transitions, of shape (period, states, states)."""
         places = (self.phase * states + self.here) * states + self.following
-        found = np.bincount(places, self.times, period * states * states)
-        return found.astype(np.intp).reshape(period, states, states)
+        counts = np.bincount(places, self.times, period * states * states)
+        return counts.astype(np.intp).reshape(period, states, states)
 
 
 @final
@@ -159,14 +78,14 @@ class Sequences:
     states: Indices
     positions: Indices
     starts: Flags
-    counts: Counts
+    counts: TransitionCounts
     domain: Domain
     clock: Clock
     notes: tuple[str, ...]
 
     @property
     def rows(self) -> int:
-        """How many rows have a place in a sequence."""
+        """The number of rows in all sequences."""
         return len(self.states)
 
 
@@ -214,7 +133,7 @@ def read_sequences(  # noqa: PLR0913 - a table, its three columns, and how they 
 
 
 def _in_order(rows: pl.DataFrame, groups: list[str], clock: Clock, period: int) -> pl.DataFrame:
-    """Sort the rows and tell how each continues the one before: `ahead` in its sequence, `whole` steps, the `next`."""
+    """Sort the rows and mark how each continues the one before: `ahead` in its sequence, `whole` steps, the `next`."""
     here, moved = pl.col("moment"), pl.col("moment").diff()
     same = pl.all_horizontal(
         [pl.lit(value=True), *(pl.col(group).eq_missing(pl.col(group).shift()) for group in groups)]
@@ -237,11 +156,11 @@ def _in_order(rows: pl.DataFrame, groups: list[str], clock: Clock, period: int) 
     return rows
 
 
-def _counts(rows: pl.DataFrame, period: int) -> Counts:
+def _counts(rows: pl.DataFrame, period: int) -> TransitionCounts:
     """Count the transitions, together with the state before them where it is known."""
     state, before = pl.col("state"), pl.col("state").shift(1)
     steps = pl.col("next") & state.is_not_null() & before.is_not_null()
-    found = (
+    counted = (
         rows.with_columns(
             steps.alias("step"),
             before.alias("here"),
@@ -252,7 +171,9 @@ def _counts(rows: pl.DataFrame, period: int) -> Counts:
         .group_by("phase", "before", "here", "state")
         .len()
     )
-    return Counts(*(found[name].to_numpy().astype(np.intp) for name in ("phase", "before", "here", "state", "len")))
+    return TransitionCounts(
+        *(counted[name].to_numpy().astype(np.intp) for name in ("phase", "before", "here", "state", "len"))
+    )
 
 
 def count_steps(values: pl.Series, step: object = 1) -> tuple[pl.Series, Clock]:
@@ -302,3 +223,77 @@ def _moments(values: pl.Series, size: int) -> tuple[pl.Series, Clock]:
 
 def _note(number: int, words: str) -> tuple[str, ...]:
     return (words.format(number),) if number else ()
+
+
+def read_states(values: pl.Series, domain: object) -> tuple[pl.Series, Domain, int]:
+    """Return the place of each value in the domain (null if it has none), the domain, and the count of others."""
+    read = _occurring(values) if domain is None else read_domain(domain)
+    if isinstance(read, Interval):
+        raise Misuse(
+            f"A chain of states for a column that is {read.describe()}.",
+            allowed="a list of values, or classes of a continuous column",
+            instead="domain=pf.Bins(edges, values)",
+        )
+    if isinstance(read, Bins):
+        edges = read.edges if read.open else read.edges[1:-1]
+        numbers, known = _numbers_of(values)
+        return _series(np.searchsorted(edges, numbers, side="right"), known), read, 0
+    if any(isinstance(point, str) for point in read.points):
+        return _labelled(values, read), read, 0
+    return _nearest(values, read)
+
+
+def _occurring(values: pl.Series) -> Domain:
+    """Return the values that occur as a domain, if they are few."""
+    if isinstance(values.dtype, pl.Categorical | pl.Enum):
+        values = values.cast(pl.String)
+    if values.dtype.is_float():
+        values = values.fill_nan(None)
+    seen = values.drop_nulls().unique().sort()
+    if not 2 <= len(seen) <= MOST_VALUES:
+        raise Misuse(
+            f"The column {values.name!r} of the reference has {len(seen)} different values, and no domain is given.",
+            allowed=f"2 to {MOST_VALUES} different values, or a domain",
+            instead="domain=pf.Bins(edges, values), which reads a continuous column in classes",
+        )
+    return read_domain(seen.to_list())
+
+
+def _labelled(values: pl.Series, domain: Domain) -> pl.Series:
+    """Return the places of labels; a label outside the domain is null."""
+    if not isinstance(values.dtype, pl.String | pl.Categorical | pl.Enum):
+        raise Misuse(
+            f"The column {values.name!r} of the reference is of type {values.dtype}, and the domain has labels.",
+            allowed="a column of labels, or a domain of numbers",
+            instead="a domain with the values of the column",
+        )
+    places = list(range(len(domain.points)))
+    known = cast(list[Any], list(domain.points))
+    return values.cast(pl.String).replace_strict(known, places, default=None, return_dtype=pl.Int32)
+
+
+def _nearest(values: pl.Series, domain: Domain) -> tuple[pl.Series, Domain, int]:
+    """Return the places of the nearest numbers, the smaller of two."""
+    numbers, known = _numbers_of(values)
+    points = np.array([float(point) for point in domain.points])
+    order = np.argsort(points)
+    between = (points[order][1:] + points[order][:-1]) / 2
+    places = order[np.searchsorted(between, numbers, side="left")]
+    moved = known & ~np.isclose(numbers, points[places], rtol=_SAME_NUMBER, atol=0)
+    return _series(places, known), domain, int(moved.sum())
+
+
+def _numbers_of(values: pl.Series) -> tuple[npt.NDArray[np.float64], Flags]:
+    """Return a column as numbers, and the rows that have one."""
+    if not (values.dtype.is_numeric() or values.dtype == pl.Boolean):
+        raise Misuse(
+            f"The column {values.name!r} of the reference is of type {values.dtype}, and the domain has numbers.",
+            allowed="a column of numbers, or a domain of labels",
+            instead="a domain with the values of the column",
+        )
+    numbers = values.cast(pl.Float64).to_numpy()
+    return numbers, ~np.isnan(numbers)
+
+
+def _series(places: Indices, known: Flags) -> pl.Series:
+    return pl.select(pl.when(pl.Series(known)).then(pl.Series(places, dtype=pl.Int32))).to_series()

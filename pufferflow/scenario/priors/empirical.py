@@ -1,4 +1,4 @@
-"""Attribute privacy: a released column given a secret one, as they stand in a named public reference (RPP, Table 1)."""
+"""Attribute privacy: a released column given a secret one, counted in a named public reference (RPP, Table 1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -103,7 +103,7 @@ def _without_nulls(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _check(counted: pl.DataFrame, names: tuple[str, str], reference: str) -> None:
-    """Refuse columns whose values are no labels, and a secret with nothing to tell apart."""
+    """Refuse columns whose values are no labels, and a secret with one value."""
     for name in names:
         kind = counted.schema[name]
         texts = isinstance(kind, pl.String | pl.Categorical | pl.Enum | pl.Boolean)

@@ -69,12 +69,10 @@ class GaussianPrior(Prior, kind="gaussian"):
 
     @property
     def ordered(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the covariance speaks of positions."""
         return self.covariance.ordered
 
     @property
     def repeats(self) -> int | None:
-        """1 if covariances depend on how far apart rows are."""
         return 1 if self.covariance.stationary else None
 
     def check(self, secret: AnySecret) -> None:
@@ -114,7 +112,7 @@ class GaussianPrior(Prior, kind="gaussian"):
         return given[0].map(weights), given[1].map(weights)
 
     def _covariances(self, places: Floats) -> Floats:
-        """Return Cov(X_s, X_r) of rows at some places: the factors of each as the secret, times its variance."""
+        """Return Cov(X_s, X_r): the factors of each row as the secret, times its variance."""
         above, below = self.covariance.toward(places, places)
         entries = getattr(self.covariance, "entries", None)
         variances = np.full(len(places), self.variance) if entries is None else entries.diagonal()[places.astype(int)]

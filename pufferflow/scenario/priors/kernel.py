@@ -149,7 +149,7 @@ class Kernel(Covariance, kind="kernel"):
         return found
 
     def _correlations(self, lags: Floats) -> Floats:
-        """Return the correlation at each of some lags, which are whole numbers, checked."""
+        """Return the correlations at whole lags, checked."""
         if self._table is not None:
             table = np.array([*self._table, 0.0])
             return table[np.minimum(lags, len(table) - 1).astype(np.int64)]

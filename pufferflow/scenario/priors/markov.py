@@ -387,7 +387,7 @@ def _product(kernels: npt.NDArray[Any], phase: int, gap: int, one: npt.NDArray[A
 
 
 def _distinct(leaps: Indices) -> tuple[Indices, Indices]:
-    """Return the distinct pairs of phase and gap, and which of them each step is."""
+    """Return the distinct pairs of phase and gap, and the place of each step among them."""
     if len(leaps) == 0:
         return leaps, np.empty(0, dtype=np.intp)
     code = leaps[:, 0] * (int(leaps[:, 1].max()) + 1) + leaps[:, 1]

@@ -1,6 +1,6 @@
-"""What every prior owes: words for people, plain values for the fingerprint, and where it comes from.
+"""The base of priors with their source, and reading of declared probabilities.
 
-Reading the probabilities of a declared prior: rational ones stay rational, others are floats with sum 1.
+Rational probabilities stay rational, others are floats with sum 1.
 """
 
 import abc
@@ -19,7 +19,7 @@ from pufferflow.arrays import Array
 from pufferflow.errors import Misuse
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.domain import Domain, Label
-from pufferflow.scenario.fitting.reference import Origin
+from pufferflow.scenario.fitting.reference import FrameOrigin
 from pufferflow.scenario.secret import AnySecret
 from pufferflow.scenario.stored import Stored
 
@@ -33,7 +33,7 @@ class Provenance(Stored):
     rows: int = 0
     digest: str = ""
     notes: tuple[str, ...] = field(default=())
-    origin: Origin | None = field(default=None, compare=False, repr=False)
+    origin: FrameOrigin | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy without the origin, which is a matter of this process."""
@@ -100,9 +100,9 @@ class Prior(Stored, abc.ABC, family="prior"):
         del secret
 
     def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
-        """Return the values of a secret that have no probability at some positions: there they need not be hidden.
+        """Return the values of a secret without a probability at some position, where they need not be hidden.
 
-        A value that has none at any position is refused by `check`: it would be hidden from nobody anywhere.
+        A value without one at every position is refused by `check`.
         """
         del secret
         return ()
@@ -114,9 +114,9 @@ class Prior(Stored, abc.ABC, family="prior"):
 
     @property
     def repeats(self) -> int | None:
-        """By multiples of how many steps all positions may be shifted without changing any law; None: by none.
+        """The period of all laws: shifts of all positions by multiples of it change none; None without a period.
 
-        The laws then do not depend on where a sequence began. 1 where rows have no order.
+        The laws then do not depend on where a sequence began. It is 1 where rows have no order.
         """
         return None if self.ordered else 1
 

@@ -191,7 +191,7 @@ def _read(frame: Any) -> tuple[tuple[str, ...], list[Values], list[Any]]:
 
 
 def _without_probability(frame: Any, listed: dict[str, list[Any]], masses: list[Any] | None) -> tuple[str, str, str]:
-    """Return what is wrong with a table whose probabilities are not found, what is allowed, and what to type."""
+    """Return problem, allowed tables and example for a table without a column of probabilities."""
     meant = [name for name in listed if name.casefold() in _MISSPELT or nearest(name, [PROBABILITY])]
     instead = _INSTEAD
     if masses is None and meant:
