@@ -1,4 +1,4 @@
-"""The arguments that people give: their types, and numbers within their ranges; or the error that says what fits.
+"""Read the arguments of public calls: types, and numbers within their ranges; or raise the error that shows what fits.
 
 Every reader takes the name of an argument, as errors begin with it, and what is `allowed` and what to try `instead`.
 """
@@ -62,7 +62,7 @@ def refuse_belief(refusal: Misuse) -> None:
 
 
 def reads_stored_belief() -> bool:
-    """Say whether a belief is restored that was accepted once."""
+    """Return whether a belief is being restored that was accepted once."""
     return _refusals.get() is not None
 
 
@@ -164,7 +164,7 @@ def whole_number(value: object, name: str, *, allowed: str, instead: str, kind: 
 
 
 def decimal_reading(number: float | Fraction | Decimal) -> Fraction:
-    """Return the rational number a person means by a float: the shortest decimal that reads as it.
+    """Return the rational number that a float is written as: the shortest decimal that reads as it.
 
     >>> decimal_reading(0.3)
     Fraction(3, 10)

@@ -1,4 +1,4 @@
-"""Types of columns: what may be told of them, and types made of others."""
+"""Types of columns: how they and their values are written, and types made of others."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -32,7 +32,7 @@ def with_texts(dtype: Any, *, enums: bool) -> pl.DataType:
 
 
 def type_name(dtype: Any) -> str:
-    """Return what a type is called, without the categories of an enum: somebody may have made them of the data.
+    """Return the name of a type, without the categories of an enum, which may have been made of the data.
 
     >>> type_name(pl.List(pl.Enum(["a", "b"]))), type_name(pl.Datetime("us", "UTC"))
     ('List(Enum)', "Datetime(time_unit='us', time_zone='UTC')")

@@ -11,7 +11,7 @@ _HIDDEN: Final = re.compile(
     "[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\xad\\u180e\\u200b\\u2028-\\u202e\\u2060-\\u206f\\ud800-\\udfff\\ufeff"
     "\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]"
 )
-"""Controls of terminals, embeddings and overrides of the direction of reading, and what nobody sees.
+"""Controls of terminals, embeddings and overrides of the direction of reading, and invisible characters.
 
 Ends of lines, marks of direction and joiners stay: languages need them.
 """
@@ -48,7 +48,7 @@ class PufferflowError(Exception):
         super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle all three parts; keyword arguments would be lost by the default."""
+        """Pickle all three parts: the default would lose keyword arguments."""
         return _restore, (type(self), self.problem, self.allowed, self.instead)
 
 
@@ -57,7 +57,7 @@ def _restore(kind: type[PufferflowError], problem: str, allowed: str, instead: s
 
 
 class Misuse(PufferflowError, ValueError):
-    """An argument is not of the kind that is asked for."""
+    """An argument is not of the kind that is allowed."""
 
 
 class NoSuchCall(Misuse, TypeError):
@@ -65,7 +65,7 @@ class NoSuchCall(Misuse, TypeError):
 
 
 class NoSuchAttribute(Misuse, AttributeError):
-    """A name was asked for that a value does not have; `hasattr` and the protocols of Python see an AttributeError."""
+    """A value has no attribute of this name; `hasattr` and the protocols of Python see an AttributeError."""
 
     def __init__(self, problem: str, *, allowed: str = "", instead: str = "", name: str = "") -> None:
         super().__init__(problem, allowed=allowed, instead=instead)

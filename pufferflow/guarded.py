@@ -1,9 +1,8 @@
-"""What becomes of an engine that fails or would never answer, and of private work that does not come to its end.
+"""Run queries and private work without letting an error carry data to the caller; refuse an engine that would hang.
 
-Nothing that an engine says is passed on, since its messages can quote data. A traceback keeps the error it came from,
-and frames their variables. So the error that is raised instead comes from outside of the handler, and names no more
-than a class of Polars or of Python itself; and whatever is raised while exact sums are about is raised anew where
-nothing leads back to them, a person's Ctrl-C too.
+Messages of Polars may quote rows, tracebacks keep the error they came from, and frames their variables. So the error
+that is raised instead comes from outside of the handler and names no more than a class of Polars or of Python itself;
+and whatever is raised while exact sums are in memory, Ctrl-C too, is raised anew where nothing leads back to them.
 
 A process that is forked off has none of its parent's threads. If Polars had begun to work there, it waits in the child
 for threads that do not exist, for ever.
@@ -39,7 +38,7 @@ def source_failed(kind: str) -> PufferflowError:
 
 
 def guarded(work: Callable[[], T], failed: Callable[[str], PufferflowError] = source_failed) -> T:
-    """Return what work gives, or say that it failed; errors of this library pass, and so does a person who stops.
+    """Return the result of `work`, or raise that it failed; errors of this library pass, and so does Ctrl-C.
 
     >>> guarded(lambda: 3)
     3
@@ -75,7 +74,7 @@ def check_threads() -> None:
 
 
 def _at_work() -> bool | None:
-    """Say whether Polars has threads in this process; None where that cannot be seen."""
+    """Return whether Polars has threads in this process; None where the system does not show it."""
     if "polars" not in sys.modules:
         return False
     if not _TASKS.is_dir():
@@ -90,7 +89,7 @@ def _name(task: Path) -> str:
 
 
 def _answers() -> bool:
-    """Say whether Polars ends a small piece of work, tried on a thread that may be left behind."""
+    """Return whether Polars ends a small piece of work, tried on a thread that may be left behind."""
     if _at_work() or "polars" not in sys.modules:
         return True
     frame = sys.modules["polars"].DataFrame({"a": [2, 1]})
@@ -101,7 +100,7 @@ def _answers() -> bool:
 
 
 def _at_import() -> Literal["here", "unknown"]:
-    """Say what is known of the threads of a process that may have been forked off before this file was imported."""
+    """Return where the threads are of a process that may have been forked off before this file was imported."""
     with suppress(OSError, ValueError, IndexError):
         flags = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[6])
         return "unknown" if flags & _FORKED_ONLY and _at_work() is False and "polars" in sys.modules else "here"
@@ -130,7 +129,7 @@ if hasattr(os, "register_at_fork"):
 @final
 @dataclass(frozen=True, eq=False)
 class Outcome(Generic[T]):
-    """What work gave, or the error that it raised, which leads to no frame and to no other error."""
+    """The result of work, or the error that it raised, which leads to no frame and to no other error."""
 
     value: T | None
     error: BaseException | None = None
@@ -143,7 +142,7 @@ class Outcome(Generic[T]):
 
 
 def outcome_of(work: Callable[[], T]) -> Outcome[T]:
-    """Run work that has private numbers in its frames, and return what comes of it without any of these frames.
+    """Run work that has private numbers in its frames; its outcome leads to none of these frames.
 
     >>> outcome_of(lambda: 3).get()
     3
@@ -163,7 +162,7 @@ def _outcome_of(work: Callable[[], T]) -> Outcome[T]:
 def drop_frames(error: BaseException) -> None:
     """Take from an error what leads to frames, which keep their variables, and to the errors before it.
 
-    Those go too: what one of them says can be a private number.
+    Those go too: a private number may stand in their messages.
     """
     error.__traceback__ = error.__cause__ = error.__context__ = None
     vars(error).pop("__notes__", None)

@@ -1,8 +1,8 @@
-"""What a person at a terminal sees of work that takes a while: how far it is, on stderr, gone when it is done.
+"""A progress bar for work that takes a while, on stderr, gone when the work is done.
 
-Nothing appears unless stderr is a terminal and the work has lasted longer than `SHOWN_AFTER`; then a thread of its own
-shows it, so that long steps inside a library are seen too. One work at a time is shown: what begins inside another, or
-beside it, stays silent. What is printed meanwhile goes where it was meant to go.
+It appears only if stderr is a terminal and the work has lasted longer than `SHOWN_AFTER`, drawn by a thread of its own,
+so that long steps inside a library show too. One bar is drawn at a time: work inside other work, or beside it, has
+none. Output that is printed meanwhile is not redirected.
 """
 
 import sys
@@ -23,7 +23,7 @@ _current: ContextVar["Work | None"] = ContextVar("current", default=None)
 
 
 def working(text: str, total: int | None = None) -> "Work":
-    """Return work to go through in a `with`: a bar of `total` parts, or without one a spinner; both tell the time.
+    """Return the work for a `with` block: a bar of `total` parts, or without one a spinner; both with a clock.
 
     >>> with working("Reading", total=2) as work:
     ...     for _ in range(2):
@@ -33,7 +33,7 @@ def working(text: str, total: int | None = None) -> "Work":
 
 
 def doing(step: str) -> None:
-    """Say which step of the work that this thread is in has begun; nothing, if it is in none.
+    """Show the step that the work of this thread has come to; without effect outside of any work.
 
     >>> with working("Reading") as work:
     ...     doing("the first file")
@@ -55,7 +55,6 @@ class Work:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        """Begin, and show it later if it is still going on."""
         self._began = time.monotonic()
         self._outer = _current.set(self)
         if _is_terminal(sys.stderr):
@@ -67,7 +66,6 @@ class Work:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End, and leave the terminal as it was, however the work ended."""
         _current.reset(self._outer)
         try:
             self._end()
@@ -85,7 +83,7 @@ class Work:
             self._bar = None
 
     def advance(self, parts: int = 1) -> None:
-        """Say that some parts more are done."""
+        """Count some parts more as done."""
         if self._timer is None:
             return
         with self._lock:
@@ -133,7 +131,7 @@ def _stop(bar: "Progress") -> None:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    """Say whether a stream is a terminal; one that is missing or closed is none."""
+    """Return whether a stream is a terminal; one that is missing or closed is none."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Rounding towards privacy: a float that is never below the exact value it stands for."""
+"""Rounding towards privacy: floats, and arrays of them, that are never below the exact values they stand for."""
 
 import math
 import re
@@ -115,7 +115,7 @@ def _halves(number: Array) -> tuple[Array, Array]:
 
 
 def agree(one: object, other: object) -> bool:
-    """Say whether two plain values, or structs of such, are equal but for the last digits of their floats.
+    """Return whether two plain values, or structs of such, are equal but for the last digits of their floats.
 
     >>> agree({"scale": 2.0, "rows": 3}, {"scale": 2.0 + 1e-12, "rows": 3}), agree(2.0, 2.0001), agree([1], [2])
     (True, False, False)
@@ -134,7 +134,7 @@ def agree(one: object, other: object) -> bool:
 
 
 def agree_in_words(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Say whether texts are equal but for the last digits of the numbers in them.
+    """Return whether texts are equal but for the last digits of the numbers in them.
 
     >>> agree_in_words(["Pure(epsilon=0.3)"], ["Pure(epsilon=0.30000000000000004)"])
     True

@@ -1,9 +1,7 @@
-"""What was probably meant: the name nearest to a misspelt one, and what to type instead of a call that does not fit.
+"""Suggestions in errors: the name nearest to a misspelt one, and what to type instead of a call that does not fit.
 
-What users of Polars and of other libraries type, and where the same is said here: tables of names and ways out.
-
-Every way out can be typed, for a sensitive column "level", public columns "meter", "day" and "at", a batch, a plan or a
-release.
+Tables hold what users of Polars and of other libraries type, and how the same is written here. Every suggestion runs,
+for a sensitive column "level", public columns "meter", "day" and "at", a batch, a plan or a release.
 """
 
 import difflib
@@ -16,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pufferflow.errors import NoSuchAttribute, NoSuchCall
 
+T = TypeVar("T")
+_LONG: Final = 3
 EXAMPLES: Final[Mapping[str, str]] = {
     "protect": "pf.protect(frame, scenario)",
     "Scenario": 'pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), prior=pf.Independent())',
@@ -213,12 +213,12 @@ _ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         account__Session__Context='pf.Ledger("ledger.db").open("power", scenario, limit=pf.Pure(3.0))',
     ),
 }
-"""Attributes elsewhere, by the class that was asked."""
+"""Attributes elsewhere, by the class here that lacks them."""
 _PREFIXES: Final = ("private_", "dp_", "noisy_", "approx_")
 
 
 def instead_of_argument(callee: str, name: str) -> str:
-    """Return what to type instead of an argument that something called here does not have; nothing if nobody knows.
+    """Return what to type instead of an argument that a callable here does not have; nothing if it is in no table.
 
     >>> instead_of_argument("private_sum", "alias")
     'name="load"'
@@ -228,7 +228,7 @@ def instead_of_argument(callee: str, name: str) -> str:
 
 
 def instead_of_attribute(kind: str, name: str) -> str:
-    """Return what to type instead of an attribute that values of a kind do not have; nothing if nobody knows.
+    """Return what to type instead of an attribute that a class does not have; nothing if it is in no table.
 
     >>> instead_of_attribute("Batch", "dp_sum"), instead_of_attribute("Release", "collect")
     ('private_sum("level")', 'release.frame')
@@ -293,12 +293,7 @@ def noun(kind: str) -> str:
     return {"Puffer": "frame.puffer"}.get(kind, f"A {kind.lower()}")
 
 
-T = TypeVar("T")
-_CUTOFF = 0.6
-_LONG = 3
-
-
-def nearest(given: object, known: Iterable[str], count: int = 1, cutoff: float = _CUTOFF) -> list[str]:
+def nearest(given: object, known: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:
     """Return the names that are spelled most like the one given, the nearest first, or begin with it.
 
     Upper case counts for nothing.
@@ -339,7 +334,7 @@ def explained(thing: T) -> T:
 def answered(
     function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], refusal: Callable[[str], NoSuchCall]
 ) -> Any:
-    """Return what a function gives; if it does not take such arguments, raise the refusal made of what Python says."""
+    """Call a function; if it does not take such arguments, raise the refusal made of Python's own message."""
     try:
         return function(*args, **given)
     except TypeError as error:
@@ -366,7 +361,7 @@ def _explained(function: FunctionType) -> Callable[..., Any]:
 
 
 def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], why: str) -> NoSuchCall:
-    """Return the error for arguments that a function does not take; `why` is what Python says of them."""
+    """Return the error for arguments that a function does not take; `why` is Python's own message."""
     callee = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
     known = inspect.signature(function).parameters.values()
     parameters = [one.name for one in known if one.name not in ("self", "cls") and one.kind is not one.VAR_KEYWORD]
@@ -382,9 +377,9 @@ def misfit(callee: str, parameters: Iterable[str], given: Mapping[str, Any], why
         said = why.partition("() ")[2] or f"{why[:1].lower()}{why[1:]}"
         example = EXAMPLES.get(callee, f"{called}({', '.join(known)})")
         return NoSuchCall(f"{called}() {said}.", allowed=f"{called}({', '.join(known)})", instead=example)
-    near = nearest(unknown, known)
-    instead = instead_of_argument(callee, unknown) or (f"{near[0]}=…" if near else EXAMPLES.get(callee, ""))
-    question = "" if instead_of_argument(callee, unknown) else did_you_mean(unknown, known)
+    elsewhere, near = instead_of_argument(callee, unknown), nearest(unknown, known)
+    question = "" if elsewhere else did_you_mean(unknown, known)
+    instead = elsewhere or (f"{near[0]}=…" if near else EXAMPLES.get(callee, ""))
     return NoSuchCall(f"{called}() has no argument {unknown!r}.{question}", allowed=", ".join(known), instead=instead)
 
 
@@ -421,7 +416,7 @@ class Suggesting:
 
 
 def no_attribute(kind: type, name: str) -> AttributeError:
-    """Return the error for an attribute that values of a kind do not have; those of Python's protocols say no more."""
+    """Return the error for an attribute that a class does not have; of Python's protocols the plain one."""
     if name.startswith("_"):
         return AttributeError(f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=None)
     fields = getattr(kind, "__dataclass_fields__", ())

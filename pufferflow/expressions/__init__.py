@@ -1,4 +1,4 @@
-"""What may be asked of one sensitive column, and what of public ones: Polars expressions, read and checked."""
+"""Polars expressions: of one sensitive column as a function φ of its value, of public columns row by row."""
 
 from pufferflow.expressions.conditions import Condition, conditions, is_one_of
 from pufferflow.expressions.finite import OnPoints

@@ -1,6 +1,6 @@
-"""What of a public or a sensitive column an expression may ask: one row at a time and, where rows are secret, no error.
+"""Check that an expression works row by row and, where it is secret which rows there are, fails at no value.
 
-Nodes of a tree are checked one by one. The functions that are let through stand in `functions`.
+The nodes of its tree are checked one by one; the functions that are allowed stand in `functions`.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""What filters say of public columns by comparing them with literal values: which rows they leave, provably.
+"""Conditions on public columns that every row passing a filter provably fulfils.
 
-Only conjunctions of plain comparisons are read, of a column with values of its own kind; whatever else a filter asks
-leaves no more rows than that.
+Only conjunctions of plain comparisons are read, of a column with literal values of its own kind; any other part of a
+filter leaves no more rows than they do.
 """
 
 import math
@@ -32,7 +32,7 @@ class Condition(NamedTuple):
 
 
 def conditions(expression: pl.Expr, types: Mapping[str, pl.DataType]) -> list[Condition]:
-    """Return what a filter says of the public columns of these types.
+    """Return the conditions that a filter puts on the public columns of these types.
 
     >>> conditions((pl.col("day") >= 3) & (pl.col("house") == "a"), {"day": pl.Int64(), "house": pl.String()})
     [Condition(column='house', kind='text', labels=('a',), ...), Condition(column='day', kind='number', ...low=3, ...)]
@@ -42,7 +42,7 @@ def conditions(expression: pl.Expr, types: Mapping[str, pl.DataType]) -> list[Co
 
 
 def is_one_of(column: str, values: pl.Series) -> list[Condition]:
-    """Return that a column has one of some values, if these are of a kind that is compared."""
+    """Return the condition that a column has one of some values, if these are of a kind that is compared."""
     known = _comparable(values, values.dtype)
     return [] if known is None else [Condition(column, known[0], labels=known[1])]
 
@@ -57,7 +57,7 @@ def _conjuncts(expression: pl.Expr) -> Iterator[pl.Expr]:
 
 
 def _condition(part: pl.Expr, types: Mapping[str, pl.DataType]) -> Condition | None:
-    """Return what one comparison says, None if it is no plain one."""
+    """Return the condition of one comparison, None if it is no plain one."""
     node, inputs = read_tree(part), part.meta.pop()[::-1]
     if node.kind == "operator" and node.word in _MIRRORED and node.inputs[0].kind == "literal":  # 3 < x is x > 3
         node, inputs = Node("operator", _MIRRORED[node.word], node.inputs[::-1]), inputs[::-1]
@@ -115,7 +115,7 @@ def _comparable(values: pl.Series, dtype: pl.DataType) -> tuple[str, tuple[Any, 
 def _as_fine(literal: pl.DataType, column: pl.DataType) -> bool:
     """Return whether moments are compared as they are: of two units Polars takes the coarser one, for both sides.
 
-    Nanoseconds are beyond what Python's moments can say.
+    Python's moments have no nanoseconds.
     """
     if not isinstance(column, pl.Datetime):
         return True

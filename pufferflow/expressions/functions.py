@@ -71,7 +71,7 @@ class Function:
     is_method: bool = True
     """Whether it is written as a method of its first input."""
     of_nulls: bool = False
-    """Whether it speaks of values that are missing."""
+    """Whether it is about values that are missing."""
     in_order: bool = False
     """Whether it gives the least or the most of its inputs."""
 

@@ -61,7 +61,7 @@ def _call(word: str, parts: list[str]) -> str:
 
 
 def _part(part: Node, dtype: pl.DataType) -> str | None:
-    """Return a part as it is typed, a literal as one of this type; None if nobody knows how."""
+    """Return a part as it is typed, a literal as one of this type; None if it cannot be one."""
     if part.kind == "column":
         return f'pl.col("{part.word}")' if '"' not in part.word else f"pl.col({shown(part.word)})"
     return _literal(part, dtype) if part.kind == "literal" else None

@@ -19,7 +19,7 @@ _ORDERED: Final = frozenset({*NUMBERS, "time", "span"})
 
 
 Refusal = Callable[[str], Misuse]
-"""From a column that is not public to the error that says how to go on."""
+"""From a column that is not public to its error."""
 
 
 def read_public(

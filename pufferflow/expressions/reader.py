@@ -19,7 +19,7 @@ from pufferflow.expressions.words import words
 from pufferflow.scenario import Domain, Interval
 
 Refusal = Callable[[str, Sequence[str]], PufferflowError]
-"""From a column without a domain, and all columns that are named with it, to the error that says how to go on."""
+"""From a column without a domain, and all columns that are named with it, to its error."""
 
 
 def read_values(given: str | pl.Expr, domains: Mapping[str, Domain], refusal: Refusal | None = None) -> Values:
@@ -56,7 +56,7 @@ def _check_declared(names: Sequence[str], domains: Mapping[str, Domain], refusal
 
 
 def _check_missing(tree: Node) -> None:
-    """Refuse what speaks of nulls of the column itself: there are none left when an expression sees its values."""
+    """Refuse functions of nulls of the column itself: there are none left when an expression sees its values."""
     for node in tree.walk():
         if node.kind == "function" and FUNCTIONS[node.word].of_nulls and node.inputs[0].kind == "column":
             column = node.inputs[0].word

@@ -1,4 +1,4 @@
-"""What the parts of an expression are called by those who write them, and how a part is refused."""
+"""The names that users give the parts of an expression, and the errors that refuse a part."""
 
 import re
 from collections.abc import Iterator
@@ -130,7 +130,7 @@ def mixes(said: str) -> Refused:
 
 
 def unknown(said: str) -> Refused:
-    """Return the error about a part of which nothing is known."""
+    """Return the error about a part that is not listed."""
     return Refused(
         f"{short(said)} is not known to work on each row by itself.",
         allowed=ALLOWED,

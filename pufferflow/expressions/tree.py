@@ -184,7 +184,7 @@ def _literal(tag: str, held: Any) -> Node:
 
 
 def _held(written: Any) -> pl.Series | None:
-    """Return the values of a list as Polars writes it; None if nobody can read them."""
+    """Return the values of a list as Polars writes it; None if they cannot be read."""
     try:
         return pl.read_ipc_stream(bytes(written)).to_series()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError):
@@ -192,7 +192,7 @@ def _held(written: Any) -> pl.Series | None:
 
 
 def _dtype(values: pl.Series | None) -> pl.DataType:
-    """Return the type of values; that of several lists if nobody knows them."""
+    """Return the type of values; that of several lists if they cannot be read."""
     return pl.List(pl.Object()) if values is None else values.dtype
 
 
@@ -248,7 +248,7 @@ def named(column: str) -> pl.Expr:
 
 
 def unsorted(column: str) -> pl.Expr:
-    """Return the column of this very name as if nobody had said that it is sorted; no value is copied.
+    """Return the column of this very name without the flag that it is sorted; no value is copied.
 
     Frames and files can say so, and the engine takes their word: it compares by binary search, sorts not at all, and
     takes runs for groups. Where that word is false, one row decides how others are read, and no bound speaks of such

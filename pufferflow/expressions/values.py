@@ -54,7 +54,7 @@ class Values(abc.ABC):
     @property
     @abc.abstractmethod
     def _points(self) -> tuple[Hashable, ...]:
-        """What says φ at every value of the domain, in units."""
+        """φ at every value of the domain, in units, as something that can be compared."""
 
     @abc.abstractmethod
     def squared(self, center: Fraction) -> "Values":

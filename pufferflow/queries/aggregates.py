@@ -78,7 +78,7 @@ class MeanOfUnknown(Query):
     linear = False
 
     def beside(self, graphs: Collection[Hashable]) -> "MeanOfUnknown":
-        """Return the same made of Σ φ, if that is asked for by itself and so need not be paid for twice.
+        """Return the same made of Σ φ, if that is a query by itself and so need not be paid for twice.
 
         Not where all values are far from 0: then the noisy number of rows would be multiplied by much.
         """
@@ -227,7 +227,7 @@ class Quantile(Query):
         return within(self.edges[0], self.edges[-1], size)
 
     def _known(self, sums: Floats, size: Size) -> tuple[Floats, Floats]:
-        """Return running counts less the rank, and less the largest count below it: what is ≥ 0 and ≤ 0 tells."""
+        """Return running counts less the rank, and less the largest count below it: their signs place the quantile."""
         levels = np.cumsum(sums, axis=1)
         off = self.running(counts_are_public=size is not None) * levels[:, -1:]
         if size is None:

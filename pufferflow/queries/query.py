@@ -11,7 +11,7 @@ from pufferflow.scenario import Label
 
 _EXACT = 2.0**53
 Size = Floats | None
-"""How many rows each cell has, where everybody may know; None where that is private (`pf.Presence`)."""
+"""The number of rows of each cell, where that is public; None where it is private (`pf.Presence`)."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Query:
     name: str
     measures: tuple[Values | None, ...]
     words: str
-    """What is asked, for people."""
+    """The query in words."""
 
     linear: ClassVar[bool] = True
     """Whether each output is one measure times a public factor, so that its error is known before any release."""
@@ -75,7 +75,7 @@ class Query:
 
 
 def within(low: float, high: float, size: Size) -> tuple[Floats, Floats]:
-    """Return the limits of an output that lies in a range, and nowhere where it is known that there are no rows."""
+    """Return the limits of an output that lies in a range, NaN for cells that publicly have no rows."""
     rows = np.ones(1) if size is None else size
     found = np.where(rows[:, None] > 0, np.array([[low, high]]), np.nan)
     return found[:, :1], found[:, 1:]
