@@ -43,17 +43,9 @@ from pufferflow.suggestions import explained
 _NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
 
 
-def read_scenario(given: object) -> Scenario:
-    """Return a scenario, or say what was given."""
+def _read_scenario(given: object) -> Scenario:
     instead = 'pf.Scenario(secret=pf.Secret("level", domain=[0, 1, 2]), prior=pf.Independent())'
     return instance(given, Scenario, "The scenario", allowed="a pf.Scenario", instead=instead)
-
-
-def read_limit(given: object, scenario: Scenario) -> Guarantee:
-    """Return a limit, a promise with a single epsilon."""
-    limit = instance(given, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Pure(3.0)")
-    AccountCosts([scenario], limit)  # refuses promises that have no single epsilon
-    return limit
 
 
 def differences(first: Scenario, second: Scenario) -> list[str]:
@@ -121,23 +113,6 @@ class AccountRequest:
         )
 
 
-def supersede(appender: Appender, name: str, scenario: Scenario) -> None:
-    """Give an account another scenario, if its costs have a total under all priors together."""
-    account = appender.account(name)
-    if account.fingerprint == scenario.fingerprint:
-        return
-    wrong = [part for part in differences(account.scenarios[-1], scenario) if part != "prior"]
-    if wrong:
-        raise Misuse(
-            f"The new scenario has another {', '.join(wrong)}.",
-            allowed="the same scenario with another prior",
-            instead="another account, for another data set",
-        )
-    scenario.check_sound()
-    appender.check_composes(account, scenario)
-    appender.append(Superseded(appender.next, name, appender.now, scenario.to_json(), scenario.fingerprint))
-
-
 @final
 @explained
 class Ledger:
@@ -177,11 +152,11 @@ class Ledger:
         `dataset` names the data, and is the account's name if left out. A second account on it is refused, since each
         would forget what the other spends, unless `separate` says that they are about different people.
         """
-        scenario = read_scenario(scenario)
+        scenario, name = _read_scenario(scenario), read_text(name, "name", _NAME)
+        limit = instance(limit, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Pure(3.0)")
+        AccountCosts([scenario], limit)  # refuses promises that have no single epsilon
         request = AccountRequest(
-            read_text(name, "name", _NAME),
-            scenario,
-            read_limit(limit, scenario),
+            *(name, scenario, limit),
             None if dataset is None else read_text(dataset, "dataset", 'dataset="power"'),
             instance(separate, bool, "separate", allowed="True or False", instead="separate=True"),  # "no" is no False
         )
@@ -189,7 +164,7 @@ class Ledger:
         if state is not None:
             return Account(self._log, state)
         self._log.write(request.open)
-        return self._account(request.name)
+        return self._account(name)
 
     def account(self, name: str) -> Account:
         """Return an account that exists."""
@@ -205,8 +180,24 @@ class Ledger:
         Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if what was
         spent cannot be told under all priors together.
         """
-        name, scenario = read_text(name, "name", _NAME), read_scenario(scenario)
-        self._log.write(lambda appender: supersede(appender, name, scenario))
+        name, scenario = read_text(name, "name", _NAME), _read_scenario(scenario)
+
+        def append(appender: Appender) -> None:
+            account = appender.account(name)
+            if account.fingerprint == scenario.fingerprint:
+                return
+            wrong = [part for part in differences(account.scenarios[-1], scenario) if part != "prior"]
+            if wrong:
+                raise Misuse(
+                    f"The new scenario has another {', '.join(wrong)}.",
+                    allowed="the same scenario with another prior",
+                    instead="another account, for another data set",
+                )
+            scenario.check_sound()
+            appender.check_composes(account, scenario)
+            appender.append(Superseded(appender.next, name, appender.now, scenario.to_json(), scenario.fingerprint))
+
+        self._log.write(append)
         return self._account(name)
 
     def verify(self, head: str | None = None) -> Verified:
