@@ -1,4 +1,4 @@
-"""What a bound owes: for pairs of laws and a noise, losses that are never below the true ones."""
+"""The interface of a bound: losses of pairs of laws under a noise that are never below the true ones."""
 
 import abc
 import math
@@ -55,10 +55,9 @@ class Part(abc.ABC):
         worst = self.pure(noise)
         if worst.value <= epsilon:
             return Worst(0.0, worst.witness)
-        found = self._curve(noise)
-        deltas = [renyi_to_delta(alpha, loss.value, epsilon) for alpha, loss in zip(DEFAULT_ORDERS, found, strict=True)]
-        best = min(range(len(deltas)), key=deltas.__getitem__)
-        return Worst(deltas[best], found[best].witness)
+        orders = zip(DEFAULT_ORDERS, self._curve(noise), strict=True)
+        deltas = [Worst(renyi_to_delta(alpha, loss, epsilon), witness) for alpha, (loss, witness) in orders]
+        return min(deltas, key=lambda worst: worst.value)
 
     def _curve(self, noise: Noise) -> list[Worst]:
         """Return the Rényi losses of all orders; those of the last noise are kept, since many ε are asked of it."""
@@ -176,27 +175,21 @@ class BallPart(Part):
         return self.radius
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
-        """Return R_α(ζ, radius)."""
         loss = noise.renyi_within(self.radius, alpha, self.witness.dimension)
         return Worst(loss + self.extra * alpha / (alpha - 1), self.witness)
 
     def pure(self, noise: Noise) -> Worst:
-        """Return R_∞(ζ, radius)."""
         return Worst(noise.pure_within(self.radius, self.witness.dimension) + self.extra, self.witness)
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return own_delta + (1 − own_delta)·δ(ε): what is left out, and the hockey stick of the rest."""
-        if self.extra:
-            return self._stated(noise, epsilon)
+        if self.extra:  # the looser statement gives (ε, own_delta), or says nothing
+            return Worst(self.own_delta if self.pure(noise).value <= epsilon else 1.0, self.witness)
         rest = noise.delta_within(self.radius, epsilon, self.witness.dimension)
         if rest is None:
             rest = super().delta(noise, epsilon).value
         total = self.own_delta + (1 - self.own_delta) * rest
         return Worst(total * (1 + 4 * UNIT) if rest else self.own_delta, self.witness)
-
-    def _stated(self, noise: Noise, epsilon: float) -> Worst:
-        """Return own_delta where the looser statement gives (ε, own_delta), and 1 where it says nothing."""
-        return Worst(self.own_delta if self.pure(noise).value <= epsilon else 1.0, self.witness)
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
         """Return radius / u for the largest u whose ball at scale 1 keeps the promise; u does not depend on pairs."""
@@ -205,13 +198,11 @@ class BallPart(Part):
             return 0.0
         unit = family(1.0)
 
-        def kept(u: float) -> bool:
+        def keeps(u: float) -> bool:
             part = BallPart(u, self.certainty, self.witness, self.own_delta, self.extra)
             return part.excess(unit, guarantee) <= 0
 
-        if not kept(0.0):
-            raise impossible(unit, guarantee)
-        reach = largest(kept)
+        reach = largest(keeps) if keeps(0.0) else 0.0
         if reach == 0:
             raise impossible(unit, guarantee)
         scale = float_above(Fraction(self.radius) / Fraction(reach))
@@ -229,13 +220,11 @@ class BallPart(Part):
 
 def impossible(noise: Noise, guarantee: Guarantee) -> Refused:
     """Return the refusal of a promise that no scale of a noise keeps."""
-    kind = type(noise).__name__
+    instead = "a larger epsilon or delta, such as pf.Pure(1.0), or another noise"
     if isinstance(guarantee, Pure) and guarantee.epsilon > 0:
         instead = "noise=pf.Laplace, or pf.Approx(epsilon, delta) or pf.Renyi(alpha, epsilon) with this noise"
-    else:
-        instead = "a larger epsilon or delta, such as pf.Pure(1.0), or another noise"
     return Refused(
-        f"{kind} noise of any scale does not keep {guarantee!r} here.",
+        f"{type(noise).__name__} noise of any scale does not keep {guarantee!r} here.",
         allowed="a promise whose loss this noise keeps finite and can bring down to it",
         instead=instead,
     )

@@ -1,10 +1,8 @@
-"""The least noise that keeps a promise, and the least promise that a noise keeps.
-
-Reading what is asked for: the family of noises, the bounds, the kind of promise.
-"""
+"""The least noise that keeps a promise, and the least promise that a noise keeps."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast, final
 
@@ -24,7 +22,6 @@ from pufferflow.bounds.proofs import (
     Way,
     accepted,
     least_certain,
-    proven,
     search,
 )
 from pufferflow.bounds.quilt import Quilt
@@ -49,43 +46,33 @@ BOUNDS: Final[Mapping[str, Bound]] = {
 
 def read_family(noise: Any, guarantee: Guarantee) -> Family:
     """Return the family of noises asked for, if it can keep such a promise."""
-    if isinstance(noise, str):
-        noise = _named_family(noise)
+    given = noise
+    if isinstance(given, str):
+        noise = NOISES.get(given.casefold())
+        near = nearest(given, NOISES)
+        if noise is None:
+            raise Misuse(
+                f"noise is {shown(given)}.",
+                allowed=f"{', '.join(map(repr, ('auto', *NOISES)))}, or a family such as pf.GeneralizedCauchy.of(k=4)",
+                instead=f'noise="{near[0] if near else "laplace"}"',
+            )
     if isinstance(noise, type) and issubclass(noise, Noise):
         return noise.family(guarantee)
-    if callable(cast(object, noise)) and not isinstance(cast(object, _made(noise)), Noise):
-        raise Misuse(
-            "noise makes no noise of a scale.",
-            allowed="a family of noises, whose scale is to be found",
-            instead="noise=pf.Laplace, or pf.GeneralizedCauchy.of(k=4)",
-        )
+    allowed = "a family of noises, whose scale is to be found"
     if isinstance(noise, Noise) or not callable(cast(object, noise)):
         kind = type(cast(object, noise)).__name__
         raise Misuse(
             f"noise is {noise!r}." if isinstance(noise, Noise) else f"noise is of type {kind}.",
-            allowed="a family of noises, whose scale is to be found",
+            allowed=allowed,
             instead=f"noise=pf.{kind if isinstance(noise, Noise) else 'Laplace'}, without a scale",
         )
+    made: object = None
+    with suppress(TypeError, ValueError):
+        made = noise(1.0)
+    if not isinstance(made, Noise):
+        instead = "noise=pf.Laplace, or pf.GeneralizedCauchy.of(k=4)"
+        raise Misuse("noise makes no noise of a scale.", allowed=allowed, instead=instead)
     return cast(Family, noise)
-
-
-def _named_family(name: str) -> Family:
-    if name.casefold() in NOISES:
-        return NOISES[name.casefold()]
-    near = nearest(name, NOISES)
-    raise Misuse(
-        f"noise is {shown(name)}.",
-        allowed=f"{', '.join(map(repr, ('auto', *NOISES)))}, or a family such as pf.GeneralizedCauchy.of(k=4)",
-        instead=f'noise="{near[0] if near else "laplace"}"',
-    )
-
-
-def _made(noise: Any) -> Any:
-    """Return what a family gives for a scale of 1; None if it gives nothing."""
-    try:
-        return noise(1.0)
-    except (TypeError, ValueError):
-        return None
 
 
 def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
@@ -120,19 +107,15 @@ def _no_bound(given: object) -> Misuse:
 def _every_robust(guarantee: Guarantee, noise: Noise) -> list[Bound]:
     """Return the bounds worth trying for a promise that a slightly wrong prior does not break, the quick ones first.
 
-    Group privacy is always among them, so that there is an answer wherever there can be one.
+    Group privacy is always among them, so that there is an answer wherever there can be one. GAWM leaves out all of δ,
+    or half where the noise itself needs some of it.
     """
     if isinstance(guarantee, Pure):
         return [Messages(), GWM(), Kantorovich(), Group()]
-    if guarantee.delta > 0:
-        return [Messages(), DAGWM(), GAWM(_left_out(guarantee, noise)), GWM(), Group()]
-    return [Messages(), DAGWM(), GWM(), Group()]
-
-
-def _left_out(guarantee: Guarantee, noise: Noise) -> float:
-    """Return the share that GAWM may leave out: all of δ, or half where the noise itself needs some of it."""
-    needs = guarantee.divergence is Divergence.HOCKEY_STICK and math.isinf(noise.pure(1.0))
-    return guarantee.delta / 2 if needs else guarantee.delta
+    if guarantee.delta == 0:
+        return [Messages(), DAGWM(), GWM(), Group()]
+    shared = guarantee.divergence is Divergence.HOCKEY_STICK and math.isinf(noise.pure(1.0))
+    return [Messages(), DAGWM(), GAWM(guarantee.delta / 2 if shared else guarantee.delta), GWM(), Group()]
 
 
 def read_kind(kind: Any) -> Kind:
@@ -253,7 +236,14 @@ def calibrate_each(
         search(own, tried, aim, thrifty=bound == "auto", end=end)
         for own, tried, (_, bound) in zip(pieces, bounds, demands, strict=True)
     ]
-    noisy = _proven_for_all([(one.value, one.way) for proofs, _ in least for one in proofs], guarantee, family)
+    ways = [one.way for proofs, _ in least for one in proofs]
+    scale = max(one.value for proofs, _ in least for one in proofs)
+    while True:  # a loss that is not quite monotone in the scale may ask for a little more
+        noisy = family(scale)
+        excess, way = max(((way.worst(noisy, guarantee)[0], way) for way in ways), key=lambda one: one[0])
+        if excess <= 0:
+            break
+        scale = max(way.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
     return [_calibration([one.way for one in proofs], guarantee, noisy, untried) for proofs, untried in least]
 
 
@@ -269,21 +259,9 @@ def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise
         [accepted(laws, read_bounds(bound, guarantee, noise), guarantee, noise) for laws in read_laws(pairs)]
         for pairs, bound in demands
     ]
-    ways = [[way for way in own if way is not None] for own in each]
     if any(None in own for own in each):
         return None
-    return _calibration(ways[0], guarantee, noise, ())
-
-
-def _proven_for_all(least: Sequence[tuple[float, Way]], guarantee: Guarantee, family: Family) -> Noise:
-    """Return the least noise with which all parts of all ways keep the promise."""
-    scale = max(one for one, _ in least)
-    while True:  # a loss that is not quite monotone in the scale may ask for a little more
-        noisy = family(scale)
-        excess, way = max(((way.worst(noisy, guarantee)[0], way) for _, way in least), key=lambda pair: pair[0])
-        if excess <= 0:
-            return noisy
-        scale = max(way.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+    return _calibration([way for way in each[0] if way is not None], guarantee, noise, ())
 
 
 def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untried: Sequence[Untried]) -> Calibration:
@@ -291,7 +269,10 @@ def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untrie
     worst = [way.worst(noisy, guarantee) for way in ways]
     place = max(range(len(ways)), key=lambda i: worst[i][0])
     enough = min(worst[place][0], -_CLOSE)
-    cost, witness = proven(worst[place][1], noisy, guarantee)
+    part = worst[place][1]
+    cost, _, witness = max(part.losses(noisy, guarantee), key=lambda row: row[0] / row[1] if row[1] else math.inf)
+    if guarantee.kind is not None and guarantee.divergence is Divergence.HOCKEY_STICK:
+        cost = part.least_epsilon(noisy, guarantee.kind, at_most=guarantee.epsilon)
     return Calibration(
         noise=noisy,
         guarantee=guarantee,

@@ -82,7 +82,9 @@ class TransportPart(Part):
         """Return log E exp((α−1)·D_α(x−y))/(α−1), no more than the ball's."""
 
         def exponents(differences: Floats) -> Floats:
-            return (alpha - 1) * self._over_coordinates(noise.renyi(differences, alpha)) * (1 + 2 * UNIT)
+            losses = noise.renyi(differences, alpha)  # of vectors those of their independent coordinates add
+            summed = losses if self.pair.dimension == 1 else np.asarray(np.sum(losses, axis=-1))
+            return (alpha - 1) * summed * (1 + 2 * UNIT)
 
         def loss(pair: Pair) -> float:
             return self._log_expected(pair, exponents, optimal=noise.convex(alpha)) / (alpha - 1) * (1 + UNIT)
@@ -110,15 +112,10 @@ class TransportPart(Part):
         return self._worst(noise, loss, lambda: self.ball.delta(noise, epsilon))
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
-        """Return the scale that the ball asks for, if it knows one."""
         try:
             return self.ball.least_scale(family, guarantee)
         except Refused:
             return super().enough(family, guarantee)
-
-    def _over_coordinates(self, losses: Floats) -> Floats:
-        """Return the losses of vectors: those of their coordinates, whose noises are independent, add."""
-        return losses if self.pair.dimension == 1 else np.asarray(np.sum(losses, axis=-1))
 
     def _worst(self, noise: Noise, loss: Callable[[Pair], float], ceiling: Callable[[], Worst]) -> Worst:
         """Return the larger loss of both orders (one will do if the noise is symmetric), at most the ball's."""

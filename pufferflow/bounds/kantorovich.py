@@ -39,7 +39,6 @@ class Kantorovich(Bound):
     """
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
-        """Return one part for every pair."""
         only_if_small(pairs)
         return [RowsPart(pair, noise) for pair in pairs]
 
@@ -61,7 +60,6 @@ class RowsPart(Part):
             self.plan = of_coupling(winf(mu, nu, noise.norm, coupling=True).coupling)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
-        """Refuse: the test bounds the largest log ratio only."""
         raise Refused(
             "pf.Kantorovich bounds pure losses only.",
             allowed="pf.Pure promises",
@@ -69,11 +67,9 @@ class RowsPart(Part):
         )
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
-        """Refuse, as for Rényi losses."""
         return self.renyi(noise, 2.0)
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
-        """Return the scale that the ball asks for."""
         return self.ball.least_scale(family, guarantee)
 
     def pure(self, noise: Noise) -> Worst:

@@ -173,7 +173,6 @@ class Together(Laws):
 
     @property
     def dimension(self) -> int:
-        """That of the longest answer."""
         return max(laws.dimension for laws in self.pieces)
 
     @cached_property

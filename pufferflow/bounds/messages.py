@@ -40,11 +40,9 @@ class Messages(Bound):
     by_movement = False
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
-        """Return the work along the walks."""
         return sizes.walk
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
-        """Return one part for every chain."""
         return [PurePart(walk.reach, walk.loss) for walk in as_laws(pairs).walks()]
 
 
@@ -61,7 +59,6 @@ class PurePart(Part):
         self._last: tuple[Noise, Worst] | None = None
 
     def pure(self, noise: Noise) -> Worst:
-        """Return the loss found."""
         if self._last is None or self._last[0] != noise:
             self._last = noise, Worst(*self._find(noise))
         return self._last[1]

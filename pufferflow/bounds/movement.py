@@ -1,11 +1,4 @@
-"""The general Wasserstein mechanism: hide the farthest movement, W_∞ (M3).
-
-The general approximate Wasserstein mechanism: hide all movement but a share δ (M4).
-
-Group privacy: hide every movement between two possible answers (M7).
-
-Bounds that see one number of a pair of laws: how far the answer can move (M3, M4, M7).
-"""
+"""Bounds that see one number of a pair of laws, how far the answer can move: GWM (M3), GAWM (M4) and Group (M7)."""
 
 import math
 import numbers
@@ -74,16 +67,13 @@ class GWM(Bound):
         object.__setattr__(self, "norm", read_norm(self.norm))
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
-        """Return the work of W_∞."""
         return sizes.winf
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
-        """Return the ball of the pair farthest apart."""
         laws = as_laws(pairs)
         return [ball(laws.winf(norm_for(noise, self.norm, laws.dimension)), _unbounded())]
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
-        """Return the scale that hides the least movement there can be."""
         movement = as_laws(pairs).least_winf(family(1.0).norm)
         if movement.length == 0:
             return 0.0
@@ -123,11 +113,9 @@ class GAWM(Bound):
         object.__setattr__(self, "norm", read_norm(self.norm))
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
-        """Return the work of nearness."""
         return sizes.near
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
-        """Return the ball of the pair that is least near."""
         laws = as_laws(pairs)
         own = probability_below_one(self.delta, "delta")
         unbounded = Refused(
@@ -140,7 +128,6 @@ class GAWM(Bound):
         return [replace(ball(reach, unbounded), own_delta=own, extra=extra)]
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
-        """Return the scale that hides the movement of the pairs that are quickly looked at."""
         reach = as_laws(pairs).least_near(self.delta, family(1.0).norm)
         if reach.length in (0.0, math.inf):
             return 0.0
@@ -169,11 +156,9 @@ class Group(Bound):
         object.__setattr__(self, "norm", read_norm(self.norm))
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
-        """Return 0: it is there at once."""
         return 0.0
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
-        """Return the ball of the pair with the farthest answers."""
         laws = as_laws(pairs)
         unbounded = Refused(
             "The answers of a pair are not bounded, so no movement is the farthest.",

@@ -17,7 +17,7 @@ from pufferflow.bounds.law_pairs import Witness
 from pufferflow.bounds.laws import Laws, Listed
 from pufferflow.bounds.movement import Group
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
+from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family, Laplace, Noise
 from pufferflow.progress import doing
 from pufferflow.transport import Certainty
@@ -87,15 +87,6 @@ class Way:
             if excess <= 0:
                 return scale
             scale = max(part.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
-
-
-def proven(part: Part, noise: Noise, guarantee: Guarantee) -> tuple[float, Witness]:
-    """Return the ε that a part proves of a promise that is kept, and its witness."""
-    rows = part.losses(noise, guarantee)
-    cost, _, witness = max(rows, key=lambda row: row[0] / row[1] if row[1] else math.inf)
-    if guarantee.kind is not None and guarantee.divergence is Divergence.HOCKEY_STICK:
-        cost = part.least_epsilon(noise, guarantee.kind, at_most=guarantee.epsilon)
-    return cost, witness
 
 
 def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> Way | None:

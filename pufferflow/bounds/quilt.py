@@ -42,11 +42,9 @@ class Quilt(Bound):
     by_movement = False
 
     def work(self, sizes: Work, guarantee: Guarantee) -> float:
-        """Return the work along the walks."""
         return sizes.walk
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
-        """Return one part for every chain."""
         return [self._part(walk) for walk in as_laws(pairs).walks()]
 
     def _part(self, walk: object) -> PurePart:

@@ -179,7 +179,6 @@ class ChainLaws(AlongLaws[Chain]):
 
     @cached_property
     def pairs(self) -> Sequence[Pair]:
-        """The pairs row by row."""
         if not Secrets(self._pairs, self._rows.secret).possible(self._chain).any():
             nothing = Law.point(0.0 if self.dimension == 1 else np.zeros(self.dimension))
             a, b = self._pairs[0].tolist()

@@ -140,13 +140,11 @@ class AlongLaws(Laws, abc.ABC, Generic[C]):
         return len(self._rows.tables)
 
     def walks(self) -> Sequence[Walk]:
-        """Return the sequence with the movements of its rows."""
         rows, both = self._rows, np.concatenate([self._pairs, self._pairs[:, ::-1]])
         secrets, (shifts, kind_of) = Secrets(both, rows.secret), alike(rows.shifts)
         return [ChainWalk(self.dimension, self._chain, shifts, kind_of[rows.kinds], secrets, self._prior, self._labels)]
 
     def span(self, norm: float) -> Reach:
-        """Return the movement of all rows over all states (M7)."""
         certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
         return Reach(self._rows.group(norm), certainty, self._place(0, self._pairs[0].tolist()))
 

@@ -86,7 +86,6 @@ class Covered(Laws):
         return Work(one.walk, *((one.winf, one.near) if self._scattered else ()))
 
     def winf(self, norm: float) -> Reach:
-        """Return the shorter of both movements."""
         whole = self.span(norm)
         if not self._scattered:
             return whole
@@ -97,7 +96,6 @@ class Covered(Laws):
         return self.winf(norm)
 
     def span(self, norm: float) -> Reach:
-        """Return the movement of all rows that may change (M7)."""
         place = Place(self._dimension, self._prior, self._secrets, 0)
         return Reach(self._cells.length(norm), Certainty.UPPER_BOUND, place)
 
@@ -131,7 +129,6 @@ class Rounded(Laws):
 
     @property
     def certainty(self) -> Certainty:
-        """That of the linear answers' laws; reaches that grow say so themselves."""
         return self._laws.certainty
 
     @cached_property
@@ -156,7 +153,6 @@ class Rounded(Laws):
         return self._laws.least_winf(norm)
 
     def least_near(self, delta: float, norm: float) -> Reach:
-        """Return what the linear answers need, likewise."""
         return self._laws.least_near(delta, norm)
 
     def _grown(self, measure: Callable[[float], Reach], norm: float) -> Reach:

@@ -1,13 +1,8 @@
-"""Rows that may do anything: every prior is bounded by the movement of all rows of its groups (M7).
-
-It is also what is left of other priors where rows are too many to be listed one by one.
-
-Rows that nothing else depends on: what one of them adds to the answers under two of its values (M2).
-"""
+"""Bounds by movement alone: of all rows of a group, whatever the prior (M7), and of one independent row (M2)."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from typing import Any, final
 
 import numpy as np
@@ -112,7 +107,8 @@ class Alone:
         if self.columns.size * len(self.question.pairs) > _MOST_LISTED:
             return Moved(self.prior, self.movement())
         steps = products_above(self.columns[:, :, None], self.question.differences[:, None, :])
-        signed = np.copysign(steps, np.sign(self.columns)[:, :, None] * self._signs[:, None, :])
+        signs = np.array([[float((b > a) - (b < a)) for a, b in pairs] for pairs in self._values])
+        signed = np.copysign(steps, np.sign(self.columns)[:, :, None] * signs[:, None, :])
         flat = signed.reshape(len(signed), -1).T + 0.0
         leading = flat[np.arange(len(flat)), (flat != 0).argmax(axis=1)]
         _, chosen = np.unique(flat * np.where(leading < 0, -1.0, 1.0)[:, None], axis=0, return_index=True)
@@ -120,7 +116,8 @@ class Alone:
             chosen = chosen[flat[chosen].any(axis=1)]
         chosen = np.sort(chosen)
         pairs = [self._pair(*divmod(int(place), len(self.question.pairs))) for place in chosen]
-        return Displaced(pairs, partial(_norms, np.abs(flat[chosen]).T))
+        lengths = np.abs(flat[chosen]).T
+        return Displaced(pairs, lambda norm: np.atleast_1d(norms_above(lengths, norm)))
 
     def movement(self) -> Movement:
         """Return the longest movement of one row."""
@@ -136,37 +133,24 @@ class Alone:
         """Return the longest movement in a norm."""
         return float(row_norms(self.columns, self.question.differences, norm)[0].max())
 
-    @property
-    def _signs(self) -> Floats:
-        """The sign of φ(b) − φ(a) for every answer and pair of values."""
-        return np.array([[float(_sign(b - a)) for a, b in self._values(o)] for o in range(self.question.answers)])
+    @cached_property
+    def _values(self) -> list[list[tuple[Fraction, Fraction]]]:
+        """φ at both values of every pair, exactly, for every answer."""
+        domain = self.question.domain
 
-    def _values(self, answer: int) -> list[tuple[Fraction, Fraction]]:
-        """Return φ at both values of every pair, exactly."""
-        domain, table = self.question.domain, [Fraction(value) for value in self.question.tables[answer].tolist()]
-
-        def at(value: Any) -> Fraction:
+        def at(table: Sequence[Fraction], value: Any) -> Fraction:
             if not isinstance(domain, Interval):
                 return table[domain.place(value, "a value")]
             low, high = Fraction(domain.low), Fraction(domain.high)
             return table[0] + (table[1] - table[0]) * (Fraction(value) - low) / (high - low)
 
-        return [(at(a), at(b)) for a, b in self.question.pairs]
+        tables = [[Fraction(value) for value in table] for table in self.question.tables.tolist()]
+        return [[(at(table, a), at(table, b)) for a, b in self.question.pairs] for table in tables]
 
     def _pair(self, kind: int, pair: int) -> Pair:
         weights = [Fraction(weight) for weight in self.columns[:, kind].tolist()]
-        both = [self._listed[o][pair] for o in range(len(weights))]
-        mu, nu = ([weight * side[end] for weight, side in zip(weights, both, strict=True)] for end in (0, 1))
-        return Pair(Law.point(mu), Law.point(nu), self.prior, self.question.pairs[pair], self.rows[kind])
-
-    @cached_property
-    def _listed(self) -> list[list[tuple[Fraction, Fraction]]]:
-        return [self._values(answer) for answer in range(self.question.answers)]
-
-
-def _norms(steps: Floats, norm: float) -> Floats:
-    return np.atleast_1d(norms_above(steps, norm))
-
-
-def _sign(number: Fraction) -> int:
-    return (number > 0) - (number < 0)
+        mu, nu = (
+            Law.point([weight * values[pair][end] for weight, values in zip(weights, self._values, strict=True)])
+            for end in (0, 1)
+        )
+        return Pair(mu, nu, self.prior, self.question.pairs[pair], self.rows[kind])

@@ -124,7 +124,6 @@ class StarLaws(Laws):
         return found
 
     def at(self, witness: Witness) -> Pair | None:
-        """Return the laws of two values of the secret of a row of one kind."""
         kinds = np.flatnonzero(self._terms.first == (witness.row or 0))
         if witness.secrets is None or witness.secrets not in self._star.pairs or not len(kinds):
             return None
@@ -149,7 +148,6 @@ class StarLaws(Laws):
         )
 
     def walks(self) -> Sequence[Walk]:
-        """Return the star with the movements of its rows (M20)."""
         return [StarWalk.of(self._star.as_floats(), self._kinds, self._statistic.on(self._domain))]
 
     def winf(self, norm: float) -> Reach:

@@ -60,7 +60,6 @@ class Moved(Laws):
 
     @property
     def certainty(self) -> Certainty:
-        """Whether the movement is attained."""
         return self._movement.certainty
 
     def winf(self, norm: float) -> Reach:
@@ -74,7 +73,6 @@ class Moved(Laws):
         return replace(self.winf(norm), certainty=Certainty.UPPER_BOUND)
 
     def span(self, norm: float) -> Reach:
-        """Return the movement of all rows that may change (M7)."""
         certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
         return Reach(self._group(norm), certainty, self.pairs[0])
 

@@ -1,10 +1,10 @@
 """Nearness certified by draws from a simulation (M8); nothing else can be, W_∞ least of all."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn, final
+from typing import NoReturn, final
 
 import numpy as np
 
@@ -30,14 +30,8 @@ def _(prior: Simulator, statistic: Statistic, secret: AnySecret) -> Laws:
         return SampledLaws(prior, statistic, pairs, [None])
     if not isinstance(secret, Secret):
         raise InternalError("A simulator was asked about a secret it had refused.", instead="reporting it")
-    return SampledLaws(prior, statistic, secret.value_pairs(), _rows(prior, statistic))
-
-
-def _rows(prior: Simulator, statistic: Statistic) -> list[int | None]:
-    """Return the rows to draw: all of them, or one of each weight where rows are exchangeable."""
-    if not prior.exchangeable:
-        return list(range(statistic.size))
-    return sorted(Kinds.of(statistic.weights).first.tolist())
+    rows = sorted(Kinds.of(statistic.weights).first.tolist()) if prior.exchangeable else range(statistic.size)
+    return SampledLaws(prior, statistic, secret.value_pairs(), rows)
 
 
 def slack(draws: int, confidence: float, pairs: int) -> float:
@@ -54,16 +48,6 @@ def slack(draws: int, confidence: float, pairs: int) -> float:
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """For which δ and norm draws were made, and what they said."""
-
-    delta: Fraction
-    norm: float
-    reach: Reach
-
-
-@final
 class SampledLaws(Laws):
     """Laws that only draws are known of. They answer one question, once: how near all pairs are for one δ.
 
@@ -72,10 +56,11 @@ class SampledLaws(Laws):
     """
 
     def __init__(
-        self, prior: Simulator, statistic: Statistic, pairs: list[tuple[Label, Label]], rows: list[int | None]
+        self, prior: Simulator, statistic: Statistic, pairs: list[tuple[Label, Label]], rows: Sequence[int | None]
     ) -> None:
         self._prior, self._statistic, self._pairs, self._rows = prior, statistic, pairs, rows
-        self._drawn: _Drawn | None = None
+        self._drawn: tuple[Fraction, float, Reach] | None = None
+        """For which δ and norm draws were made, and what they gave."""
 
     @property
     def dimension(self) -> int:
@@ -83,7 +68,6 @@ class SampledLaws(Laws):
 
     @property
     def certainty(self) -> Certainty:
-        """An upper bound, with the prior's confidence."""
         return Certainty.UPPER_BOUND
 
     def near(self, delta: float, norm: float) -> Reach:
@@ -91,15 +75,16 @@ class SampledLaws(Laws):
         probability_below_one(delta, "delta")
         share = decimal_reading(delta)
         if self._drawn is None:
-            self._drawn = _Drawn(share, norm, self._reach(share, norm))
-        if (self._drawn.delta, self._drawn.norm) != (share, norm):
+            self._drawn = share, norm, self._reach(share, norm)
+        drawn, in_norm, reach = self._drawn
+        if (drawn, in_norm) != (share, norm):
             raise Refused(
-                f"The draws were made for delta={float(self._drawn.delta):g} in one norm; a certificate by draws holds "
+                f"The draws were made for delta={float(drawn):g} in one norm; a certificate by draws holds "
                 "for what was fixed before them.",
                 allowed="one delta, and one norm, for each set of draws",
                 instead="pf.laws(scenario, query) once more, for new draws",
             )
-        return self._drawn.reach
+        return reach
 
     def winf(self, norm: float) -> NoReturn:
         raise _no_list()
@@ -114,39 +99,32 @@ class SampledLaws(Laws):
         return len(self._pairs) * len(self._rows)
 
     def _reach(self, delta: Fraction, norm: float) -> Reach:
-        """Draw under every value of the secret, and compare."""
-        extra = slack(self._prior.draws, self._prior.confidence, len(self))
-        left = delta - Fraction(extra)
+        """Draw under every value of the secret, and compare; refuse a δ that so many draws cannot certify."""
+        prior, draws = self._prior, self._prior.draws
+        left = delta - Fraction(slack(draws, prior.confidence, len(self)))
         if left < 0:
-            self._too_few(delta)
-        rng = np.random.default_rng(self._prior.seed)
+            one = slack(1, prior.confidence, len(self))
+            needed = "no number is enough for delta=0" if not delta else f"more than {(one / float(delta)) ** 2:.2g}"
+            raise Refused(
+                f"{draws} draws for each value of the secret cannot certify delta={float(delta):g} for "
+                f"{len(self)} pairs with confidence {prior.confidence:g}.",
+                allowed=f"as many draws as it takes: {needed}",
+                instead="a larger delta, or a prior whose laws can be worked out",
+            )
+        rng = np.random.default_rng(prior.seed)
         found: list[Reach] = []
         for row in self._rows:
             values = dict.fromkeys(value for pair in self._pairs for value in pair)
-            laws = {value: self._law(value, row, rng) for value in values}
+            laws = {value: self._draw(value, row, rng) for value in values}
             for a, b in self._pairs:
-                length = float(near(laws[a], laws[b], left, norm))
-                found.append(Reach(length, Certainty.UPPER_BOUND, self._place(row, (a, b))))
+                place = Place(self.dimension, prior, (a, b), row or 0)
+                found.append(Reach(float(near(laws[a], laws[b], left, norm)), Certainty.UPPER_BOUND, place))
         return max(found, key=lambda reach: reach.length)
 
-    def _law(self, value: Label, row: int | None, rng: np.random.Generator) -> Law:
+    def _draw(self, value: Label, row: int | None, rng: np.random.Generator) -> Law:
         drawn = self._prior.sample(value, row, self._statistic, rng)
         points, counts = np.unique(drawn[:, 0] if self.dimension == 1 else drawn, axis=0, return_counts=True)
         return Law.empirical(points, counts=counts)
-
-    def _too_few(self, delta: Fraction) -> NoReturn:
-        """Refuse a δ that so many draws cannot certify."""
-        one = slack(1, self._prior.confidence, len(self))
-        needed = "no number is enough for delta=0" if not delta else f"more than {(one / float(delta)) ** 2:.2g}"
-        raise Refused(
-            f"{self._prior.draws} draws for each value of the secret cannot certify delta={float(delta):g} for "
-            f"{len(self)} pairs with confidence {self._prior.confidence:g}.",
-            allowed=f"as many draws as it takes: {needed}",
-            instead="a larger delta, or a prior whose laws can be worked out",
-        )
-
-    def _place(self, row: Any, pair: tuple[Label, Label]) -> Place:
-        return Place(self.dimension, self._prior, pair, 0 if row is None else row)
 
 
 def _no_list() -> Refused:

@@ -148,7 +148,8 @@ def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
 
     def length(norm: float) -> float:
         spread = row_norms(question.kinds.columns, slopes, norm)[0].max()
-        total = _sum(alone.length(norm), 2 * prior.distance, float(spread))
+        moved = Fraction(2 * prior.distance) * Fraction(float(spread))
+        total = float_above(Fraction(alone.length(norm)) + moved)
         return total if total < within else min(total, question.group(norm))
 
     found = alone.movement()
@@ -157,10 +158,6 @@ def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
         return Movement.of_one(length(1), certainty, found.secrets, found.row)
     spreads = lifted(2 * prior.distance * products_above(largest, slopes.max(axis=1)), 2 * UNIT)
     return Movement(sums_above(found.steps, spreads), length, certainty, found.secrets, found.row)
-
-
-def _sum(own: float, factor: float, spread: float) -> float:
-    return float_above(Fraction(own) + Fraction(factor) * Fraction(spread))
 
 
 def _slopes(question: Question) -> Floats:

@@ -47,7 +47,6 @@ class CauchyField(UniformField, LineField):
         return [middles], [widths[kept] / 2], [widths[kept]], tail
 
     def horizon(self) -> tuple[float, float]:
-        """Return a distance from the atoms, and what |log(p/q)| is at most beyond it."""
         far = _FAR * max(self.range, 1.0)
         return far, self.k * math.log1p(self.range / far)
 

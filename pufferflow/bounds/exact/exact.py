@@ -92,8 +92,6 @@ class FinitePart(Part):
         self._field: Field | None = None
 
     def pure(self, noise: Noise) -> Worst:
-        """Return the largest log ratio of the noisy densities."""
-
         def on_field(field: Field) -> tuple[float, float]:
             if isinstance(field, laplace.LaplaceField):
                 return laplace.pure(field)
@@ -108,7 +106,6 @@ class FinitePart(Part):
         return self._on_field(noise, on_field, lambda: self.ceiling.pure(noise))
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
-        """Return the Rényi divergence of the noisy laws."""
         if noise.scale == 0:
             return self._largest(lambda pair: piecewise_constant.without_noise(pair).renyi(alpha))
         if isinstance(noise, Staircase):
@@ -120,8 +117,6 @@ class FinitePart(Part):
         )
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
-        """Return the hockey stick of the noisy laws."""
-
         def of_order(field: Field) -> float:
             if isinstance(field, laplace.LaplaceField):
                 return laplace.hockey_stick(field, epsilon) if max(laplace.pure(field)) > epsilon else 0.0
@@ -156,7 +151,6 @@ class FinitePart(Part):
         return super().least_scale(family, guarantee)
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
-        """Return the scale that the transport bound asks for."""
         return self.ceiling.least_scale(family, guarantee)
 
     def _largest(self, loss: Callable[[Pair], float]) -> Worst:
@@ -209,11 +203,9 @@ class GaussianPart(Part):
         self.certainty = Certainty.EXACT if known else Certainty.UPPER_BOUND
 
     def pure(self, noise: Noise) -> Worst:
-        """Return ∞ unless both laws are one."""
         return Worst(0.0 if self.pair.mu == self.pair.nu else math.inf, self.pair)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
-        """Return D_α of two Gaussians in the worse order."""
         return self._largest(lambda mu, nu: gaussian.renyi(mu, nu, noise, alpha))
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:

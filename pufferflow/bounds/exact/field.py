@@ -153,7 +153,6 @@ class UniformField(Field):
         """Return log G for complex steps up to `sizes` in every coordinate; ∞ where nothing is known."""
 
     def growth(self, centres: Floats, sizes: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
-        """Return log f and its gains, by G."""
         log_p, log_q = self.log_densities(centres)
         wide = self.log_growth(centres, sizes)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

@@ -52,7 +52,6 @@ class GaussianField(LineField):
         return _END, math.inf
 
     def growth(self, centres: Floats, sizes: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
-        """Return log f and its gains, from what both laws look like from the centres."""
         log_p, mean_p, spread_p = _seen(self.p, centres, sizes)
         log_q, mean_q, spread_q = _seen(self.q, centres, sizes)
         pull = (np.abs(centres - alpha * mean_p + (alpha - 1) * mean_q) * sizes).sum(axis=1)

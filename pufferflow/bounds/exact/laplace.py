@@ -33,17 +33,14 @@ class LaplaceField(UniformField):
 
     @property
     def effort(self) -> int:
-        """How many terms a density takes at one point: two on R."""
         return super().effort if self.lines is None else 4
 
     def swapped(self) -> Self:
-        """Return the field of the pair in the other order."""
         other = super().swapped()
         other.lines = self.lines and self.lines[::-1]
         return other
 
     def log_densities(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return log p and log q."""
         if self.lines is None:
             return super().log_densities(points)
         return self.lines[0].log_density(points[:, 0]), self.lines[1].log_density(points[:, 0])
