@@ -14,14 +14,14 @@ from pufferflow.bounds.calibrate import (
     read_kind,
 )
 from pufferflow.bounds.dagwm import DAGWM
-from pufferflow.bounds.dependent_rows import ChainWalk, Walk
+from pufferflow.bounds.dependent_rows import DependentChain, DependentRows
 from pufferflow.bounds.exact.exact import Exact
 from pufferflow.bounds.kantorovich import Kantorovich
 from pufferflow.bounds.law_pairs import Pair, Place, Witness, finite_laws
-from pufferflow.bounds.laws import Laws, Listed, Reach, Together, Work, longest_reach, read_laws
+from pufferflow.bounds.laws import Laws, ListedLaws, Reach, SeveralLaws, WorkEstimate, longest_reach, read_laws
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.movement import GAWM, GWM, Group
-from pufferflow.bounds.proofs import Scales, Way
+from pufferflow.bounds.proofs import AppliedBound, Scales
 from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.robustness import robustness, stretched
 
@@ -30,17 +30,19 @@ __all__ = [
     "DAGWM",
     "GAWM",
     "GWM",
+    "AppliedBound",
     "BallPart",
     "Bound",
     "BoundName",
     "Bounds",
     "Calibration",
-    "ChainWalk",
+    "DependentChain",
+    "DependentRows",
     "Exact",
     "Group",
     "Kantorovich",
     "Laws",
-    "Listed",
+    "ListedLaws",
     "Messages",
     "Pair",
     "Part",
@@ -48,11 +50,9 @@ __all__ = [
     "Quilt",
     "Reach",
     "Scales",
-    "Together",
-    "Walk",
-    "Way",
+    "SeveralLaws",
     "Witness",
-    "Work",
+    "WorkEstimate",
     "Worst",
     "calibrate",
     "calibrate_each",

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from pufferflow.bounds.law_pairs import Pair, Witness
-from pufferflow.bounds.laws import Work
+from pufferflow.bounds.laws import WorkEstimate
 from pufferflow.conversions import renyi_to_delta
 from pufferflow.errors import Refused
 from pufferflow.guarantees import DEFAULT_ORDERS, Divergence, Guarantee, Kind, Pure
@@ -149,7 +149,7 @@ class Bound(abc.ABC):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[Part]:
         """Return one or more parts, whose worst loss is that of all pairs; `noise` shows the family."""
 
-    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         """Return how many elementary operations a calibration takes, as predicted from the sizes of the laws."""
         return sizes.pairs + sizes.number * (PER_PAIR + 1e3 * sizes.atoms)
 

@@ -16,10 +16,10 @@ from pufferflow.bounds.laws import Laws, read_laws
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.movement import GAWM, GWM, Group
 from pufferflow.bounds.proofs import (
+    AppliedBound,
     Epsilons,
     Scales,
     Untried,
-    Way,
     accepted,
     least_certain,
     search,
@@ -264,7 +264,9 @@ def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise
     return _calibration([way for way in each[0] if way is not None], guarantee, noise, ())
 
 
-def _calibration(ways: Sequence[Way], guarantee: Guarantee, noisy: Noise, untried: Sequence[Untried]) -> Calibration:
+def _calibration(
+    ways: Sequence[AppliedBound], guarantee: Guarantee, noisy: Noise, untried: Sequence[Untried]
+) -> Calibration:
     """Return what some ways prove of a noise that is enough for them."""
     worst = [way.worst(noisy, guarantee) for way in ways]
     place = max(range(len(ways)), key=lambda i: worst[i][0])

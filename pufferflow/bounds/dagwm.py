@@ -10,7 +10,7 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
 from pufferflow.bounds.law_pairs import Pair, finite_laws
-from pufferflow.bounds.laws import Work, as_laws, only_if_small
+from pufferflow.bounds.laws import WorkEstimate, as_laws, only_if_small
 from pufferflow.bounds.movement import GWM
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Guarantee
@@ -45,7 +45,7 @@ class DAGWM(Bound):
     15.776
     """
 
-    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         """Return the work of all plans, of which transport problems for (ε, δ) are most."""
         cells = sizes.atoms * sizes.atoms
         solved = guarantee.divergence is Divergence.HOCKEY_STICK and cells <= min(

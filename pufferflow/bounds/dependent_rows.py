@@ -16,7 +16,7 @@ from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
 
 
-class Walk(abc.ABC):
+class DependentRows(abc.ABC):
     """Rows that depend on each other along edges: what noisy sums of them tell of one row, for any noise."""
 
     answers: int
@@ -44,7 +44,7 @@ class Walk(abc.ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ChainWalk(Walk):
+class DependentChain(DependentRows):
     """The rows of a Markov chain: row t moves the answers it touches by `shifts[kinds[t], :, e, f]` from e to f."""
 
     answers: int

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, cast, final
 
 import numpy as np
 
-from pufferflow.bounds.dependent_rows import Walk
+from pufferflow.bounds.dependent_rows import DependentRows
 from pufferflow.bounds.law_pairs import Pair, Place, Witness, read_pairs
 from pufferflow.errors import InternalError, Refused
 from pufferflow.law import GaussianLaw, Law
@@ -29,7 +29,7 @@ class Reach:
     witness: Witness
 
 
-class Work(NamedTuple):
+class WorkEstimate(NamedTuple):
     """How many elementary operations, of about a nanosecond, questions about laws take; predicted from sizes alone."""
 
     walk: float = 0.0
@@ -46,10 +46,10 @@ class Work(NamedTuple):
     """How many values a law has."""
 
     @property
-    def of_one(self) -> "Work":
+    def of_one(self) -> "WorkEstimate":
         """The work on one pair alone."""
         compared = 100 * self.atoms
-        return Work(self.walk, compared, compared, self.pair, self.pair, 1.0, self.atoms)
+        return WorkEstimate(self.walk, compared, compared, self.pair, self.pair, 1.0, self.atoms)
 
 
 class Laws(Sequence[Pair], abc.ABC):
@@ -99,9 +99,9 @@ class Laws(Sequence[Pair], abc.ABC):
         return Certainty.EXACT
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> WorkEstimate:
         """How much work questions are; nothing worth speaking of, where it is not known."""
-        return Work()
+        return WorkEstimate()
 
     def at(self, witness: Witness) -> Pair | None:
         """Return the pair of laws at a row and two secrets, None where one is no easier to list than all."""
@@ -139,7 +139,7 @@ class Laws(Sequence[Pair], abc.ABC):
         """Return the largest distance between answers that two secrets allow (M7)."""
         return longest_reach([_span(pair, norm) for pair in self])
 
-    def walks(self) -> Sequence[Walk]:
+    def walks(self) -> Sequence[DependentRows]:
         """Return the sequences or trees along which the rows hang together; refuse where there are none."""
         raise Refused(
             "A bound along chains, for laws that do not come from a chain.",
@@ -149,7 +149,7 @@ class Laws(Sequence[Pair], abc.ABC):
 
 
 @final
-class Listed(Laws):
+class ListedLaws(Laws):
     """Pairs of laws, one after the other."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
@@ -165,11 +165,11 @@ class Listed(Laws):
 
 
 @final
-class Together(Laws):
+class SeveralLaws(Laws):
     """Laws of one answer from several priors or patterns: all of them have to look alike, one by one."""
 
     def __init__(self, pieces: Sequence[Laws]) -> None:
-        self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, Together) else [laws])]
+        self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, SeveralLaws) else [laws])]
 
     @property
     def dimension(self) -> int:
@@ -209,13 +209,14 @@ def read_laws(given: object) -> list[Laws]:
     have answers of different lengths.
     """
     if isinstance(given, Laws):
-        return given.pieces if isinstance(given, Together) else [given]
+        return given.pieces if isinstance(given, SeveralLaws) else [given]
     if isinstance(given, Iterable) and not isinstance(given, Pair | Law | GaussianLaw):
         given = list(cast(Iterable[object], given))
         whole = [one for one in given if isinstance(one, Laws)]
         rest = [one for one in given if not isinstance(one, Laws)]
-        return [*(Together(whole).pieces if whole else []), *([Listed(read_pairs(rest))] if rest or not whole else [])]
-    return [Listed(read_pairs(given))]
+        listed = [ListedLaws(read_pairs(rest))] if rest or not whole else []
+        return [*(SeveralLaws(whole).pieces if whole else []), *listed]
+    return [ListedLaws(read_pairs(given))]
 
 
 def only_if_small(pairs: Sequence[Pair]) -> None:
@@ -230,7 +231,7 @@ def only_if_small(pairs: Sequence[Pair]) -> None:
 
 def as_laws(pairs: Sequence[Pair]) -> Laws:
     """Return pairs as laws that answer a bound's questions."""
-    return pairs if isinstance(pairs, Laws) else Listed(pairs)
+    return pairs if isinstance(pairs, Laws) else ListedLaws(pairs)
 
 
 def longest_reach(found: Sequence[Reach]) -> Reach:

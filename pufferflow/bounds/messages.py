@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.bounds.bound import Bound, Part, Worst, impossible
 from pufferflow.bounds.law_pairs import Pair, Witness
-from pufferflow.bounds.laws import Work, as_laws
+from pufferflow.bounds.laws import WorkEstimate, as_laws
 from pufferflow.conversions import two_point_delta
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
@@ -39,7 +39,7 @@ class Messages(Bound):
 
     by_movement = False
 
-    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.walk
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:

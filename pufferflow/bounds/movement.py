@@ -9,7 +9,7 @@ from typing import final
 from pufferflow.arguments import probability_below_one
 from pufferflow.bounds.bound import BallPart, Bound
 from pufferflow.bounds.law_pairs import Pair
-from pufferflow.bounds.laws import Reach, Work, as_laws
+from pufferflow.bounds.laws import Reach, WorkEstimate, as_laws
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
@@ -66,7 +66,7 @@ class GWM(Bound):
     def __post_init__(self) -> None:
         object.__setattr__(self, "norm", read_norm(self.norm))
 
-    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.winf
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
@@ -112,7 +112,7 @@ class GAWM(Bound):
         probability_below_one(self.delta, "delta")
         object.__setattr__(self, "norm", read_norm(self.norm))
 
-    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.near
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
@@ -155,7 +155,7 @@ class Group(Bound):
     def __post_init__(self) -> None:
         object.__setattr__(self, "norm", read_norm(self.norm))
 
-    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return 0.0
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:

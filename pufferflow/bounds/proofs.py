@@ -14,7 +14,7 @@ from typing import Protocol, cast, final
 from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound, Part
 from pufferflow.bounds.kantorovich import Kantorovich
 from pufferflow.bounds.law_pairs import Witness
-from pufferflow.bounds.laws import Laws, Listed
+from pufferflow.bounds.laws import Laws, ListedLaws
 from pufferflow.bounds.movement import Group
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure
@@ -39,7 +39,7 @@ _HALVINGS = 12
 
 @final
 @dataclass(frozen=True, eq=False)
-class Way:
+class AppliedBound:
     """What one bound makes of some laws: parts, all of which have to keep the promise."""
 
     bound: Bound
@@ -47,7 +47,7 @@ class Way:
     parts: Sequence[Part]
 
     @classmethod
-    def of(cls, bound: Bound, laws: Laws, noise: Noise, guarantee: Guarantee) -> "Way":
+    def of(cls, bound: Bound, laws: Laws, noise: Noise, guarantee: Guarantee) -> "AppliedBound":
         """Apply a bound to some laws; refuse a promise with less room than the bound takes."""
         way = cls(bound, laws, bound.parts(laws, noise))
         for part in way.parts:
@@ -89,11 +89,11 @@ class Way:
             scale = max(part.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
 
 
-def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> Way | None:
+def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> AppliedBound | None:
     """Return a way that proves a promise of these laws with this noise, the quickest first; None if none does."""
     for bound in sorted(bounds, key=lambda bound: bound.work(laws.work, guarantee)):
         with suppress(Refused):
-            way = Way.of(bound, laws, noise, guarantee)
+            way = AppliedBound.of(bound, laws, noise, guarantee)
             if way.keeps(noise, guarantee):
                 return way
     return None
@@ -121,7 +121,7 @@ class Proof:
     """What a bound proves of some laws: the least scale or ε, how, and of which pair."""
 
     value: float
-    way: Way
+    way: AppliedBound
     witness: Witness
     rough: bool = False
     """Whether the bound may prove less."""
@@ -158,7 +158,7 @@ class Scales:
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
         """Return the least scale, or one that is enough."""
-        way = Way.of(bound, laws, self.family(1.0), self.guarantee)
+        way = AppliedBound.of(bound, laws, self.family(1.0), self.guarantee)
         rough = enough is not None and way.keeps(self.family(enough), self.guarantee)
         scale = cast(float, enough) if rough else way.least_scale(self.family, self.guarantee)
         _, part = way.worst(self.family(scale), self.guarantee)
@@ -166,7 +166,7 @@ class Scales:
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
         """Say whether a scale is enough."""
-        return Way.of(bound, laws, self.family(1.0), self.guarantee).keeps(self.family(value), self.guarantee)
+        return AppliedBound.of(bound, laws, self.family(1.0), self.guarantee).keeps(self.family(value), self.guarantee)
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
         """Return what the bound itself knows, or what no bound can go below."""
@@ -201,7 +201,7 @@ class Epsilons:
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
         """Return the least ε, or one that is proven."""
-        way = Way.of(bound, laws, self.noise, self.kind.example)
+        way = AppliedBound.of(bound, laws, self.noise, self.kind.example)
         if enough is not None and math.isfinite(enough):
             excess, part = way.worst(self.noise, self.kind.at(enough))
             if excess <= 0:
@@ -212,7 +212,7 @@ class Epsilons:
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
         """Say whether the noise keeps an ε."""
-        return Way.of(bound, laws, self.noise, self.kind.example).keeps(self.noise, self.kind.at(value))
+        return AppliedBound.of(bound, laws, self.noise, self.kind.example).keeps(self.noise, self.kind.at(value))
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
         """Return what no bound can go below."""
@@ -307,7 +307,7 @@ class _Piece:
         sizes = self.laws.work.of_one
         work = sizes.pairs + bound.work(sizes, self.aim.guarantee) * _ONE_OF_MANY
         pair = self.laws.at(self.best.witness) if work <= budget else None
-        return (0.0, True) if pair is None else (work, self.aim.proves(bound, Listed([pair]), value))
+        return (0.0, True) if pair is None else (work, self.aim.proves(bound, ListedLaws([pair]), value))
 
     def _work_of(self, bound: Bound) -> float:
         return bound.work(self.laws.work, self.aim.guarantee)

@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 
 from pufferflow.bounds.bound import Bound, Part
-from pufferflow.bounds.dependent_rows import ChainWalk
+from pufferflow.bounds.dependent_rows import DependentChain
 from pufferflow.bounds.law_pairs import Pair
-from pufferflow.bounds.laws import Work, as_laws
+from pufferflow.bounds.laws import WorkEstimate, as_laws
 from pufferflow.bounds.messages import Found, PurePart
 from pufferflow.chains import Chain, Quilts, approximate_quilts, exact_quilts
 from pufferflow.errors import Refused
@@ -41,14 +41,14 @@ class Quilt(Bound):
 
     by_movement = False
 
-    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.walk
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         return [self._part(walk) for walk in as_laws(pairs).walks()]
 
     def _part(self, walk: object) -> PurePart:
-        if not isinstance(walk, ChainWalk) or not isinstance(walk.chain, Chain):
+        if not isinstance(walk, DependentChain) or not isinstance(walk.chain, Chain):
             raise Refused(
                 "Markov quilts for rows that do not form one known chain.",
                 allowed="a prior that is a pf.MarkovChain, or a list of them",
@@ -63,7 +63,7 @@ class Quilt(Bound):
 class _Charges:
     """Quilts, and what the noise charges for the rows inside them."""
 
-    walk: ChainWalk
+    walk: DependentChain
     quilts: Quilts
 
     def loss(self, noise: Noise) -> Found:

@@ -16,7 +16,7 @@ from pufferflow.arrays import Floats
 from pufferflow.chains import Rates, Touches
 from pufferflow.composition.rule import CompositionRule, UnitReleases
 from pufferflow.errors import Misuse, Refused
-from pufferflow.inference import Star, StarWalk, implied
+from pufferflow.inference import DependentStar, Star, implied
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT
 from pufferflow.scenario import Derived, Secret
@@ -119,4 +119,4 @@ def _star(releases: UnitReleases) -> Star | None:
         (walk,) = implied(prior, Statistic.total(1, column=columns.pop()), secret).walks()
     except Misuse:  # a column that the prior does not speak of
         return None
-    return walk.star if isinstance(walk, StarWalk) else None
+    return walk.star if isinstance(walk, DependentStar) else None

@@ -36,7 +36,7 @@ from pufferflow.composition.cost import Shape
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure
-from pufferflow.inference import asked
+from pufferflow.inference import column_and_domain
 from pufferflow.law import Law
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT, float_above
@@ -137,7 +137,7 @@ def _readings(releases: UnitReleases) -> list[Reading] | None:
     for digest, shape in shapes.items():
         column = prior.released if shape.column is None and isinstance(prior, Empirical) else shape.column
         try:
-            name, domain = asked(prior, Statistic.total(1, column=column), releases.scenario.secret)
+            name, domain = column_and_domain(prior, Statistic.total(1, column=column), releases.scenario.secret)
         except Misuse:  # a column that the prior does not speak of, or several that may be meant
             return None
         readings.append(Reading(shape, times[digest], name, domain))

@@ -27,7 +27,7 @@ from pufferflow.bounds import (
     Messages,
     Quilt,
     Scales,
-    Together,
+    SeveralLaws,
     calibrate,
     loss,
 )
@@ -89,7 +89,7 @@ def compare(plan: Decision) -> pl.DataFrame:
 
 def _tried(plan: Decision, bound: Bound) -> tuple[Calibration | None, str]:
     """Return what a bound asks for, or why it was not tried: too much work for what it can win over the plan's own."""
-    pieces = plan.laws.pieces if isinstance(plan.laws, Together) else [plan.laws]
+    pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     guarantee, scale = plan.calibration.guarantee, plan.calibration.noise.scale
     if sum(bound.work(laws.work, guarantee) for laws in pieces) <= _MOST_WORK or type(bound) is type(
         plan.calibration.bound
@@ -125,7 +125,7 @@ def _left_here(plan: Decision, noise: Noise) -> str:
 
 
 def _by_movement(plan: Decision) -> bool:
-    pieces = plan.laws.pieces if isinstance(plan.laws, Together) else [plan.laws]
+    pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     return any(laws.movement_only for laws in pieces)
 
 

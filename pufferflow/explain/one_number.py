@@ -15,10 +15,10 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Array, Floats
-from pufferflow.bounds import Laws, Pair, Together, Witness, finite_laws
+from pufferflow.bounds import Laws, Pair, SeveralLaws, Witness, finite_laws
 from pufferflow.chains import Sums, pair_of
 from pufferflow.errors import InternalError, Refused
-from pufferflow.inference import PRESENCE, Rows, asked, implied
+from pufferflow.inference import PRESENCE, ChainRows, column_and_domain, implied
 from pufferflow.law import Law
 from pufferflow.planning import Decision, Tables
 from pufferflow.queries import Measure, Pattern, Query, Statistic
@@ -46,7 +46,7 @@ def origin_of(plan: Decision) -> Origin:
 
 def _origins(plan: Decision) -> list[Origin]:
     """Return all that the plan was calibrated for, in the order in which its facts put them together."""
-    laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, Together) else [plan.laws]
+    laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     where = [
         (of_prior[0], pattern)
         for of_prior in plan.tables
@@ -242,14 +242,14 @@ def _along_a_chain(prior: MarkovChain, one: _Asked, witness: Witness) -> tuple[L
     """Return the laws of a sum along a chain given two states of one row (M18)."""
     secret = one.origin.tables.secret
     statistic, initial = one.statistic, isinstance(secret, Initial)
-    _, domain = asked(prior, statistic, secret)
-    rows, row = _that_matter(Rows.of(statistic, domain, first=initial), 0 if initial else witness.row or 0)
+    _, domain = column_and_domain(prior, statistic, secret)
+    rows, row = _that_matter(ChainRows.of(statistic, domain, first=initial), 0 if initial else witness.row or 0)
     first, second = (domain.place(value, "a value") for value in witness.secrets or ())
     sums = Sums(prior.chain(rows.positions, statistic.start), rows.values, rows.kinds)
     return pair_of(sums, row, (first, second))
 
 
-def _that_matter(rows: Rows, secret: int) -> tuple[Rows, int]:
+def _that_matter(rows: ChainRows, secret: int) -> tuple[ChainRows, int]:
     """Return the rows that are asked about and the secret's, and its new place.
 
     A chain passes others by: where they stood, kernels are multiplied over the gap (M18).

@@ -6,20 +6,20 @@ from pufferflow.inference import mixture as mixture
 from pufferflow.inference import samples as samples
 from pufferflow.inference import shift as shift
 from pufferflow.inference.cells import PRESENCE
-from pufferflow.inference.chain_rows import Rows, value_places
-from pufferflow.inference.laws import asked, implied, laws
-from pufferflow.inference.movement import Shorter
+from pufferflow.inference.chain_rows import ChainRows, value_places
+from pufferflow.inference.laws import column_and_domain, implied, laws
+from pufferflow.inference.movement import ShortestMovement
 from pufferflow.inference.pattern import of_pattern, window
 from pufferflow.inference.shift import farthest, lengths_along
-from pufferflow.inference.star import Star, StarWalk
+from pufferflow.inference.star import DependentStar, Star
 
 __all__ = [
     "PRESENCE",
-    "Rows",
-    "Shorter",
+    "ChainRows",
+    "DependentStar",
+    "ShortestMovement",
     "Star",
-    "StarWalk",
-    "asked",
+    "column_and_domain",
     "farthest",
     "implied",
     "laws",

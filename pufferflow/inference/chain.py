@@ -13,7 +13,7 @@ from typing import NoReturn, cast, final
 import numpy as np
 
 from pufferflow.arrays import Flags
-from pufferflow.bounds import Laws, Pair, Reach, Witness, Work
+from pufferflow.bounds import Laws, Pair, Reach, Witness, WorkEstimate
 from pufferflow.chains import (
     Chain,
     Chains,
@@ -28,10 +28,10 @@ from pufferflow.chains import (
     pair_of,
 )
 from pufferflow.errors import Refused
-from pufferflow.inference.chain_rows import AlongLaws, Rows, value_places
-from pufferflow.inference.chain_sums import Joint, few_atoms, many_atoms, mean_difference, tail_loss
+from pufferflow.inference.chain_rows import AlongLaws, ChainRows, value_places
+from pufferflow.inference.chain_sums import JointLaws, few_atoms, many_atoms, mean_difference, tail_loss
 from pufferflow.inference.group import row_by_row
-from pufferflow.inference.laws import asked, implied
+from pufferflow.inference.laws import column_and_domain, implied
 from pufferflow.law import Law
 from pufferflow.queries import Statistic
 from pufferflow.rounding import float_above
@@ -50,8 +50,8 @@ _UNTIL_REST = 200
 @implied.register(MarkovChain)
 @row_by_row
 def _(prior: MarkovChain, statistic: Statistic, secret: AnySecret) -> Laws:
-    _, domain = asked(prior, statistic, secret)
-    rows = Rows.of(statistic, domain, first=isinstance(secret, Initial))
+    _, domain = column_and_domain(prior, statistic, secret)
+    rows = ChainRows.of(statistic, domain, first=isinstance(secret, Initial))
     return ChainLaws(
         prior, prior.chain(rows.positions, statistic.start), rows, value_places(secret, domain), domain.points
     )
@@ -125,7 +125,7 @@ class ChainLaws(AlongLaws[Chain]):
         return self._pair(mu, nu, witness.row, states)
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> WorkEstimate:
         """The work row by row: each has a law for every state, and convolves what is before and after it."""
         rows, states = self._chain.length, self._chain.states
         secret = rows if self._rows.secret is None else int(self._rows.secret.sum())
@@ -134,19 +134,19 @@ class ChainLaws(AlongLaws[Chain]):
             return self._joint_work(walk, secret * pairs)
         points = lattice(self._sums, most_points(self._sums)).size
         if points > most_points(self._sums):
-            return Work(walk, _A_MINUTE, _A_MINUTE, math.inf, math.inf, secret * pairs, points)
+            return WorkEstimate(walk, _A_MINUTE, _A_MINUTE, math.inf, math.inf, secret * pairs, points)
         laws = rows * 2e5 + secret * (3e5 + 250 * states * points * (1 + points / 4000))
         one = rows * (1e5 + 20 * states * states * points)
-        return Work(walk, laws, 1.5 * laws, laws + 1e3 * secret * pairs * points, one, secret * pairs, points)
+        return WorkEstimate(walk, laws, 1.5 * laws, laws + 1e3 * secret * pairs * points, one, secret * pairs, points)
 
-    def _joint_work(self, walk: float, pairs: float) -> Work:
+    def _joint_work(self, walk: float, pairs: float) -> WorkEstimate:
         """Return the work of laws that are listed: of vectors as many values as answers have together."""
         if self.dimension > 1 and many_atoms(self._chain, self._rows.apart):
-            return Work(walk, pairs=math.inf, pair=math.inf, number=pairs)
+            return WorkEstimate(walk, pairs=math.inf, pair=math.inf, number=pairs)
         atoms = float(np.prod(1.0 + self._rows.apart))
         compared = atoms * atoms if self.dimension > 1 else atoms
         listing = 1e3 * self._chain.length * self._chain.states * atoms
-        return Work(
+        return WorkEstimate(
             walk, listing + 300 * pairs * compared, listing + 300 * pairs * compared, listing, listing, pairs, atoms
         )
 
@@ -203,7 +203,7 @@ class ChainLaws(AlongLaws[Chain]):
         steps = self._rows.weights.T[:, None, :] * self._rows.tables.T[None]
         return [
             self._pair(mu, nu, row, (a, b))
-            for row, laws in Joint(self._chain, steps, self._rows.kinds).given(self._rows.secret)
+            for row, laws in JointLaws(self._chain, steps, self._rows.kinds).given(self._rows.secret)
             for a, b in cast(list[tuple[int, int]], self._pairs.tolist())
             for mu in laws[a]
             for nu in laws[b]
@@ -239,8 +239,8 @@ def _times(law: Law, unit: float) -> Law:
 @implied.register(ChainsBetween)
 @row_by_row
 def _(prior: ChainsBetween, statistic: Statistic, secret: AnySecret) -> Laws:
-    _, domain = asked(prior, statistic, secret)
-    rows = Rows.of(statistic, domain, first=isinstance(secret, Initial))
+    _, domain = column_and_domain(prior, statistic, secret)
+    rows = ChainRows.of(statistic, domain, first=isinstance(secret, Initial))
     chains, start = prior.along(rows.positions, statistic.start)
     return ClassLaws(prior, chains, rows.along(start, chains.length), value_places(secret, domain), domain.points)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pufferflow.arguments import decimal_reading
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.bounds import ChainWalk, Laws, Place, Reach, Walk
+from pufferflow.bounds import DependentChain, DependentRows, Laws, Place, Reach
 from pufferflow.chains import Chain, Chains, Secrets
 from pufferflow.errors import InternalError
 from pufferflow.inference.movement import group_movement
@@ -55,7 +55,7 @@ def alike(shifts: Floats) -> tuple[Floats, Indices]:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ChainRows:
     """The rows of a statistic along its sequence: rows with the same weights are of one kind."""
 
     positions: Floats
@@ -67,7 +67,7 @@ class Rows:
     secret: Flags | None
 
     @classmethod
-    def of(cls, statistic: Statistic, domain: Domain, *, first: bool) -> "Rows":
+    def of(cls, statistic: Statistic, domain: Domain, *, first: bool) -> "ChainRows":
         """Return the rows of a statistic; if the first value is the secret, the first step is one of them."""
         positions, weights = statistic.positions, statistic.weights
         if first and positions[0] > statistic.start:
@@ -80,7 +80,7 @@ class Rows:
             secret[0] = True
         return cls(positions, kinds.columns, kinds.of_row, statistic.on(domain), secret)
 
-    def along(self, start: int, length: int) -> "Rows":
+    def along(self, start: int, length: int) -> "ChainRows":
         """Return the same rows among all steps of a sequence; steps without a row count nothing and hide nothing."""
         steps = self.positions.astype(np.intp) - start
         weights = np.concatenate([self.weights, np.zeros((len(self.weights), 1))], axis=1)
@@ -88,7 +88,7 @@ class Rows:
         kinds[steps] = self.kinds
         secret = np.zeros(length, dtype=np.bool_)
         secret[steps] = True if self.secret is None else self.secret
-        return Rows(np.arange(start, start + length, dtype=np.float64), weights, kinds, self.tables, secret)
+        return ChainRows(np.arange(start, start + length, dtype=np.float64), weights, kinds, self.tables, secret)
 
     def group(self, norm: float) -> float:
         """Return how far the answer moves if every row may change (M7)."""
@@ -131,7 +131,7 @@ class Rows:
 class AlongLaws(Laws, abc.ABC, Generic[C]):
     """Laws of sums along a sequence, given two states of one of its rows."""
 
-    def __init__(self, prior: Any, chain: C, rows: Rows, pairs: Indices, labels: Sequence[Any]) -> None:
+    def __init__(self, prior: Any, chain: C, rows: ChainRows, pairs: Indices, labels: Sequence[Any]) -> None:
         self._prior, self._chain, self._rows, self._pairs = prior, chain, rows, pairs
         self._labels = tuple(labels)
 
@@ -139,10 +139,12 @@ class AlongLaws(Laws, abc.ABC, Generic[C]):
     def dimension(self) -> int:
         return len(self._rows.tables)
 
-    def walks(self) -> Sequence[Walk]:
+    def walks(self) -> Sequence[DependentRows]:
         rows, both = self._rows, np.concatenate([self._pairs, self._pairs[:, ::-1]])
         secrets, (shifts, kind_of) = Secrets(both, rows.secret), alike(rows.shifts)
-        return [ChainWalk(self.dimension, self._chain, shifts, kind_of[rows.kinds], secrets, self._prior, self._labels)]
+        return [
+            DependentChain(self.dimension, self._chain, shifts, kind_of[rows.kinds], secrets, self._prior, self._labels)
+        ]
 
     def span(self, norm: float) -> Reach:
         certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND

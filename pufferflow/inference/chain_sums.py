@@ -22,7 +22,7 @@ _MOST_COMPARED = 6_000_000
 
 
 @final
-class Joint:
+class JointLaws:
     """Vectors Σ_t steps[kinds[t], X_t] along a chain: their laws given the state of any one row.
 
     Where the first row may have several laws, a state has a law of the past for each of them; any mixture of these is

@@ -118,7 +118,7 @@ _decimals: Any = np.frompyfunc(decimal_reading, 1, 1)
 
 @final
 @dataclass(frozen=True, eq=False)
-class Terms:
+class RowTerms:
     """What rows add to the answers: a row of kind j at point x adds `exact[j, o, x]` to answer o.
 
     Rows with the same weights are of one kind: `counts` of them, the first of which is row `first`.
@@ -129,7 +129,7 @@ class Terms:
     first: Indices
 
     @classmethod
-    def of(cls, statistic: Statistic, domain: Domain) -> "Terms":
+    def of(cls, statistic: Statistic, domain: Domain) -> "RowTerms":
         """Return the terms of a statistic of a column with a domain."""
         kinds = Kinds.of(statistic.weights + 0.0, statistic.counts)
         exact = _decimals(kinds.columns.T)[:, :, None] * _decimals(statistic.on(domain))[None]
@@ -155,7 +155,7 @@ class Terms:
 class Lattice:
     """Terms as `base[j] + step · whole[j]`, coordinate by coordinate."""
 
-    terms: Terms
+    terms: RowTerms
     base: Array
     step: Array
     whole: Array
@@ -302,7 +302,7 @@ def _checked(law: Law) -> Law:
     return law
 
 
-def _too_many(terms: Terms) -> Refused:
+def _too_many(terms: RowTerms) -> Refused:
     return Refused(
         f"The law of a sum of {int(terms.counts.sum())} rows has too many atoms to list.",
         allowed="weights and values that are multiples of one number, and fewer rows or answers",

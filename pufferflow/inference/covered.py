@@ -12,7 +12,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.bounds import Laws, Pair, Place, Reach, Walk, Work
+from pufferflow.bounds import DependentRows, Laws, Pair, Place, Reach, WorkEstimate
 from pufferflow.errors import Refused
 from pufferflow.inference.cells import Cells
 from pufferflow.inference.group import values_of
@@ -27,7 +27,7 @@ _MOST_STEPS = 10_000
 
 
 @final
-class Covered(Laws):
+class CoveringLaws(Laws):
     """What holds of all patterns whose rows are among those given, in whatever cells they are asked about.
 
     `one` are the laws of all rows in a single cell. Its walks serve every split into cells: outputs see a row through
@@ -75,15 +75,15 @@ class Covered(Laws):
         """Whether there is a pair to look at: not where it would stand for other numbers of answers."""
         return self._dimension == len(self._cells.steps) <= _MOST_STEPS
 
-    def walks(self) -> Sequence[Walk]:
+    def walks(self) -> Sequence[DependentRows]:
         """Return the walks of one cell, as those of so many answers: noises of their own are on each of them."""
         return [replace(cast(Any, walk), answers=self._dimension) for walk in self._one.walks()]
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> WorkEstimate:
         """That of one cell, along its walks and where it is compared."""
         one = self._one.work
-        return Work(one.walk, *((one.winf, one.near) if self._scattered else ()))
+        return WorkEstimate(one.walk, *((one.winf, one.near) if self._scattered else ()))
 
     def winf(self, norm: float) -> Reach:
         whole = self.span(norm)
@@ -132,7 +132,7 @@ class Rounded(Laws):
         return self._laws.certainty
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> WorkEstimate:
         return self._laws.work
 
     @cached_property

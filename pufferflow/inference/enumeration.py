@@ -12,7 +12,7 @@ import numpy as np
 from pufferflow.arrays import Array
 from pufferflow.bounds import Laws
 from pufferflow.errors import InternalError, Misuse
-from pufferflow.inference.laws import asked, implied
+from pufferflow.inference.laws import column_and_domain, implied
 from pufferflow.inference.mixture import StarLaws
 from pufferflow.inference.star import Given, Star
 from pufferflow.queries import Statistic
@@ -35,7 +35,7 @@ def _(prior: Empirical, statistic: Statistic, secret: AnySecret) -> Laws:
 def _laws(prior: Prior, table: Table, statistic: Statistic, secret: AnySecret) -> Laws:
     """Return the laws of a statistic of one column of a table, given a secret that is one of its columns."""
     prior.check(secret)
-    column, domain = asked(prior, statistic, secret)
+    column, domain = column_and_domain(prior, statistic, secret)
     if isinstance(secret, Secret):
         hidden, pairs = secret.column, secret.value_pairs()
     elif isinstance(secret, Derived):

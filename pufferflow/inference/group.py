@@ -11,8 +11,8 @@ from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws, Pair
 from pufferflow.errors import Misuse
 from pufferflow.inference.cells import PRESENCE, columns_of, with_nothing
-from pufferflow.inference.laws import asked
-from pufferflow.inference.movement import Displaced, Moved, Movement, group_movement
+from pufferflow.inference.laws import column_and_domain
+from pufferflow.inference.movement import ConstantLaws, Movement, MovementLaws, group_movement
 from pufferflow.inference.row_question import Question, norms_above, row_norms
 from pufferflow.law import Law
 from pufferflow.queries import Statistic
@@ -34,9 +34,9 @@ def free(prior: Prior, statistic: Statistic, secret: AnySecret, certainty: Certa
         return group_movement(columns, counts, tables, norm)
 
     if len(tables) == 1:
-        return Moved(prior, Movement.of_one(length(1), certainty, values_of(secret)))
+        return MovementLaws(prior, Movement.of_one(length(1), certainty, values_of(secret)))
     steps = [group_movement(columns[[o]], counts, tables[[o]], 1) for o in range(len(tables))]
-    return Moved(prior, Movement(np.array(steps), length, Certainty.UPPER_BOUND, values_of(secret)))
+    return MovementLaws(prior, Movement(np.array(steps), length, Certainty.UPPER_BOUND, values_of(secret)))
 
 
 def row_by_row(method: Method) -> Method:
@@ -62,7 +62,7 @@ def values_of(secret: AnySecret) -> tuple[Any, Any]:
 def tables_of(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
     """Return φ at all points; where no column is named, the numbers that a row may add, 1 if none are given."""
     if secret.reads is not None or prior.columns or statistic.column is not None:
-        _, domain = asked(prior, statistic, secret)
+        _, domain = column_and_domain(prior, statistic, secret)
         return statistic.on(domain)
     given = statistic.values
     if given is None:
@@ -83,7 +83,7 @@ _MOST_LISTED = 20_000
 
 
 @final
-class Alone:
+class SingleRow:
     """Rows of which only the secret one moves (M2): every kind of row with every pair of values."""
 
     def __init__(self, prior: Prior, question: Question) -> None:
@@ -105,7 +105,7 @@ class Alone:
     def laws(self) -> Laws:
         """Return the pairs one by one, or their longest movement if they are many."""
         if self.columns.size * len(self.question.pairs) > _MOST_LISTED:
-            return Moved(self.prior, self.movement())
+            return MovementLaws(self.prior, self.movement())
         steps = products_above(self.columns[:, :, None], self.question.differences[:, None, :])
         signs = np.array([[float((b > a) - (b < a)) for a, b in pairs] for pairs in self._values])
         signed = np.copysign(steps, np.sign(self.columns)[:, :, None] * signs[:, None, :])
@@ -117,7 +117,7 @@ class Alone:
         chosen = np.sort(chosen)
         pairs = [self._pair(*divmod(int(place), len(self.question.pairs))) for place in chosen]
         lengths = np.abs(flat[chosen]).T
-        return Displaced(pairs, lambda norm: np.atleast_1d(norms_above(lengths, norm)))
+        return ConstantLaws(pairs, lambda norm: np.atleast_1d(norms_above(lengths, norm)))
 
     def movement(self) -> Movement:
         """Return the longest movement of one row."""

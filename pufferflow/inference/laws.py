@@ -6,7 +6,7 @@ From a prior, a statistic and a secret to the laws of the answer under every two
 from functools import singledispatch
 
 from pufferflow.arguments import instance
-from pufferflow.bounds import Laws, Together
+from pufferflow.bounds import Laws, SeveralLaws
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.queries import Statistic
 from pufferflow.scenario import AnySecret, Derived, Domain, Scenario
@@ -25,7 +25,7 @@ def implied(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws:
     )
 
 
-def asked(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
+def column_and_domain(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
     """Return the column that a statistic asks about and its domain, as prior or secret declare it.
 
     A statistic that names none asks about the one that a derived secret names, or the only one beside the secret.
@@ -50,7 +50,7 @@ def asked(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, D
     return statistic.column, known[statistic.column]
 
 
-def laws(scenario: Scenario, query: Statistic) -> Together:
+def laws(scenario: Scenario, query: Statistic) -> SeveralLaws:
     """Return the pairs of laws of an answer: under any two values of the secret, for every prior of the scenario.
 
     They go where pairs go, into `pf.calibrate` and `pf.loss`; going through them lists the pairs one by one, which is
@@ -71,4 +71,4 @@ def laws(scenario: Scenario, query: Statistic) -> Together:
     allowed = "a pf.Statistic of one group of rows that hang together"
     instance(query, Statistic, "The query", allowed=allowed, instead="pf.Statistic.total(24)")
     scenario.check_sound()
-    return Together([implied(prior, query, scenario.secret) for prior in scenario.priors])
+    return SeveralLaws([implied(prior, query, scenario.secret) for prior in scenario.priors])

@@ -14,13 +14,13 @@ import numpy as np
 
 from pufferflow.arguments import decimal_reading, probability_below_one
 from pufferflow.arrays import Array, Floats
-from pufferflow.bounds import Laws, Pair, Place, Reach, Walk, Witness, Work, longest_reach
+from pufferflow.bounds import DependentRows, Laws, Pair, Place, Reach, Witness, WorkEstimate, longest_reach
 from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.chain_sums import few_atoms
-from pufferflow.inference.convolution import AnySum, Dense, Terms, added, mixed, rounding
-from pufferflow.inference.laws import asked, implied
+from pufferflow.inference.convolution import AnySum, Dense, RowTerms, added, mixed, rounding
+from pufferflow.inference.laws import column_and_domain, implied
 from pufferflow.inference.movement import group_movement
-from pufferflow.inference.star import Given, Star, StarWalk
+from pufferflow.inference.star import DependentStar, Given, Star
 from pufferflow.law import Law
 from pufferflow.queries import Kinds, Statistic
 from pufferflow.rounding import float_above
@@ -36,7 +36,7 @@ _MOST_ATOMS = 10**6
 @implied.register
 def _(prior: LatentClass, statistic: Statistic, secret: AnySecret) -> Laws:
     prior.check(secret)
-    _, domain = asked(prior, statistic, secret)
+    _, domain = column_and_domain(prior, statistic, secret)
     return StarLaws(_star(prior, secret), statistic, domain)
 
 
@@ -67,7 +67,7 @@ class StarLaws(Laws):
 
     def __init__(self, star: Star, statistic: Statistic, domain: Domain) -> None:
         self._star, self._statistic, self._domain = star, statistic, domain
-        self._terms = Terms.of(statistic, domain)
+        self._terms = RowTerms.of(statistic, domain)
 
     @property
     def dimension(self) -> int:
@@ -133,7 +133,7 @@ class StarLaws(Laws):
         return self._pair(mu, nu, int(kinds[0]), (a, b))
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> WorkEstimate:
         """The work of adding up the rows of each class, and of every pair."""
         lattice, star = self._terms.lattice, self._star
         kinds, classes, values = len(self._terms.counts), len(star.rows), len(star.given)
@@ -143,12 +143,12 @@ class StarLaws(Laws):
         walk = _EVALUATIONS * (4e5 + 6e4 * count / kinds) * max(classes / 3, 1.0) ** 4
         compared = atoms if self.dimension == 1 else atoms * atoms
         reach = sums + count * (1e5 + 100 * compared)
-        return Work(
+        return WorkEstimate(
             walk, reach, reach + 1e7 * count, sums + count * (1e5 + 1e3 * atoms), sums + 1e3 * atoms, count, atoms
         )
 
-    def walks(self) -> Sequence[Walk]:
-        return [StarWalk.of(self._star.as_floats(), self._kinds, self._statistic.on(self._domain))]
+    def walks(self) -> Sequence[DependentRows]:
+        return [DependentStar.of(self._star.as_floats(), self._kinds, self._statistic.on(self._domain))]
 
     def winf(self, norm: float) -> Reach:
         """Return the largest W_∞ of a pair, also of sums whose far tails no float holds."""

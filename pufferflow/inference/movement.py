@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.bounds import Laws, Pair, Reach, Walk, Work
+from pufferflow.bounds import DependentRows, Laws, Pair, Reach, WorkEstimate
 from pufferflow.law import Law
 from pufferflow.rounding import UNIT, float_above, upwards
 from pufferflow.transport import Certainty, masses
@@ -41,7 +41,7 @@ def two_points(steps: Floats, prior: Any, secrets: tuple[Any, Any] | None, row: 
 
 
 @final
-class Moved(Laws):
+class MovementLaws(Laws):
     """One pair of points that lie as far apart as the answers move; in R^d coordinate by coordinate the farthest."""
 
     movement_only = True
@@ -78,7 +78,7 @@ class Moved(Laws):
 
 
 @final
-class Displaced(Laws):
+class ConstantLaws(Laws):
     """Pairs of constant answers: what one row adds under two values, where all else is independent of it (M2)."""
 
     constant = True
@@ -107,7 +107,7 @@ class Displaced(Laws):
 
 
 @final
-class Shorter(Laws):
+class ShortestMovement(Laws):
     """Laws of which several movements are known, none of them below the true one: the shortest counts."""
 
     movement_only = True
@@ -137,13 +137,13 @@ class Shorter(Laws):
         return self._shortest(lambda way: way.span(norm))
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> WorkEstimate:
         """That of all ways together, as far as they are asked the same."""
         each = [way.work for way in self._ways]
         added = [sum(sizes) for sizes in zip(*(one[1:4] for one in each), strict=True)]
         return each[0]._replace(winf=added[0], near=added[1], pairs=added[2], number=1.0, atoms=1.0)
 
-    def walks(self) -> Sequence[Walk]:
+    def walks(self) -> Sequence[DependentRows]:
         """Return the walks of the first way, if it has any."""
         return self._ways[0].walks()
 

@@ -11,7 +11,7 @@ from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import Laws
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.inference.cells import Cells, moves_of
-from pufferflow.inference.covered import Covered, Rounded
+from pufferflow.inference.covered import CoveringLaws, Rounded
 from pufferflow.inference.laws import implied
 from pufferflow.inference.shift import scattered
 from pufferflow.queries import Pattern, Statistic
@@ -55,7 +55,7 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
     if prior.independent_rows and not isinstance(secret, Presence):
         pattern = _one_row(pattern, secret)
     open_cells = isinstance(secret, Presence) or pattern.covers
-    asked = Asked(pattern, np.atleast_2d(tables), column, open_cells, cells, _MOST_COMPARED / max(patterns, 1))
+    asked = PatternSums(pattern, np.atleast_2d(tables), column, open_cells, cells, _MOST_COMPARED / max(patterns, 1))
     moves = moves_of(prior, secret, asked.tables)
     laws = _laws(prior, secret, asked, moves)
     if rounding is None or isinstance(secret, Presence) or not np.any(rounding):
@@ -66,7 +66,7 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
     return Rounded(laws, asked.in_cells(growth), asked.in_cells(moves))
 
 
-def _laws(prior: Prior, secret: AnySecret, asked: "Asked", moves: Floats) -> Laws:
+def _laws(prior: Prior, secret: AnySecret, asked: "PatternSums", moves: Floats) -> Laws:
     """Return the laws answer by answer where something is gained by that, and in time; else what bounds them."""
     alone = asked.split <= 1 and len(asked.tables) == 1
     if not asked.pattern.covers and (alone or asked.worth_listing(prior)):
@@ -75,7 +75,7 @@ def _laws(prior: Prior, secret: AnySecret, asked: "Asked", moves: Floats) -> Law
     found = scattered(prior, together, secret)
     one = implied(prior, together, secret) if found is None else found
     dimension = asked.split * len(asked.tables)
-    return Covered(prior, secret, one, asked.in_cells(moves), dimension, scattered=found is not None)
+    return CoveringLaws(prior, secret, one, asked.in_cells(moves), dimension, scattered=found is not None)
 
 
 def _one_row(pattern: Pattern, secret: AnySecret) -> Pattern:
@@ -124,7 +124,7 @@ def _starts(prior: MarkovChain, position: float, start: float) -> bool:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PatternSums:
     """What is asked of the rows of a pattern; `open_cells` if their cells are not told."""
 
     pattern: Pattern

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arrays import Floats, Indices
-from pufferflow.inference.laws import asked
+from pufferflow.inference.laws import column_and_domain
 from pufferflow.inference.movement import group_movement
 from pufferflow.queries import Kinds, Statistic
 from pufferflow.rounding import UNIT, float_above, lifted, products_above, rounded_up
@@ -49,7 +49,7 @@ class Question:
     @classmethod
     def of(cls, prior: Prior, statistic: Statistic, secret: Secret | Initial) -> "Question":
         """Return what a statistic asks under a secret that is the value of a row."""
-        _, domain = asked(prior, statistic, secret)
+        _, domain = column_and_domain(prior, statistic, secret)
         first = isinstance(secret, Initial)
         return cls(
             statistic.weights,

@@ -13,9 +13,9 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws
 from pufferflow.inference.cells import departure
-from pufferflow.inference.group import Alone, free, row_by_row, tables_of
+from pufferflow.inference.group import SingleRow, free, row_by_row, tables_of
 from pufferflow.inference.laws import implied
-from pufferflow.inference.movement import Moved, Movement
+from pufferflow.inference.movement import Movement, MovementLaws
 from pufferflow.inference.row_question import Question, row_norms
 from pufferflow.inference.translation import Translation, by_shares
 from pufferflow.queries import Statistic
@@ -41,7 +41,7 @@ def _(prior: AnyCorrelation, statistic: Statistic, secret: AnySecret) -> Laws:
 @implied.register
 def _(prior: Independent, statistic: Statistic, secret: AnySecret) -> Laws:
     if isinstance(secret, Presence):
-        return Moved(prior, departure(statistic.weights, tables_of(prior, statistic, secret), statistic.counts))
+        return MovementLaws(prior, departure(statistic.weights, tables_of(prior, statistic, secret), statistic.counts))
     if not isinstance(secret, Secret | Initial):
         raise wrong_secret(
             "pf.Independent",
@@ -50,7 +50,7 @@ def _(prior: Independent, statistic: Statistic, secret: AnySecret) -> Laws:
             instead="pf.Table or pf.LatentClass, which know what is behind the data",
         )
     question = Question.of(prior, statistic, secret)
-    return Alone(prior, question).laws()
+    return SingleRow(prior, question).laws()
 
 
 @implied.register(GaussianPrior)
@@ -62,7 +62,7 @@ def _(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
 def _translated(prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, apart: bool) -> Laws:
     question = _of_one_row(prior, statistic, secret)
     prior.covariance.check(statistic.positions)
-    return Moved(prior, Translation(question, prior.covariance, apart).movement(), question.group)
+    return MovementLaws(prior, Translation(question, prior.covariance, apart).movement(), question.group)
 
 
 def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | None:
@@ -114,14 +114,14 @@ def _apart(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Law
 @row_by_row
 def _(prior: Diffusion, statistic: Statistic, secret: AnySecret) -> Laws:
     question = _of_one_row(prior, statistic, secret)
-    return Moved(prior, by_shares(question, prior.shares(_since(statistic))), question.group)
+    return MovementLaws(prior, by_shares(question, prior.shares(_since(statistic))), question.group)
 
 
 @implied.register(WeaklyDependent)
 @row_by_row
 def _(prior: WeaklyDependent, statistic: Statistic, secret: AnySecret) -> Laws:
     question = _of_one_row(prior, statistic, secret)
-    return Moved(prior, _nearby(prior, question), question.group)
+    return MovementLaws(prior, _nearby(prior, question), question.group)
 
 
 def _of_one_row(prior: Prior, statistic: Statistic, secret: AnySecret) -> Question:
@@ -141,7 +141,7 @@ def _since(statistic: Statistic) -> Floats:
 
 def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
     """Return Δ_own + 2·distance·(the most that moving one value by 1 does), at most the movement of the group (M17)."""
-    alone, slopes = Alone(prior, question), _slopes(question)
+    alone, slopes = SingleRow(prior, question), _slopes(question)
     largest = np.abs(question.weights).max(axis=1)
     ranges = question.tables.max(axis=1) - question.tables.min(axis=1)
     within = float((np.abs(question.weights).sum(axis=1) * ranges).max()) / 2  # well below the movement of the group

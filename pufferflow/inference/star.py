@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Array, Floats, Indices
-from pufferflow.bounds import Place, Walk
+from pufferflow.bounds import DependentRows, Place
 from pufferflow.chains import between, of_all, of_class, of_others
 from pufferflow.errors import Refused
 from pufferflow.inference.chain_rows import alike, shifts_of
@@ -112,7 +112,7 @@ class Star:
 
 @final
 @dataclass(frozen=True, eq=False)
-class StarWalk(Walk):
+class DependentStar(DependentRows):
     """Rows that share a hidden class: those of kind j move answers by `shifts[j, :, e, f]` between points e and f."""
 
     star: Star
@@ -122,7 +122,7 @@ class StarWalk(Walk):
     answers: int
 
     @classmethod
-    def of(cls, star: Star, rows: Kinds, tables: Floats) -> "StarWalk":
+    def of(cls, star: Star, rows: Kinds, tables: Floats) -> "DependentStar":
         """Return the walk of some rows; of many different weights those near each other count as the larger."""
         fewer = Kinds.of(_rounded_up(np.abs(rows.columns)))
         shifts, same = alike(shifts_of(fewer.columns, tables))

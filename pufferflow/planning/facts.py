@@ -11,10 +11,10 @@ from typing import final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.bounds import Laws, Together
+from pufferflow.bounds import Laws, SeveralLaws
 from pufferflow.engine import NO_FILES, PLACED, Order, Patterns, Snapshot, Tally
 from pufferflow.errors import Misuse, Refused
-from pufferflow.inference import Shorter, of_pattern, window
+from pufferflow.inference import ShortestMovement, of_pattern, window
 from pufferflow.planning.public_facts import SourceDigest, read_cells, read_patterns
 from pufferflow.planning.tables import Tables
 from pufferflow.queries import Pattern, Request
@@ -130,12 +130,14 @@ class PublicFacts:
             patterns = self.windows(of_prior[0].prior, of_prior[0].secret)
             for pattern in patterns:
                 found = [self._of_pattern(one, pattern, weights, len(patterns)) for one in of_prior]
-                pieces.append(found[0] if len(found) == 1 and of_prior[0].exact else Shorter(found))
-        return Together(pieces)
+                pieces.append(found[0] if len(found) == 1 and of_prior[0].exact else ShortestMovement(found))
+        return SeveralLaws(pieces)
 
     def laws_on(self, patterns: Sequence[Pattern], one: Tables, weights: Floats) -> Laws:
         """Return the laws of the weighted sums on some patterns, seen in one way."""
-        return Together([self._of_pattern(one, pattern, weights, len(patterns)) for pattern in patterns or (ONE_ROW,)])
+        return SeveralLaws(
+            [self._of_pattern(one, pattern, weights, len(patterns)) for pattern in patterns or (ONE_ROW,)]
+        )
 
     def _of_pattern(self, one: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
         if one.apart:

@@ -11,7 +11,7 @@ import pufferflow as pf
 from pufferflow.bounds.exact import quadrature
 from pufferflow.bounds.exact import quadrature as cells
 from pufferflow.bounds.exact.cauchy import CauchyField
-from pufferflow.bounds.exact.field import Atoms
+from pufferflow.bounds.exact.field import PairAtoms
 from pufferflow.bounds.exact.gaussian import GaussianField
 from pufferflow.bounds.exact.laplace import LaplaceField
 
@@ -29,7 +29,7 @@ def fields(name, seed, count):
         mu, nu = (float_law_of(random_law(rng)) for _ in range(2))
         stretch = rng.choice([0.3, 1.0, 4.0])
         mu, nu = (law.map(lambda x, s=stretch: x * s) for law in (mu, nu))
-        yield rng, field(Atoms(pf.Pair(mu, nu), float(pf.winf(mu, nu))), noise)
+        yield rng, field(PairAtoms(pf.Pair(mu, nu), float(pf.winf(mu, nu))), noise)
 
 
 def density(mixture, kernel, points):
@@ -102,7 +102,7 @@ def test_what_lies_beyond_the_cells_is_counted(name):
 
 def test_quadrature_charges_what_coarse_rules_miss(monkeypatch):
     """With rules of two nodes the divergence stays above the truth, by their own error terms."""
-    coarse = {1: (quadrature.Rule(2, 40.0), quadrature.Rule(3, 2.8))}
+    coarse = {1: (quadrature.QuadratureRule(2, 40.0), quadrature.QuadratureRule(3, 2.8))}
     for name in NOISES:
         for _, field in fields(name, 5, 6):
             fine = quadrature.divergence(field, 2.5)

@@ -10,7 +10,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.bounds.exact import quadrature
-from pufferflow.bounds.exact.field import Atoms
+from pufferflow.bounds.exact.field import PairAtoms
 from pufferflow.bounds.exact.gaussian import GaussianField
 from pufferflow.bounds.exact.laplace import LaplaceField
 
@@ -48,7 +48,7 @@ def test_exact_losses_of_vectors(case):
         laws.append(pf.Law(table[:, :2] / scale, table[:, 2] / table[:, 2].sum()))
     noise = {"gauss": pf.Gaussian, "laplace": pf.Laplace}[case["noise"]](1.0)
     kind = pf.Renyi.of(case["alpha"])
-    field = FIELDS[case["noise"]](Atoms(pf.Pair(*laws), float(pf.winf(*laws, noise.norm))), noise)
+    field = FIELDS[case["noise"]](PairAtoms(pf.Pair(*laws), float(pf.winf(*laws, noise.norm))), noise)
     forth, back = (quadrature.divergence(one, case["alpha"]) for one in (field, field.swapped()))
     assert forth == pytest.approx(case["value"], abs=case["tolerance"])
     assert pf.loss([tuple(laws)], noise, kind, bound=pf.Exact()) == max(forth, back)

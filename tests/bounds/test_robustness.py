@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.bounds import Listed
+from pufferflow.bounds import ListedLaws
 
 POINTS = [(pf.Law.point(0), pf.Law.point(1))]
 
@@ -97,7 +97,7 @@ def test_a_share_left_out_for_one_prior_counts_for_all():
     own = Fraction(15, 10000)
     first = pf.Law.point(0), pf.Law([Fraction(11, 10), 1000], [1 - own, own])
     second = pf.Law.point(0), pf.Law.point(Fraction(12, 10))
-    pieces = [Listed([pf.Pair(*first)]), Listed([pf.Pair(*second)])]
+    pieces = [ListedLaws([pf.Pair(*first)]), ListedLaws([pf.Pair(*second)])]
     promised = pf.calibrate(pieces, pf.Approx(1.0, 0.003), noise=pf.Gaussian, bound=[pf.GAWM(0.0015), pf.GWM()])
     grown = pf.robustness(promised, 1.0)
     part = pf.Gaussian(promised.noise.scale).delta(3.2, grown.epsilon)

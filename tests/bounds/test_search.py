@@ -53,7 +53,7 @@ def tried(monkeypatch):
         parts = kind.parts
 
         def spied(self, pairs, noise, parts=parts):
-            if isinstance(pairs, Laws) and not isinstance(pairs, search.Listed):
+            if isinstance(pairs, Laws) and not isinstance(pairs, search.ListedLaws):
                 found.append((type(self).__name__, pairs))
             return parts(self, pairs, noise)
 
@@ -182,7 +182,7 @@ def test_work_decides_and_no_clock(monkeypatch):
     """A bound that may win much is tried unless it takes too long; one that wins little only while work is a trifle."""
     monkeypatch.setattr("time.monotonic", lambda: pytest.fail("a clock was looked at"), raising=True)
     pair = [(pf.Law.point(0), pf.Law.point(1))]
-    laws = search.Listed([pf.Pair(*pair[0])])
+    laws = search.ListedLaws([pf.Pair(*pair[0])])
     aim = search.Scales(pf.Pure(1.0), pf.Laplace)
 
     def found(*bounds):

@@ -8,7 +8,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.inference import implied, of_pattern
-from pufferflow.inference.covered import Covered
+from pufferflow.inference.covered import CoveringLaws
 from tests.support.chains import kernel
 from tests.support.patterns import chain_loss, pattern, star_loss, sub_patterns, values
 
@@ -43,7 +43,7 @@ def test_losses_of_windows_are_those_of_all_paths_or_more(states, cells, positio
         if covered:
             monkeypatch.setattr("pufferflow.inference.pattern._MOST_COMPARED", 0.5)
         laws = of_pattern(prior, values(states), where, tables, "x")
-        assert isinstance(laws, Covered) == covered
+        assert isinstance(laws, CoveringLaws) == covered
         assert laws.dimension == measures * (max(cells) + 1)
         for bound in (pf.Messages(), pf.GWM(), pf.Kantorovich(), pf.Group(), pf.Quilt()):
             assert truth <= pf.loss(laws, NOISE, pf.Pure, bound=bound) * (1 + 1e-9)

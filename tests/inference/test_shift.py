@@ -9,7 +9,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.inference.laws import implied
-from pufferflow.inference.movement import Moved
+from pufferflow.inference.movement import MovementLaws
 from pufferflow.scenario.priors import AR1, AnyCorrelation, Exchangeable, Independent, Kernel, Matrix
 from pufferflow.scenario.priors.gaussian import GaussianPrior
 
@@ -330,7 +330,7 @@ def test_long_sequences_move_by_their_geometric_sums():
 def test_bounds_take_movements(bound):
     """Where only a movement is known every bound charges the movement; group privacy that of all rows."""
     found = laws(GaussianPrior(Exchangeable(0.25)), [1, 1, 1], INTERVAL)
-    assert isinstance(found, Moved)
+    assert isinstance(found, MovementLaws)
     with pytest.raises(pf.Refused):
         found.walks()
     movement = 30.0 if isinstance(bound, pf.Group) else 15.0

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from pufferflow.arrays import Floats, log_sum
-from pufferflow.bounds.exact.field import Atoms, LineField, Mixture, UniformField, in_rows
+from pufferflow.bounds.exact.field import LineField, Mixture, PairAtoms, UniformField, in_rows
 from pufferflow.errors import Refused
 from pufferflow.noise import GeneralizedCauchy, Noise
 from pufferflow.rounding import UNIT
@@ -18,7 +18,7 @@ _FAR = 1e13
 class CauchyField(UniformField, LineField):
     """Both densities: ζ(u + ω)/ζ(u) = (1 + η)^{−k/2} with η = (2uω + ω²)/(1 + u²), so G = (1 − |η|)^{−k/2}."""
 
-    def __init__(self, atoms: Atoms, noise: Noise) -> None:
+    def __init__(self, atoms: PairAtoms, noise: Noise) -> None:
         super().__init__(atoms, noise)
         if self.dimension > 1:
             raise Refused(

@@ -10,9 +10,9 @@ import numpy as np
 from pufferflow.bounds.bound import Bound, Part, Worst
 from pufferflow.bounds.dagwm import TransportPart, ball_of
 from pufferflow.bounds.exact import cauchy, gaussian, laplace, piecewise_constant, quadrature
-from pufferflow.bounds.exact.field import Atoms, Field, LineField
+from pufferflow.bounds.exact.field import Field, LineField, PairAtoms
 from pufferflow.bounds.law_pairs import Pair
-from pufferflow.bounds.laws import Work, as_laws
+from pufferflow.bounds.laws import WorkEstimate, as_laws
 from pufferflow.bounds.movement import GWM
 from pufferflow.errors import InternalError, Refused
 from pufferflow.guarantees import Divergence, Guarantee, Pure
@@ -56,7 +56,7 @@ class Exact(Bound):
 
     robust = False
 
-    def work(self, sizes: Work, guarantee: Guarantee) -> float:
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         """Return the work of all integrals, of which those of hockey sticks are most."""
         if isinstance(guarantee, Pure):
             return super().work(sizes, guarantee)
@@ -87,7 +87,7 @@ class FinitePart(Part):
         self.certainty = Certainty.EXACT
         self.ceiling = TransportPart(pair, noise) if pair.dimension == 1 else ball_of(pair, noise)
         self.sensitivity = self.ceiling.sensitivity
-        self._atoms = Atoms(pair, self.sensitivity)
+        self._atoms = PairAtoms(pair, self.sensitivity)
         self._noise: Noise | None = None
         self._field: Field | None = None
 

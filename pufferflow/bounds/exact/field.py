@@ -64,7 +64,7 @@ class Mixture:
 
 
 @final
-class Atoms:
+class PairAtoms:
     """What of a pair does not depend on the noise's scale: atoms of shape (n, d) around their middle, and weights."""
 
     def __init__(self, pair: Pair, reach: float) -> None:
@@ -84,7 +84,7 @@ class Atoms:
 class Field(abc.ABC):
     """Both densities of a pair under one noise."""
 
-    def __init__(self, atoms: Atoms, noise: Noise) -> None:
+    def __init__(self, atoms: PairAtoms, noise: Noise) -> None:
         unit, scale = noise.at(1.0), noise.scale
         self.p = Mixture(atoms.left / scale, atoms.log_left, unit)
         self.q = Mixture(atoms.right / scale, atoms.log_right, unit)

@@ -8,7 +8,7 @@ from typing import Self, cast, final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.bounds.exact.field import Atoms, Mixture, UniformField
+from pufferflow.bounds.exact.field import Mixture, PairAtoms, UniformField
 from pufferflow.errors import Refused
 from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
@@ -27,9 +27,9 @@ _BLOCK = 256
 class LaplaceField(UniformField):
     """Both densities; on R each evaluation takes O(1) after an O(n) preparation."""
 
-    def __init__(self, atoms: Atoms, noise: Noise) -> None:
+    def __init__(self, atoms: PairAtoms, noise: Noise) -> None:
         super().__init__(atoms, noise)
-        self.lines = (Line(self.p), Line(self.q)) if self.dimension == 1 else None
+        self.lines = (PrefixSums(self.p), PrefixSums(self.q)) if self.dimension == 1 else None
 
     @property
     def effort(self) -> int:
@@ -68,7 +68,7 @@ class LaplaceField(UniformField):
 
 
 @final
-class Line:
+class PrefixSums:
     """The density Σ w e^{−|y − x|}/2 on R, from sums over the atoms on either side of every atom."""
 
     def __init__(self, mixture: Mixture) -> None:
@@ -166,7 +166,7 @@ def hockey_stick(field: LaplaceField, epsilon: float) -> float:
 
     On a gap of length g the integrand is a·e^{−t} + b·e^{−(g−t)}, with one change of sign at most.
     """
-    first, second = cast(tuple[Line, Line], field.lines)
+    first, second = cast(tuple[PrefixSums, PrefixSums], field.lines)
     knots = field.knots[0]
     gaps = np.diff(knots)
     with np.errstate(under="ignore"):

@@ -34,7 +34,7 @@ _MOST_POINTS = 1 << 18
 
 
 @dataclass(frozen=True)
-class Rule:
+class QuadratureRule:
     """Gauss–Legendre quadrature with N nodes, and the ellipse for which it is used."""
 
     nodes: int
@@ -51,8 +51,8 @@ class Rule:
         return math.log(32 / 15) - 2 * (self.nodes - 1) * math.log(self.parameter) - math.log1p(-(self.parameter**-2))
 
 
-_RULES = {1: (Rule(6, 40.0), Rule(20, 2.8)), 2: (Rule(6, 12.0), Rule(14, 3.0))}
-_MANY = (Rule(5, 12.0),)
+_RULES = {1: (QuadratureRule(6, 40.0), QuadratureRule(20, 2.8)), 2: (QuadratureRule(6, 12.0), QuadratureRule(14, 3.0))}
+_MANY = (QuadratureRule(5, 12.0),)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _grid(axes: Sequence[Any]) -> Boxes:
     return Boxes(centres, halves, np.log(measures).sum(axis=1))
 
 
-def _gauss(field: Field, rule: Rule, boxes: Boxes, alpha: float) -> Floats:
+def _gauss(field: Field, rule: QuadratureRule, boxes: Boxes, alpha: float) -> Floats:
     """Return the log of each box's quadrature sum, raised by what rounding may have taken."""
     nodes, weights = leggauss(rule.nodes)
     dimension = field.dimension
