@@ -62,7 +62,6 @@ class Chains(StateSequence):
         return self.low.shape[-1]
 
     def repeated(self, steps: int) -> "Chains":
-        """Return the chains whose steps are these over and over."""
         return Chains(self.low, self.high, repeated(self.order, steps), self.initial)
 
     def settling(self) -> int | None:
@@ -109,7 +108,6 @@ class Chains(StateSequence):
         return possible(links, self.order, self._first.most[1 << np.arange(self.states)] > 0)
 
     def turn(self, stretch: Stretch) -> list[Between]:
-        """Return the kernels of one period."""
         return [self.kernels[int(which)] for which in self.order[stretch.start : stretch.start + stretch.period]]
 
     def rest(self, stretch: Stretch) -> Marginals:

@@ -93,7 +93,6 @@ class Between:
 
     @property
     def size(self) -> int:
-        """How many states there are."""
         return len(self.least)
 
     @cached_property
@@ -117,7 +116,6 @@ class Between:
         return _layers(self.most)
 
     def then(self, other: "Between") -> "Between":
-        """Return the kernels of this step and another one together."""
         laws = Marginals(self.least, self.most).after(other)
         return Between(laws.least, laws.most)
 

@@ -159,7 +159,6 @@ class _HeadAndTurns:
 
     @cached_property
     def losses(self) -> Floats:
-        """All exposures."""
         return np.concatenate([self.first, self.later])
 
     @cached_property

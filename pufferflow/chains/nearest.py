@@ -14,7 +14,7 @@ Cheaper and coarser: given X_t the two halves of the window are independent. If 
 Rows with the same steps and values around them, and the same law at the start of their window, share their answer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -285,13 +285,11 @@ def _through_windows(sums: Sums, secrets: SumSecrets, share: float) -> Farthest 
         where = lattice(sums, sums.length * _POINTS_PER_ROW)
     windows = Windows(sums, where)
     views = [View(sums, secrets, where, windows, initial) for initial in sums.chain.initial]
-    return _widened(views, lambda: _together(views, share), together=True) or _widened(
-        views, lambda: _apart(views, share), together=False
-    )
+    return _widened(views, share, together=True) or _widened(views, share, together=False)
 
 
-def _widened(views: list[View], look: Callable[[], Farthest | None], *, together: bool) -> Farthest | None:
-    """Return the best of what is found at one reach after the other."""
+def _widened(views: list[View], share: float, *, together: bool) -> Farthest | None:
+    """Return the best of what is found at one reach after the other, both sides of a window together or apart."""
     best: Farthest | None = None
     reach = _FIRST_REACH
     while 2 * reach < views[0].sums.length:
@@ -299,7 +297,7 @@ def _widened(views: list[View], look: Callable[[], Farthest | None], *, together
         work = sum(view.work(together=together) for view in views)
         if work > _MOST_WORK:
             break
-        found = look()
+        found = _seen(views, share, together=together)
         if best is not None and (found is None or found.length >= best.length) and work > _LITTLE_WORK:
             break
         if found is not None and (best is None or found.length < best.length):
@@ -308,24 +306,18 @@ def _widened(views: list[View], look: Callable[[], Farthest | None], *, together
     return best
 
 
-def _together(views: list[View], share: float) -> Farthest | None:
-    """Return what both sides of the window tell at once; None if some rows have not forgotten enough."""
-    search = NearnessSearch(_window_tolerance(views[0], share))
-    if search.allowed.forgiving > 0:
-        for view in views:
-            view.together(search)
-        return _found([search], views[0].secrets, views[0].where, rows=2 * views[0].windows.reach + 1)
-    return None
+def _seen(views: list[View], share: float, *, together: bool) -> Farthest | None:
+    """Return what windows show: both sides at once, or one side and then the other, each for half of δ.
 
-
-def _apart(views: list[View], share: float) -> Farthest | None:
-    """Return what one side and then the other tell, each for half of δ."""
-    past, future = (NearnessSearch(_window_tolerance(views[0], share / 2)) for _ in range(2))
-    if past.allowed.forgiving > 0:
-        for view in views:
-            view.apart(past, future)
-        return _found([future, past], views[0].secrets, views[0].where, rows=2 * views[0].windows.reach + 1)
-    return None
+    None if some rows have not forgotten enough.
+    """
+    tolerance = _window_tolerance(views[0], share if together else share / 2)
+    if tolerance.forgiving <= 0:
+        return None
+    searches = [NearnessSearch(tolerance) for _ in range(1 if together else 2)]
+    for view in views:
+        (view.together if together else view.apart)(*searches)
+    return _found(searches[::-1], views[0].secrets, views[0].where, rows=2 * views[0].windows.reach + 1)
 
 
 def _window_tolerance(view: View, share: float) -> Tolerance:

@@ -63,7 +63,6 @@ class NearnessSearch:
             self.flush()
 
     def flush(self) -> None:
-        """Look at all pairs that wait."""
         if self._waiting and not self.failed:
             self._raise(
                 LawPairs.of([(mu, nu) for mu, nu, _ in self._waiting]), [label for _, _, label in self._waiting]
@@ -135,7 +134,6 @@ class LawPairs:
         return len(self.mu) - 1
 
     def some(self, which: Indices) -> "LawPairs":
-        """Return some of the pairs."""
         return LawPairs(self.mu[:, which], self.nu[:, which])
 
     def unmatched(self, steps: int) -> Floats:

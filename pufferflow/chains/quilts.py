@@ -128,8 +128,8 @@ def exact_quilts(chain: Chain, secrets: Secrets) -> Quilts:
         before, after = kinds.influences(reach, window, links, secrets.pairs)
         windows.append((reach, before, after))
         _within(len(kinds.row), entries * len(windows), entries * len(windows) ** 2)
-        if _forgotten(window):
-            break
+        if (window.max(axis=1) <= window.min(axis=1) * (1 + _FORGOTTEN)).all():
+            break  # no state at the start of a window makes a difference that matters to its end
     reaches = np.array([reach for reach, _, _ in windows], dtype=np.intp)
     before, after = (
         np.array([window[side] for window in windows]).reshape(len(reaches), *kinds.pairs.shape) for side in (1, 2)
@@ -252,11 +252,6 @@ def _followed(window: Floats, then: Floats, reach: int) -> Floats:
     product = window @ np.roll(then, -reach, axis=1)
     product[1] = product[1] > 0
     return product
-
-
-def _forgotten(window: Floats) -> bool:
-    """Tell whether no state at the start of a window makes a difference that matters to its end."""
-    return bool((window.max(axis=1) <= window.min(axis=1) * (1 + _FORGOTTEN)).all())
 
 
 def _period(order: Indices) -> int:

@@ -46,11 +46,9 @@ class Run:
 
     @property
     def last(self) -> Floats:
-        """The message at the last row."""
         return self.pool[self.index[-1]]
 
     def backwards(self) -> "Run":
-        """Return the same messages, the last row first."""
         return Run(self.pool, self.index[::-1], self.tight)
 
     def then(self, other: "Run") -> "Run":
@@ -153,12 +151,10 @@ class _Messages:
     tight: bool = True
 
     def add(self, message: Floats) -> int:
-        """Keep a message and return its place."""
         self.pool.append(message)
         return len(self.pool) - 1
 
     def step(self, message: Floats, at: int) -> Floats:
-        """Return the message one row on."""
         return self.steps.send(int(self.steps.order[at]), message + self.limits[self.kinds[at]])
 
     def cycle(self, message: Floats, stretch: Stretch) -> list[Floats]:

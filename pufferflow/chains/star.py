@@ -136,7 +136,6 @@ class Touches:
         return np.array(list(product(*(range(int(many) + 1) for many in self.times))))
 
     def some(self, flags: Flags) -> "Touches":
-        """Return some kinds only."""
         return Touches(self.exposures[flags], self.times[flags], self.rows[flags])
 
 

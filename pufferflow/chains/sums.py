@@ -61,7 +61,6 @@ class Sums:
 
     @property
     def length(self) -> int:
-        """How many rows there are."""
         return self.chain.length
 
 

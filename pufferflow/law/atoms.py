@@ -33,7 +33,8 @@ def read_values(values: object) -> Array:
     if raw.dtype == object or (raw.dtype.kind == "f" and raw.dtype.itemsize > _FLOAT_BYTES):
         raw = _exact_values(raw.astype(object))
     elif raw.dtype.kind in "iu":
-        raw = _whole_values(raw)
+        beyond = raw.size and max(abs(int(raw.min())), abs(int(raw.max()))) > LARGEST_FLOAT_INTEGER
+        raw = _exact_values(raw.astype(object)) if beyond else raw.astype(np.float64)
     elif raw.dtype.kind in "bf":
         raw = raw.astype(np.float64)
     else:
@@ -109,7 +110,8 @@ def merge(values: Array, masses: Array, total: int) -> tuple[Array, Array, int]:
         if not first.all():
             values, masses = values[first], np.add.reduceat(masses, np.flatnonzero(first))
     if masses.dtype != np.float64:
-        masses, total = _reduced(masses, total)
+        divisor = math.gcd(int(np.gcd.reduce(masses)), total)  # machine integers wherever they fit
+        masses, total = whole(masses // divisor, total // divisor), total // divisor
     values, masses = np.ascontiguousarray(values), np.ascontiguousarray(masses)
     values.flags.writeable = masses.flags.writeable = False
     return values, masses, total
@@ -163,12 +165,6 @@ def _sorting(values: Array) -> Array:
     return np.lexsort(values.T[::-1])
 
 
-def _reduced(masses: Array, total: int) -> tuple[Array, int]:
-    """Cancel the common divisor, and use machine integers where that makes them fit."""
-    divisor = math.gcd(int(np.gcd.reduce(masses)), total)
-    return whole(masses // divisor, total // divisor), total // divisor
-
-
 def _exact_values(raw: Array) -> Array:
     if any(value is None for value in raw.flat):
         raise _bad_values("Some value is null.", "column.drop_nulls() first")
@@ -183,12 +179,6 @@ def _exact_values(raw: Array) -> Array:
     result = np.empty(raw.size, dtype=object)
     result[:] = exact
     return result.reshape(raw.shape)
-
-
-def _whole_values(raw: Array) -> Array:
-    if raw.size and max(abs(int(raw.min())), abs(int(raw.max()))) > LARGEST_FLOAT_INTEGER:
-        return _exact_values(raw.astype(object))
-    return raw.astype(np.float64)
 
 
 def _rational_masses(given: list[Any]) -> tuple[Array, int]:

@@ -106,11 +106,11 @@ class Law:
             )
         shares, total = atoms.read_masses(weights, len(laws))
         used = [(law, share) for law, share in zip(laws, shares.tolist(), strict=True) if share > 0]
-        values = _joined([law.values for law, _ in used])
+        values = atoms.read_values(np.concatenate([law.values for law, _ in used]))  # one Fraction makes all Fractions
         if shares.dtype != np.float64 and all(law.exact for law, _ in used):
             common = math.lcm(*(law.total for law, _ in used))
             whole = common * total
-            parts = [_times(law.masses, share * (common // law.total), whole) for law, share in used]
+            parts = [atoms.whole(law.masses, whole) * (share * (common // law.total)) for law, share in used]
             return cls._made(values, np.concatenate(parts), whole)
         parts = [atoms.above_zero(law.probabilities * (share / total)) for law, share in used]
         return cls._made(values, np.concatenate(parts), 1)
@@ -151,7 +151,6 @@ class Law:
         return 1 if self.values.ndim == 1 else self.values.shape[1]
 
     def __len__(self) -> int:
-        """Return the number of atoms."""
         return len(self.values)
 
     def shift(self, by: object) -> "Law":
@@ -194,7 +193,12 @@ class Law:
         >>> Law([0, 1], [0.5, 0.5]).convolve(Law([0, 1], [0.5, 0.5]))
         Law([0, 1, 2], [0.25, 0.5, 0.25])
         """
-        self._same_dimension(atoms.of_kind(other, Law))
+        if self.dimension != atoms.of_kind(other, Law).dimension:
+            raise Misuse(
+                f"Laws of dimension {self.dimension} and {other.dimension}.",
+                allowed="two laws of one dimension",
+                instead="law.product(other) for their joint law",
+            )
         lattice = _lattice_convolution(self, other)
         if lattice is not None:
             return self._made(*lattice)
@@ -226,16 +230,7 @@ class Law:
             return np.outer(atoms.whole(self.masses, total), atoms.whole(other.masses, total)).ravel(), total
         return atoms.above_zero(np.outer(self.probabilities, other.probabilities)).ravel(), 1
 
-    def _same_dimension(self, other: "Law") -> None:
-        if self.dimension != other.dimension:
-            raise Misuse(
-                f"Laws of dimension {self.dimension} and {other.dimension}.",
-                allowed="two laws of one dimension",
-                instead="law.product(other) for their joint law",
-            )
-
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy frozen, as it is."""
         return Law._made, (self.values, self.masses, self.total)
 
     def __eq__(self, other: object) -> bool:
@@ -252,7 +247,6 @@ class Law:
         return hash((self.values.shape, tuple(self.values.ravel()[: 2 * _SHOWN].tolist())))
 
     def __repr__(self) -> str:
-        """Show the law as it could be typed, shortened in the middle."""
         if len(self) <= _SHOWN:
             return f"Law({_shown(self.values)}, {_shown(self.weights)})"
         kind = "exact" if self.exact else "float"
@@ -271,11 +265,6 @@ def _no_laws(problem: str) -> Misuse:
     return Misuse(problem, allowed="a list of at least one pf.Law", instead="pf.Law.mixture([mu, nu], [0.5, 0.5])")
 
 
-def _joined(parts: Sequence[Array]) -> Array:
-    """Concatenate values; Fractions among floats make Fractions of all."""
-    return atoms.read_values(np.concatenate(parts))
-
-
 def _sum(left: Array, right: Array) -> Array:
     """Add values; where one side is rational, the floats of the other are read exactly, not rounded into the sum."""
     if left.dtype != right.dtype:
@@ -287,25 +276,19 @@ def _sum(left: Array, right: Array) -> Array:
     return total
 
 
-def _times(masses: Array, factor: int, total: int) -> Array:
-    return atoms.whole(masses, total) * factor
-
-
 def _lattice_convolution(left: Law, right: Law) -> tuple[Array, Array, int] | None:
     """Convolve laws on whole numbers directly (never by FFT, whose rounding would erase tails), or return None."""
     spans = [_whole_span(law) for law in (left, right)]
     if 0 in spans or spans[0] * spans[1] > _MOST_LATTICE_STEPS:
         return None
     exact, total = left.exact and right.exact, left.total * right.total
-    if exact:
-        rows = [
-            _dense(atoms.whole(law.masses, total), law.values, span)
-            for law, span in zip((left, right), spans, strict=True)
-        ]
-    else:
-        rows = [_dense(law.probabilities, law.values, span) for law, span in zip((left, right), spans, strict=True)]
-        if left.probabilities.min() * right.probabilities.min() < np.finfo(float).tiny:
-            return None  # a product could underflow to 0 and lose an atom; the outer product guards against it
+    if not exact and left.probabilities.min() * right.probabilities.min() < np.finfo(float).tiny:
+        return None  # a product could underflow to 0 and lose an atom; the outer product guards against it
+    rows: list[Array] = []
+    for law, span in zip((left, right), spans, strict=True):
+        weights = atoms.whole(law.masses, total) if exact else law.probabilities
+        rows.append(np.zeros(span, dtype=weights.dtype))
+        rows[-1][(law.values - law.values[0]).astype(np.intp)] = weights
     masses = np.convolve(rows[0], rows[1])
     values = left.values[0] + right.values[0] + np.arange(len(masses), dtype=np.float64)
     return values, masses, total if exact else 1
@@ -319,17 +302,8 @@ def _whole_span(law: Law) -> int:
     return int(span) if span <= 8 * len(law) + 64 and abs(law.values).max() < atoms.LARGEST_FLOAT_INTEGER / 2 else 0
 
 
-def _dense(masses: Array, values: Array, span: int) -> Array:
-    row = np.zeros(span, dtype=masses.dtype)
-    row[(values - values[0]).astype(np.intp)] = masses
-    return row
-
-
 def _shown(numbers: Array) -> str:
     """Show numbers as they could be typed: 1 for 1.0, 0.1 for 0.1."""
-    entries = [_shown(row) for row in numbers] if numbers.ndim == 2 else [_shown_number(x) for x in numbers.tolist()]
-    return f"[{', '.join(entries)}]"
-
-
-def _shown_number(number: float | Fraction) -> str:
-    return repr(number).removesuffix(".0")
+    if numbers.ndim == 2:
+        return f"[{', '.join(map(_shown, numbers))}]"
+    return f"[{', '.join(repr(number).removesuffix('.0') for number in numbers.tolist())}]"

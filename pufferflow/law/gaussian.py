@@ -71,7 +71,6 @@ class GaussianLaw:
         return law
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy frozen, as it is."""
         return GaussianLaw._made, (self.mean, self.covariance)
 
     @property
@@ -126,17 +125,14 @@ class GaussianLaw:
         return self._made(np.concatenate([self.mean, other.mean]), covariance)
 
     def __eq__(self, other: object) -> bool:
-        """Compare mean and covariance, number by number."""
         if not isinstance(other, GaussianLaw):
             return NotImplemented
         return np.array_equal(self.mean, other.mean) and np.array_equal(self.covariance, other.covariance)
 
     def __hash__(self) -> int:
-        """Hash by the numbers themselves."""
         return hash((tuple(self.mean.tolist()), tuple(self.covariance.ravel().tolist())))
 
     def __repr__(self) -> str:
-        """Show the law as it could be typed."""
         if self.dimension == 1:
             return f"GaussianLaw({self.mean[0]}, {self.covariance[0, 0]})"
         return f"GaussianLaw({self.mean.tolist()}, {self.covariance.tolist()})"

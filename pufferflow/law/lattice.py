@@ -1,4 +1,15 @@
-"""Cumulative masses as whole numbers that compare in the nearer tail, and W_∞ from them (M8, M18).
+"""Masses on whole numbers, of any size, and W_∞ of two such laws (M8, M18).
+
+*Masses* are positive numbers whose exponents no float holds: a mass of 1e−900 is as exact as any other.
+
+A number is written on planes: Σ_l planes[l] · 2^(−640·l). Every float on a plane is 0, or at least 2^−450 and below
+2^480: two of them multiply within [2^−900, 2^960], and 2^20 such products add up, without underflow or overflow. So
+every sum of products of positive numbers keeps the relative accuracy of its operations, k·2^−53 for k of them, at any
+size; nothing is ever flushed to 0. Mixing by a stochastic kernel does not raise the largest entry of a plane (laws of
+the future) or its total (joint laws with the state), so planes stay below 2^480 for 2^30 entries. Before something
+sinks below 2^−450 all that is below 2^−200 moves a plane down. What that drops is below 2^−100 of its number.
+
+*Levels* are cumulative masses as whole numbers that compare in the nearer tail.
 
 W_∞(μ, ν) ≤ z iff F_μ(x) ≤ F_ν(x + z) and F_ν(x) ≤ F_μ(x + z) for all x. A level stands for F where that is the smaller
 tail, and for 1 − F, mirrored, in the upper half: the position of the tail in the ordering of all floats, extended to
@@ -9,15 +20,6 @@ bounds the relative error of one cumulative mass. With u = 2^−53, n rows, k st
     twice that and N + 1 more for the past, which is divided by its total;   N + 3 for the convolution, N + 3 for sums.
 
 A comparison is strict if it holds for all levels within `ties` of those found, lenient if it does for some.
-
-Sums and products of positive numbers whose exponents no float holds; a mass of 1e−900 is as exact as any other (M8).
-
-A number is written on planes: Σ_l planes[l] · 2^(−640·l). Every float on a plane is 0, or at least 2^−450 and below
-2^480: two of them multiply within [2^−900, 2^960], and 2^20 such products add up, without underflow or overflow. So
-every sum of products of positive numbers keeps the relative accuracy of its operations, k·2^−53 for k of them, at any
-size; nothing is ever flushed to 0. Mixing by a stochastic kernel does not raise the largest entry of a plane (laws of
-the future) or its total (joint laws with the state), so planes stay below 2^480 for 2^30 entries. Before something
-sinks below 2^−450 all that is below 2^−200 moves a plane down. What that drops is below 2^−100 of its number.
 """
 
 from dataclasses import dataclass
@@ -255,7 +257,13 @@ def _untangled(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
     place = np.searchsorted(light, tied)
     after, before = light[np.minimum(place, len(light) - 1)], light[np.maximum(place - 1, 0)]
     nearest = np.minimum(np.abs(after - tied), np.abs(tied - before))
-    return bool((nearest > 4 * by.ties).all()) or (steps == 0 and _same(mu, nu, by))
+    if (nearest > 4 * by.ties).all():
+        return True
+    left, right = tight(mu.masses), tight(nu.masses)
+    if steps or mu.low != nu.low or left.shape != right.shape:
+        return False
+    differences: Any = np.abs(left - right)  # every atom has the same mass in both laws, within rounding
+    return bool((differences <= by.rounding * left).all())
 
 
 def _light(law: Levels, by: Yardstick) -> Ladder:
@@ -271,12 +279,3 @@ def _tied(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> Ladder:
         return np.empty(0, dtype=np.int64)
     low = mu.ladder[:count]
     return low[low > nu.ladder[-count:] - by.ties]
-
-
-def _same(mu: Levels, nu: Levels, by: Yardstick) -> bool:
-    """Return whether every atom has the same mass in both laws, within rounding."""
-    left, right = tight(mu.masses), tight(nu.masses)
-    if mu.low != nu.low or left.shape != right.shape:
-        return False
-    differences: Any = np.abs(left - right)
-    return bool((differences <= by.rounding * left).all())

@@ -1,9 +1,8 @@
 """Generalized Cauchy noise: heavy tails, for laws whose outliers lie far away (M11).
 
-The Rényi moment of generalized Cauchy noise, E = exp((α−1)·D_α) at a shift of u scales (M11), never below the truth.
-
-With m = k(α−1)/2 and w = u², E = β_k ∫ (1 + w cos²t − 2√w sin t cos t)^m cos^{k−2}t dt over (−π/2, π/2). For whole m it
-is a polynomial in w with positive coefficients.
+Its Rényi moment is E = exp((α−1)·D_α) at a shift of u scales; `log_moment` is never below its logarithm. With m =
+k(α−1)/2 and w = u², E = β_k ∫ (1 + w cos²t − 2√w sin t cos t)^m cos^{k−2}t dt over (−π/2, π/2). For whole m it is a
+polynomial in w with positive coefficients.
 
 For other m put τ = 2·asinh(u/2). Then the base is cosh τ + sinh τ·cos(2t + φ), and T = tan(t + φ/2) makes the integral
 
@@ -32,100 +31,6 @@ from pufferflow.suggestions import explained
 _REACH = 44.0
 _LONGEST = 4000.0
 _CELLS = 2_000_000
-
-
-def log_constant(k: float) -> float:
-    """Return log β_k, β_k = Γ(k/2)/(√π·Γ((k−1)/2))."""
-    return -float(special.betaln(0.5, (k - 1) / 2))
-
-
-def log_moment(units: Floats, k: float, m: float) -> Floats:
-    """Return log E at shifts u > 0, rounded up."""
-    if m % 1 == 0:
-        return _polynomial(units, k, round(m))
-    # log E is convex in m, and 0 at 0: between whole m the chord is above it
-    share = m % 1
-    below = _polynomial(units, k, math.floor(m)) if m > 1 else np.zeros(units.shape)
-    chord = (1 - share) * below + share * _polynomial(units, k, math.ceil(m))
-    return np.minimum(lifted(chord, 4 * UNIT), _quadrature(units, k, m))
-
-
-def _polynomial(units: Floats, k: float, m: int) -> Floats:
-    """Return log Σ a_r u^{2r}, the sum of r = 1..m taken in logarithms and 1 added last."""
-    r = np.arange(m, dtype=np.float64)
-    steps = np.log((m - r) / (r + 1)) + np.log((m + k / 2 + r) / (k / 2 + 2 * r))
-    steps += np.log(((k - 1) / 2 + r) / (k / 2 + 2 * r + 1))
-    coefficients = np.cumsum(steps)
-    rows = max(_CELLS // max(m, 1), 1)
-    logs = np.empty(units.shape)
-    for start in range(0, len(units), rows):
-        size = 2 * np.log(units[start : start + rows, None])
-        terms = coefficients + (r + 1) * size
-        rounding = 8 * UNIT * (np.abs(steps).sum() + m * np.abs(size[:, 0]) + m + 4)
-        logs[start : start + rows] = np.logaddexp(0.0, special.logsumexp(terms, axis=1) + rounding)
-    return lifted(logs, 4 * UNIT)
-
-
-def _quadrature(units: Floats, k: float, m: float) -> Floats:
-    """Return log E by three trapezoid sums, with their errors added."""
-    strip = min(math.pi / 3, math.sqrt(12 / (2 * m + k + 4)))
-    growth = -(m + k / 2) * math.log(math.cos(strip)) - (2 * m + k + 4) * math.log(math.cos(strip / 2))
-    step = _short(2 * math.pi * strip / (growth + math.log(2) + _REACH - 6))
-    missed = 2 * math.exp(growth) / math.expm1(2 * math.pi * strip / step)
-    slow = min(_REACH / min(k - 1, 1.0), _LONGEST)
-    logs = np.empty(units.shape)
-    widest = 2 * float(np.arcsinh(units.max() / 2))
-    rows = max(int(_CELLS * step / (2 * slow + 2 * _REACH + widest)), 1)
-    for start in range(0, len(units), rows):
-        tau = 2 * np.arcsinh(units[start : start + rows, None] / 2)
-        longest = float(tau.max())
-        middle = _multiples(step, -_REACH, longest + _REACH)
-        outer = _multiples(step, -slow, longest / 2 + _REACH)
-        parts = [_segment(tau, middle, k, m), *_ends(tau, outer, k, m)]
-        sums = special.logsumexp(np.concatenate(parts, axis=1), axis=1) + math.log(step)
-        # beyond the ends the integrand falls geometrically, at a rate of min(1, k−1) or more
-        edges = np.stack([part[:, i] for part in parts for i in (0, -1)], axis=1)
-        tails = special.logsumexp(edges, axis=1) + math.log(2 / min(1.0, k - 1) + step)
-        rounding = 16 * UNIT * (m * tau[:, 0] + m + k + 16)
-        logs[start : start + rows] = np.logaddexp(sums, tails) + log_constant(k) - math.log1p(-missed) + rounding
-    return np.maximum(logs, 0.0)
-
-
-def _short(step: float) -> float:
-    """Return a step no longer than this one, of so few bits that its multiples are exact."""
-    mantissa, exponent = math.frexp(step)
-    return math.ldexp(math.floor(mantissa * 1024), exponent - 10)
-
-
-def _multiples(step: float, low: float, high: float) -> Floats:
-    """Return the multiples of a step from below one number to above another."""
-    return step * np.arange(math.floor(low / step) - 1, math.ceil(high / step) + 2, dtype=np.float64)
-
-
-def _segment(tau: Floats, v: Floats, k: float, m: float) -> Floats:
-    """Return the log integrand over T = e^v, between T = 0 and ∞."""
-    gap = np.logaddexp(0.0, v - tau / 2) - np.log1p(np.exp(-tau)) / 2  # log(c + sT)
-    return m * _log_base(tau, v) + (k - 2) * gap - k / 2 * np.logaddexp(0.0, 2 * v) + v
-
-
-def _ends(tau: Floats, s: Floats, k: float, m: float) -> tuple[Floats, Floats]:
-    """Return the log integrands over T = −e^v on both sides of v = τ/2, where c + sT vanishes."""
-    soft = np.logaddexp(0.0, s)
-    constant = -np.log1p(np.exp(-tau)) / 2
-    inner, outer = tau / 2 - soft, tau / 2 + soft
-    before = (k - 2) * constant + (k - 1) * (s - soft) + inner
-    after = (k - 2) * constant + (k - 1) * s + tau / 2
-    return (
-        m * _log_base(tau, inner) - k / 2 * np.logaddexp(0.0, 2 * inner) + before,
-        m * _log_base(tau, outer) - k / 2 * np.logaddexp(0.0, 2 * outer) + after,
-    )
-
-
-def _log_base(tau: Floats, v: Floats) -> Floats:
-    """Return log h at T = ±e^v."""
-    return np.logaddexp(tau, 2 * v - tau) - np.logaddexp(0.0, 2 * v)
-
-
 _ALMOST = 1e-13
 _LARGEST_EXPONENT = 700.0
 _FAR = 1e100
@@ -169,7 +74,6 @@ class GeneralizedCauchy(Noise):
         return cls(0.0, k).at
 
     def at(self, scale: float) -> Self:
-        """Return the noise with this k and another scale."""
         return type(self)(scale, self.k)
 
     def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
@@ -286,7 +190,6 @@ class GeneralizedCauchy(Noise):
         return np.where((inside < 1e8) & np.isfinite(inside), np.maximum(inside, 0.0), leading)
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
-        """Return I_{1/(1+u²)}((k−1)/2, ½)/2."""
         half = mp.mpf(1) / 2
         power = (mp.mpf(self.k) - 1) / 2
         if units * units > 1:
@@ -294,9 +197,96 @@ class GeneralizedCauchy(Noise):
         return half - mp.betainc(half, power, 0, units * units / (1 + units * units), regularized=True) / 2
 
     def _mean_size(self) -> float:
-        """Return 2β_k/(k−2), for k > 2."""
         return 2 * math.exp(log_constant(self.k)) / (self.k - 2) if self.k > 2 else math.inf
 
     def _mean_square(self) -> float:
-        """Return 1/(k−3), for k > 3."""
         return 1 / (self.k - 3) if self.k > 3 else math.inf
+
+
+def log_constant(k: float) -> float:
+    """Return log β_k, β_k = Γ(k/2)/(√π·Γ((k−1)/2))."""
+    return -float(special.betaln(0.5, (k - 1) / 2))
+
+
+def log_moment(units: Floats, k: float, m: float) -> Floats:
+    """Return log E at shifts u > 0, rounded up."""
+    if m % 1 == 0:
+        return _polynomial(units, k, round(m))
+    # log E is convex in m, and 0 at 0: between whole m the chord is above it
+    share = m % 1
+    below = _polynomial(units, k, math.floor(m)) if m > 1 else np.zeros(units.shape)
+    chord = (1 - share) * below + share * _polynomial(units, k, math.ceil(m))
+    return np.minimum(lifted(chord, 4 * UNIT), _quadrature(units, k, m))
+
+
+def _polynomial(units: Floats, k: float, m: int) -> Floats:
+    """Return log Σ a_r u^{2r}, the sum of r = 1..m taken in logarithms and 1 added last."""
+    r = np.arange(m, dtype=np.float64)
+    steps = np.log((m - r) / (r + 1)) + np.log((m + k / 2 + r) / (k / 2 + 2 * r))
+    steps += np.log(((k - 1) / 2 + r) / (k / 2 + 2 * r + 1))
+    coefficients = np.cumsum(steps)
+    rows = max(_CELLS // max(m, 1), 1)
+    logs = np.empty(units.shape)
+    for start in range(0, len(units), rows):
+        size = 2 * np.log(units[start : start + rows, None])
+        terms = coefficients + (r + 1) * size
+        rounding = 8 * UNIT * (np.abs(steps).sum() + m * np.abs(size[:, 0]) + m + 4)
+        logs[start : start + rows] = np.logaddexp(0.0, special.logsumexp(terms, axis=1) + rounding)
+    return lifted(logs, 4 * UNIT)
+
+
+def _quadrature(units: Floats, k: float, m: float) -> Floats:
+    """Return log E by three trapezoid sums, with their errors added."""
+    strip = min(math.pi / 3, math.sqrt(12 / (2 * m + k + 4)))
+    growth = -(m + k / 2) * math.log(math.cos(strip)) - (2 * m + k + 4) * math.log(math.cos(strip / 2))
+    mantissa, exponent = math.frexp(2 * math.pi * strip / (growth + math.log(2) + _REACH - 6))
+    step = math.ldexp(
+        math.floor(mantissa * 1024), exponent - 10
+    )  # shorter, and of so few bits that multiples are exact
+    missed = 2 * math.exp(growth) / math.expm1(2 * math.pi * strip / step)
+    slow = min(_REACH / min(k - 1, 1.0), _LONGEST)
+    logs = np.empty(units.shape)
+    widest = 2 * float(np.arcsinh(units.max() / 2))
+    rows = max(int(_CELLS * step / (2 * slow + 2 * _REACH + widest)), 1)
+    for start in range(0, len(units), rows):
+        tau = 2 * np.arcsinh(units[start : start + rows, None] / 2)
+        longest = float(tau.max())
+        middle = _multiples(step, -_REACH, longest + _REACH)
+        outer = _multiples(step, -slow, longest / 2 + _REACH)
+        parts = [_segment(tau, middle, k, m), *_ends(tau, outer, k, m)]
+        sums = special.logsumexp(np.concatenate(parts, axis=1), axis=1) + math.log(step)
+        # beyond the ends the integrand falls geometrically, at a rate of min(1, k−1) or more
+        edges = np.stack([part[:, i] for part in parts for i in (0, -1)], axis=1)
+        tails = special.logsumexp(edges, axis=1) + math.log(2 / min(1.0, k - 1) + step)
+        rounding = 16 * UNIT * (m * tau[:, 0] + m + k + 16)
+        logs[start : start + rows] = np.logaddexp(sums, tails) + log_constant(k) - math.log1p(-missed) + rounding
+    return np.maximum(logs, 0.0)
+
+
+def _multiples(step: float, low: float, high: float) -> Floats:
+    """Return the multiples of a step from below one number to above another."""
+    return step * np.arange(math.floor(low / step) - 1, math.ceil(high / step) + 2, dtype=np.float64)
+
+
+def _segment(tau: Floats, v: Floats, k: float, m: float) -> Floats:
+    """Return the log integrand over T = e^v, between T = 0 and ∞."""
+    gap = np.logaddexp(0.0, v - tau / 2) - np.log1p(np.exp(-tau)) / 2  # log(c + sT)
+    return m * _log_base(tau, v) + (k - 2) * gap - k / 2 * np.logaddexp(0.0, 2 * v) + v
+
+
+def _ends(tau: Floats, s: Floats, k: float, m: float) -> tuple[Floats, Floats]:
+    """Return the log integrands over T = −e^v on both sides of v = τ/2, where c + sT vanishes."""
+    soft = np.logaddexp(0.0, s)
+    constant = -np.log1p(np.exp(-tau)) / 2
+    inner, outer = tau / 2 - soft, tau / 2 + soft
+    before = (k - 2) * constant + (k - 1) * (s - soft) + inner
+    after = (k - 2) * constant + (k - 1) * s + tau / 2
+    return (
+        m * _log_base(tau, inner) - k / 2 * np.logaddexp(0.0, 2 * inner) + before,
+        m * _log_base(tau, outer) - k / 2 * np.logaddexp(0.0, 2 * outer) + after,
+    )
+
+
+def _log_base(tau: Floats, v: Floats) -> Floats:
+    """Return log h at T = ±e^v."""
+    return np.logaddexp(tau, 2 * v - tau) - np.logaddexp(0.0, 2 * v)

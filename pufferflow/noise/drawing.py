@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arguments import instance
-from pufferflow.arrays import Floats
+from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.errors import Misuse, Refused
 
 Bits = Callable[[int], bytes]
@@ -42,28 +42,14 @@ _WORD = 64
 
 
 class Drawable(Protocol):
-    """What drawing needs of a noise: symmetric around 0, in units of its scale."""
+    """What drawing needs of a noise that is symmetric around 0: what `Noise` calls so."""
 
     @property
-    def scale(self) -> float:
-        """The scale."""
-        ...
-
-    def at(self, scale: float) -> Any:
-        """Return the same noise at another scale."""
-        ...
-
-    def tail(self, x: npt.NDArray[Any]) -> Any:
-        """Return P(noise > x)."""
-        ...
-
-    def reach(self, tails: Floats) -> Floats:
-        """Return where the tail is what is given, roughly."""
-        ...
-
-    def precise_tail(self, units: Any, mp: Any) -> Any:
-        """Return P(noise > units) at mpmath's precision."""
-        ...
+    def scale(self) -> float: ...
+    def at(self, scale: float) -> Any: ...
+    def tail(self, x: Array) -> Any: ...
+    def reach(self, tails: Floats) -> Floats: ...
+    def precise_tail(self, units: Any, mp: Any) -> Any: ...
 
 
 @final
@@ -79,11 +65,10 @@ class Noisy:
     values: Floats
     grid: Fraction
     for_release: bool
-    steps: npt.NDArray[Any] = field(repr=False)
+    steps: Array = field(repr=False)
     """The same values as whole numbers of grid steps, exact at any size."""
 
     def __repr__(self) -> str:
-        """Show the values, and say so if they were drawn from a seed."""
         warning = "" if self.for_release else ", NOT FOR RELEASE: drawn from a given generator"
         return f"Noisy({self.values!r}, grid={self.grid}{warning})"
 
@@ -119,7 +104,7 @@ def release(noise: Drawable, answers: npt.ArrayLike, rng: np.random.Generator | 
     return Noisy(_floats(steps, width), width, rng is None, steps.astype(object, copy=False))
 
 
-def _moved(values: npt.NDArray[Any], moves: npt.NDArray[Any], width: Fraction) -> npt.NDArray[Any]:
+def _moved(values: Array, moves: Array, width: Fraction) -> Array:
     """Return answers brought onto the grid and moved: int64 where no sum can overflow, or Python's integers."""
     nearest = _nearest(values, width) if moves.dtype != object else None
     if nearest is not None:
@@ -128,7 +113,7 @@ def _moved(values: npt.NDArray[Any], moves: npt.NDArray[Any], width: Fraction) -
     return _objects([round(value / width) + move for value, move in pairs], values.shape)
 
 
-def _nearest(values: npt.NDArray[Any], width: Fraction) -> npt.NDArray[np.int64] | None:
+def _nearest(values: Array, width: Fraction) -> Whole | None:
     """Return integers in whole steps as `round(value / width)` does, halves to even; None where int64 is too short."""
     if values.dtype == object:
         return None
@@ -140,13 +125,13 @@ def _nearest(values: npt.NDArray[Any], width: Fraction) -> npt.NDArray[np.int64]
     return floor + ((2 * rest > under) | ((2 * rest == under) & (floor % 2 == 1)))
 
 
-def _draw(noise: Drawable, count: int, width: Fraction, bits: Bits) -> npt.NDArray[Any]:
+def _draw(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
     """Return whole numbers of grid steps: int64, or Python's integers where some are longer."""
     parts = [_some(noise, min(count - at, _MOST_AT_ONCE), width, bits) for at in range(0, count, _MOST_AT_ONCE)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
-def _some(noise: Drawable, count: int, width: Fraction, bits: Bits) -> npt.NDArray[Any]:
+def _some(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
     """Draw sizes and signs: U = (words + rest)/2⁶⁴ is the probability P(|noise| > size)."""
     words = np.frombuffer(bits(8 * count), dtype="<u8")
     signs = np.unpackbits(np.frombuffer(bits((count + 7) // 8), dtype=np.uint8), count=count).astype(np.int64)
@@ -212,7 +197,7 @@ def _first(holds: Callable[[int], bool], guess: int) -> int:
     return high
 
 
-def _floats(steps: npt.NDArray[Any], width: Fraction) -> Floats:
+def _floats(steps: Array, width: Fraction) -> Floats:
     """Return steps of the grid as floats, each rounded once."""
     over, under = width.denominator, width.numerator
     exponent = under.bit_length() - over.bit_length()
@@ -245,11 +230,11 @@ def _shape(size: object) -> tuple[int, ...]:
     return tuple(int(n) for n in parts)
 
 
-def _answers(answers: npt.ArrayLike, *, plain: bool) -> npt.NDArray[Any]:
+def _answers(answers: npt.ArrayLike, *, plain: bool) -> Array:
     """Return answers as Fractions (arrays of integers `plain`); a refusal says nothing about them."""
-    if plain and isinstance(answers, np.ndarray) and cast(npt.NDArray[Any], answers).dtype.kind in "iu":
-        return np.asarray(cast(npt.NDArray[Any], answers))
-    raw: npt.NDArray[Any] = np.asarray(answers, dtype=object)
+    if plain and isinstance(answers, np.ndarray) and cast(Array, answers).dtype.kind in "iu":
+        return np.asarray(cast(Array, answers))
+    raw: Array = np.asarray(answers, dtype=object)
     try:
         exact = [_exactly(value) for value in raw.ravel().tolist()]
     except (AttributeError, ValueError, OverflowError) as error:
@@ -266,7 +251,7 @@ def _exactly(value: Any) -> Fraction:
     return Fraction(*plain.as_integer_ratio())
 
 
-def _objects(values: Sequence[object], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def _objects(values: Sequence[object], shape: tuple[int, ...]) -> Array:
     """Return an array of Python numbers as they are."""
     array = np.empty(len(values), dtype=object)
     array[:] = values

@@ -37,7 +37,6 @@ class Gaussian(Noise):
         object.__setattr__(self, "scale", read_scale(self.scale))
 
     def at(self, scale: float) -> Self:
-        """Return Gaussian noise of another scale."""
         return type(self)(scale)
 
     def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float:
@@ -51,7 +50,6 @@ class Gaussian(Noise):
         return True
 
     def _renyi(self, units: Floats, alpha: float) -> Floats:
-        """Return αu²/2."""
         with np.errstate(over="ignore", under="ignore"):
             return lifted(units * (alpha / 2) * units, 2 * UNIT)
 
@@ -87,7 +85,6 @@ class Gaussian(Noise):
         return -special.ndtri(tails)
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
-        """Return erfc(u/√2)/2."""
         return mp.erfc(units / mp.sqrt(2)) / 2
 
     def _mean_size(self) -> float:

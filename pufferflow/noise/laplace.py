@@ -31,7 +31,6 @@ class Laplace(Noise):
         object.__setattr__(self, "scale", read_scale(self.scale))
 
     def at(self, scale: float) -> Self:
-        """Return Laplace noise of another scale."""
         return type(self)(scale)
 
     def convex(self, alpha: float) -> bool:
@@ -68,7 +67,6 @@ class Laplace(Noise):
         return -np.log(2 * tails)
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
-        """Return e^{−u}/2."""
         return mp.exp(-units) / 2
 
     def _mean_size(self) -> float:

@@ -24,7 +24,7 @@ from pufferflow.noise import drawing
 from pufferflow.noise.drawing import Noisy
 from pufferflow.rounding import SMALLEST, float_below, quotient_above
 
-Many = npt.NDArray[Any] | Sequence[Any]
+Many = Array | Sequence[Any]
 _WHOLE = 2.0**53
 Family = Callable[[float], "Noise"]
 """A noise without its scale: `pf.Laplace` itself, or `pf.GeneralizedCauchy.of(k=4)`; given a scale it is a noise."""

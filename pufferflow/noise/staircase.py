@@ -91,12 +91,10 @@ class Staircase(Noise):
         return float(np.max(self.renyi(self._turning(read_radius(radius)), alpha)))
 
     def pure_within(self, radius: float, dimension: int = 1) -> float:
-        """Return ε for every sensitivity begun."""
         one_dimensional(self, dimension)
         return self.pure(read_radius(radius))
 
     def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float:
-        """Return the largest hockey stick of a shift up to the radius."""
         one_dimensional(self, dimension)
         return float(np.max(self.delta(self._turning(read_radius(radius)), epsilon)))
 
@@ -197,7 +195,6 @@ class Staircase(Noise):
             return whole + np.where(used <= first, used, np.minimum(first + (used - first) / fall, 1.0))
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
-        """Return what `_tail` does, at mpmath's precision."""
         fall, share = mp.exp(-mp.mpf(self.epsilon)), mp.mpf(self._share)
         height = (1 - fall) / (2 * (share + fall * (1 - share)))
         whole = mp.floor(units)

@@ -106,7 +106,6 @@ class Distance(float, Generic[C]):
         return self._coupling
 
     def __getnewargs_ex__(self) -> tuple[tuple[float, Certainty], dict[str, Any]]:
-        """Pickle and copy with all fields."""
         evidence = {"rounding": self.rounding, "note": self.note, "coupling": self._coupling}
         return (float(self), self.certainty), evidence
 
@@ -138,7 +137,6 @@ class Plan:
         return total if self.doubts is None else total + float(self.doubts @ np.abs(np.diff(costs)))
 
     def coupling(self) -> Coupling:
-        """Return the joint law alone."""
         return Coupling(self.left, self.right, self.rows, self.columns, self.masses)
 
 

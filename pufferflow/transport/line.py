@@ -41,7 +41,11 @@ class Walk:
 
 def walk(mu: Law, nu: Law) -> Walk:
     """Walk the quantile coupling of two laws on R."""
-    left, right, ties = _levels(mu, nu)
+    whole = masses.rational(mu, nu)
+    if whole is not None:
+        left, right, ties = np.cumsum(whole[0])[:-1], np.cumsum(whole[1])[:-1], 0
+    else:
+        left, right, ties = _float_levels(mu.probabilities), _float_levels(nu.probabilities), len(mu) + len(nu)
     levels = np.concatenate([left, right])
     order = np.argsort(levels, kind="stable")
     levels, moves_left = levels[order], order < len(left)
@@ -148,14 +152,6 @@ def upper_power(fractions: Array, p: float) -> Array:
     with np.errstate(under="ignore"):
         powers = np.minimum(fractions * (1 + UNIT), 1.0) ** p * (1 + 2 * UNIT)
     return np.where(fractions > 0, np.maximum(powers, SMALLEST), 0.0)
-
-
-def _levels(mu: Law, nu: Law) -> tuple[Array, Array, int]:
-    """Return the levels between consecutive atoms of both laws, strictly increasing, and the width of a tie."""
-    whole = masses.rational(mu, nu)
-    if whole is not None:
-        return np.cumsum(whole[0])[:-1], np.cumsum(whole[1])[:-1], 0
-    return _float_levels(mu.probabilities), _float_levels(nu.probabilities), len(mu) + len(nu)
 
 
 def _float_levels(weights: Floats) -> npt.NDArray[np.int64]:

@@ -72,7 +72,6 @@ class Matching:
         self._matched[i, j] = self._matched.get((i, j), 0) + amount
 
     def coupling(self) -> Coupling:
-        """Return what has been matched."""
         pairs = np.array(list(self._matched), dtype=np.intp).reshape(-1, 2)
         amounts = np.array(list(self._matched.values()), dtype=object)
         return Coupling(self.mu, self.nu, pairs[:, 0], pairs[:, 1], masses.ratios(amounts, self.unit))
