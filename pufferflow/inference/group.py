@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any, final
 
 import numpy as np
@@ -117,7 +117,7 @@ class SingleRow:
         chosen = np.sort(chosen)
         pairs = [self._pair(*divmod(int(place), len(self.question.pairs))) for place in chosen]
         lengths = np.abs(flat[chosen]).T
-        return ConstantLaws(pairs, lambda norm: np.atleast_1d(norms_above(lengths, norm)))
+        return ConstantLaws(pairs, partial(_lengths_above, lengths))
 
     def movement(self) -> Movement:
         """Return the longest movement of one row."""
@@ -154,3 +154,8 @@ class SingleRow:
             for end in (0, 1)
         )
         return Pair(mu, nu, self.prior, self.question.pairs[pair], self.rows[kind])
+
+
+def _lengths_above(lengths: Floats, norm: float) -> Floats:
+    """Return how far the answers of each pair are apart in a norm, rounded up."""
+    return np.atleast_1d(norms_above(lengths, norm))

@@ -158,13 +158,17 @@ def test_fraction_atoms_are_measured_exactly():
 
 @given(float_laws(), float_laws(), st.floats(1e-9, 0.9))
 def test_float_distances_stay_between_their_bounds(mu, nu, delta):
-    """For weights over 18 orders of magnitude: no less than the supports are apart, no more than the supports span."""
+    """For weights over 18 orders of magnitude: no less than the supports are apart, no more than the supports span.
+
+    Both ways it is the same, unless it hangs on less mass than the weights are rounded by.
+    """
     steps = abs(mu.values[:, None] - nu.values[None, :])
     apart = max(steps.min(axis=0).max(), steps.min(axis=1).max())
     span = max(mu.values.max(), nu.values.max()) - min(mu.values.min(), nu.values.min())
     winf = pf.winf(mu, nu)
     assert apart <= winf <= np.nextafter(span, np.inf)
-    assert pf.winf(nu, mu) == winf
+    back = pf.winf(nu, mu)
+    assert back == winf or pf.near(mu, nu, winf.rounding) <= min(winf, back)
     assert pf.near(mu, nu, delta) <= winf
     assert pf.winf(mu, mu) == 0
 
