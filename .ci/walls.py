@@ -28,9 +28,9 @@ STOREYS = {
         *("conversions", "guarantees"),
     ),
     "numbers": ("law", "transport", "noise", "chains", "bounds"),
-    "what is hidden, believed and asked": ("scenario", "expressions", "queries"),
+    "what is hidden, believed and asked": ("scenario", "expressions", "engine", "queries"),
     "from belief to laws, from releases to totals": ("inference", "composition"),
-    "deciding, publishing, counting": ("report", "engine", "planning", "release", "ledger"),
+    "deciding, publishing, counting": ("report", "planning", "release", "ledger"),
     "telling": ("explain", "plan", "frame", "namespace"),
     "using": ("audit", "jobs", "cli", "__main__"),
 }

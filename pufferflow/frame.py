@@ -9,7 +9,7 @@ import polars as pl
 
 from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.bounds import Bounds
-from pufferflow.engine import check_column
+from pufferflow.engine import check_column, engine_of
 from pufferflow.errors import Misuse, visible
 from pufferflow.expressions import Values, classes, indicators, read_values
 from pufferflow.guarantees import AnyKind, Guarantee, Within
@@ -41,7 +41,7 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario, after the frame", instead=instead)
     scenario.check_sound()
     guarded(lambda: scenario.check_frame(frame))
-    request = Request(frame.lazy(), scenario)
+    request = Request(engine_of(frame), scenario)
     for column, domain in request.domains.items():
         check_column(column, request.schema[column], domain)
     return Batch(request)

@@ -1,25 +1,41 @@
-"""The only room that reads rows: types, distinct public patterns, and exact sums in one pass."""
+"""The only room that reads rows: the seam to data with its three questions, and Polars behind it."""
 
 from pufferflow.engine.classes import WIDE, check_column, clean_dtype, labelled
 from pufferflow.engine.columns import MOST_ROWS
-from pufferflow.engine.one_pass import Tally, at_most, tally
-from pufferflow.engine.patterns import PLACED, Order, Patterns, find_patterns
-from pufferflow.engine.snapshot import NO_FILES, Snapshot, collect
+from pufferflow.engine.engine import (
+    PLACED,
+    UNORDERED,
+    Engine,
+    Measure,
+    Order,
+    Pattern,
+    Patterns,
+    Selection,
+    Tally,
+    UnitLimit,
+)
+from pufferflow.engine.one_pass import comparable
+from pufferflow.engine.polars_engine import engine_of
+from pufferflow.engine.snapshot import NO_FILES, Snapshot
 
 __all__ = [
     "MOST_ROWS",
     "NO_FILES",
     "PLACED",
+    "UNORDERED",
     "WIDE",
+    "Engine",
+    "Measure",
     "Order",
+    "Pattern",
     "Patterns",
+    "Selection",
     "Snapshot",
     "Tally",
-    "at_most",
+    "UnitLimit",
     "check_column",
     "clean_dtype",
-    "collect",
-    "find_patterns",
+    "comparable",
+    "engine_of",
     "labelled",
-    "tally",
 ]

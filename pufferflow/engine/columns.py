@@ -27,9 +27,9 @@ from scipy.sparse import csr_array
 from pufferflow.arguments import shown
 from pufferflow.arrays import Array
 from pufferflow.engine.classes import Classes, Ordered, check_column, classes_of, inside
+from pufferflow.engine.engine import Measure
 from pufferflow.errors import Misuse
 from pufferflow.expressions import OnInterval, OnPoints
-from pufferflow.queries import Measure
 from pufferflow.scenario import Interval
 
 MOST_ROWS: Final = 2**32

@@ -38,8 +38,10 @@ def changes(values: Whole) -> npt.NDArray[np.bool_]:
     return found
 
 
-def alike(runs: Runs, most: int) -> list[tuple[int, int]] | None:
+def alike(runs: Runs, most: int, times: Whole | None = None) -> list[tuple[int, int]] | None:
     """Return one run of each kind and how many are equal to it; None if there are more kinds than `most`.
+
+    A run may stand for several: run i counts `times[i]` times.
 
     >>> alike(Runs(np.array([0, 2, 3, 5]), [np.array([7, 8, 7, 7, 8])]), most=9)
     [(0, 2), (1, 1)]
@@ -53,7 +55,7 @@ def alike(runs: Runs, most: int) -> list[tuple[int, int]] | None:
         others: list[Whole] = []
         for some in _by_value(waiting, np.searchsorted(values, digests[waiting]), len(values)):
             same = _equal(runs, some)
-            kinds.append((int(some[0]), int(same.sum())))
+            kinds.append((int(some[0]), int(same.sum() if times is None else times[some[same]].sum())))
             others.append(some[~same])
         waiting = np.concatenate(others)
     return sorted(kinds)

@@ -28,9 +28,9 @@ from pufferflow.arrays import Array
 from pufferflow.dtypes import with_texts
 from pufferflow.engine.classes import CLASS
 from pufferflow.engine.columns import MOST_ROWS, ByClass, Column, bounded_rows, columns_of, weighted
+from pufferflow.engine.engine import Measure, Tally
 from pufferflow.errors import Misuse
-from pufferflow.expressions import unsorted
-from pufferflow.queries import Measure, plain, unsigned_zero
+from pufferflow.expressions import named, unsorted
 
 _AT_ONCE = 2**14
 
@@ -154,7 +154,7 @@ def _counts(table: pl.DataFrame, cells: Array, shape: tuple[int, int], start: in
 
 def runs_of(keys: pl.DataFrame) -> Array:
     """Return for sorted keys which of the different ones each is: 0 for the first and those like it, and so on."""
-    forms = keys.select(plain(keys.schema))
+    forms = keys.select(comparable(keys.schema))
     news = forms.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1)))).to_series().to_numpy()
     return np.cumsum(np.concatenate([[False], news[1:]]), dtype=np.intp)[: len(keys)]
 
@@ -163,7 +163,7 @@ def places_of(keys: pl.DataFrame, among: pl.DataFrame) -> Array:
     """Return the place of each key among different keys, −1 for one that is not there; null is a key like others."""
     true = among.select(unsorted(name) for name in among.columns)
     keys = _alike(keys, true)
-    forms, others = keys.select(plain(keys.schema)), true.select(plain(true.schema)).with_row_index("place")
+    forms, others = keys.select(comparable(keys.schema)), true.select(comparable(true.schema)).with_row_index("place")
     found = forms.join(others, on=forms.columns, how="left", nulls_equal=True, maintain_order="left")
     return found["place"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp)
 
@@ -193,21 +193,27 @@ def _as_text(column: pl.Series) -> pl.Series:
     return column if dtype == column.dtype else pl.Series(column.name, column.to_list(), dtype=dtype)
 
 
-Collect = Callable[[pl.LazyFrame], pl.DataFrame]
+def comparable(schema: pl.Schema) -> list[pl.Expr]:
+    """Return what stands for keys of a table where they are sorted and compared, named 0, 1 and so on.
 
-
-@final
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """What the private rows say: `keys` in public order (None: one cell), the rows of each cell, and its sums.
-
-    `sums` has the shape (cells, measures) and counts in steps of each measure's unit; it holds Python's whole numbers
-    if the steps of some measure are too large for sums of 64 bits.
+    A float is two of them, since NaN is not always found by its like.
     """
+    forms = [form for name, dtype in schema.items() for form in _forms(named(name), dtype)]
+    return [form.alias(str(place)) for place, form in enumerate(forms)]
 
-    keys: pl.DataFrame | None
-    rows: Array
-    sums: Array
+
+def _forms(column: pl.Expr, dtype: pl.DataType) -> list[pl.Expr]:
+    if isinstance(dtype, pl.Categorical):
+        return [column.cast(pl.String)]
+    return [column.is_nan(), unsigned_zero(column, dtype).fill_nan(0)] if dtype.is_float() else [column]
+
+
+def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return 0.0 for −0.0, which is the same key; adding 0.0 would do, if the engine did not leave that out."""
+    return pl.when(column == 0).then(pl.lit(0, dtype=dtype)).otherwise(column) if dtype.is_float() else column
+
+
+Collect = Callable[[pl.LazyFrame], pl.DataFrame]
 
 
 def tally(
@@ -231,7 +237,7 @@ def tally(
         table = collect(query)
         return Tally(None, *once.read(table, np.zeros(len(table), dtype=np.intp), 1))
     if keys is None:
-        table = collect(query.sort(plain(once.key_schema(schema))))
+        table = collect(query.sort(comparable(once.key_schema(schema))))
         cells = runs_of(once.keys(table))
         found = once.keys(table)[np.flatnonzero(np.diff(cells, prepend=-1))]
         return Tally(published(found), *once.read(table, cells, len(found)))

@@ -18,53 +18,23 @@ How many rows of each group are in its cells, for all groups at once.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from pufferflow.arrays import Floats, Whole
+from pufferflow.engine.engine import Order, Pattern, Patterns
 from pufferflow.engine.equal_runs import LARGEST, Codes, Runs, alike, changes, codes_of, fitting
 from pufferflow.engine.pattern_columns import Columns, Places, places_of
 from pufferflow.errors import Misuse
-from pufferflow.queries import Pattern
 from pufferflow.scenario import Scenario
 
 MOST = 64
 """More distinct patterns than that are covered by one: what it promises holds for all of them."""
 
 Collect = Callable[[pl.LazyFrame], pl.DataFrame]
-
-
-@final
-class Order(NamedTuple):
-    """What the order of rows means to a prior.
-
-    Nothing; or positions do, up to shifts by multiples of `period`; None: counted from where all sequences began.
-    """
-
-    ordered: bool
-    period: int | None = None
-
-
-PLACED: Final = Order(ordered=True)
-"""Where the rows stand in time."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Patterns:
-    """The patterns of the groups with a row that is asked about, and how many such groups there are."""
-
-    distinct: tuple[Pattern, ...]
-    groups: int
-    selected: int = 0
-    """How many rows are asked about, in all groups together."""
-    reach: tuple[float, float] | None = None
-    """The positions of the first and the last row of all, if positions were looked at."""
-    clock: str = ""
-    """How positions are counted: on whose clock, and how late in a step. Only equal clocks have positions in common."""
 
 
 @final
@@ -77,11 +47,25 @@ class Groups:
     cells: Whole
     reach: tuple[float, float]
     """The positions of the first and the last row, those of groups that are not asked about too."""
+    times: Whole
+    """How many groups each stands for."""
 
     @property
     def number(self) -> int:
         """How many groups there are."""
         return len(self.bounds) - 1
+
+    def distinct(self) -> "Groups | None":
+        """Return one of the groups that are alike for each kind; None if there are too many kinds."""
+        found = alike(Runs(self.bounds, [self.places.values, self.cells]), MOST, self.times)
+        if found is None:
+            return None
+        chosen, times = np.array(found, dtype=np.int64).T
+        lengths = np.diff(self.bounds)[chosen]
+        bounds = np.append(0, np.cumsum(lengths))
+        rows: Whole = np.arange(int(bounds[-1])) + np.repeat(self.bounds[:-1][chosen] - bounds[:-1], lengths)
+        places = self.places._replace(values=self.places.values[rows])
+        return replace(self, bounds=bounds, places=places, cells=self.cells[rows], times=times)
 
     def shifted(self, period: int) -> "Groups":
         """Return the groups in normal form: by multiples of the period, until the first row is in the first period."""
@@ -118,7 +102,8 @@ def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario) -> Group
         order, asked = order[chosen], asked[chosen]
     cells = codes_of(rows, columns.cells)
     numbered = _numbered(bounds, Codes(cells.values[order], cells.size), asked)
-    return Groups(bounds, places._replace(values=places.values[order]), numbered, (least, greatest))
+    ones = np.ones(len(bounds) - 1, dtype=np.int64)
+    return Groups(bounds, places._replace(values=places.values[order]), numbered, (least, greatest), ones)
 
 
 def _order(keys: Codes, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
@@ -184,22 +169,23 @@ def rows_in_order(
     return groups_of(rows, columns, scenario) if rows.height else None
 
 
-def in_order(groups: Groups | None, scenario: Scenario, period: int | None) -> Patterns:
-    """Return the patterns of all groups, up to shifts by multiples of the period."""
-    if groups is None:
-        return Patterns((), 0)
+def in_order(groups: Groups, scenario: Scenario, period: int | None, *, distinct: bool) -> Patterns:
+    """Return the patterns of all groups, up to shifts by multiples of the period; groups may be `distinct` already."""
     if not groups.number:
         return Patterns((), 0, reach=groups.reach, clock=groups.places.clock)
     normal = groups.shifted(period) if period is not None else groups.since_start(scenario)
     start = normal.places.start if period is None else None
-    found = alike(Runs(normal.bounds, [normal.places.values, normal.cells]), MOST)
-    distinct = (
+    found = None
+    if distinct or period is not None:  # else there are too many where they stand
+        found = alike(Runs(normal.bounds, [normal.places.values, normal.cells]), MOST, normal.times)
+    patterns = (
         [_cover(normal, start, scenario)]
         if found is None
         else [_pattern(normal, group, times, start, scenario) for group, times in found]
     )
-    selected = int((normal.cells >= 0).sum())
-    return Patterns(tuple(distinct), normal.number, selected, normal.reach, normal.places.clock)
+    asked = np.add.reduceat(normal.cells >= 0, normal.bounds[:-1], dtype=np.int64)
+    number, selected = int(normal.times.sum()), int((asked * normal.times).sum())
+    return Patterns(tuple(patterns), number, selected, normal.reach, normal.places.clock)
 
 
 def _pattern(groups: Groups, group: int, times: int, start: float | None, scenario: Scenario) -> Pattern:
@@ -239,7 +225,9 @@ def _cover(groups: Groups, start: float | None, scenario: Scenario) -> Pattern:
         )
     positions = _told_apart(places.positions(values), scenario)
     first = float(positions[0]) if start is None else start
-    return Pattern(np.zeros(size, np.int64), np.ones(size, np.int64), positions, first, groups.number, covers=True)
+    return Pattern(
+        np.zeros(size, np.int64), np.ones(size, np.int64), positions, first, int(groups.times.sum()), covers=True
+    )
 
 
 class Kind(NamedTuple):
@@ -269,13 +257,27 @@ def counts_of(rows: pl.DataFrame, columns: Columns) -> Counts:
     heads = np.flatnonzero(changes(keys))
     counts, keys = np.diff(heads, append=len(keys)), keys[heads]
     groups = keys // size
-    others = keys - groups * size == size - 1
+    return _with_asked_rows(_coded(groups, counts, keys - groups * size == size - 1))
+
+
+def counts_in_order(groups: Groups) -> Counts:
+    """Return the counts of groups whose rows are in order."""
+    cells = np.maximum.reduceat(groups.cells, groups.bounds[:-1]) + 2  # the first has the rows that are not asked about
+    first = np.cumsum(cells) - cells
+    rows = np.repeat(first, np.diff(groups.bounds)) + groups.cells + 1
+    counts = np.bincount(rows, minlength=int(cells.sum()))
+    there, of_cell = np.flatnonzero(counts), np.repeat(np.arange(groups.number), cells)
+    return _coded(of_cell[there], counts[there], there == first[of_cell[there]])
+
+
+def _coded(groups: Whole, counts: Whole, others: npt.NDArray[np.bool_]) -> Counts:
+    """Return counts, sorted by group, as codes; `others` are those of rows that are not asked about."""
     bounds = np.append(np.flatnonzero(changes(groups)), len(groups))
     most = int(counts.max(initial=0))
     before = np.repeat(np.arange(len(bounds) - 1) * (2 * most + 2), np.diff(bounds))
     coded = most - counts + (most + 1) * others + before
     coded.sort()
-    return _with_asked_rows(Counts(bounds, coded - before, most))
+    return Counts(bounds, coded - before, most)
 
 
 def _sorted_keys(rows: pl.DataFrame, columns: Columns) -> tuple[Whole, int]:
@@ -310,7 +312,8 @@ def without_order(
     groups, rows = int(facts["groups"].sum()), int((facts["asked"].cast(pl.Int64) * facts["groups"]).sum())
     kinds = _kinds(facts, columns, collect)
     if kinds is None or len(kinds) > MOST:
-        return Patterns((_cover_of_counts(facts, groups),), groups, rows)
+        asked_most, others_most = (int(facts[name].to_numpy().max()) for name in ("asked", "others"))
+        return Patterns((_cover_of_counts(asked_most, others_most, groups),), groups, rows)
     distinct = [_pattern_of_counts(np.array(kind.sizes), kind.others, times) for kind, times in kinds.items()]
     return Patterns(tuple(distinct), groups, rows)
 
@@ -348,10 +351,24 @@ def _of_one(cells: pl.DataFrame) -> Patterns:
     return Patterns((_pattern_of_counts(sizes, int(cells["rows"].sum() - asked.sum()), 1),), 1, int(asked.sum()))
 
 
-def _cover_of_counts(facts: pl.DataFrame, groups: int) -> Pattern:
+def without_places(groups: Groups) -> Patterns:
+    """Return the patterns without order of groups whose rows are in order."""
+    if not groups.number:
+        return Patterns((), 0)
+    number, starts, counts = int(groups.times.sum()), groups.bounds[:-1], counts_in_order(groups)
+    asked = np.add.reduceat(groups.cells >= 0, starts, dtype=np.int64)
+    selected, others = int((asked * groups.times).sum()), np.diff(groups.bounds) - asked
+    found = alike(Runs(counts.bounds, [counts.coded]), MOST, groups.times)
+    if found is None:
+        return Patterns((_cover_of_counts(int(asked.max()), int(others.max()), number),), number, selected)
+    kinds = ((counts.kind(group), times) for group, times in found)
+    distinct = [_pattern_of_counts(np.array(kind.sizes), kind.others, times) for kind, times in kinds]
+    return Patterns(tuple(distinct), number, selected)
+
+
+def _cover_of_counts(asked: int, others: int, groups: int) -> Pattern:
     """Return a pattern that has as many rows as any group, asked about or not, all in one cell."""
-    largest: list[int] = [int(facts[name].to_numpy().max()) for name in ("asked", "others")]
-    return replace(_pattern_of_counts(np.array(largest[:1]), largest[1], groups), covers=True)
+    return replace(_pattern_of_counts(np.array([asked]), others, groups), covers=True)
 
 
 def _pattern_of_counts(sizes: Whole, others: int, groups: int) -> Pattern:
@@ -372,7 +389,8 @@ def find_patterns(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, 
     """Return the distinct patterns of the groups in a frame of public columns, for each order; or why there are none.
 
     Rows with equal values of `by` are a cell; `asked` names a Boolean column that tells which rows are asked about,
-    None if all are. Nulls are equal to each other, so are NaN. Rows whose order matters are read once for all orders.
+    None if all are. Nulls are equal to each other, so are NaN. Rows are read once for all orders: what groups look like
+    up to shifts, and without order, follows from where their rows stand.
 
     >>> import pufferflow as pf
     >>> secret = pf.Secret("level", domain=[0, 1])
@@ -382,18 +400,24 @@ def find_patterns(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, 
     >>> sorted((pattern.rows, pattern.groups) for pattern in kinds.distinct)
     [(1, 1), (2, 2)]
     """
+    if not any(order.ordered for order in orders):
+        return {order: without_order(public, scenario.within, by, asked, collect) for order in orders}
+    try:
+        groups = rows_in_order(public, scenario, by, asked, collect)
+    except Misuse as refusal:
+        return dict.fromkeys(orders, refusal.with_traceback(None))
+    if groups is None:
+        return dict.fromkeys(orders, Patterns((), 0))
+    distinct = groups.distinct() if groups.number else None
     patterns = dict[Order, Patterns | Misuse]()
     for order in orders:
-        if not order.ordered:
-            patterns[order] = without_order(public, scenario.within, by, asked, collect)
-    ordered = [order for order in orders if order.ordered]
-    try:
-        groups = rows_in_order(public, scenario, by, asked, collect) if ordered else None
-    except Misuse as refusal:
-        return patterns | dict.fromkeys(ordered, refusal.with_traceback(None))
-    for order in ordered:
+        known = groups if distinct is None else distinct
         try:
-            patterns[order] = in_order(groups, scenario, order.period)
+            patterns[order] = (
+                in_order(known, scenario, order.period, distinct=distinct is not None)
+                if order.ordered
+                else without_places(known)
+            )
         except Misuse as refusal:
             patterns[order] = refusal.with_traceback(None)
     return patterns

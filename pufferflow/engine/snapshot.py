@@ -4,8 +4,6 @@ A file is told from another version of it by device, inode, size, and the times 
 through shared memory has these times only once it reaches the disk. Only a bare scan of one file is known by its
 version: frames in memory, several files, files on other machines, functions, and whatever is done to rows before they
 are protected may give other rows each time.
-
-The one function that reads rows, private or public.
 """
 
 import stat
@@ -18,7 +16,6 @@ from typing import Final, final
 import polars as pl
 
 from pufferflow.guarded import guarded
-from pufferflow.progress import working
 from pufferflow.scenario.fitting import frame_origin
 
 Version = tuple[int, ...]
@@ -68,13 +65,3 @@ def _version(path: str) -> Version | None:
     if not stat.S_ISREG(found.st_mode):
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def collect(frame: pl.LazyFrame, what: str = "reading rows") -> pl.DataFrame:
-    """Run one streaming query."""
-
-    def run() -> pl.DataFrame:
-        with working(what):
-            return frame.collect(engine="streaming")
-
-    return guarded(run)

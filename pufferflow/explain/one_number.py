@@ -17,11 +17,12 @@ import numpy as np
 from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import Laws, Pair, SeveralLaws, Witness, finite_laws
 from pufferflow.chains import Sums, pair_of
+from pufferflow.engine import Measure, Pattern
 from pufferflow.errors import InternalError, Refused
 from pufferflow.inference import PRESENCE, ChainRows, column_and_domain, implied
 from pufferflow.law import Law
 from pufferflow.planning import Decision, Tables
-from pufferflow.queries import Measure, Pattern, Query, Statistic
+from pufferflow.queries import Query, Statistic
 from pufferflow.scenario import Initial, Presence
 from pufferflow.scenario.priors import LatentClass, MarkovChain, Prior
 

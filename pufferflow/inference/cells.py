@@ -11,9 +11,10 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Floats
+from pufferflow.engine import Pattern
 from pufferflow.inference.movement import Movement
 from pufferflow.inference.row_question import norms_above, row_norms
-from pufferflow.queries import Kinds, Pattern
+from pufferflow.queries import Kinds
 from pufferflow.rounding import UNIT, float_above, rounded_up, upwards
 from pufferflow.scenario import AnySecret, Presence
 from pufferflow.scenario.priors import AnyCorrelation, Prior

@@ -9,12 +9,13 @@ import numpy as np
 
 from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import Laws
+from pufferflow.engine import Pattern
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.inference.cells import Cells, moves_of
 from pufferflow.inference.covered import CoveringLaws, Rounded
 from pufferflow.inference.laws import implied
 from pufferflow.inference.shift import scattered
-from pufferflow.queries import Pattern, Statistic
+from pufferflow.queries import Statistic
 from pufferflow.scenario import AnySecret, Initial, Presence, Secret
 from pufferflow.scenario.priors import AnyCorrelation, MarkovChain, Prior
 

@@ -5,8 +5,8 @@ from pufferflow.planning.cost import cost_of
 from pufferflow.planning.decide import make_decision
 from pufferflow.planning.decision import Decision, Output
 from pufferflow.planning.error_bars import error_bars, expected_error, half_width
+from pufferflow.planning.facts import SourceDigest, changed_source
 from pufferflow.planning.floor import impossible_values
-from pufferflow.planning.public_facts import SourceDigest, changed_source
 from pufferflow.planning.tables import Tables, on_interval
 from pufferflow.planning.terms import Terms, read_promise, read_seconds
 

@@ -7,13 +7,14 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.composition import Cost, Region, Rows, Shape, digest_of
+from pufferflow.engine import Pattern, Patterns
 from pufferflow.errors import InternalError
 from pufferflow.expressions import Condition, conditions, is_one_of
 from pufferflow.planning.decision import SURELY, Decision
 from pufferflow.planning.facts import ONE_ROW, PublicFacts
 from pufferflow.planning.tables import Tables, free_tables, on_interval, tables_of
-from pufferflow.queries import Pattern, Request
-from pufferflow.scenario import Initial, Presence, ValueSecret
+from pufferflow.queries import Request
+from pufferflow.scenario import Presence, ValueSecret
 from pufferflow.scenario.priors import GaussianPrior, Independent
 
 _MOST_RUNS = 20_000
@@ -22,7 +23,7 @@ Table = tuple[tuple[float, ...], ...]
 
 def cost_of(decision: Decision) -> Cost:
     """Return what a release of this plan costs: numbers, and public facts of the rows it asks about."""
-    scenario, placed = decision.request.scenario, _placed(decision.facts)
+    scenario, placed = decision.request.scenario, decision.facts.placed
     interval = on_interval(decision.request.measures)
     bent = _bent(decision)
     shape = Shape(
@@ -41,13 +42,13 @@ def cost_of(decision: Decision) -> Cost:
         column=decision.request.column,
         rows=_rows(decision.facts, placed),
     )
-    apart, reach = regions(decision.request), None if placed is None else decision.facts.reach
-    if reach is None or shape.rows is None or shape.rows.runs is None:
+    apart = regions(decision.request)
+    if placed is None or placed.reach is None or shape.rows is None or shape.rows.runs is None:
         return Cost(shape, regions=apart)
-    hull = math.floor(reach[0]), math.ceil(reach[1])
-    first = int(min((_positions(one)[one.cells >= 0].min() for one in placed or ()), default=hull[0]))
-    start = placed[0].start if placed and scenario.start_known else None
-    return Cost(shape, first, hull, start, apart, decision.facts.clock)
+    hull = math.floor(placed.reach[0]), math.ceil(placed.reach[1])
+    first = int(min((_positions(one)[one.cells >= 0].min() for one in placed.distinct), default=hull[0]))
+    start = placed.distinct[0].start if placed.distinct and scenario.start_known else None
+    return Cost(shape, first, hull, start, apart, placed.clock)
 
 
 def regions(request: Request) -> dict[str, Region]:
@@ -67,14 +68,6 @@ def regions(request: Request) -> dict[str, Region]:
 
 def _region(one: Condition) -> Region:
     return Region(one.kind, one.labels, one.low, one.high, one.low_open, one.high_open)
-
-
-def _placed(facts: PublicFacts) -> tuple[Pattern, ...] | None:
-    """Return the patterns of groups where they stand, if their order matters to a prior or to the secret."""
-    scenario = facts.request.scenario
-    if not any(prior.ordered for prior in scenario.priors) and not isinstance(scenario.secret, Initial):
-        return None
-    return facts.placed
 
 
 def _bent(decision: Decision) -> Tables | None:
@@ -113,13 +106,15 @@ def _moved(decision: Decision) -> dict[str, float]:
     return found
 
 
-def _group(decision: Decision, placed: Sequence[Pattern] | None) -> float | None:
+def _group(decision: Decision, placed: Patterns | None) -> float | None:
     """Return how far all sums move if every row of a group may change (M7); None where no group was looked at."""
     scenario = decision.request.scenario
     if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
         return None
-    known = placed is not None  # patterns without order need not be read as well
-    laws = decision.facts.laws_on(placed, _free(decision), decision.weights) if known else decision.group_laws
+    if placed is None:
+        laws = decision.group_laws
+    else:
+        laws = decision.facts.laws_on(placed.distinct, _free(decision), decision.weights)
     return laws.winf(decision.calibration.noise.norm).length
 
 
@@ -127,13 +122,13 @@ def _free(decision: Decision) -> Tables:
     return free_tables(decision.request.scenario.secret, decision.request.column, decision.values)
 
 
-def _rows(facts: PublicFacts, placed: Sequence[Pattern] | None) -> Rows | None:
+def _rows(facts: PublicFacts, placed: Patterns | None) -> Rows | None:
     """Return which rows of a group are asked about; None where rows tell nothing of each other."""
     scenario = facts.request.scenario
     tied = [prior for prior in scenario.priors if not prior.independent_rows]
     if isinstance(scenario.secret, Presence) or (not tied and placed is None):
         return None
-    patterns = placed if placed is not None else facts.patterns(tied[0]).distinct
+    patterns = (facts.patterns(tied[0]) if placed is None else placed).distinct
     asked = max((pattern.asked for pattern in patterns), default=0)
     others = max((pattern.rows - pattern.asked for pattern in patterns), default=0)
     if placed is None or not all(_whole(_positions(pattern)) for pattern in patterns):

@@ -17,15 +17,15 @@ from typing import Final, cast, final
 from pufferflow.arrays import Floats
 from pufferflow.bounds import BOUNDS, Bound, Bounds, Calibration, Laws, loss, proof_of
 from pufferflow.composition import Cost
+from pufferflow.engine import Measure
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.planning.certificate import Certificate
-from pufferflow.planning.facts import PublicFacts
-from pufferflow.planning.public_facts import SourceDigest
+from pufferflow.planning.facts import PublicFacts, SourceDigest
 from pufferflow.planning.tables import Tables, free_tables
 from pufferflow.planning.terms import ROW, Terms
-from pufferflow.queries import Measure, Query, Request
+from pufferflow.queries import Query, Request
 from pufferflow.rounding import UNIT, agree, upwards
 
 _ROUNDINGS = 64 * UNIT
@@ -141,7 +141,6 @@ class Decision:
     @cached_property
     def source(self) -> SourceDigest:
         """The public facts that noise and cost rest on, to be compared with the source at a release."""
-        _ = self.certificate  # its cost reads some of them
         return self.facts.digest
 
     @cached_property

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Bounds, Calibration, Laws, loss
+from pufferflow.engine import Pattern
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.noise import Noise
 from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.tables import known_values, tables_of
-from pufferflow.queries import Pattern
 from pufferflow.scenario import Initial, Label, Scenario, ValueSecret
 from pufferflow.scenario.priors import Independent
 

@@ -16,8 +16,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from pufferflow.arrays import Floats
+from pufferflow.engine import Measure
 from pufferflow.expressions import OnInterval, OnPoints
-from pufferflow.queries import Measure
 from pufferflow.scenario import AnySecret, Closer, Interval, Presence, Secret, ValueSecret
 from pufferflow.scenario.priors import AnyCorrelation, Prior
 

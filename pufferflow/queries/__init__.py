@@ -1,10 +1,9 @@
 """What is asked of a frame: aggregates come down to sums of one function per cell, and those to additive statistics."""
 
 from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
-from pufferflow.queries.keys import plain, unsigned_zero
-from pufferflow.queries.query import Measure, Query
+from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
-from pufferflow.queries.statistic import Kinds, Pattern, Statistic
+from pufferflow.queries.statistic import Kinds, Statistic
 
 __all__ = [
     "Count",
@@ -12,14 +11,10 @@ __all__ = [
     "Kinds",
     "Mean",
     "MeanOfUnknown",
-    "Measure",
-    "Pattern",
     "Quantile",
     "Query",
     "Request",
     "Statistic",
     "Sum",
     "Variance",
-    "plain",
-    "unsigned_zero",
 ]

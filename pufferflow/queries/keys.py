@@ -1,7 +1,4 @@
-"""The keys of an answer: those that are asked for, and the one form in which keys are compared.
-
-Keys are public. They stand in one form while they are compared: categories as text, and 0.0 for −0.0.
-"""
+"""The keys of an answer that a `group_by` lists; they are public."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -10,6 +7,7 @@ import polars as pl
 
 from pufferflow.arguments import shown
 from pufferflow.dtypes import type_name, with_texts
+from pufferflow.engine import comparable
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
 from pufferflow.suggestions import nearest
@@ -40,7 +38,7 @@ def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bo
     dtypes = {name: schema[name] if public else with_texts(schema[name], enums=True) for name in by}
     read = pl.DataFrame([_fitted(frame[name].rename("key"), name, dtypes[name]).rename(name) for name in by])
     read = read.select(unsorted(name) for name in by)
-    if read.height == 0 or read.select(plain(read.schema)).is_duplicated().any():
+    if read.height == 0 or read.select(comparable(read.schema)).is_duplicated().any():
         raise Misuse("There are no keys, or one is given twice.", allowed=allowed, instead=instead)
     return read
 
@@ -79,23 +77,3 @@ def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
 
 def _is_number(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or dtype == pl.Boolean
-
-
-def plain(schema: pl.Schema) -> list[pl.Expr]:
-    """Return what stands for keys of a table where they are sorted and compared, named 0, 1 and so on.
-
-    A float is two of them, since NaN is not always found by its like.
-    """
-    forms = [form for name, dtype in schema.items() for form in _forms(named(name), dtype)]
-    return [form.alias(str(place)) for place, form in enumerate(forms)]
-
-
-def _forms(column: pl.Expr, dtype: pl.DataType) -> list[pl.Expr]:
-    if isinstance(dtype, pl.Categorical):
-        return [column.cast(pl.String)]
-    return [column.is_nan(), unsigned_zero(column, dtype).fill_nan(0)] if dtype.is_float() else [column]
-
-
-def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """Return 0.0 for −0.0, which is the same key; adding 0.0 would do, if the engine did not leave that out."""
-    return pl.when(column == 0).then(pl.lit(0, dtype=dtype)).otherwise(column) if dtype.is_float() else column

@@ -1,13 +1,12 @@
 """What a query reads of each cell, sums of one function each, and how noisy sums become its answer."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.expressions import Values
-from pufferflow.scenario import Label
 
 _EXACT = 2.0**53
 Size = Floats | None
@@ -100,12 +99,3 @@ def quotient(low: Floats, high: Floats, least: Floats, most: Floats) -> tuple[Fl
 def at_least_one(size: Floats) -> Floats:
     """Return sizes to divide by: an empty cell counts as one row, so that its answer is noise and no gap."""
     return np.maximum(size, 1.0)
-
-
-@final
-@dataclass(frozen=True)
-class Measure:
-    """Σ φ(x) over the rows of a cell, in whole steps of `values.unit`; null, NaN and unknown labels are `missing`."""
-
-    values: Values
-    missing: Label

@@ -11,22 +11,20 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.dtypes import exactly, type_name
+from pufferflow.engine import Engine, Measure, Selection
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import (
     Values,
     fitting,
     identity,
     like,
-    named,
     public_words,
     read_public,
     read_tree,
-    unsorted,
 )
-from pufferflow.guarded import guarded
 from pufferflow.queries.aggregates import MeanOfUnknown
 from pufferflow.queries.keys import read_keys
-from pufferflow.queries.query import Measure, Query
+from pufferflow.queries.query import Query
 from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Scenario
 
 ENDS = ("low", "high", "least", "most")
@@ -36,12 +34,10 @@ ENDS = ("low", "high", "least", "most")
 @final
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A frame, a scenario, and what is asked: frozen, every change gives another one.
+    """A table, a scenario, and queries: frozen, every change gives another one."""
 
-    Facts about columns are worked out again from these parts whenever they are needed; nothing is inferred from plans.
-    """
-
-    frame: pl.LazyFrame
+    engine: Engine
+    """What holds the table, and reads it."""
     scenario: Scenario
     derived: tuple[tuple[str, pl.Expr], ...] = ()
     filters: tuple[pl.Expr, ...] = ()
@@ -49,10 +45,20 @@ class Request:
     keys: pl.DataFrame | None = None
     queries: tuple[Query, ...] = ()
 
+    @property
+    def frame(self) -> Any:
+        """The table that was protected."""
+        return self.engine.table
+
+    @property
+    def selection(self) -> Selection:
+        """The rows that are asked about, in cells."""
+        return Selection(self.scenario.public, self.derived, self.filters, self.by, self.keys)
+
     @cached_property
     def schema(self) -> pl.Schema:
-        """The columns of the frame, with the derived ones; no row is read."""
-        return guarded(replace(self, filters=()).private_rows().collect_schema)
+        """The columns of the table, with the derived ones; no row is read."""
+        return self.engine.schema(self.derived)
 
     @property
     def public(self) -> tuple[str, ...]:
@@ -172,7 +178,7 @@ class Request:
     def _check_runs(self, predicate: pl.Expr) -> None:
         """Refuse what compares values of different types or time zones, which engines notice only with the rows."""
         with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
-            pl.DataFrame(schema={name: self.schema[name] for name in self.public}).filter(predicate)
+            self._no_rows.filter(predicate)
             return
         raise self._misfit(predicate)
 
@@ -215,7 +221,7 @@ class Request:
             if name not in self.public:
                 raise self.columns.not_public(name)
         with suppress(pl.exceptions.PolarsError):
-            return pl.DataFrame(schema={name: self.schema[name] for name in self.public}).select(expression).columns
+            return self._no_rows.select(expression).columns
         raise Misuse(
             "A selector names a column that is not public.",
             allowed=f"public columns: {', '.join(map(repr, self.public))}",
@@ -297,11 +303,15 @@ class Request:
                 instead="another batch for other rows",
             )
 
+    @property
+    def _no_rows(self) -> pl.DataFrame:
+        """The public columns, without rows."""
+        return pl.DataFrame(schema={name: self.schema[name] for name in self.public})
+
     def _type(self, expression: pl.Expr) -> pl.DataType:
         """Return the type of a public expression, so that one that does not fit its columns is found at once."""
-        rows = replace(self, filters=()).private_rows()
         with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
-            return rows.select(expression.alias("it")).collect_schema()["it"]
+            return self._no_rows.lazy().select(expression.alias("it")).collect_schema()["it"]
         raise self._misfit(expression)
 
     def _read(self, expression: object) -> pl.Expr:
@@ -309,53 +319,3 @@ class Request:
         return read_public(
             cast(Any, expression), known, self.columns.not_public, never_fails=not self.counts_are_public
         )
-
-    # Frames to read
-
-    def private_rows(self) -> pl.LazyFrame:
-        """Return the private rows that are asked about, with all columns; only a release may collect them."""
-        frame = self._derived(self.frame)
-        for predicate in self.filters:
-            frame = frame.filter(predicate)
-        return frame
-
-    def public_rows(self) -> tuple[pl.LazyFrame, str | None]:
-        """Return the public columns of all rows, and the name of the one that tells which rows are asked about."""
-        public = [named(name) for name in self.scenario.public]
-        frame = self._derived(self.frame.select(public) if public else self._rows_alone())
-        if not self.filters and self.keys is None:
-            return frame, None
-        asked, known = self._unused("asked"), self._unused("known")
-        passed = pl.lit(value=True)
-        for predicate in self.filters:
-            passed &= predicate.fill_null(value=False)
-        frame = frame.with_columns(passed.alias(asked))
-        if self.keys is not None:
-            keys = self.keys.lazy().with_columns(pl.lit(value=True).alias(known))
-            on = [named(name) for name in self.by]
-            frame = frame.join(keys, on=on, how="left", nulls_equal=True)
-            frame = frame.with_columns((pl.col(asked) & pl.col(known).fill_null(value=False)).alias(asked)).drop(known)
-        return frame, asked
-
-    def _derived(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Return a frame with the derived columns.
-
-        They, filters and joins with keys might trust what the source says of the order of a column.
-        """
-        if self.derived or self.filters or self.keys is not None:
-            frame = frame.with_columns(unsorted(name) for name in self.scenario.public)
-        for _, expression in self.derived:
-            frame = frame.with_columns(expression)
-        return frame
-
-    def _rows_alone(self) -> pl.LazyFrame:
-        """Return as many rows as there are, with a number each: a choice of no columns would have no rows either."""
-        place = self._unused("row")
-        return self.frame.with_row_index(place).select(named(place))
-
-    def _unused(self, stem: str) -> str:
-        """Return a name that no column has."""
-        name = f"__{stem}"
-        while name in self.schema:
-            name = f"_{name}"
-        return name

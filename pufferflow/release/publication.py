@@ -11,7 +11,7 @@ from msgspec import structs
 
 from pufferflow.arguments import shown
 from pufferflow.composition import Cost
-from pufferflow.engine import Tally, at_most, collect, tally
+from pufferflow.engine import Tally, UnitLimit
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarded import check_threads, guarded, outcome_of
 from pufferflow.planning import Decision, SourceDigest, changed_source
@@ -105,12 +105,11 @@ def _not_drawn(kind: str) -> InternalError:
 
 def _read(decision: Decision, source: SourceDigest) -> Tally:
     """Read the private rows, once, and see that they are those that noise and cost were made for."""
-    request, secret = decision.request, decision.request.scenario.secret
-    frame = request.private_rows()
+    request, secret, limit = decision.request, decision.request.scenario.secret, None
     if isinstance(secret, Presence) and secret.rows is not None:
-        frame = at_most(frame, secret.within, secret.rows, request.scenario.order_by)
+        limit = UnitLimit(secret.within, secret.rows, request.scenario.order_by)
     measures = [measure for measure in request.measures if measure is not None]
-    found = guarded(lambda: tally(frame, request.by, request.keys, measures, collect))
+    found = request.engine.tally(request.selection, measures, limit)
     selected = {source.selected, source.confirmed(request).selected}
     if None not in selected and int(found.rows.sum()) not in selected:
         raise changed_source()  # neither those of before nor those of afterwards

@@ -13,9 +13,9 @@ from pufferflow.bounds import Bound, Exact, Kantorovich, Laws, Messages
 from pufferflow.bounds import proofs as search
 from pufferflow.bounds.messages import PurePart
 from pufferflow.chains import farthest, listed
+from pufferflow.engine import Pattern
 from pufferflow.inference import window
 from pufferflow.inference.movement import ConstantLaws
-from pufferflow.queries import Pattern
 
 START = datetime(2026, 1, 1)  # noqa: DTZ001 - the meter's own clock
 STAY = [[0.9, 0.1], [0.2, 0.8]]

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from pufferflow.engine import Measure
 from pufferflow.engine import columns as exact
 from pufferflow.engine.columns import ByPlace, columns_of
 from pufferflow.engine.one_pass import tally
 from pufferflow.errors import Misuse
 from pufferflow.expressions import OnPoints, read_values
-from pufferflow.queries.query import Measure
 from pufferflow.scenario.domain import read_domain
 
 counts = st.lists(st.integers(0, 2**32 - 1), min_size=3, max_size=3).filter(lambda some: sum(some) < 2**32)

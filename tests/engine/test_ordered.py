@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import Order, find_patterns
+from pufferflow.engine import Order
 from pufferflow.engine import equal_runs as alike
 from pufferflow.engine import equal_runs as codes
 from pufferflow.engine import patterns as groups
 from pufferflow.engine import patterns as ordered
+from pufferflow.engine.patterns import find_patterns
 from pufferflow.errors import Misuse
 from pufferflow.scenario.fitting.sequences import read_sequences
 

@@ -7,13 +7,12 @@ import rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pufferflow.engine import columns
+from pufferflow.engine import Measure, columns
 from pufferflow.engine.classes import check_column
 from pufferflow.engine.one_pass import tally
 from pufferflow.errors import Misuse
 from pufferflow.expressions import indicators, read_values
 from pufferflow.queries.keys import read_keys
-from pufferflow.queries.query import Measure
 from pufferflow.scenario.domain import Bins, Interval, read_domain
 
 

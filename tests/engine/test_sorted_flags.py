@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.engine import columns
+from pufferflow.engine import Measure, columns
 from pufferflow.engine.one_pass import at_most, tally
 from pufferflow.expressions import indicators, read_values
-from pufferflow.queries.query import Measure
 from pufferflow.scenario.domain import Bins, Interval, read_domain
 
 ONE_HIGH = [0] * 50 + [3] + [0] * 50

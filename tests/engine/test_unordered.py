@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import Order, find_patterns
+from pufferflow.engine import PLACED, Order
 from pufferflow.engine import patterns as unordered
+from pufferflow.engine.patterns import find_patterns
 
 NO_ORDER = Order(ordered=False)
 KEYS = {
@@ -221,3 +222,43 @@ def test_many_groups_that_cross_cells_are_counted():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unordered, "MOST", 1000)
         assert shown(patterns(frame, "g", ["c"])) == dict(known)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 90), st.integers(0, 12), st.integers(0, 3)),
+        max_size=400,
+        unique_by=lambda row: row[:2],
+    ),
+    st.booleans(),
+    st.booleans(),
+)
+def test_patterns_without_order_follow_from_places(rows, grouped, filtered):
+    """Rows that are read in order have the patterns without order that a query of its own finds, with their groups."""
+    frame = pl.DataFrame(rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row")
+    frame = frame.with_columns(asked=pl.col("day") > 0).lazy()
+    scenario = pf.Scenario(pf.Secret("x", [0, 1]), pf.AnyCorrelation(), within="house", order_by="hour", start=0)
+    by, asked = ["day"] if grouped else [], "asked" if filtered else None
+    collect = lambda lazy: lazy.collect()  # noqa: E731
+    alone = find_patterns(frame, scenario, by, asked, [NO_ORDER], collect)[NO_ORDER]
+    beside = find_patterns(frame, scenario, by, asked, [PLACED, NO_ORDER], collect)[NO_ORDER]
+    assert (alone.groups, alone.selected) == (beside.groups, beside.selected)
+    assert _listed(alone) == _listed(beside)
+
+
+def _listed(patterns):
+    return sorted((one.cells.tolist(), one.counts.tolist(), one.groups, one.covers) for one in patterns.distinct)
+
+
+@pytest.mark.parametrize("lengths", [[3] * 90, list(range(1, 91))], ids=["one kind", "too many kinds"])
+def test_too_many_kinds_in_order_may_be_few_without(lengths):
+    """Where each group starts at a time of its own, patterns without order are counted for all groups."""
+    rows = [(house, 7 * house + hour, hour % 2) for house, length in enumerate(lengths) for hour in range(length)]
+    frame = pl.LazyFrame(rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row")
+    scenario = pf.Scenario(pf.Secret("x", [0, 1]), pf.AnyCorrelation(), within="house", order_by="hour", start=0)
+    both = find_patterns(frame, scenario, ["day"], None, [PLACED, NO_ORDER], collect)
+    alone = find_patterns(frame, scenario, ["day"], None, [NO_ORDER], collect)[NO_ORDER]
+    assert both[PLACED].distinct[0].covers
+    assert _listed(both[NO_ORDER]) == _listed(alone)
+    assert (both[NO_ORDER].groups, both[NO_ORDER].selected) == (alone.groups, alone.selected)

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pufferflow as pf
-from pufferflow.engine import Order, find_patterns
+from pufferflow.engine import Order
+from pufferflow.engine.patterns import find_patterns
 from pufferflow.expressions import unsorted
 
 VALUES = {

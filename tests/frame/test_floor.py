@@ -14,7 +14,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.engine.one_pass import tally
-from pufferflow.engine.snapshot import collect
+from pufferflow.engine.polars_engine import collect
 
 TURNS = [[0.0, 1.0], [1.0, 0.0]]
 """A row tells all of the next: two neighbours add up to 1, and an even number of rows always to the same sum."""

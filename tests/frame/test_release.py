@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.engine import snapshot as collecting
+from pufferflow.engine import polars_engine
 
 LEVELS = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["key"])
 KWH = pf.Scenario(pf.Secret("kwh", domain=pf.Interval(0, 10)), pf.Independent(), public=["key"])
@@ -309,10 +309,9 @@ def test_certificates_and_releases_are_stored(tmp_path):
 def test_the_engine_runs_once(monkeypatch):
     """A release reads once; a plan of independent rows reads nothing."""
     runs = []
-    collect = collecting.collect
-    monkeypatch.setattr("pufferflow.release.publication.collect", lambda frame: (runs.append(1), collect(frame))[1])
+    collect, private = polars_engine.collect, polars_engine.PRIVATE
     monkeypatch.setattr(
-        "pufferflow.planning.public_facts.collect", lambda frame, _: (runs.append(2), collect(frame))[1]
+        polars_engine, "collect", lambda frame, what: (runs.append(1 if what == private else 2), collect(frame))[1]
     )
     plan = pf.protect(levels([1, 2]), LEVELS).group_by("key").private_sum("level").plan(pf.Pure(1.0))
     assert runs == []

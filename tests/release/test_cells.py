@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pufferflow.engine import Measure
 from pufferflow.engine import one_pass as cells
 from pufferflow.engine import one_pass as single
 from pufferflow.engine.one_pass import tally
 from pufferflow.errors import Misuse
 from pufferflow.expressions import read_values
 from pufferflow.queries.keys import read_keys
-from pufferflow.queries.query import Measure
 from pufferflow.scenario.domain import read_domain
 
 ASKED = [Measure(read_values("x", {"x": read_domain([0, 1])}), 0)]

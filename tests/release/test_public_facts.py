@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import PLACED, Order, Patterns
+from pufferflow.engine import PLACED, Order, Pattern, Patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
-from pufferflow.planning.public_facts import SourceDigest, read_cells, read_patterns
-from pufferflow.queries import Pattern
+from pufferflow.planning.facts import SourceDigest
 
 ORDERS = {
     "none": (Order(ordered=False),),
@@ -34,7 +33,7 @@ def of_rows(rows, orders):
         pf.Secret("on", [0, 1]), pf.AnyCorrelation(), order_by="hour", start=0, within="house", public=["day"]
     )
     batch = pf.protect(frame.with_columns(on=0), scenario).filter(pl.col("day") < 2).group_by("day")
-    return SourceDigest.of(read_patterns(batch.questions, orders), None, NO_FILES)
+    return SourceDigest.of(batch.questions.engine.patterns(batch.questions.selection, scenario, orders), None, NO_FILES)
 
 
 @settings(max_examples=40, deadline=None)
@@ -168,7 +167,8 @@ def test_keys_are_those_that_the_answer_would_have():
     scenario = pf.Scenario(pf.Secret("on", [0, 1]), pf.AnyCorrelation(), within="house", public=["day"])
     frame = pl.DataFrame({"house": [1, 2, 3], "day": ["b", None, "a"], "on": 0})
     batch = pf.protect(frame, scenario).group_by("day").private_sum("on")
-    assert read_cells(batch.questions).keys.equals(batch.release(epsilon=1.0).frame.select("day"))
+    keys = batch.questions.engine.tally(batch.questions.selection).keys
+    assert keys.equals(batch.release(epsilon=1.0).frame.select("day"))
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "a, b.csv", "a].csv", "a\nb.csv", "a,b.csv", "naïve.csv"])

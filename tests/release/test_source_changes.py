@@ -7,9 +7,9 @@ from polars.io.plugins import register_io_source
 from thinned import thinned
 
 import pufferflow as pf
+from pufferflow.engine import polars_engine as engine
 from pufferflow.engine import snapshot
 from pufferflow.errors import PufferflowError
-from pufferflow.release import publication as releasing
 
 ON = pf.Secret("on", domain=[0, 1])
 LEVEL = pf.Secret("level", domain=pf.Interval(0, 1))
@@ -254,16 +254,18 @@ def test_a_further_house_of_a_known_pattern(prior, tmp_path):
 
 def while_reading(monkeypatch, change, back=None):
     """Change the source when the private rows are about to be read, and maybe back when they are."""
-    true = releasing.collect
+    true = engine.collect
 
-    def collect(frame):
+    def collect(frame, what):
+        if what == engine.PUBLIC:
+            return true(frame, what)
         change()
-        found = true(frame)
+        found = true(frame, what)
         if back is not None:
             back()
         return found
 
-    monkeypatch.setattr(releasing, "collect", collect)
+    monkeypatch.setattr(engine, "collect", collect)
 
 
 @pytest.mark.parametrize("settled", [0, snapshot.SETTLED])

@@ -12,6 +12,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow import guarded
+from pufferflow.engine import polars_engine as engine
 from pufferflow.errors import PufferflowError
 from pufferflow.release import publication as releasing
 
@@ -90,14 +91,14 @@ class Stopping:
 
     def __init__(self, monkeypatch, line=None, failure=None):
         self.line, self.failure, self.lines, self.read = line, failure, {}, False
-        true = releasing.collect
+        true = engine.collect
 
-        def collect(frame):
-            found = true(frame)
-            self.read = True
+        def collect(frame, what):
+            found = true(frame, what)
+            self.read |= what == engine.PRIVATE
             return found
 
-        monkeypatch.setattr(releasing, "collect", collect)
+        monkeypatch.setattr(engine, "collect", collect)
 
     def __call__(self, frame, event, _):
         file = Path(frame.f_code.co_filename)
@@ -183,7 +184,7 @@ def test_a_release_is_stopped_anywhere(monkeypatch, release):
         "drawing.py",
         "draw.py",
         "release.py",
-        "public_facts.py",
+        "facts.py",
         "reserve.py",
     } <= files
     for place, line in enumerate(lines[::8]):
@@ -223,13 +224,13 @@ def test_rows_that_changed_while_they_were_read(monkeypatch):
     """A refusal that comes after the rows were read leads to none of the sums, nor to another error."""
     house = np.array([1, 1, 2])
     frame = pl.DataFrame([pl.Series("house", house), pl.Series("level", [PART] * ROWS)])
-    plan, true = batch(frame).plan(pf.Pure(1.0)), releasing.collect
+    plan, true = batch(frame).plan(pf.Pure(1.0)), engine.collect
 
-    def collect(query):
-        house[:] = 3
-        return true(query)
+    def collect(query, what):
+        house[:] = 3 if what == engine.PRIVATE else house
+        return true(query, what)
 
-    monkeypatch.setattr(releasing, "collect", collect)
+    monkeypatch.setattr(engine, "collect", collect)
     with pytest.raises(pf.SourceFailed) as caught:
         plan.release()
     assert not leaks(caught.value, frame)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 import pufferflow as pf
-from pufferflow.queries.statistic import Pattern
+from pufferflow.engine import Pattern
 from tests.support.chains import given
 
 

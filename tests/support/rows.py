@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
+from pufferflow.engine import Measure
 from pufferflow.expressions import OnInterval, OnPoints
-from pufferflow.queries.query import Measure
 from pufferflow.scenario.domain import Bins, Interval, read_domain
 
 WHOLE = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Int128]

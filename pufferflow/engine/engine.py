@@ -1,0 +1,169 @@
+"""The seam to data: what is asked of an engine, and what it answers. Nothing else in the product reads rows.
+
+An engine holds one table. It is asked three questions: for the `schema`, of which no row is read; for the `patterns` of
+correlated groups, of public columns only; and for a `tally`, exact sums in cells. Questions and answers are frozen
+values; the expressions among them are Polars', and run where the table is.
+"""
+
+import abc
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple, final
+
+import polars as pl
+
+from pufferflow.arrays import Array, Floats
+from pufferflow.engine.snapshot import Snapshot
+from pufferflow.errors import Misuse
+from pufferflow.expressions import Values
+from pufferflow.scenario import Label, Scenario
+
+
+@final
+@dataclass(frozen=True)
+class Measure:
+    """Σ φ(x) over the rows of a cell, in whole steps of `values.unit`; null, NaN and unknown labels are `missing`."""
+
+    values: Values
+    missing: Label
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Rows that a request is about, in cells: all by public columns."""
+
+    public: tuple[str, ...] = ()
+    """The columns that are declared to be public."""
+    derived: tuple[tuple[str, pl.Expr], ...] = ()
+    """Further public columns, made of those before them."""
+    filters: tuple[pl.Expr, ...] = ()
+    by: tuple[str, ...] = ()
+    """Rows with equal values of these are a cell; without any, all rows are one."""
+    keys: pl.DataFrame | None = None
+    """The cells of the answer in their order; None: those of the rows."""
+
+
+@final
+class UnitLimit(NamedTuple):
+    """Only the first rows of each unit are read: by `order_by` (nulls first), and by their order in the table."""
+
+    unit: str
+    rows: int
+    order_by: str | None
+
+
+@final
+class Order(NamedTuple):
+    """What the order of rows means to a prior.
+
+    Nothing; or positions do, up to shifts by multiples of `period`; None: counted from where all sequences began.
+    """
+
+    ordered: bool
+    period: int | None = None
+
+
+PLACED: Final = Order(ordered=True)
+"""Where the rows stand in time."""
+UNORDERED: Final = Order(ordered=False)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """The rows of groups that look alike to the public; they have the same laws, so one of them stands for all.
+
+    A cell is what has an answer of its own: a group of a `group_by`. `cells` numbers those of the rows from 0 in the
+    order in which they come up, and has −1 where a row is not asked about. `counts` says how many rows an entry stands
+    for, which is 1 where rows have an order. `positions` is None where they have none. A pattern that `covers` is that
+    of no group: every group it stands for has no more rows than it, asked about or not, in whatever cells.
+
+    >>> import numpy as np
+    >>> Pattern(np.array([0, 0, -1]), np.array([1, 1, 1]), np.array([0.0, 1.0, 2.0])).asked
+    2
+    """
+
+    cells: Array
+    counts: Array
+    positions: Floats | None = None
+    start: float = 0.0
+    groups: int = 1
+    covers: bool = False
+
+    @property
+    def asked(self) -> int:
+        """How many rows are asked about."""
+        return int(self.counts[self.cells >= 0].sum())
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
+
+    @property
+    def answers(self) -> int:
+        """How many cells are touched."""
+        return int(self.cells.max(initial=-1)) + 1
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """The patterns of the groups with a row that is asked about, and how many such groups there are."""
+
+    distinct: tuple[Pattern, ...]
+    groups: int
+    selected: int = 0
+    """How many rows are asked about, in all groups together."""
+    reach: tuple[float, float] | None = None
+    """The positions of the first and the last row of all, if positions were looked at."""
+    clock: str = ""
+    """How positions are counted: on whose clock, and how late in a step. Only equal clocks have positions in common."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Exact sums: `keys` in public order (None: one cell), the rows of each cell, and its sums.
+
+    `sums` has the shape (cells, measures) and counts in steps of each measure's unit; it holds Python's whole numbers
+    if the steps of some measure are too large for sums of 64 bits.
+    """
+
+    keys: pl.DataFrame | None
+    rows: Array
+    sums: Array
+
+
+class Engine(abc.ABC):
+    """A table, and the machine that reads it. None of its errors is passed on: they may quote rows."""
+
+    limits_units: ClassVar[bool] = False
+    """Whether a tally may have a `UnitLimit`."""
+
+    @property
+    @abc.abstractmethod
+    def table(self) -> Any:
+        """The table that was protected."""
+
+    @abc.abstractmethod
+    def snapshot(self) -> Snapshot:
+        """Return which version of the table is read."""
+
+    @abc.abstractmethod
+    def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:
+        """Return the columns with their types, the derived ones too; no row is read."""
+
+    @abc.abstractmethod
+    def patterns(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order]
+    ) -> dict[Order, Patterns | Misuse]:
+        """Return the distinct patterns of the scenario's groups in each order, or why there are none.
+
+        Public columns are read once, whatever the orders.
+        """
+
+    @abc.abstractmethod
+    def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
+        """Return the rows and the sums of all measures in every cell; without measures public columns only are read."""

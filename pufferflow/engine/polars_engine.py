@@ -1,0 +1,118 @@
+"""The engine that reads Polars frames: queries are lazy, streamed, and guarded."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import final
+
+import polars as pl
+
+from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
+from pufferflow.engine.one_pass import at_most, tally
+from pufferflow.engine.patterns import find_patterns
+from pufferflow.engine.snapshot import Snapshot
+from pufferflow.errors import Misuse
+from pufferflow.expressions import named, unsorted
+from pufferflow.guarded import guarded
+from pufferflow.progress import working
+from pufferflow.scenario import Scenario
+
+PUBLIC, PRIVATE = "reading public columns", "reading rows"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PolarsEngine(Engine):
+    """A lazy frame."""
+
+    frame: pl.LazyFrame
+    limits_units = True
+
+    @property
+    def table(self) -> pl.LazyFrame:
+        return self.frame
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot.of(self.frame)
+
+    def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:
+        return guarded(_with_derived(self.frame, Selection(derived=tuple(derived))).collect_schema)
+
+    def patterns(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order]
+    ) -> dict[Order, Patterns | Misuse]:
+        frame, asked = self._public_rows(selection)
+        return guarded(
+            lambda: find_patterns(frame, scenario, selection.by, asked, orders, partial(collect, what=PUBLIC))
+        )
+
+    def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
+        frame = _with_derived(self.frame, selection)
+        for predicate in selection.filters:
+            frame = frame.filter(predicate)
+        public = not measures and limit is None
+        names = (*selection.public, *(name for name, _ in selection.derived))
+        if public and names:
+            frame = frame.select(named(name) for name in names)
+        elif public:  # a choice of no columns would have no rows
+            frame, asked = self._public_rows(selection)
+            frame = frame if asked is None else frame.filter(named(asked))
+        if limit is not None:
+            frame = at_most(frame, *limit)
+        run = partial(collect, what=PUBLIC if public else PRIVATE)
+        return guarded(lambda: tally(frame, selection.by, selection.keys, measures, run))
+
+    def _public_rows(self, selection: Selection) -> tuple[pl.LazyFrame, str | None]:
+        """Return the public columns of all rows, and the name of the one that tells which rows are asked about."""
+        if selection.public:
+            frame = self.frame.select(named(name) for name in selection.public)
+        else:  # a choice of no columns would have no rows: each has a number
+            number = self._unused("row", selection)
+            frame = self.frame.with_row_index(number).select(named(number))
+        frame = _with_derived(frame, selection)
+        if not selection.filters and selection.keys is None:
+            return frame, None
+        asked, known = self._unused("asked", selection), self._unused("known", selection)
+        passed = pl.lit(value=True)
+        for predicate in selection.filters:
+            passed &= predicate.fill_null(value=False)
+        frame = frame.with_columns(passed.alias(asked))
+        if selection.keys is not None:
+            keys = selection.keys.lazy().with_columns(pl.lit(value=True).alias(known))
+            frame = frame.join(keys, on=[named(name) for name in selection.by], how="left", nulls_equal=True)
+            frame = frame.with_columns((pl.col(asked) & pl.col(known).fill_null(value=False)).alias(asked)).drop(known)
+        return frame, asked
+
+    def _unused(self, stem: str, selection: Selection) -> str:
+        """Return a name that no column has."""
+        name, schema = f"__{stem}", self.schema(selection.derived)
+        while name in schema:
+            name = f"_{name}"
+        return name
+
+
+def engine_of(frame: pl.LazyFrame | pl.DataFrame) -> Engine:
+    """Return the engine that reads a table."""
+    return PolarsEngine(frame.lazy())
+
+
+def collect(frame: pl.LazyFrame, what: str = PRIVATE) -> pl.DataFrame:
+    """Run one streaming query."""
+
+    def run() -> pl.DataFrame:
+        with working(what):
+            return frame.collect(engine="streaming")
+
+    return guarded(run)
+
+
+def _with_derived(frame: pl.LazyFrame, selection: Selection) -> pl.LazyFrame:
+    """Return a frame with the derived columns.
+
+    They, filters and joins with keys might trust what the source says of the order of a column.
+    """
+    if selection.derived or selection.filters or selection.keys is not None:
+        frame = frame.with_columns(unsorted(name) for name in selection.public)
+    for _, expression in selection.derived:
+        frame = frame.with_columns(expression)
+    return frame
