@@ -1,6 +1,6 @@
 """What every query comes down to: an additive statistic of one correlated group of rows.
 
-And what is public of such a group: where its rows stand, in which cell each is asked about, and which weigh alike.
+And which rows weigh alike: what is computed for one of them holds for all.
 """
 
 from collections.abc import Mapping
