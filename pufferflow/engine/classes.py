@@ -1,13 +1,11 @@
-"""Which private values have to be told apart: the classes of a finite domain that some measure gives different steps.
-
-A class is known by a test on a value; `places` are the points of the domain that stand for the classes. Values that
-are missing have a class of their own, the last.
-
-The rules of a domain as closed operations: what a private value is read as, whatever it is.
+"""What a private value is read as, and which classes of values the measures of a column tell apart.
 
 A number outside the domain is read as the nearest value, the lower one of two; ±∞ as an outermost one. Null, NaN and
 unknown labels are `missing`. The rules depend on the declared domain and on the dtype of the column; no value can
 make them fail. A number of a dtype that has no whole numbers of up to 64 bits is read as the nearest float.
+
+A class is a set of values to which every measure gives the same steps, known by a test on a value. Values that are
+missing have a class of their own, the last.
 """
 
 import abc
@@ -113,17 +111,14 @@ class Ordered(Classes):
     dtype: pl.DataType
 
     @property
-    def few(self) -> int:
-        """Clipping gives numbers quickly, searching does not."""
+    def few(self) -> int:  # clipping gives numbers quickly, searching does not
         return 8 if self.consecutive else 64
 
     def tests(self, clean: pl.Expr) -> list[pl.Expr]:
-        """Count what is there, and what lies above each limit."""
         above = [(clean > pl.lit(limit, dtype=self.dtype)).sum() for limit in self.limits]
         return [clean.count(), *above]
 
     def counts(self, tested: Array, rows: Array) -> Array:
-        """Return what lies above a limit and not above the next; what is not there is missing."""
         between = -np.diff(tested, axis=1, append=0)
         return np.hstack([between, (rows - tested[:, 0])[:, None]])
 
@@ -139,7 +134,6 @@ class Ordered(Classes):
         return clean.clip(low, high).cast(pl.Int64)  # the domain's whole numbers are below 2^54
 
     def number(self) -> pl.Expr:
-        """Return how many limits lie below a number."""
         missing = len(self.limits) + 1
         if self.consecutive:
             return (self.clipped(self.clean) - self.limits[0]).cast(CLASS).fill_null(missing)
@@ -164,19 +158,15 @@ class Named(Classes):
 
     @property
     def few(self) -> int:
-        """Looking up a label is about as slow as many tests."""
         return 32
 
     def tests(self, clean: pl.Expr) -> list[pl.Expr]:
-        """Count the labels of each group."""
         return [(clean == group[0] if len(group) == 1 else clean.is_in(list(group))).sum() for group in self.groups]
 
     def counts(self, tested: Array, rows: Array) -> Array:
-        """Return the counts themselves; what no test has found is missing."""
         return np.hstack([tested, (rows - tested.sum(axis=1))[:, None]])
 
     def number(self) -> pl.Expr:
-        """Look each label up."""
         numbers = {label: place for place, group in enumerate(self.groups) for label in group}
         return self.clean.replace_strict(numbers, default=len(self.groups), return_dtype=CLASS())
 
@@ -189,11 +179,15 @@ def classes_of(column: str, dtype: pl.DataType, domain: Domain, missing: int, st
     if labelled(domain):
         return _named(column, cast(Sequence[str], domain.points), missing, steps)
     clean, dtype = number_or_null(column, dtype), clean_dtype(dtype)
-    bounds = _bounds(domain)
-    changes = [place for place in range(len(bounds)) if _differ(steps, bounds[place])]
-    places = [bounds[changes[0]].below if changes else 0, *(bounds[place].above for place in changes)]
-    limits = [_limit(bounds[place], dtype) for place in changes]
-    return _within(clean, dtype, limits, places, missing)
+    bounds = [bound for bound in _bounds(domain) if (steps[:, bound.below] != steps[:, bound.above]).any()]
+    places = [bounds[0].below if bounds else 0, *(bound.above for bound in bounds)]
+    limits = [_limit(bound, dtype) for bound in bounds]
+    if dtype.is_integer():  # without the limits that a whole number of this dtype is always above, or never
+        ends = np.iinfo(str(dtype).lower())
+        first = sum(limit < int(ends.min) for limit in limits)
+        last = sum(limit < int(ends.max) for limit in limits)
+        limits, places = limits[first:last], places[first : last + 1]
+    return Ordered(clean, (*places, missing), tuple(limits), dtype)
 
 
 @dataclass(frozen=True)
@@ -215,10 +209,6 @@ def _bounds(domain: Domain) -> list[_Bound]:
     return [_Bound((numbers[a] + numbers[b]) / 2, a, b, reached=False) for a, b in itertools.pairwise(order)]
 
 
-def _differ(steps: Array, bound: _Bound) -> bool:
-    return bool((steps[:, bound.below] != steps[:, bound.above]).any())
-
-
 def _limit(bound: _Bound, dtype: pl.DataType) -> float:
     """Return the largest number of the dtype that is not above a bound, or below it if the bound is reached."""
     if dtype.is_integer():
@@ -226,16 +216,6 @@ def _limit(bound: _Bound, dtype: pl.DataType) -> float:
         return whole - 1 if bound.reached and whole == bound.at else whole
     number = float_below(bound.at)
     return math.nextafter(number, -math.inf) if bound.reached and number == bound.at else number
-
-
-def _within(clean: pl.Expr, dtype: pl.DataType, limits: list[float], places: list[int], missing: int) -> Ordered:
-    """Leave out the limits that a whole number of this dtype is always above, or never."""
-    if dtype.is_integer():
-        ends = np.iinfo(str(dtype).lower())
-        first = sum(limit < int(ends.min) for limit in limits)
-        last = sum(limit < int(ends.max) for limit in limits)
-        limits, places = limits[first:last], places[first : last + 1]
-    return Ordered(clean, (*places, missing), tuple(limits), dtype)
 
 
 def _named(column: str, labels: Sequence[str], missing: int, steps: Array) -> Named:

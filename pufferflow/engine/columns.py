@@ -5,14 +5,11 @@
 - *By class*: all else on a finite domain. The rows of each class are counted: by one test for each while classes are
   few, else as groups of their own. All measures of the column are arithmetic on these counts.
 
-Which way is taken depends on domain, dtype and measures, never on the rows.
-
-Counts weighted with whole steps, exactly.
-
-Polars counts the rows of a frame in 32 bits, so fewer than 2^32 rows are in all cells together. Steps below 2^29 give
-sums below 2^61, which 64 bits hold with room for what lies between. Larger steps are split into two parts of 20 bits:
-either part's sums are below 2^53, and Python's whole numbers put them together. Which of the two it is depends on the
-steps alone, never on a count.
+Which way is taken depends on domain, dtype and measures, never on the rows. All sums are exact: Polars counts the rows
+of a frame in 32 bits, so fewer than 2^32 rows are in all cells together. Steps below 2^29 give sums below 2^61, which
+64 bits hold with room for what lies between. Larger steps are split into two parts of 20 bits: either part's sums are
+below 2^53, and Python's whole numbers put them together. Which of the two it is depends on the steps alone, never on a
+count.
 """
 
 import abc
@@ -78,7 +75,7 @@ _MOST_LINED: Final = 2**30
 
 
 @dataclass(frozen=True, eq=False)
-class Column(abc.ABC):
+class ColumnReading(abc.ABC):
     """Base: `clean` is worked out once for each row; from it come the `totals` of a cell, and from them its sums."""
 
     measures: tuple[int, ...]
@@ -96,23 +93,22 @@ class Column(abc.ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ByLine(Column):
+class ByLine(ColumnReading):
     """Steps of φ at a number of an interval, added up: fewer than 2^32 rows of at most 2^30 steps stay within 2^62."""
 
     values: tuple[OnInterval, ...]
 
     def totals(self, clean: pl.Expr) -> list[pl.Expr]:
-        """Add up the steps; clipped once more, so that the proof needs nothing of the formula."""
+        # clipped once more, so that the proof needs nothing of the formula
         return [line.read(clean).cast(pl.Int64).clip(line.low, line.high).sum() for line in self.values]
 
     def sums(self, totals: Array, rows: Array) -> Array:
-        """Return the totals themselves."""
         return totals
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class ByPlace(Column):
+class ByPlace(ColumnReading):
     """Whole numbers below 2^29, clipped to the domain and added up: fewer than 2^32 rows stay below 2^61."""
 
     classes: Ordered
@@ -120,11 +116,9 @@ class ByPlace(Column):
     """At the lowest class, from one class to the next, and where values are missing."""
 
     def totals(self, clean: pl.Expr) -> list[pl.Expr]:
-        """Count what is there, and add it up."""
         return [clean.count(), self.classes.clipped(clean).sum()]
 
     def sums(self, totals: Array, rows: Array) -> Array:
-        """Return the affine function of both."""
         there, added = totals.T
         places = added - int(self.classes.limits[0]) * there
         return weighted(np.stack([there, places, rows - there], axis=1), self.steps)
@@ -132,7 +126,7 @@ class ByPlace(Column):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ByClass(Column):
+class ByClass(ColumnReading):
     """Rows counted for each class of a finite domain."""
 
     classes: Classes
@@ -145,15 +139,13 @@ class ByClass(Column):
         return len(self.classes.places) > self.classes.few
 
     def totals(self, clean: pl.Expr) -> list[pl.Expr]:
-        """Count by tests."""
         return self.classes.tests(clean)
 
     def sums(self, totals: Array, rows: Array) -> Array:
-        """Return the counts of the classes, weighted."""
         return weighted(self.classes.counts(totals, rows), self.steps)
 
 
-def columns_of(schema: pl.Schema, measures: Sequence[Measure]) -> list[Column]:
+def columns_of(schema: pl.Schema, measures: Sequence[Measure]) -> list[ColumnReading]:
     """Return how the columns of all measures are read."""
     places: dict[Any, list[int]] = {}
     for place, measure in enumerate(measures):
@@ -161,7 +153,7 @@ def columns_of(schema: pl.Schema, measures: Sequence[Measure]) -> list[Column]:
     return [_column(schema, measures, tuple(own)) for own in places.values()]
 
 
-def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]) -> Column:
+def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]) -> ColumnReading:
     first = measures[own[0]]
     column, domain = first.values.column, first.values.domain
     dtype = schema[column]

@@ -1,17 +1,13 @@
-"""The query of one pass over the rows, and what its result means.
+"""One streaming pass over the rows: exact sums of every measure in every cell.
 
-Columns with few classes, and those whose values are added up, need one total or a few of each cell. The classes of the
-others become groups: a row of the result then is a cell and a class. Where several columns have many classes, each row
-stands once for each of them, with its class there; its totals are counted as often, and divided again.
-
-One streaming pass over the private rows: exact sums of every measure in every cell.
-
-No expression of the user is run on a private value: `cleaning` has the rules of the domains, `columns` the ways in
+No expression of the user is run on a private value: `classes` has the rules of the domains, `columns` the ways in
 which sums are read. Whatever the values are, nothing fails, and schema, keys and order of the result are the same:
 rows of null, NaN, ±∞ and unknown labels are rows like others. All sums are sums of whole numbers, proven not to
 overflow, so neither the order of the rows nor the number of threads can matter.
 
-The cells of a release: which keys there are, in which order, and where the rows of a table belong.
+Columns with few classes, and those whose values are added up, need one total or a few of each cell. The classes of the
+others become groups: a row of the result then is a cell and a class. Where several columns have many classes, each row
+stands once for each of them, with its class there; its totals are counted as often, and divided again.
 """
 
 import itertools
@@ -27,7 +23,7 @@ from scipy.sparse import csr_array
 from pufferflow.arrays import Array
 from pufferflow.dtypes import with_texts
 from pufferflow.engine.classes import CLASS
-from pufferflow.engine.columns import MOST_ROWS, ByClass, Column, bounded_rows, columns_of, weighted
+from pufferflow.engine.columns import MOST_ROWS, ByClass, ColumnReading, bounded_rows, columns_of, weighted
 from pufferflow.engine.engine import Measure, Tally
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
@@ -38,11 +34,10 @@ _AT_ONCE = 2**14
 @final
 @dataclass(frozen=True, eq=False)
 class OnePass:
-    """A pass that reads the columns of `measures` measures in groups."""
+    """A pass that reads columns in groups."""
 
     by: tuple[str, ...]
-    columns: Sequence[Column]
-    measures: int
+    columns: Sequence[ColumnReading]
 
     @cached_property
     def grouped(self) -> list[ByClass]:
@@ -50,7 +45,7 @@ class OnePass:
         return [column for column in self.columns if isinstance(column, ByClass) and column.many]
 
     @cached_property
-    def totalled(self) -> list[Column]:
+    def totalled(self) -> list[ColumnReading]:
         """All others."""
         return [column for column in self.columns if not (isinstance(column, ByClass) and column.many)]
 
@@ -60,20 +55,8 @@ class OnePass:
         return list(itertools.accumulate((len(column.steps) for column in self.grouped), initial=0))
 
     def query(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the query; its columns have names of their own."""
+        """Return the query; its columns have names of their own, and each is worked out once for each row."""
         keys = [f"by{place}" for place in range(len(self.by))]
-        rows = self._rows(frame, keys)
-        if self.grouped:
-            rows = self._standing(rows, keys)
-            keys = [*keys, "class"]
-        totals = [pl.len().alias("rows")]
-        for place, column in enumerate(self.totalled):
-            own = column.totals(pl.col(f"clean{place}"))
-            totals += [total.alias(f"total{place}_{number}") for number, total in enumerate(own)]
-        return rows.group_by(keys).agg(totals) if keys else rows.select(totals)
-
-    def _rows(self, frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-        """Return the columns that are needed, each worked out once for each row."""
         public = [unsorted(name).alias(key) for name, key in zip(self.by, keys, strict=True)]
         clean = [column.clean.alias(f"clean{place}") for place, column in enumerate(self.totalled)]
         classes = [
@@ -81,15 +64,19 @@ class OnePass:
             for column, start in zip(self.grouped, self.starts, strict=False)
         ]
         needed = [*public, *clean, *classes]
-        return frame.select(needed) if needed else frame
-
-    def _standing(self, rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-        """Return each row once for each grouped column, with its class there."""
+        rows = frame.select(needed) if needed else frame
         on = [f"class{start}" for start in self.starts[:-1]]
         if len(on) == 1:
-            return rows.rename({on[0]: "class"})
-        index = [*keys, *(f"clean{place}" for place in range(len(self.totalled)))]
-        return rows.unpivot(on, index=index, variable_name="of", value_name="class")
+            rows = rows.rename({on[0]: "class"})
+        elif on:  # each row once for each grouped column, with its class there
+            index = [*keys, *(f"clean{place}" for place in range(len(self.totalled)))]
+            rows = rows.unpivot(on, index=index, variable_name="of", value_name="class")
+        keys += ["class"] * bool(on)
+        totals = [pl.len().alias("rows")]
+        for place, column in enumerate(self.totalled):
+            own = column.totals(pl.col(f"clean{place}"))
+            totals += [total.alias(f"total{place}_{number}") for number, total in enumerate(own)]
+        return rows.group_by(keys).agg(totals) if keys else rows.select(totals)
 
     def key_schema(self, schema: pl.Schema) -> pl.Schema:
         """Return the columns of the result that are keys, for the schema of the frame."""
@@ -128,13 +115,12 @@ class OnePass:
             totals = _whole(table, [name for name in table.columns if name.startswith(f"total{place}_")])
             sums.append(column.sums((added @ totals) // stood, rows))
         for column, start in zip(self.grouped, self.starts, strict=False):
-            sums.append(weighted(_counts(table, cells, (count, len(column.steps)), start), column.steps))
-        return rows, self._in_order(sums, count)
-
-    def _in_order(self, sums: Sequence[Array], count: int) -> Array:
-        """Return the sums of all columns in the order of the measures."""
+            classes = table["class"].to_numpy().astype(np.int64) - start
+            own = (classes >= 0) & (classes < len(column.steps))
+            counted = _whole(table, ["rows"])[own, 0], (cells[own], classes[own])
+            sums.append(weighted(csr_array(counted, shape=(count, len(column.steps))), column.steps))
         places = [place for column in (*self.totalled, *self.grouped) for place in column.measures]
-        return np.hstack([np.zeros((count, 0), dtype=np.int64), *sums])[:, np.argsort(places)]
+        return rows, np.hstack([np.zeros((count, 0), dtype=np.int64), *sums])[:, np.argsort(places)]
 
 
 def _whole(table: pl.DataFrame, names: Sequence[str]) -> Array:
@@ -142,14 +128,6 @@ def _whole(table: pl.DataFrame, names: Sequence[str]) -> Array:
     for place, name in enumerate(names):
         found[:, place] = table[name].to_numpy()
     return found
-
-
-def _counts(table: pl.DataFrame, cells: Array, shape: tuple[int, int], start: int) -> csr_array:
-    """Return the rows of each cell and class of one column, whose first class is `start`."""
-    classes = table["class"].to_numpy().astype(np.int64) - start
-    own = (classes >= 0) & (classes < shape[1])
-    rows = _whole(table, ["rows"])[:, 0]
-    return csr_array((rows[own], (cells[own], classes[own])), shape=shape)
 
 
 def runs_of(keys: pl.DataFrame) -> Array:
@@ -162,7 +140,10 @@ def runs_of(keys: pl.DataFrame) -> Array:
 def places_of(keys: pl.DataFrame, among: pl.DataFrame) -> Array:
     """Return the place of each key among different keys, −1 for one that is not there; null is a key like others."""
     true = among.select(unsorted(name) for name in among.columns)
-    keys = _alike(keys, true)
+    pairs = zip(keys.get_columns(), true.get_columns(), strict=True)
+    keys = pl.DataFrame(  # enums are texts where those that were declared are
+        [own.cast(with_texts(own.dtype, enums=True)) if own.dtype != other.dtype else own for own, other in pairs]
+    )
     forms, others = keys.select(comparable(keys.schema)), true.select(comparable(true.schema)).with_row_index("place")
     found = forms.join(others, on=forms.columns, how="left", nulls_equal=True, maintain_order="left")
     return found["place"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp)
@@ -175,37 +156,27 @@ def published(keys: pl.DataFrame) -> pl.DataFrame:
     texts are written anew. An enum is part of the schema, which is public where keys are; where they are not
     (`pf.Presence`), keys were declared, and are texts already (`read_keys`).
     """
-    columns = [_as_text(column) for column in keys.select(unsorted(name) for name in keys.columns)]
+    columns = list[pl.Series]()
+    for column in keys.select(unsorted(name) for name in keys.columns):
+        dtype = with_texts(column.dtype, enums=False)
+        same = dtype == column.dtype
+        columns.append(column if same else pl.Series(column.name, column.to_list(), dtype=dtype))
     return pl.DataFrame(columns)
-
-
-def _alike(keys: pl.DataFrame, declared: pl.DataFrame) -> pl.DataFrame:
-    """Return keys in which enums are texts where those that were declared are."""
-    columns = [
-        own.cast(with_texts(own.dtype, enums=True)) if own.dtype != other.dtype else own
-        for own, other in zip(keys.get_columns(), declared.get_columns(), strict=True)
-    ]
-    return pl.DataFrame(columns) if columns else keys
-
-
-def _as_text(column: pl.Series) -> pl.Series:
-    dtype = with_texts(column.dtype, enums=False)
-    return column if dtype == column.dtype else pl.Series(column.name, column.to_list(), dtype=dtype)
 
 
 def comparable(schema: pl.Schema) -> list[pl.Expr]:
     """Return what stands for keys of a table where they are sorted and compared, named 0, 1 and so on.
 
-    A float is two of them, since NaN is not always found by its like.
+    Categories are texts, and 0.0 stands for −0.0. A float is two forms, since NaN is not always found by its like.
     """
-    forms = [form for name, dtype in schema.items() for form in _forms(named(name), dtype)]
+    forms = list[pl.Expr]()
+    for name, dtype in schema.items():
+        column = named(name)
+        if dtype.is_float():
+            forms += [column.is_nan(), unsigned_zero(column, dtype).fill_nan(0)]
+        else:
+            forms.append(column.cast(pl.String) if isinstance(dtype, pl.Categorical) else column)
     return [form.alias(str(place)) for place, form in enumerate(forms)]
-
-
-def _forms(column: pl.Expr, dtype: pl.DataType) -> list[pl.Expr]:
-    if isinstance(dtype, pl.Categorical):
-        return [column.cast(pl.String)]
-    return [column.is_nan(), unsigned_zero(column, dtype).fill_nan(0)] if dtype.is_float() else [column]
 
 
 def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
@@ -231,7 +202,7 @@ def tally(
     """
     bounded_rows()
     schema = frame.collect_schema()
-    once = OnePass(by, columns_of(schema, measures), len(measures))
+    once = OnePass(by, columns_of(schema, measures))
     query = once.query(frame)
     if not by:
         table = collect(query)

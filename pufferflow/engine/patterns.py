@@ -1,19 +1,9 @@
-"""Finding the patterns of a public frame: rows that share `within` are one group, and groups are independent (M2).
+"""The distinct patterns of the groups of a public frame, or one that covers them where they are too many.
 
-What is found: the distinct patterns of all groups, or one that covers them where they are too many.
-
-Patterns of rows in order: where the rows of a group stand, and in which cell each of them is asked about.
-
-One query brings the public columns, for all periods; the rest is done in whole numbers, all groups at once.
-
-The rows of all groups in order, as whole numbers: one array for their places, one for their cells.
-
-Patterns of rows without order: how many rows of a group each cell has, and how many are not asked about.
-
-One streaming query tells how large the groups are and which of them have rows in several cells. Only those are read
-again, and only if the groups that hold the first rows do not show already that there are too many patterns.
-
-How many rows of each group are in its cells, for all groups at once.
+Rows that share `within` are one group, and groups are independent (M2). Where order matters, one query brings the
+public columns of all rows, and the rest is done in whole numbers, all groups at once. Where it does not, one streaming
+query tells how large the groups are and which of them have rows in several cells. Only those are read again, and only
+if the groups that hold the first rows do not show already that there are too many patterns.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -253,11 +243,21 @@ class Counts(NamedTuple):
 
 def counts_of(rows: pl.DataFrame, columns: Columns) -> Counts:
     """Return the counts of the groups with a row that is asked about."""
-    keys, size = _sorted_keys(rows, columns)
+    groups, cells = fitting(codes_of(rows, columns.within), codes_of(rows, columns.cells))
+    size = cells.size + 1  # the last cell is that of rows that are not asked about
+    keys = groups.values * size
+    keys += cells.values if columns.all_asked else np.where(rows["asked"].to_numpy(), cells.values, cells.size)
+    keys.sort()
     heads = np.flatnonzero(changes(keys))
-    counts, keys = np.diff(heads, append=len(keys)), keys[heads]
-    groups = keys // size
-    return _with_asked_rows(_coded(groups, counts, keys - groups * size == size - 1))
+    numbers, keys = np.diff(heads, append=len(keys)), keys[heads]
+    of_group = keys // size
+    counts = _coded(of_group, numbers, keys - of_group * size == cells.size)
+    kept = counts.coded[counts.bounds[:-1]] <= counts.most
+    if kept.all():
+        return counts
+    lengths = np.diff(counts.bounds)
+    bounds = np.append(0, np.cumsum(lengths[kept]))
+    return counts._replace(bounds=bounds, coded=counts.coded[np.repeat(kept, lengths)])
 
 
 def counts_in_order(groups: Groups) -> Counts:
@@ -280,24 +280,6 @@ def _coded(groups: Whole, counts: Whole, others: npt.NDArray[np.bool_]) -> Count
     return Counts(bounds, coded - before, most)
 
 
-def _sorted_keys(rows: pl.DataFrame, columns: Columns) -> tuple[Whole, int]:
-    """Return group · size + cell of all rows; the last cell is that of rows that are not asked about."""
-    groups, cells = fitting(codes_of(rows, columns.within), codes_of(rows, columns.cells))
-    keys = groups.values * (cells.size + 1)
-    keys += cells.values if columns.all_asked else np.where(rows["asked"].to_numpy(), cells.values, cells.size)
-    keys.sort()
-    return keys, cells.size + 1
-
-
-def _with_asked_rows(counts: Counts) -> Counts:
-    kept = counts.coded[counts.bounds[:-1]] <= counts.most
-    if kept.all():
-        return counts
-    lengths = np.diff(counts.bounds)
-    bounds = np.append(0, np.cumsum(lengths[kept]))
-    return counts._replace(bounds=bounds, coded=counts.coded[np.repeat(kept, lengths)])
-
-
 _FIRST_ROWS = 4096
 
 
@@ -306,8 +288,12 @@ def without_order(
 ) -> Patterns:
     """Return the patterns of all groups; groups whose cells have the same sizes have the same one."""
     columns = Columns.of(public, within, by, asked)
-    if not within:
-        return _of_one(collect(columns.of_cells()))
+    if not within:  # all rows are one group
+        cells = collect(columns.of_cells())
+        asked_rows = cells["asked"].to_numpy()
+        selected, sizes = int(asked_rows.sum()), np.sort(asked_rows[asked_rows > 0])[::-1]
+        one = _pattern_of_counts(sizes, int(cells["rows"].sum()) - selected, 1)
+        return Patterns((one,), 1, selected) if selected else Patterns((), 0)
     facts = collect(columns.sizes())
     groups, rows = int(facts["groups"].sum()), int((facts["asked"].cast(pl.Int64) * facts["groups"]).sum())
     kinds = _kinds(facts, columns, collect)
@@ -340,15 +326,6 @@ def _crossing(rows: pl.DataFrame, columns: Columns) -> list[tuple[Kind, int]] | 
     counts = counts_of(rows, columns)
     found = alike(Runs(counts.bounds, [counts.coded]), MOST)
     return None if found is None else [(counts.kind(group), groups) for group, groups in found]
-
-
-def _of_one(cells: pl.DataFrame) -> Patterns:
-    """Return the pattern of all rows together."""
-    asked = cells["asked"].to_numpy()
-    sizes = np.sort(asked[asked > 0])[::-1]
-    if not len(sizes):
-        return Patterns((), 0)
-    return Patterns((_pattern_of_counts(sizes, int(cells["rows"].sum() - asked.sum()), 1),), 1, int(asked.sum()))
 
 
 def without_places(groups: Groups) -> Patterns:

@@ -9,10 +9,10 @@ from pufferflow.arrays import Floats
 from pufferflow.composition import Cost, Region, Rows, Shape, digest_of
 from pufferflow.engine import Pattern, Patterns
 from pufferflow.errors import InternalError
-from pufferflow.expressions import Condition, conditions, is_one_of
+from pufferflow.expressions import conditions, is_one_of
 from pufferflow.planning.decision import SURELY, Decision
 from pufferflow.planning.facts import ONE_ROW, PublicFacts
-from pufferflow.planning.tables import Tables, free_tables, on_interval, tables_of
+from pufferflow.planning.tables import on_interval, tables_of
 from pufferflow.queries import Request
 from pufferflow.scenario import Presence, ValueSecret
 from pufferflow.scenario.priors import GaussianPrior, Independent
@@ -25,7 +25,9 @@ def cost_of(decision: Decision) -> Cost:
     """Return what a release of this plan costs: numbers, and public facts of the rows it asks about."""
     scenario, placed = decision.request.scenario, decision.facts.placed
     interval = on_interval(decision.request.measures)
-    bent = _bent(decision)
+    translated = [way for way in decision.tables if isinstance(way[0].prior, GaussianPrior)]
+    # the linear functions that stand for those on an interval, where rows translate each other
+    bent = next((one for way in translated for one in way if one.rounding is not None), None)
     shape = Shape(
         promise=decision.calibration.guarantee,
         setting=scenario.setting,
@@ -36,19 +38,19 @@ def cost_of(decision: Decision) -> Cost:
         slopes=None if bent is None else _table(bent.values, decision.weights),
         rounding=None if bent is None or bent.rounding is None else _row(bent.rounding * decision.weights),
         unsigned=bent is not None and bent.apart,
-        independent_moves=_alone(decision) if interval else None,
-        coupled_movements=_moved(decision),
-        group_movement=_group(decision, placed),
+        independent_moves=_independent_moves(decision) if interval else None,
+        coupled_movements=_coupled_movements(decision),
+        group_movement=_group_movement(decision, placed),
         column=decision.request.column,
         rows=_rows(decision.facts, placed),
     )
-    apart = regions(decision.request)
+    asked = regions(decision.request)
     if placed is None or placed.reach is None or shape.rows is None or shape.rows.runs is None:
-        return Cost(shape, regions=apart)
+        return Cost(shape, regions=asked)
     hull = math.floor(placed.reach[0]), math.ceil(placed.reach[1])
     first = int(min((_positions(one)[one.cells >= 0].min() for one in placed.distinct), default=hull[0]))
     start = placed.distinct[0].start if placed.distinct and scenario.start_known else None
-    return Cost(shape, first, hull, start, apart, placed.clock)
+    return Cost(shape, first, hull, start, asked, placed.clock)
 
 
 def regions(request: Request) -> dict[str, Region]:
@@ -60,23 +62,13 @@ def regions(request: Request) -> dict[str, Region]:
         found += [one for name in named for one in is_one_of(name, request.keys[name])]
     regions: dict[str, Region] = {}
     for one in found:
-        region = _region(one)
+        region = Region(one.kind, one.labels, one.low, one.high, one.low_open, one.high_open)
         known = regions.get(one.column)
         regions[one.column] = region if known is None else known.both(region)
     return regions
 
 
-def _region(one: Condition) -> Region:
-    return Region(one.kind, one.labels, one.low, one.high, one.low_open, one.high_open)
-
-
-def _bent(decision: Decision) -> Tables | None:
-    """Return the linear functions that stand for those on an interval, where rows translate each other."""
-    ways = [way for way in decision.tables if isinstance(way[0].prior, GaussianPrior)]
-    return next((one for way in ways for one in way if one.rounding is not None), None)
-
-
-def _alone(decision: Decision) -> Table | None:
+def _independent_moves(decision: Decision) -> Table | None:
     """Return how far a row moves each sum between two paired values of an interval, if nothing depends on it.
 
     So it is for those who believe that rows are independent, and for what a row's own value costs, whoever believes.
@@ -88,7 +80,7 @@ def _alone(decision: Decision) -> Table | None:
     return _table(ways[0][0].values, decision.weights) if ways else None
 
 
-def _moved(decision: Decision) -> dict[str, float]:
+def _coupled_movements(decision: Decision) -> dict[str, float]:
     """Return for each prior how far all sums move under one coupling of whole data sets (M15–M17, M7), if it has one.
 
     Of rows that tell nothing of each other one alone moves, from any value to any other.
@@ -99,14 +91,14 @@ def _moved(decision: Decision) -> dict[str, float]:
         if prior.coupled or isinstance(scenario.secret, Presence):
             laws = decision.facts.laws([way], decision.weights)
         elif prior.independent_rows:
-            laws = decision.facts.laws_on([ONE_ROW], _free(decision), decision.weights)
+            laws = decision.facts.laws_on([ONE_ROW], decision.free_tables, decision.weights)
         else:
             continue
         found[digest_of(prior)] = laws.winf(norm).length
     return found
 
 
-def _group(decision: Decision, placed: Patterns | None) -> float | None:
+def _group_movement(decision: Decision, placed: Patterns | None) -> float | None:
     """Return how far all sums move if every row of a group may change (M7); None where no group was looked at."""
     scenario = decision.request.scenario
     if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
@@ -114,12 +106,8 @@ def _group(decision: Decision, placed: Patterns | None) -> float | None:
     if placed is None:
         laws = decision.group_laws
     else:
-        laws = decision.facts.laws_on(placed.distinct, _free(decision), decision.weights)
+        laws = decision.facts.laws_on(placed.distinct, decision.free_tables, decision.weights)
     return laws.winf(decision.calibration.noise.norm).length
-
-
-def _free(decision: Decision) -> Tables:
-    return free_tables(decision.request.scenario.secret, decision.request.column, decision.values)
 
 
 def _rows(facts: PublicFacts, placed: Patterns | None) -> Rows | None:

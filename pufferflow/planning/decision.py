@@ -132,11 +132,15 @@ class Decision:
         epsilon = loss(self.row_laws, self.calibration.noise, kind)
         return kind.at(epsilon) if math.isfinite(epsilon) else None
 
+    @property
+    def free_tables(self) -> Tables:
+        """The functions of all sums if rows may depend on each other in any way."""
+        return free_tables(self.request.scenario.secret, self.request.column, self.values)
+
     @cached_property
     def group_laws(self) -> Laws:
         """The laws if the rows of a group may depend on each other in any way: group privacy."""
-        secret, column = self.request.scenario.secret, self.request.column
-        return self.facts.laws([[free_tables(secret, column, self.values)]], self.weights)
+        return self.facts.laws([[self.free_tables]], self.weights)
 
     @cached_property
     def source(self) -> SourceDigest:

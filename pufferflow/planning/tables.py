@@ -1,10 +1,9 @@
 """What the sums of a batch look like to a prior: a number at every point of the domain, in whole steps.
 
-What sums over an interval can be, jointly: the corners between which a row moves all of them (M7).
-
-A row moves from x to x'. Between its knots each function is a line, so the norm of the movement, which is convex in x
-and in x', is largest at knots or at limits there. A square is no line; it is taken to be at either end of its range
-whatever the others are, which allows more than there is.
+Over an interval these are the corners between which a row moves all sums jointly (M7). A row moves from x to x'.
+Between its knots each function is a line, so the norm of the movement, which is convex in x and in x', is largest at
+knots or at limits there. A square is no line; it is taken to be at either end of its range whatever the others are,
+which allows more than there is.
 """
 
 import itertools
@@ -35,19 +34,18 @@ def corners(lined: Sequence[OnInterval | None], *, from_nothing: bool) -> Floats
     columns = np.unique(np.array([_at_corners(one, knots) for one in lined], dtype=np.float64), axis=1)
     for place, one in enumerate(lined):
         if one is not None and one.square:
-            columns = np.concatenate([_with(columns, place, end) for end in (one.low, one.high)], axis=1)
+            low, high = columns.copy(), columns
+            low[place], high[place] = one.low, one.high
+            columns = np.concatenate([low, high], axis=1)
     if columns.shape[1] > _MOST:
-        columns = _ends_of_corners(columns, from_nothing=from_nothing)
+        low, high = columns.min(axis=1), columns.max(axis=1)
+        columns = np.stack([low, high], axis=1)
+        if from_nothing:
+            farthest = np.maximum(np.abs(low), np.abs(high))
+            columns = np.stack([np.minimum(low, 0), np.maximum(high, 0), farthest], axis=1)
     if columns.shape[1] == 1:
         columns = np.repeat(columns, 2, axis=1)  # two values of a secret that look alike
     return columns * (1 + _slack(lined))
-
-
-def _ends_of_corners(columns: Floats, *, from_nothing: bool) -> Floats:
-    low, high = columns.min(axis=1), columns.max(axis=1)
-    if not from_nothing:
-        return np.stack([low, high], axis=1)
-    return np.stack([np.minimum(low, 0), np.maximum(high, 0), np.maximum(np.abs(low), np.abs(high))], axis=1)
 
 
 def _slack(lined: Sequence[OnInterval | None]) -> float:
@@ -70,12 +68,6 @@ def _at_corners(one: OnInterval | None, knots: Sequence[Fraction]) -> list[int]:
     pieces = one.pieces.cut(knots)
     ends = [line.on(x) for line, gap in zip(pieces.lines, itertools.pairwise(pieces.knots), strict=True) for x in gap]
     return [round(value / one.unit) for value in (*pieces.at, *ends)]
-
-
-def _with(columns: Floats, place: int, value: int) -> Floats:
-    changed = columns.copy()
-    changed[place] = value
-    return changed
 
 
 NO_SLOPE = (
@@ -165,20 +157,18 @@ def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
     if isinstance(secret, Presence):
         named = (secret.column, points) if secret.column is not None else (None, None)
         return Presence(secret.within, *named, rows=secret.rows)
-    column = cast(ValueSecret, secret).column
-    return Secret(column, points)
+    return Secret(cast(ValueSecret, secret).column, points)
 
 
 def _moves(lined: Sequence[OnInterval | None], secret: ValueSecret) -> Floats:
     """Return functions at two points as far apart as one row alone moves each sum between two paired values."""
     distance = _distance(secret)
-    rows = [(0, 0) if one is None else (0, _move(one, distance)) for one in lined]
-    return np.array(rows, dtype=np.float64)
-
-
-def _move(one: OnInterval, distance: Fraction) -> int:
-    most = one.high - one.low
-    return most if one.slope is None else min(most, math.ceil(one.slope * distance) + 1)
+    moves = np.zeros((len(lined), 2))
+    for place, one in enumerate(lined):
+        if one is not None:
+            whole = one.high - one.low
+            moves[place, 1] = whole if one.slope is None else min(whole, math.ceil(one.slope * distance) + 1)
+    return moves
 
 
 def _distance(secret: ValueSecret) -> Fraction:
@@ -194,12 +184,12 @@ def _distance(secret: ValueSecret) -> Fraction:
 
 def _steepest(lined: Sequence[OnInterval | None]) -> Floats:
     """Return the ends of linear functions with the steepest slope of each."""
-    return np.array([(1.0, 1.0) if one is None else _ends(one) for one in lined])
-
-
-def _ends(one: OnInterval) -> tuple[float, float]:
-    if one.affine:
-        return float(one.low), float(one.high)
-    domain = cast(Interval, one.domain)
-    width = Fraction(domain.high) - Fraction(domain.low)
-    return 0.0, float(math.ceil(cast(Fraction, one.slope) * width))
+    ends = np.ones((len(lined), 2))
+    for place, one in enumerate(lined):
+        if one is not None and one.affine:
+            ends[place] = one.low, one.high
+        elif one is not None:
+            domain = cast(Interval, one.domain)
+            width = Fraction(domain.high) - Fraction(domain.low)
+            ends[place] = 0.0, math.ceil(cast(Fraction, one.slope) * width)
+    return ends

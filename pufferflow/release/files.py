@@ -7,10 +7,11 @@ written last and goes first, so no certificate ever stands beside another releas
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, final
+from typing import Literal, NamedTuple, final
 
 import msgspec
 import polars as pl
@@ -19,7 +20,7 @@ from pufferflow.errors import InternalError, Misuse, SourceFailed
 from pufferflow.guarded import guarded
 from pufferflow.planning import Certificate
 from pufferflow.release.durable import alone, make, write_whole
-from pufferflow.release.texts import READERS, WRITERS, Column, Table
+from pufferflow.release.texts import READERS, WRITERS, TextColumn, TextTable
 
 FORMATS = ("parquet", *WRITERS)
 CERTIFICATE, SCHEMA = "certificate.json", "schema.json"
@@ -27,28 +28,9 @@ _TABLES = ("release", "intervals")
 OURS = frozenset({SCHEMA, CERTIFICATE, *(f"{name}.{form}" for name in _TABLES for form in FORMATS)})
 
 
-class Parts(Protocol):
-    """What a release is made of."""
-
-    @property
-    def frame(self) -> pl.DataFrame:
-        """The numbers."""
-        ...
-
-    @property
-    def ends(self) -> pl.DataFrame:
-        """Their error bars, and what is possible."""
-        ...
-
-    @property
-    def certificate(self) -> Certificate:
-        """The promise."""
-        ...
-
-
 @final
-class Found(NamedTuple):
-    """What was read."""
+class Parts(NamedTuple):
+    """A release as it is written: the numbers, their error bars with what is possible, and the certificate."""
 
     frame: pl.DataFrame
     ends: pl.DataFrame
@@ -56,11 +38,11 @@ class Found(NamedTuple):
 
 
 @final
-class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file `schema.json`."""
 
-    release: Table
-    intervals: Table
+    release: TextTable
+    intervals: TextTable
     version: Literal[1] = 1
 
 
@@ -77,7 +59,7 @@ def check(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what it is ca
         )
     if format in WRITERS:
         for name, dtype in schema.items():
-            Column.of(name, dtype)
+            TextColumn.of(name, dtype)
 
 
 def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as above
@@ -88,10 +70,10 @@ def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as ab
     write = WRITERS.get(format, _to_parquet)
     found = dict[str, bytes]()
     if format in WRITERS:
-        schema = Schema(release=Table.of(parts.frame, format), intervals=Table.of(parts.ends, format))
+        schema = StoredSchema(release=TextTable.of(parts.frame, format), intervals=TextTable.of(parts.ends, format))
         found[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
     for name, frame in tables.items():
-        found[f"{name}.{format}"] = _guarded(write, frame)
+        found[f"{name}.{format}"] = guarded(partial(write, frame), _not_written)
     return {**found, CERTIFICATE: parts.certificate.to_json().encode()}
 
 
@@ -127,7 +109,7 @@ def _remove(place: Path, names: Sequence[str]) -> None:
         (place / name).unlink(missing_ok=True)
 
 
-def read(folder: Path) -> Found:
+def read(folder: Path) -> Parts:
     """Return the release of a folder, whichever format it is in."""
     formats = [form for form in FORMATS if all((folder / f"{name}.{form}").is_file() for name in _TABLES)]
     if not formats or not (folder / CERTIFICATE).is_file():
@@ -138,7 +120,7 @@ def read(folder: Path) -> Found:
     except OSError as error:
         kind = type(error).__name__
     else:
-        return Found(frames[0], frames[1], Certificate.from_json(certificate))
+        return Parts(frames[0], frames[1], Certificate.from_json(certificate))
     raise _failed(f"The folder cannot be read: {kind}.")
 
 
@@ -148,7 +130,7 @@ def table(folder: Path, name: str, format: str) -> pl.DataFrame:  # noqa: A002 -
     if format not in READERS:
         return guarded(lambda: pl.read_parquet(BytesIO(body)), _damaged)
     stored = (folder / SCHEMA).read_bytes()
-    described = getattr(guarded(lambda: msgspec.json.decode(stored, type=Schema), _damaged), name)
+    described = getattr(guarded(lambda: msgspec.json.decode(stored, type=StoredSchema), _damaged), name)
     found = guarded(lambda: READERS[format](body, described), _damaged)
     if found.height != described.rows or (body and not body.endswith(b"\n")):
         raise _damaged("missing lines")
@@ -159,10 +141,6 @@ def _to_parquet(frame: pl.DataFrame) -> bytes:
     place = BytesIO()
     frame.write_parquet(place)
     return place.getvalue()
-
-
-def _guarded(write: Callable[[pl.DataFrame], bytes], frame: pl.DataFrame) -> bytes:
-    return guarded(lambda: write(frame), _not_written)
 
 
 def _not_written(kind: str) -> InternalError:

@@ -14,21 +14,8 @@ import polars as pl
 from pufferflow.errors import Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.planning import Certificate
 from pufferflow.release.durable import alone, make, write_whole
-from pufferflow.release.files import (
-    CERTIFICATE,
-    FORMATS,
-    OURS,
-    SCHEMA,
-    bodies,
-    check,
-    replace,
-    table,
-    true_place,
-    write,
-)
+from pufferflow.release.files import CERTIFICATE, FORMATS, OURS, SCHEMA, Parts, bodies, replace, table, true_place
 from pufferflow.release.release import Release
-
-__all__ = ["FORMATS", "add", "check", "read", "send", "write"]
 
 
 def send(release: Release, folder: Path, format: str) -> bool:  # noqa: A002 - what it is called everywhere
@@ -37,9 +24,15 @@ def send(release: Release, folder: Path, format: str) -> bool:  # noqa: A002 - w
     What is missing or damaged is written anew; another format takes the place of the one that is there. A folder with
     another release is refused with nothing touched. Of two processes at once one writes, and the other returns False.
     """
-    files = bodies(release, format)
+    place, files = true_place(folder), bodies(Parts(release.frame, release.ends, release.certificate), format)
     try:
-        return _sent(release, true_place(folder), format, files)
+        if not place.exists() and make(place, files):
+            return True
+        with alone(place):
+            if _has(release, place, format, files):
+                return False
+            replace(place, files)
+            return True
     except OSError as error:
         failed = error
     raise _failed(folder, failed, counted=release.certificate.entry is not None)
@@ -60,11 +53,6 @@ def add(folder: Path, name: str, body: bytes) -> None:
     else:
         return
     raise _failed(folder / name, failed, counted=True)
-
-
-def read(folder: Path) -> Release:
-    """Return the release of a folder, whichever format it is in."""
-    return Release.read(folder)
 
 
 def entry_of(folder: Path) -> str:
@@ -110,16 +98,6 @@ class _Head(msgspec.Struct, frozen=True):
 
     version: int
     entry: str | None = None
-
-
-def _sent(release: Release, place: Path, format: str, files: dict[str, bytes]) -> bool:  # noqa: A002 - as above
-    if not place.exists() and make(place, files):
-        return True
-    with alone(place):
-        if _has(release, place, format, files):
-            return False
-        replace(place, files)
-        return True
 
 
 def _has(release: Release, place: Path, format: str, files: dict[str, bytes]) -> bool:  # noqa: A002 - as above

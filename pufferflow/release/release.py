@@ -123,7 +123,7 @@ class Release(Suggesting):
 
     def _write(self, folder: str | Path, form: str) -> Path:
         place = local_path(folder, "The folder")
-        written(lambda: files.write(self, place, form), place)
+        written(lambda: files.write(files.Parts(self.frame, self.ends, self.certificate), place, form), place)
         return place
 
     @classmethod

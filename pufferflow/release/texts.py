@@ -37,7 +37,7 @@ _A_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @final
-class Column(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class TextColumn(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The name and the dtype of a column, in Polars' words."""
 
     name: str
@@ -51,7 +51,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Whether an apostrophe stands before texts, and the name, that a spreadsheet would run."""
 
     @classmethod
-    def of(cls, name: str, dtype: pl.DataType) -> "Column":
+    def of(cls, name: str, dtype: pl.DataType) -> "TextColumn":
         """Return the description of a column; dtypes without a form in text are refused."""
         match dtype:
             case pl.Datetime():
@@ -71,13 +71,13 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     def type(self) -> pl.DataType:
         """The dtype; a ValueError where there is none of that name."""
         match self:
-            case Column(dtype="Datetime", unit=str(unit)):
+            case TextColumn(dtype="Datetime", unit=str(unit)):
                 return pl.Datetime(unit, self.zone)
-            case Column(dtype="Duration", unit=str(unit)):
+            case TextColumn(dtype="Duration", unit=str(unit)):
                 return pl.Duration(unit)
-            case Column(dtype="Decimal", precision=int(precision), scale=int(scale)):
+            case TextColumn(dtype="Decimal", precision=int(precision), scale=int(scale)):
                 return pl.Decimal(precision, scale)
-            case Column(dtype="Enum"):
+            case TextColumn(dtype="Enum"):
                 return pl.Enum(self.categories)
             case _ if self.dtype in _PLAIN:
                 return getattr(pl, self.dtype)()
@@ -86,16 +86,16 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 @final
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TextTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What has to be known to read a table from text, and to see that it is all there."""
 
     rows: int
-    columns: tuple[Column, ...]
+    columns: tuple[TextColumn, ...]
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, format: str = "csv") -> "Table":  # noqa: A002 - what it is called everywhere
+    def of(cls, frame: pl.DataFrame, format: str = "csv") -> "TextTable":  # noqa: A002 - what it is called everywhere
         """Return the description of a table in a format."""
-        columns = [Column.of(name, dtype) for name, dtype in frame.schema.items()]
+        columns = [TextColumn.of(name, dtype) for name, dtype in frame.schema.items()]
         running = [format == "csv" and _runs(frame[column.name]) for column in columns]
         escaped = [
             structs.replace(one, escaped=True) if runs else one for one, runs in zip(columns, running, strict=True)
@@ -135,7 +135,7 @@ def to_ndjson(frame: pl.DataFrame) -> bytes:
     return "".join(["{", lines.str.join("}\n{").item(), "}\n"]).encode()
 
 
-def from_csv(body: bytes, table: Table) -> pl.DataFrame:
+def from_csv(body: bytes, table: TextTable) -> pl.DataFrame:
     """Return the table that `to_csv` wrote."""
     schema = table.schema
     carriers = {name: _carrier(dtype) for name, dtype in schema.items()}
@@ -152,15 +152,15 @@ def from_csv(body: bytes, table: Table) -> pl.DataFrame:
     return carried.select(_read(name, dtype) for name, dtype in schema.items())
 
 
-def from_ndjson(body: bytes, table: Table) -> pl.DataFrame:
+def from_ndjson(body: bytes, table: TextTable) -> pl.DataFrame:
     """Return the table that `to_ndjson` wrote: its values are the texts of the same table as CSV."""
     texts = pl.read_ndjson(body, schema={column.name: pl.String() for column in table.columns})
     plain = tuple(structs.replace(column, escaped=False) for column in table.columns)
-    return from_csv(texts.write_csv().encode(), Table(table.rows, plain))
+    return from_csv(texts.write_csv().encode(), TextTable(table.rows, plain))
 
 
 WRITERS: dict[str, Callable[[pl.DataFrame], bytes]] = {"csv": to_csv, "ndjson": to_ndjson}
-READERS: dict[str, Callable[[bytes, Table], pl.DataFrame]] = {"csv": from_csv, "ndjson": from_ndjson}
+READERS: dict[str, Callable[[bytes, TextTable], pl.DataFrame]] = {"csv": from_csv, "ndjson": from_ndjson}
 
 
 def _runs(values: pl.Series) -> bool:

@@ -33,6 +33,10 @@ STEPS = ("fsync", "rename", "replace")
 OPENED = Path.open
 
 
+def write(release, place, form):
+    files.write(files.Parts(release.frame, release.ends, release.certificate), place, form)
+
+
 @functools.cache
 def made(entry=ENTRY):
     """A release with keys, NaN, null and infinite ends."""
@@ -75,7 +79,7 @@ def test_a_release_is_read_back(tmp_path, form):
     release, place = made(), tmp_path / "a" / "b" / "monday"
     assert getattr(release, f"write_{form}")(str(place)) == place
     assert same(pf.Release.read(place), release)
-    assert same(folder.read(place), release)
+    assert same(pf.Release.read(place), release)
     assert names(tmp_path / "a" / "b") == ["monday"]
     schema = [] if form == "parquet" else ["schema.json"]
     assert names(place) == sorted([f"release.{form}", f"intervals.{form}", "certificate.json", *schema])
@@ -86,8 +90,8 @@ def test_a_release_without_keys_is_read_back(tmp_path, form):
     release = ledgers.drawn(ledgers.ready(), None)
     for rows in (1, 0):
         cut = pf.Release(release.frame[:rows], release.intervals[:rows], release.certificate)
-        folder.write(cut, tmp_path / str(rows), form)
-        assert same(folder.read(tmp_path / str(rows)), cut)
+        getattr(cut, f"write_{form}")(tmp_path / str(rows))
+        assert same(pf.Release.read(tmp_path / str(rows)), cut)
 
 
 def test_a_release_is_sent_once(tmp_path, form):
@@ -106,7 +110,7 @@ def test_a_folder_that_is_there_is_filled(tmp_path, form):
     (tmp_path / ".hidden").mkdir()
     assert folder.send(made(), tmp_path, form)
     assert not folder.send(made(), tmp_path, form)
-    assert same(folder.read(tmp_path), made())
+    assert same(pf.Release.read(tmp_path), made())
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert (tmp_path / ".hidden").is_dir()
 
@@ -192,7 +196,7 @@ def test_a_newer_certificate_of_the_same_entry_is_mended(tmp_path, form):
     kept = tmp_path / "certificate.json"
     kept.write_text(json.dumps(json.loads(kept.read_text()) | {"version": 99}))
     assert folder.send(made(), tmp_path, form)
-    assert same(folder.read(tmp_path), made())
+    assert same(pf.Release.read(tmp_path), made())
 
 
 def test_another_format_takes_the_place(tmp_path, form):
@@ -202,9 +206,9 @@ def test_another_format_takes_the_place(tmp_path, form):
         folder.send(made(), place, old)
         assert folder.send(made(), place, form) == (old != form)
         assert names(place) == names_of(form)
-        folder.write(other_numbers(made("meters/8")), place, old)
+        write(other_numbers(made("meters/8")), place, old)
         assert names(place) == names_of(old)
-        assert same(folder.read(place), other_numbers(made("meters/8")))
+        assert same(pf.Release.read(place), other_numbers(made("meters/8")))
 
 
 def names_of(form):
@@ -214,7 +218,7 @@ def names_of(form):
 @pytest.mark.parametrize("name", ["release.csv", "intervals.ndjson"])
 def test_a_file_of_that_name_that_is_no_release_stays(tmp_path, form, name):
     """Text without a description was not written here: with nothing else there, and beside the release."""
-    folder.write(made(), tmp_path / "beside", "parquet")
+    write(made(), tmp_path / "beside", "parquet")
     for place in (tmp_path, tmp_path / "beside"):
         (place / name).write_text("a,b\n1,2\n")
         before = names(place)
@@ -231,20 +235,20 @@ def test_what_cannot_be_written_is_refused_before(tmp_path, form):
     """No folder is made; an unknown format is refused too."""
     release = made()
     lists = pf.Release(release.frame.with_columns(pl.lit(b"x").alias("day")), release.intervals, release.certificate)
-    for bad in (folder.send, folder.write):
+    for bad in (folder.send, write):
         with pytest.raises(pf.Misuse, match="column 'day'"):
             bad(lists, tmp_path / "1", form)
         with pytest.raises(pf.Misuse, match="The format is 'xlsx'"):
             bad(release, tmp_path / "1", "xlsx")
     with pytest.raises(pf.Misuse, match="column 'day'"):
-        folder.check(lists.frame.schema, form)
-    folder.check(lists.frame.schema, "parquet")
+        files.check(lists.frame.schema, form)
+    files.check(lists.frame.schema, "parquet")
     assert names(tmp_path) == []
 
 
 def test_a_folder_without_a_release_is_no_source(tmp_path, form):
     """Nothing there, no certificate, a file in the place of the folder."""
-    folder.write(made(), tmp_path / "1", form)
+    write(made(), tmp_path / "1", form)
     (tmp_path / "1" / "certificate.json").unlink()
     for name in ("1", "2", "1/schema.json"):
         with pytest.raises(pf.SourceFailed, match="has no"):
@@ -324,7 +328,7 @@ def test_everything_is_on_the_disk_before_it_is_named(tmp_path, monkeypatch):
     for what in STEPS:
         monkeypatch.setattr(durable.os, what, recorded(what))
     place = tmp_path / "a" / "monday"
-    folder.write(made(), place, "csv")
+    write(made(), place, "csv")
     inodes = [inode(place / name) for name in files.bodies(made(), "csv")]
     expected = [tmp_path, *inodes, place, ("rename", place), tmp_path / "a"]
     assert steps == [step_of(one, inode) for one in expected]
@@ -377,9 +381,9 @@ def test_stopped_at_any_step(tmp_path, monkeypatch, start):
             break
         assert not [path for path in place.parent.rglob("*") if path.name.startswith(".pufferflow")]
         if start == "nothing" and place.exists():
-            assert same(folder.read(place), made())
+            assert same(pf.Release.read(place), made())
         folder.send(made(), place, form)
-        assert same(folder.read(place), made())
+        assert same(pf.Release.read(place), made())
         assert set(names(place)) - {"notes.txt"} == set(names_of(form))
         assert start == "nothing" or (place / "notes.txt").read_text() == "mine"
     assert reached >= len(names_of(form))
@@ -406,16 +410,16 @@ def test_written_over_another_release(tmp_path, monkeypatch):
     for before in FORMATS:
         for at in range(1, 60):
             place = tmp_path / before / str(at)
-            folder.write(old, place, before)
+            write(old, place, before)
             with monkeypatch.context() as patch:
                 stopping = Stopping(patch, at, KeyboardInterrupt())
                 with contextlib.suppress(KeyboardInterrupt):
-                    folder.write(new, place, "csv")
+                    write(new, place, "csv")
             with contextlib.suppress(pf.SourceFailed):
-                assert same(folder.read(place), old) or same(folder.read(place), new)
+                assert same(pf.Release.read(place), old) or same(pf.Release.read(place), new)
             if stopping.steps < at:
                 break
-        assert same(folder.read(place), new)
+        assert same(pf.Release.read(place), new)
 
 
 KILLED = """
@@ -458,7 +462,7 @@ def test_killed_at_any_step(tmp_path, there):
             assert all(path.read_bytes() == (tmp_path / "whole" / path.name).read_bytes() for path in found)
             assert there or len(found) == len(order)
         assert folder.send(made(), place, "csv") in ((False, True) if place.exists() else (True,))
-        assert same(folder.read(place), made())
+        assert same(pf.Release.read(place), made())
         if ended == 0:
             break
         assert ended == -signal.SIGKILL
@@ -551,7 +555,7 @@ def test_several_at_once(tmp_path, racing, count):
     places = fields(tmp_path, count)
     told = racing(tmp_path, count)
     assert [sorted(one) for one in told] == [["False"] * (CHILDREN - 1) + ["True"]] * count
-    assert all(same(folder.read(place), made()) for place in places)
+    assert all(same(pf.Release.read(place), made()) for place in places)
     assert not list((tmp_path / "sent").rglob(".pufferflow*"))
 
 
@@ -571,7 +575,7 @@ def test_somebody_is_first_by_a_hair(tmp_path, monkeypatch, form, entry):
     else:
         with pytest.raises(pf.Misuse, match="entry meters/8"):
             folder.send(made(), place, form)
-    assert same(folder.read(place), made(entry))
+    assert same(pf.Release.read(place), made(entry))
     assert names(tmp_path) == ["monday"]
 
 
@@ -591,5 +595,5 @@ def test_killed_at_any_time(tmp_path):
         child.kill()
         child.wait()
         places = [path for path in (tmp_path / "sent").glob("*") if not path.name.startswith(".")]
-        assert all(same(folder.read(place), made()) for place in places)
+        assert all(same(pf.Release.read(place), made()) for place in places)
         shutil.rmtree(tmp_path / "sent", ignore_errors=True)

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pufferflow.errors import Misuse
-from pufferflow.release.texts import READERS, WRITERS, Table
+from pufferflow.release.texts import READERS, WRITERS, TextTable
 
 FORMS = sorted(WRITERS)
 UNITS = st.sampled_from(["ms", "us", "ns"])
@@ -119,7 +119,7 @@ def frames(draw):
 @example(frame=pl.DataFrame({"\ufeffa": [None, "\ufeff", '"', "a\r\nb"], "^.*$": [1.5, math.nan, None, -math.inf]}))
 def test_every_table_is_read_back(form, frame):
     """Names, dtypes, order, and every value: NaN, null, the empty text, either of two equal hours, and all digits."""
-    table = Table.of(frame)
+    table = TextTable.of(frame)
     found = READERS[form](WRITERS[form](frame), table)
     assert found.schema == frame.schema
     assert found.equals(frame)
@@ -133,7 +133,7 @@ def test_old_clocks_are_read_back(form):
     times = pl.Series("at", [-(10**7) * 300, 0, None], dtype=pl.Int64) * 10**6
     frame = times.cast(pl.Datetime("us", "Europe/Berlin")).to_frame()
     written = WRITERS[form](frame)
-    assert READERS[form](written, Table.of(frame)).equals(frame)
+    assert READERS[form](written, TextTable.of(frame)).equals(frame)
     assert b"+00:00" in written
     assert b"1970-01-01T01:00:00+01:00" in written
 
@@ -142,7 +142,7 @@ def test_old_clocks_are_read_back(form):
 def test_rows_with_line_ends_in_their_texts_are_read_in_parts(form):
     """A table that is long enough to be read by several threads."""
     frame = pl.DataFrame({"key": [f'{n}\n"{n % 7}"\r\n' for n in range(60_000)], "x": [n / 7 for n in range(60_000)]})
-    assert READERS[form](WRITERS[form](frame), Table.of(frame)).equals(frame)
+    assert READERS[form](WRITERS[form](frame), TextTable.of(frame)).equals(frame)
 
 
 def test_json_has_its_own_words_where_it_has_any():
@@ -163,7 +163,7 @@ def test_json_has_its_own_words_where_it_has_any():
 def test_what_text_has_no_form_for_is_refused(dtype):
     """The column is named, and the format that has one."""
     with pytest.raises(Misuse, match="column 'key'") as caught:
-        Table.of(pl.DataFrame(schema={"key": dtype}))
+        TextTable.of(pl.DataFrame(schema={"key": dtype}))
     assert "parquet" in caught.value.instead
 
 
@@ -197,7 +197,7 @@ def test_a_spreadsheet_runs_no_text_of_a_csv_file(dtype):
         assert row[0][:1] not in set("\t\r\n")
         assert row[1] in {"-1.5", "'-2"}
         assert row[2] in {"'-1", "north"}
-    table = msgspec.json.decode(msgspec.json.encode(Table.of(frame)), type=Table)
+    table = msgspec.json.decode(msgspec.json.encode(TextTable.of(frame)), type=TextTable)
     assert READERS["csv"](body, table).equals(frame)
     assert READERS["ndjson"](WRITERS["ndjson"](frame), table).equals(frame)
 
@@ -206,6 +206,6 @@ def test_what_was_written_before_and_what_needs_nothing_is_as_it_was():
     """Files without formulas have the bytes they had; files of older versions with some are read as they are."""
     frame = pl.DataFrame({"key": ["north", "O'Hara", "1-2"], "load": [-1.0, 2.0, 3.0]})
     assert WRITERS["csv"](frame) == frame.write_csv().encode()
-    assert b"escaped" not in msgspec.json.encode(Table.of(frame))
+    assert b"escaped" not in msgspec.json.encode(TextTable.of(frame))
     older = pl.DataFrame({"=key": ["=1", "'=1"]})
-    assert READERS["csv"](older.write_csv().encode(), Table.of(older, "older")).equals(older)
+    assert READERS["csv"](older.write_csv().encode(), TextTable.of(older, "older")).equals(older)
