@@ -26,11 +26,11 @@ from pufferflow.jobs import scheduling, starter
 from pufferflow.jobs.period import last_complete
 from pufferflow.jobs.sources import functions_of
 from pufferflow.release import durable, files, folder, publication
-from pufferflow.release import publication as releasing
+from pufferflow.release import release as releases
 
 WHOLE = {"certificate.json", "intervals.parquet", "release.parquet"}
 JOBS = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
-LINES = JOBS | {folder.__file__, files.__file__, durable.__file__, publication.__file__, releasing.__file__}
+LINES = JOBS | {folder.__file__, files.__file__, durable.__file__, publication.__file__, releases.__file__}
 """The code that runs a job, reserves, draws, keeps and writes; the ledger's tests crash at the ledger's own lines."""
 QUICK = [(r"\bmeters, steps = [0-9]+", "meters, steps = 8")]
 MADE_UP = [
