@@ -1,4 +1,4 @@
-"""The only room that reads rows: the seam to data with its three questions, and Polars behind it."""
+"""The only room that reads rows: the interface of engines, and the engine for Polars."""
 
 from pufferflow.engine.classes import WIDE, check_column, clean_dtype, labelled
 from pufferflow.engine.columns import MOST_ROWS

@@ -1,4 +1,4 @@
-"""What a private value is read as, and which classes of values the measures of a column tell apart.
+"""How a private value is read, and the classes of values that the measures of a column distinguish.
 
 A number outside the domain is read as the nearest value, the lower one of two; ±∞ as an outermost one. Null, NaN and
 unknown labels are `missing`. The rules depend on the declared domain and on the dtype of the column; no value can
@@ -70,8 +70,8 @@ def inside(column: str, domain: Interval, missing: Label) -> pl.Expr:
     """Return the numbers of a column as floats of the interval."""
     number = unsorted(column).cast(pl.Float64)
     instead = min(max(float(missing), domain.low), domain.high)
-    there = number.is_not_nan()  # null for null, which is no yes either
-    return pl.when(there).then(number.clip(domain.low, domain.high)).otherwise(instead)
+    is_number = number.is_not_nan()  # null for null, which is not true either
+    return pl.when(is_number).then(number.clip(domain.low, domain.high)).otherwise(instead)
 
 
 CLASS: Final = pl.UInt32
@@ -91,7 +91,7 @@ class Classes(abc.ABC):
 
     @abc.abstractmethod
     def tests(self, clean: pl.Expr) -> list[pl.Expr]:
-        """Return what is counted in a cell: together with its number of rows it gives the rows of each class."""
+        """Return the counts of a cell from which, with its number of rows, follow the rows of each class."""
 
     @abc.abstractmethod
     def counts(self, tested: Array, rows: Array) -> Array:
@@ -139,8 +139,8 @@ class Ordered(Classes):
             return (self.clipped(self.clean) - self.limits[0]).cast(CLASS).fill_null(missing)
         limits = pl.Series(self.limits, dtype=self.dtype).to_numpy()
 
-        def search(given: pl.Series) -> pl.Series:
-            numbers = given.rename("number")  # a series whose name looks like a pattern finds itself not
+        def search(values: pl.Series) -> pl.Series:
+            numbers = values.rename("number")  # Polars would read some names as patterns of column names
             places = np.searchsorted(limits, numbers.fill_null(0).to_numpy()).astype(np.uint32)
             places[numbers.is_null().to_numpy()] = missing
             return pl.Series(places)
@@ -172,7 +172,7 @@ class Named(Classes):
 
 
 def classes_of(column: str, dtype: pl.DataType, domain: Domain, missing: int, steps: Array) -> Classes:
-    """Return the classes that measures with these steps, of shape (measures, points), tell apart.
+    """Return the classes that measures with these steps, of shape (measures, points), distinguish.
 
     `missing` is the place of the value that null, NaN and unknown labels are read as.
     """
@@ -219,7 +219,7 @@ def _limit(bound: _Bound, dtype: pl.DataType) -> float:
 
 
 def _named(column: str, labels: Sequence[str], missing: int, steps: Array) -> Named:
-    """Group the labels that no measure tells apart; those like `missing` need no test."""
+    """Group the labels that no measure distinguishes; those like `missing` need no test."""
     _, first, group_of = np.unique(steps, axis=1, return_index=True, return_inverse=True)
     group_of = group_of.reshape(-1)
     groups = [place for place in range(len(first)) if place != group_of[missing]]

@@ -1,11 +1,11 @@
-"""How the measures of one private column are read in a pass over the rows: the three ways, and which is taken.
+"""How the measures of one private column are read in a pass over the rows: three methods, and the choice of one.
 
 - *By line*: φ is a formula on an interval; its steps are added up.
 - *By place*: φ is affine in the place of consecutive whole numbers; the clipped numbers are added up.
 - *By class*: all else on a finite domain. The rows of each class are counted: by one test for each while classes are
   few, else as groups of their own. All measures of the column are arithmetic on these counts.
 
-Which way is taken depends on domain, dtype and measures, never on the rows. All sums are exact: Polars counts the rows
+The choice depends on domain, dtype and measures, never on the rows. All sums are exact: Polars counts the rows
 of a frame in 32 bits, so fewer than 2^32 rows are in all cells together. Steps below 2^29 give sums below 2^61, which
 64 bits hold with room for what lies between. Larger steps are split into two parts of 20 bits: either part's sums are
 below 2^53, and Python's whole numbers put them together. Which of the two it is depends on the steps alone, never on a
@@ -51,8 +51,8 @@ def bounded_rows() -> None:
 def weighted(counts: Array | csr_array, steps: Array) -> Array:
     """Return counts @ steps, for counts ≥ 0 of shape (cells, classes) that sum to less than 2^32.
 
-    Other counts may do as well, if whoever gives them proves that their products fit. The result has 64 bits if
-    the steps are small, else it holds Python's whole numbers.
+    Other counts are allowed where the caller proves that their products fit. The result has 64 bits if the steps are
+    small, else it holds Python's whole numbers.
 
     >>> weighted(np.array([[2**31, 1]]), np.array([[2**40], [1]]))
     array([[2361183241434822606849]], dtype=object)
@@ -65,8 +65,8 @@ def weighted(counts: Array | csr_array, steps: Array) -> Array:
 
 def _product(counts: Array | csr_array, steps: Array) -> Array:
     """Return the product; many tables are mostly 0, which need not be multiplied."""
-    found: Any = counts @ csr_array(steps)
-    return np.asarray(found if isinstance(found, np.ndarray) else found.toarray(), dtype=np.int64)
+    product: Any = counts @ csr_array(steps)
+    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.int64)
 
 
 _FEWEST: Final = 4
@@ -84,7 +84,7 @@ class ColumnReading(abc.ABC):
 
     @abc.abstractmethod
     def totals(self, clean: pl.Expr) -> list[pl.Expr]:
-        """Return what is counted or added up in a cell; every total is below 2^62."""
+        """Return the counts and sums of a cell; every total is below 2^62."""
 
     @abc.abstractmethod
     def sums(self, totals: Array, rows: Array) -> Array:
@@ -119,9 +119,9 @@ class ByPlace(ColumnReading):
         return [clean.count(), self.classes.clipped(clean).sum()]
 
     def sums(self, totals: Array, rows: Array) -> Array:
-        there, added = totals.T
-        places = added - int(self.classes.limits[0]) * there
-        return weighted(np.stack([there, places, rows - there], axis=1), self.steps)
+        present, added = totals.T
+        places = added - int(self.classes.limits[0]) * present
+        return weighted(np.stack([present, places, rows - present], axis=1), self.steps)
 
 
 @final
@@ -146,7 +146,7 @@ class ByClass(ColumnReading):
 
 
 def columns_of(schema: pl.Schema, measures: Sequence[Measure]) -> list[ColumnReading]:
-    """Return how the columns of all measures are read."""
+    """Return the reading of every column that has measures."""
     places: dict[Any, list[int]] = {}
     for place, measure in enumerate(measures):
         places.setdefault((measure.values.column, measure.values.domain, measure.missing), []).append(place)

@@ -1,8 +1,8 @@
-"""The seam to data: what is asked of an engine, and what it answers. Nothing else in the product reads rows.
+"""The seam to data: the queries an engine runs, and their results. Nothing else in the product reads rows.
 
-An engine holds one table. It is asked three questions: for the `schema`, of which no row is read; for the `patterns` of
-correlated groups, of public columns only; and for a `tally`, exact sums in cells. Questions and answers are frozen
-values; the expressions among them are Polars', and run where the table is.
+An engine holds one table and answers three questions: `schema` reads no row; `patterns` reads public columns only, and
+returns the patterns of correlated groups; `tally` returns exact sums in cells. Queries and results are frozen values;
+the expressions among them are Polars', and run where the table is.
 """
 
 import abc
@@ -31,7 +31,7 @@ class Measure:
 @final
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Rows that a request is about, in cells: all by public columns."""
+    """The rows a request selects, in cells: both by public columns."""
 
     public: tuple[str, ...] = ()
     """The columns that are declared to be public."""
@@ -46,7 +46,7 @@ class Selection:
 
 @final
 class UnitLimit(NamedTuple):
-    """Only the first rows of each unit are read: by `order_by` (nulls first), and by their order in the table."""
+    """A limit on the rows read of each unit: its first ones by `order_by` (nulls first), then by order in the table."""
 
     unit: str
     rows: int
@@ -55,9 +55,9 @@ class UnitLimit(NamedTuple):
 
 @final
 class Order(NamedTuple):
-    """What the order of rows means to a prior.
+    """How far a prior depends on the order of rows.
 
-    Nothing; or positions do, up to shifts by multiples of `period`; None: counted from where all sequences began.
+    Not at all, or on positions up to shifts by multiples of `period`; without one, on positions since the start.
     """
 
     ordered: bool
@@ -65,22 +65,22 @@ class Order(NamedTuple):
 
 
 PLACED: Final = Order(ordered=True)
-"""Where the rows stand in time."""
+"""Positions in time, counted from the start of all sequences."""
 UNORDERED: Final = Order(ordered=False)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The rows of groups that look alike to the public; they have the same laws, so one of them stands for all.
+    """The rows of groups whose public columns are alike; such groups have the same laws, so one stands for all.
 
-    A cell is what has an answer of its own: a group of a `group_by`. `cells` numbers those of the rows from 0 in the
-    order in which they come up, and has −1 where a row is not asked about. `counts` says how many rows an entry stands
-    for, which is 1 where rows have an order. `positions` is None where they have none. A pattern that `covers` is that
-    of no group: every group it stands for has no more rows than it, asked about or not, in whatever cells.
+    A cell has an answer of its own: a group of a `group_by`. `cells` numbers those of the rows from 0 in the order in
+    which they come up, and has −1 where a row is not selected. `counts` is the number of rows an entry stands for,
+    which is 1 where rows have an order. `positions` is None where they have none. A pattern that `covers` belongs to no
+    group: every group it stands for has at most as many rows, selected or not, in whatever cells.
 
     >>> import numpy as np
-    >>> Pattern(np.array([0, 0, -1]), np.array([1, 1, 1]), np.array([0.0, 1.0, 2.0])).asked
+    >>> Pattern(np.array([0, 0, -1]), np.array([1, 1, 1]), np.array([0.0, 1.0, 2.0])).selected
     2
     """
 
@@ -92,8 +92,8 @@ class Pattern:
     covers: bool = False
 
     @property
-    def asked(self) -> int:
-        """How many rows are asked about."""
+    def selected(self) -> int:
+        """How many rows are selected."""
         return int(self.counts[self.cells >= 0].sum())
 
     @property
@@ -110,16 +110,16 @@ class Pattern:
 @final
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """The patterns of the groups with a row that is asked about, and how many such groups there are."""
+    """The patterns of the groups with a selected row, and the number of such groups."""
 
     distinct: tuple[Pattern, ...]
     groups: int
     selected: int = 0
-    """How many rows are asked about, in all groups together."""
+    """How many rows are selected, in all groups together."""
     reach: tuple[float, float] | None = None
-    """The positions of the first and the last row of all, if positions were looked at."""
+    """The positions of the first and the last row of all, if rows have an order."""
     clock: str = ""
-    """How positions are counted: on whose clock, and how late in a step. Only equal clocks have positions in common."""
+    """The clock that counts positions, and how late in a step rows are. Only equal clocks have positions in common."""
 
 
 @final
@@ -137,7 +137,7 @@ class Tally:
 
 
 class Engine(abc.ABC):
-    """A table, and the machine that reads it. None of its errors is passed on: they may quote rows."""
+    """A table, and the machine that reads it. Its own errors never reach the caller, since they may quote rows."""
 
     limits_units: ClassVar[bool] = False
     """Whether a tally may have a `UnitLimit`."""
@@ -145,25 +145,25 @@ class Engine(abc.ABC):
     @property
     @abc.abstractmethod
     def table(self) -> Any:
-        """The table that was protected."""
+        """The protected table."""
 
     @abc.abstractmethod
     def snapshot(self) -> Snapshot:
-        """Return which version of the table is read."""
+        """Return the version of the table."""
 
     @abc.abstractmethod
     def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:
-        """Return the columns with their types, the derived ones too; no row is read."""
+        """Return the types of all columns, derived ones too; no row is read."""
 
     @abc.abstractmethod
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
     ) -> dict[Order, Patterns | Misuse]:
-        """Return the distinct patterns of the scenario's groups in each order, or why there are none.
+        """Return the distinct patterns of the scenario's groups in each order, or the error that says why not.
 
         Public columns are read once, whatever the orders.
         """
 
     @abc.abstractmethod
     def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
-        """Return the rows and the sums of all measures in every cell; without measures public columns only are read."""
+        """Return the rows and the sums of all measures in every cell; without measures, read public columns only."""

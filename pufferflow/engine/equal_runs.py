@@ -1,9 +1,9 @@
-"""Which runs of rows are equal to each other, exactly: digests only say which ones to compare.
+"""Equality of runs of rows, decided exactly: digests only choose which runs to compare.
 
 A mistake here would promise for a group what holds for another one, so no two runs are one kind before all their rows
 have been compared.
 
-Whole numbers for the values of key columns of any type: equal exactly where the values are, nulls too.
+Key columns of any type become whole numbers, equal exactly where the values are, nulls too.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _BLOCK = 2**22
 
 
 class Runs(NamedTuple):
-    """Run i has the rows from `bounds[i]` to below `bounds[i + 1]`; `columns` are compared, and have no −0.0 or NaN."""
+    """Run i has the rows from `bounds[i]` to below `bounds[i + 1]`; the `columns` to compare have no −0.0 or NaN."""
 
     bounds: Whole
     columns: Sequence[npt.NDArray[Any]]
@@ -32,10 +32,10 @@ class Runs(NamedTuple):
 
 
 def changes(values: Whole) -> npt.NDArray[np.bool_]:
-    """Return which values are not the one before them; the first is one of those."""
-    found = np.ones(len(values), dtype=np.bool_)
-    np.not_equal(values[1:], values[:-1], out=found[1:])
-    return found
+    """Return a flag for each value that differs from the one before it, and for the first."""
+    differs = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=differs[1:])
+    return differs
 
 
 def alike(runs: Runs, most: int, times: Whole | None = None) -> list[tuple[int, int]] | None:
@@ -46,18 +46,18 @@ def alike(runs: Runs, most: int, times: Whole | None = None) -> list[tuple[int, 
     >>> alike(Runs(np.array([0, 2, 3, 5]), [np.array([7, 8, 7, 7, 8])]), most=9)
     [(0, 2), (1, 1)]
     """
-    digests, waiting = _digests(runs), np.arange(len(runs.bounds) - 1)
+    digests, remaining = _digests(runs), np.arange(len(runs.bounds) - 1)
     kinds: list[tuple[int, int]] = []
-    while len(waiting):
-        values = np.unique(digests[waiting])
-        if len(kinds) + len(values) > most:  # what has different digests is different
+    while len(remaining):
+        values = np.unique(digests[remaining])
+        if len(kinds) + len(values) > most:  # runs with different digests differ
             return None
         others: list[Whole] = []
-        for some in _by_value(waiting, np.searchsorted(values, digests[waiting]), len(values)):
-            same = _equal(runs, some)
-            kinds.append((int(some[0]), int(same.sum() if times is None else times[some[same]].sum())))
-            others.append(some[~same])
-        waiting = np.concatenate(others)
+        for candidates in _by_value(remaining, np.searchsorted(values, digests[remaining]), len(values)):
+            same = _equal(runs, candidates)
+            kinds.append((int(candidates[0]), int(same.sum() if times is None else times[candidates[same]].sum())))
+            others.append(candidates[~same])
+        remaining = np.concatenate(others)
     return sorted(kinds)
 
 
@@ -68,13 +68,13 @@ def _by_value(items: Whole, values: npt.NDArray[np.intp], size: int) -> list[Who
     return np.split(items[order], ends[:-1])
 
 
-def _equal(runs: Runs, some: Whole) -> npt.NDArray[np.bool_]:
-    """Return which of some runs are equal to the first of them, block by block."""
-    begin, end = int(runs.bounds[some[0]]), int(runs.bounds[some[0] + 1])
-    same = runs.lengths[some] == end - begin
+def _equal(runs: Runs, chosen: Whole) -> npt.NDArray[np.bool_]:
+    """Return a flag for each of the chosen runs that equals the first of them, compared block by block."""
+    begin, end = int(runs.bounds[chosen[0]]), int(runs.bounds[chosen[0] + 1])
+    same = runs.lengths[chosen] == end - begin
     longest = np.flatnonzero(same)
     for block in np.array_split(longest, len(longest) * (end - begin) // _BLOCK + 1):
-        places = np.add.outer(runs.bounds[some[block]], np.arange(end - begin))
+        places = np.add.outer(runs.bounds[chosen[block]], np.arange(end - begin))
         for column in runs.columns:
             same[block] &= (column[places] == column[begin:end]).all(axis=1)
     return same
@@ -93,7 +93,7 @@ def _digests(runs: Runs) -> npt.NDArray[np.uint64]:
 
 
 LARGEST = 2**61
-"""Products of sizes up to that fit into 64 bits, and leave room for some more."""
+"""Products of sizes up to this fit into 64 bits, with room to spare."""
 
 
 class Codes(NamedTuple):
@@ -103,7 +103,7 @@ class Codes(NamedTuple):
     size: int
 
     def dense(self) -> "Codes":
-        """Return codes none of which is missing."""
+        """Return codes that leave no number out."""
         values, places = np.unique(self.values, return_inverse=True)
         return Codes(places.astype(np.int64), len(values))
 
@@ -123,11 +123,11 @@ def codes_of(frame: pl.DataFrame, columns: Sequence[str]) -> Codes:
     """
     if not columns:
         return Codes(np.zeros(frame.height, dtype=np.int64), 1)
-    found = _codes(frame[columns[0]])
+    codes = _codes(frame[columns[0]])
     for column in columns[1:]:
-        kept, own = fitting(found, _codes(frame[column]))
-        found = Codes(kept.values * own.size + own.values, kept.size * own.size)
-    return found
+        left, right = fitting(codes, _codes(frame[column]))
+        codes = Codes(left.values * right.size + right.values, left.size * right.size)
+    return codes
 
 
 def _codes(values: pl.Series) -> Codes:
@@ -161,7 +161,7 @@ def _by_digests(values: pl.Series, digests: pl.Series) -> Codes | None:
 
 
 def _joined(values: pl.Series) -> Codes:
-    """Return the places that a join finds, for any type."""
+    """Return the places of values of any type, by a join."""
     column = values.to_frame("value")
     distinct = column.unique().with_row_index("place")
     joined = column.join(distinct, on="value", how="left", nulls_equal=True, maintain_order="left")

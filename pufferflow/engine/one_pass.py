@@ -34,7 +34,7 @@ _AT_ONCE = 2**14
 @final
 @dataclass(frozen=True, eq=False)
 class OnePass:
-    """A pass that reads columns in groups."""
+    """One pass over the rows that reads all columns in all groups."""
 
     by: tuple[str, ...]
     columns: Sequence[ColumnReading]
@@ -55,7 +55,7 @@ class OnePass:
         return list(itertools.accumulate((len(column.steps) for column in self.grouped), initial=0))
 
     def query(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the query; its columns have names of their own, and each is worked out once for each row."""
+        """Return the query; its columns have names of their own, and each is computed once for each row."""
         keys = [f"by{place}" for place in range(len(self.by))]
         public = [unsorted(name).alias(key) for name, key in zip(self.by, keys, strict=True)]
         clean = [column.clean.alias(f"clean{place}") for place, column in enumerate(self.totalled)]
@@ -90,8 +90,8 @@ class OnePass:
     def read(self, table: pl.DataFrame, cells: Array, count: int) -> tuple[Array, Array]:
         """Return the rows of each of `count` cells, and its sums.
 
-        `cells` says to which of them a row of the result belongs, −1 to none. Some are read at a time, so that
-        millions take little room.
+        `cells` is the cell of each row of the result, −1 for none. A block is read at a time, so that millions take
+        little room.
         """
         if (np.diff(cells, prepend=0) < 0).any():
             order = np.argsort(cells, kind="stable")
@@ -124,14 +124,14 @@ class OnePass:
 
 
 def _whole(table: pl.DataFrame, names: Sequence[str]) -> Array:
-    found = np.zeros((len(table), len(names)), dtype=np.int64)
+    numbers = np.zeros((len(table), len(names)), dtype=np.int64)
     for place, name in enumerate(names):
-        found[:, place] = table[name].to_numpy()
-    return found
+        numbers[:, place] = table[name].to_numpy()
+    return numbers
 
 
 def runs_of(keys: pl.DataFrame) -> Array:
-    """Return for sorted keys which of the different ones each is: 0 for the first and those like it, and so on."""
+    """Return the number of each of the sorted keys among the distinct ones, counted from 0."""
     forms = keys.select(comparable(keys.schema))
     news = forms.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1)))).to_series().to_numpy()
     return np.cumsum(np.concatenate([[False], news[1:]]), dtype=np.intp)[: len(keys)]
@@ -145,14 +145,14 @@ def places_of(keys: pl.DataFrame, among: pl.DataFrame) -> Array:
         [own.cast(with_texts(own.dtype, enums=True)) if own.dtype != other.dtype else own for own, other in pairs]
     )
     forms, others = keys.select(comparable(keys.schema)), true.select(comparable(true.schema)).with_row_index("place")
-    found = forms.join(others, on=forms.columns, how="left", nulls_equal=True, maintain_order="left")
-    return found["place"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp)
+    joined = forms.join(others, on=forms.columns, how="left", nulls_equal=True, maintain_order="left")
+    return joined["place"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp)
 
 
 def published(keys: pl.DataFrame) -> pl.DataFrame:
-    """Return keys as they may be published: no longer said to be sorted, and categories as text, wherever they stand.
+    """Return keys as they may be published: not marked as sorted, and categories as text, nested ones too.
 
-    The codes and the store of categories would tell which labels this process has met before, secret ones too; so the
+    The codes and the store of categories would reveal which labels this process has met before, secret ones too; so the
     texts are written anew. An enum is part of the schema, which is public where keys are; where they are not
     (`pf.Presence`), keys were declared, and are texts already (`read_keys`).
     """
@@ -165,9 +165,9 @@ def published(keys: pl.DataFrame) -> pl.DataFrame:
 
 
 def comparable(schema: pl.Schema) -> list[pl.Expr]:
-    """Return what stands for keys of a table where they are sorted and compared, named 0, 1 and so on.
+    """Return the columns by which keys of a table are sorted and compared, named 0, 1 and so on.
 
-    Categories are texts, and 0.0 stands for −0.0. A float is two forms, since NaN is not always found by its like.
+    Categories are texts, and 0.0 stands for −0.0. A float has two columns, since NaN does not always equal itself.
     """
     forms = list[pl.Expr]()
     for name, dtype in schema.items():
@@ -180,7 +180,7 @@ def comparable(schema: pl.Schema) -> list[pl.Expr]:
 
 
 def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """Return 0.0 for −0.0, which is the same key; adding 0.0 would do, if the engine did not leave that out."""
+    """Return 0.0 for −0.0, which is the same key; the optimizer would drop an addition of 0.0."""
     return pl.when(column == 0).then(pl.lit(0, dtype=dtype)).otherwise(column) if dtype.is_float() else column
 
 
@@ -196,30 +196,30 @@ def tally(
 ) -> Tally:
     """Return the sums of all measures in every cell, in one pass.
 
-    With `keys` (as `read_keys` gives them) the cells are these, in this order: other keys of the data are left out, and
-    a key that the data does not have gets 0. Without, they are the keys of the data, ascending: nulls first, NaN last,
-    categories by text. Keys of categories are given as text.
+    With `keys` (from `read_keys`) the cells are these, in this order: other keys of the data are left out, and a key
+    that the data does not have gets 0. Without, they are the keys of the data, ascending: nulls first, NaN last,
+    categories by text. Keys of categories are returned as text.
     """
     bounded_rows()
     schema = frame.collect_schema()
-    once = OnePass(by, columns_of(schema, measures))
-    query = once.query(frame)
+    one_pass = OnePass(by, columns_of(schema, measures))
+    query = one_pass.query(frame)
     if not by:
         table = collect(query)
-        return Tally(None, *once.read(table, np.zeros(len(table), dtype=np.intp), 1))
+        return Tally(None, *one_pass.read(table, np.zeros(len(table), dtype=np.intp), 1))
     if keys is None:
-        table = collect(query.sort(comparable(once.key_schema(schema))))
-        cells = runs_of(once.keys(table))
-        found = once.keys(table)[np.flatnonzero(np.diff(cells, prepend=-1))]
-        return Tally(published(found), *once.read(table, cells, len(found)))
+        table = collect(query.sort(comparable(one_pass.key_schema(schema))))
+        cells = runs_of(one_pass.keys(table))
+        distinct = one_pass.keys(table)[np.flatnonzero(np.diff(cells, prepend=-1))]
+        return Tally(published(distinct), *one_pass.read(table, cells, len(distinct)))
     table = collect(query)
-    return Tally(published(keys), *once.read(table, places_of(once.keys(table), keys), len(keys)))
+    return Tally(published(keys), *one_pass.read(table, places_of(one_pass.keys(table), keys), len(keys)))
 
 
 def at_most(frame: pl.LazyFrame, unit: str, rows: int, order_by: str | None) -> pl.LazyFrame:
     """Return only the first rows of each unit: by `order_by` (nulls first), and by their order in the frame.
 
-    Which rows of a unit are kept depends on the rows of this unit alone.
+    Which rows of a unit remain depends on the rows of this unit alone.
     """
     if rows < 1:
         raise Misuse(f"rows is {rows}.", allowed="a whole number >= 1", instead="rows=1")

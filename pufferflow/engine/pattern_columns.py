@@ -1,10 +1,9 @@
-"""The columns that patterns are made of, under names of our own, and what is asked of them in streaming queries.
+"""The columns from which patterns follow, under names of our own, the streaming queries on them, and positions.
 
-Where rows stand: values of `order_by` counted in steps, as references are when chains are fitted.
-
-Positions are whole where all rows are the same part of a step late (weeks that begin on Mondays, and not like
-1970-01-01 on a Thursday); that part is left out. Otherwise they keep their fractions, also where inexact numbers are
-nearly at whole steps and not at them: a moment must never have two positions on one clock.
+Positions are values of `order_by` counted in steps, as for references when chains are fitted. They are whole where all
+rows are the same part of a step late (weeks that begin on Mondays, and not like 1970-01-01 on a Thursday); that part is
+left out. Otherwise they keep their fractions, also where inexact numbers are nearly at whole steps and not at them: a
+moment must never have two positions on one clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,12 +25,12 @@ from pufferflow.scenario.fitting import Clock, count_steps
 @final
 @dataclass(frozen=True)
 class Columns:
-    """Public rows with the columns `within`, those of `cells` that do not follow from them, `asked` and `position`."""
+    """Public rows: the columns `within`, those of `cells` that do not follow from them, `selected` and `position`."""
 
     rows: pl.LazyFrame
     within: list[str]
     cells: list[str]
-    all_asked: bool
+    all_selected: bool
 
     @classmethod
     def of(
@@ -39,65 +38,65 @@ class Columns:
         public: pl.LazyFrame,
         within: Sequence[str],
         by: Sequence[str],
-        asked: str | None,
+        flag: str | None,
         order_by: str | None = None,
     ) -> Self:
-        """Choose the columns; users' names are left behind, so that they cannot clash with ours."""
-        apart = [name for name in dict.fromkeys(by) if name not in within]
+        """Choose the columns and rename them, so that users' names cannot clash with ours."""
+        own = [name for name in dict.fromkeys(by) if name not in within]
         schema = public.collect_schema()
         groups = _keys("within", within, schema)
-        cells = _keys("cell", apart, schema)
-        filtered = {} if asked is None else {"asked": unsorted(asked).fill_null(value=False)}
+        cells = _keys("cell", own, schema)
+        filtered = {} if flag is None else {"selected": unsorted(flag).fill_null(value=False)}
         order = {} if order_by is None else {"position": unsorted(order_by)}
         chosen = {**groups, **cells, **filtered, **order}
         rows = public.select(**chosen) if chosen else public  # of no columns there would be no rows to count
-        return cls(rows, [*groups], [*cells], asked is None)
+        return cls(rows, [*groups], [*cells], flag is None)
 
     def sizes(self) -> pl.LazyFrame:
-        """Return how many groups have so many rows that are `asked` about, so many `others`, and `one` cell or not.
+        """Return how many groups have so many `selected` rows, so many `others`, and `one_cell` or several.
 
         One pass over the rows: counting the rows of each cell would take several times as long.
         """
-        return self._groups().group_by("asked", "others", "one").agg(pl.len().cast(pl.Int64).alias("groups"))
+        return self._groups().group_by("selected", "others", "one_cell").agg(pl.len().cast(pl.Int64).alias("groups"))
 
     def of_cells(self) -> pl.LazyFrame:
-        """Return how many rows each cell has if all rows are one group, and how many of them are asked about."""
-        counts = [pl.len().cast(pl.Int64).alias("rows"), self._asked.cast(pl.Int64).alias("asked")]
+        """Return the rows of each cell, and how many of them are selected, where all rows are one group."""
+        counts = [pl.len().cast(pl.Int64).alias("rows"), self._selected.cast(pl.Int64).alias("selected")]
         return self.rows.group_by(self.cells).agg(counts) if self.cells else self.rows.select(counts)
 
     def of_first_groups(self, rows: int) -> pl.LazyFrame:
-        """Return all rows of the groups that the first rows belong to."""
+        """Return all rows of the groups of the first rows."""
         return self._of(self.rows.select(self.within).head(rows).unique())
 
     def of_crossing_groups(self) -> pl.LazyFrame:
         """Return all rows of the groups that have rows in several cells."""
-        return self._of(self._groups().filter(~pl.col("one")).select(self.within))
+        return self._of(self._groups().filter(~pl.col("one_cell")).select(self.within))
 
     @property
-    def _asked(self) -> pl.Expr:
-        return pl.len() if self.all_asked else pl.col("asked").sum()
+    def _selected(self) -> pl.Expr:
+        return pl.len() if self.all_selected else pl.col("selected").sum()
 
     def _of(self, groups: pl.LazyFrame) -> pl.LazyFrame:
         return self.rows.join(groups, on=self.within, how="semi", nulls_equal=True)
 
     def _groups(self) -> pl.LazyFrame:
-        """Return what is known of each group with a row that is asked about."""
+        """Return the counts of each group with a selected row, and whether these are in one cell."""
         schema = self.rows.select(self.cells).collect_schema()
-        facts = [_Constancy(name, kind, self.all_asked) for name, kind in schema.items()]
+        facts = [_Constancy(name, kind, self.all_selected) for name, kind in schema.items()]
         counted = self.rows.group_by(self.within).agg(
             pl.len().cast(pl.Int64).alias("rows"),
-            self._asked.cast(pl.Int64).alias("asked"),
+            self._selected.cast(pl.Int64).alias("selected"),
             *(part for fact in facts for part in fact.parts()),
         )
-        one = pl.all_horizontal([pl.lit(value=True), *(fact.holds() for fact in facts)])
-        others = pl.col("rows") - pl.col("asked")
-        return counted.filter(pl.col("asked") > 0).select(
-            *self.within, "asked", others.alias("others"), one.alias("one")
+        one_cell = pl.all_horizontal([pl.lit(value=True), *(fact.holds() for fact in facts)])
+        others = pl.col("rows") - pl.col("selected")
+        return counted.filter(pl.col("selected") > 0).select(
+            *self.within, "selected", others.alias("others"), one_cell.alias("one_cell")
         )
 
 
 def _keys(what: str, names: Sequence[str], schema: Mapping[str, pl.DataType]) -> dict[str, pl.Expr]:
-    """Return key columns; NaN, which has no order and does not always find itself in a join, has one of its own."""
+    """Return key columns, with one for NaN, which has no order and does not always equal itself in a join."""
     keys: dict[str, pl.Expr] = {}
     for place, name in enumerate(names):
         if schema[name].is_float():
@@ -109,21 +108,21 @@ def _keys(what: str, names: Sequence[str], schema: Mapping[str, pl.DataType]) ->
 @final
 @dataclass(frozen=True)
 class _Constancy:
-    """Whether the asked rows of a group have one value in a column; where that is not plain, it does not hold."""
+    """Whether the selected rows of a group have one value in a column; where that is hard to test, it does not hold."""
 
     name: str
     kind: pl.DataType
-    all_asked: bool
+    all_selected: bool
 
     def parts(self) -> list[pl.Expr]:
-        """Return the least and the greatest value, and how many there are besides null."""
+        """Return the least and the greatest value, and the number of values that are not null."""
         if self.kind.is_nested():
             return []
         value = pl.col(self.name)
         if isinstance(self.kind, pl.Categorical | pl.Enum):
             value = value.to_physical()
-        if not self.all_asked:
-            value = pl.when(pl.col("asked")).then(value)
+        if not self.all_selected:
+            value = pl.when(pl.col("selected")).then(value)
         low, high, known = value.min(), value.max(), value.count().cast(pl.Int64)
         return [low.alias(f"{self.name} low"), high.alias(f"{self.name} high"), known.alias(f"{self.name} known")]
 
@@ -132,7 +131,7 @@ class _Constancy:
         if self.kind.is_nested():
             return pl.lit(value=False)
         known = pl.col(f"{self.name} known")
-        same = (known == pl.col("asked")) & (pl.col(f"{self.name} low") == pl.col(f"{self.name} high"))
+        same = (known == pl.col("selected")) & (pl.col(f"{self.name} low") == pl.col(f"{self.name} high"))
         return (known == 0) | same.fill_null(value=False)
 
 
@@ -144,7 +143,7 @@ _WIDEST = 2**62
 class Places(NamedTuple):
     """Positions are `values` / `scale`; `whole` if they are whole numbers of steps; all sequences began at `start`.
 
-    `clock` tells clocks apart: the kind of time with its zone, and by how much rows are late in a step.
+    `clock` identifies the clock: the kind of time with its zone, and by how much rows are late in a step.
     """
 
     values: npt.NDArray[Any]
@@ -163,7 +162,7 @@ class Places(NamedTuple):
 
 
 def places_of(moments: pl.Series, scenario: Scenario) -> Places:
-    """Return where the rows stand that have these values of `order_by`."""
+    """Return the positions of rows from their values of `order_by`."""
     ticks, clock = count_steps(moments, scenario.step_in_words if scenario.timed else scenario.step)
     if ticks.null_count():
         raise Misuse(
@@ -171,27 +170,27 @@ def places_of(moments: pl.Series, scenario: Scenario) -> Places:
             allowed="an order_by that says of every row where it stands",
             instead=f"frame.filter(pl.col({scenario.order_by!r}).is_not_null())",
         )
-    found, start = ticks.to_numpy(), _start(moments.dtype, scenario)
-    least, greatest = int(found.min()), int(found.max())
+    values, start = ticks.to_numpy(), _start(moments.dtype, scenario)
+    least, greatest = int(values.min()), int(values.max())
     if greatest - least > _WIDEST or min(least, -greatest) - clock.ticks <= -_WIDEST * 2:
         raise Misuse(
             f"The column {scenario.order_by!r} has rows that are more than 2^62 apart, or too far from 0.",
             allowed="positions whose differences fit into 64 bits",
             instead="a filter that leaves out what is no position",
         )
-    late = clock.late(found)
+    late = clock.late(values)
     first = int(late.min())
     if late.max() - first <= 2 * clock.forgiven and not clock.unclear(late).any():
         whose = _clock(moments.dtype, first, clock, scenario)
-        return Places((found - late + clock.forgiven) // clock.ticks, 1, _from(start, first, clock), whose)
+        return Places((values - late + clock.forgiven) // clock.ticks, 1, _from(start, first, clock), whose)
     whose = _clock(moments.dtype, 0, clock, scenario)
-    if clock.forgiven:  # what has no ticks of its own is kept as it is
+    if clock.forgiven:  # numbers without ticks stay as they are
         return Places(moments.cast(pl.Float64).to_numpy() / scenario.step, 1, start, whose)
-    return Places(found, clock.ticks, start, whose)
+    return Places(values, clock.ticks, start, whose)
 
 
 def _clock(kind: pl.DataType, late: int, clock: Clock, scenario: Scenario) -> str:
-    """Return the clock of rows that are so late in their steps, as nearly as they can be told.
+    """Return the clock of rows that are so late in their steps, as precisely as numbers allow.
 
     Days are counted where a time has its zone; shorter steps are the same in all zones.
     """
@@ -206,7 +205,7 @@ def _clock(kind: pl.DataType, late: int, clock: Clock, scenario: Scenario) -> st
 
 
 def _start(kind: pl.DataType, scenario: Scenario) -> float:
-    """Return where sequences began, on the clock that the rows are counted on: local, where steps are days."""
+    """Return the start of sequences on the clock of the rows: local time, where steps are days."""
     zone = kind.time_zone if isinstance(kind, pl.Datetime) else None
     if zone is None or not isinstance(scenario.start, datetime) or scenario.step % UNITS["d"]:
         return scenario.start_position
@@ -222,6 +221,6 @@ def _start(kind: pl.DataType, scenario: Scenario) -> float:
 
 
 def _from(start: float, late: int, clock: Clock) -> float:
-    """Return where sequences began: if as late in a step as all rows, without that part, as they."""
+    """Return the start of sequences; without the part of a step by which rows are late, if it is as late as they."""
     earlier = start - (late - clock.forgiven) / clock.ticks
     return float(round(earlier)) if abs(earlier - round(earlier)) <= _NEAR else start

@@ -1,9 +1,9 @@
 """The distinct patterns of the groups of a public frame, or one that covers them where they are too many.
 
-Rows that share `within` are one group, and groups are independent (M2). Where order matters, one query brings the
-public columns of all rows, and the rest is done in whole numbers, all groups at once. Where it does not, one streaming
-query tells how large the groups are and which of them have rows in several cells. Only those are read again, and only
-if the groups that hold the first rows do not show already that there are too many patterns.
+Rows that share `within` are one group, and groups are independent (M2). Where order matters, one query reads the public
+columns of all rows; they are sorted once, and patterns in all orders follow from that. Where it does not, one streaming
+query returns the sizes of groups, and which of them have rows in several cells. Only those are read again, and only if
+the groups of the first rows do not show already that there are too many patterns.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -22,7 +22,7 @@ from pufferflow.errors import Misuse
 from pufferflow.scenario import Scenario
 
 MOST = 64
-"""More distinct patterns than that are covered by one: what it promises holds for all of them."""
+"""More distinct patterns than this are covered by one, whose promise holds for all of them."""
 
 Collect = Callable[[pl.LazyFrame], pl.DataFrame]
 
@@ -30,13 +30,13 @@ Collect = Callable[[pl.LazyFrame], pl.DataFrame]
 @final
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Group i has the rows from `bounds[i]` to below `bounds[i + 1]`; rows not asked about have the cell −1."""
+    """Group i has the rows from `bounds[i]` to below `bounds[i + 1]`; rows that are not selected have the cell −1."""
 
     bounds: Whole
     places: Places
     cells: Whole
     reach: tuple[float, float]
-    """The positions of the first and the last row, those of groups that are not asked about too."""
+    """The positions of the first and the last row, in groups without selected rows too."""
     times: Whole
     """How many groups each stands for."""
 
@@ -46,11 +46,11 @@ class Groups:
         return len(self.bounds) - 1
 
     def distinct(self) -> "Groups | None":
-        """Return one of the groups that are alike for each kind; None if there are too many kinds."""
-        found = alike(Runs(self.bounds, [self.places.values, self.cells]), MOST, self.times)
-        if found is None:
+        """Return one group of each kind of equal groups; None if there are too many kinds."""
+        kinds = alike(Runs(self.bounds, [self.places.values, self.cells]), MOST, self.times)
+        if kinds is None:
             return None
-        chosen, times = np.array(found, dtype=np.int64).T
+        chosen, times = np.array(kinds, dtype=np.int64).T
         lengths = np.diff(self.bounds)[chosen]
         bounds = np.append(0, np.cumsum(lengths))
         rows: Whole = np.arange(int(bounds[-1])) + np.repeat(self.bounds[:-1][chosen] - bounds[:-1], lengths)
@@ -66,7 +66,7 @@ class Groups:
         return replace(self, places=self.places._replace(values=values))
 
     def since_start(self, scenario: Scenario) -> "Groups":
-        """Return the groups where they are, none of which may have a row before the start."""
+        """Return the groups unchanged; refuse a row before the start."""
         least = self.places.positions(self.places.values.min(keepdims=True))[0]
         if least < self.places.start:
             since = "the start" if scenario.start_known else "1970-01-01"
@@ -79,25 +79,25 @@ class Groups:
 
 
 def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario) -> Groups:
-    """Return the groups with a row that is asked about; refuse rows that their places do not tell apart."""
+    """Return the groups with a selected row; refuse two rows of a group at one place."""
     keys, places = codes_of(rows, columns.within), places_of(rows["position"], scenario)
     order = _order(keys, places.values)
     least, greatest = places.positions(np.array([places.values.min(), places.values.max()])).tolist()
     bounds = _bounds(keys.values[order], places.values[order], scenario)
-    asked = np.ones(len(order), dtype=np.bool_) if columns.all_asked else rows["asked"].to_numpy()[order]
-    kept = np.logical_or.reduceat(asked, bounds[:-1])
-    if not kept.all():
+    selected = np.ones(len(order), dtype=np.bool_) if columns.all_selected else rows["selected"].to_numpy()[order]
+    relevant = np.logical_or.reduceat(selected, bounds[:-1])
+    if not relevant.all():
         lengths = np.diff(bounds)
-        chosen, bounds = np.repeat(kept, lengths), np.append(0, np.cumsum(lengths[kept]))
-        order, asked = order[chosen], asked[chosen]
+        chosen, bounds = np.repeat(relevant, lengths), np.append(0, np.cumsum(lengths[relevant]))
+        order, selected = order[chosen], selected[chosen]
     cells = codes_of(rows, columns.cells)
-    numbered = _numbered(bounds, Codes(cells.values[order], cells.size), asked)
+    numbered = _numbered(bounds, Codes(cells.values[order], cells.size), selected)
     ones = np.ones(len(bounds) - 1, dtype=np.int64)
     return Groups(bounds, places._replace(values=places.values[order]), numbered, (least, greatest), ones)
 
 
 def _order(keys: Codes, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """Return which row comes when: by group, then by place."""
+    """Return the order of rows: by group, then by place."""
     if values.dtype.kind == "f":
         return np.lexsort((values, keys.values))
     least = int(values.min())
@@ -110,7 +110,7 @@ def _order(keys: Codes, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 
 
 def _bounds(keys: Whole, values: npt.NDArray[Any], scenario: Scenario) -> Whole:
-    """Return where groups begin, and the number of rows."""
+    """Return the first row of each group, and the number of rows."""
     fresh = changes(keys)
     if bool((~fresh[1:] & (values[1:] == values[:-1])).any()):
         raise Misuse(
@@ -121,12 +121,12 @@ def _bounds(keys: Whole, values: npt.NDArray[Any], scenario: Scenario) -> Whole:
     return np.append(np.flatnonzero(fresh), len(keys))
 
 
-def _numbered(bounds: Whole, cells: Codes, asked: npt.NDArray[np.bool_]) -> Whole:
-    """Return the cells, numbered in each group in the order in which they come up; −1 where a row is not asked of."""
+def _numbered(bounds: Whole, cells: Codes, selected: npt.NDArray[np.bool_]) -> Whole:
+    """Return the cells, numbered in each group in the order in which they come up; −1 for rows not selected."""
     if cells.size == 1:
-        return asked.astype(np.int64) - 1
-    of_row = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[asked]
-    groups, own = fitting(Codes(of_row, len(bounds) - 1), Codes(cells.values[asked], cells.size))
+        return selected.astype(np.int64) - 1
+    of_row = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[selected]
+    groups, own = fitting(Codes(of_row, len(bounds) - 1), Codes(cells.values[selected], cells.size))
     pairs = groups.values * own.size + own.values
     moves = changes(pairs)
     pairs, group = pairs[moves], of_row[moves]
@@ -134,18 +134,18 @@ def _numbered(bounds: Whole, cells: Codes, asked: npt.NDArray[np.bool_]) -> Whol
     new = np.zeros(len(pairs), dtype=np.int64)
     new[first] = 1
     number = np.cumsum(new) - 1
-    before = number[changes(group)]  # every group has an asked row, and its first one opens a cell
-    numbered = np.full(len(asked), -1)
-    numbered[asked] = (number[first][which] - before[group])[np.cumsum(moves) - 1]
+    before = number[changes(group)]  # every group has a selected row, and its first one opens a cell
+    numbered = np.full(len(selected), -1)
+    numbered[selected] = (number[first][which] - before[group])[np.cumsum(moves) - 1]
     return numbered
 
 
 LONGEST = 2 * 10**6
-"""A pattern that covers others may have so many steps."""
+"""The most steps of a pattern that covers others."""
 
 
 def rows_in_order(
-    public: pl.LazyFrame, scenario: Scenario, by: Sequence[str], asked: str | None, collect: Collect
+    public: pl.LazyFrame, scenario: Scenario, by: Sequence[str], flag: str | None, collect: Collect
 ) -> Groups | None:
     """Return the rows of all groups in order, from one query; None if there are no rows at all."""
     if scenario.order_by is None:
@@ -154,40 +154,40 @@ def rows_in_order(
             allowed="the column that puts the rows in order",
             instead='order_by="hour", step="1h"',
         )
-    columns = Columns.of(public, scenario.within, by, asked, scenario.order_by)
+    columns = Columns.of(public, scenario.within, by, flag, scenario.order_by)
     rows = collect(columns.rows)
     return groups_of(rows, columns, scenario) if rows.height else None
 
 
 def in_order(groups: Groups, scenario: Scenario, period: int | None, *, distinct: bool) -> Patterns:
-    """Return the patterns of all groups, up to shifts by multiples of the period; groups may be `distinct` already."""
+    """Return the patterns of all groups up to shifts by multiples of the period; `distinct` groups are one per kind."""
     if not groups.number:
         return Patterns((), 0, reach=groups.reach, clock=groups.places.clock)
     normal = groups.shifted(period) if period is not None else groups.since_start(scenario)
     start = normal.places.start if period is None else None
-    found = None
+    kinds = None
     if distinct or period is not None:  # else there are too many where they stand
-        found = alike(Runs(normal.bounds, [normal.places.values, normal.cells]), MOST, normal.times)
+        kinds = alike(Runs(normal.bounds, [normal.places.values, normal.cells]), MOST, normal.times)
     patterns = (
         [_cover(normal, start, scenario)]
-        if found is None
-        else [_pattern(normal, group, times, start, scenario) for group, times in found]
+        if kinds is None
+        else [_pattern(normal, group, times, start, scenario) for group, times in kinds]
     )
-    asked = np.add.reduceat(normal.cells >= 0, normal.bounds[:-1], dtype=np.int64)
-    number, selected = int(normal.times.sum()), int((asked * normal.times).sum())
+    in_group = np.add.reduceat(normal.cells >= 0, normal.bounds[:-1], dtype=np.int64)
+    number, selected = int(normal.times.sum()), int((in_group * normal.times).sum())
     return Patterns(tuple(patterns), number, selected, normal.reach, normal.places.clock)
 
 
 def _pattern(groups: Groups, group: int, times: int, start: float | None, scenario: Scenario) -> Pattern:
-    """Return what groups like this one look like; where a start does not matter it is their first row."""
+    """Return the pattern of groups like this one; where a start does not matter it is their first row."""
     rows = slice(groups.bounds[group], groups.bounds[group + 1])
     cells = groups.cells[rows].copy()
-    positions = _told_apart(groups.places.positions(groups.places.values[rows]), scenario)
+    positions = _distinct_positions(groups.places.positions(groups.places.values[rows]), scenario)
     return Pattern(cells, np.ones_like(cells), positions, float(positions[0]) if start is None else start, times)
 
 
-def _told_apart(positions: Floats, scenario: Scenario) -> Floats:
-    """Return the positions of rows; refuse those that lie too far from 0 to differ as floats."""
+def _distinct_positions(positions: Floats, scenario: Scenario) -> Floats:
+    """Return the positions of rows; refuse those too far from 0 to differ as floats."""
     if bool((np.diff(positions) <= 0).any()):
         raise Misuse(
             f"The column {scenario.order_by!r} has rows whose positions are one number: they are too far from 0.",
@@ -198,7 +198,7 @@ def _told_apart(positions: Floats, scenario: Scenario) -> Floats:
 
 
 def _cover(groups: Groups, start: float | None, scenario: Scenario) -> Pattern:
-    """Return a pattern with a row wherever a group may have one, all in one cell; a start of the groups is its own."""
+    """Return a pattern with a row at every place where a group may have one, all in one cell."""
     places = groups.places
     if places.whole:
         least, greatest = int(places.values.min()), int(places.values.max())
@@ -213,7 +213,7 @@ def _cover(groups: Groups, start: float | None, scenario: Scenario) -> Pattern:
             allowed=f"groups that look alike but for {MOST} kinds, or whose rows are not that far apart",
             instead="a longer step, a filter by time, or a prior without order such as pf.AnyCorrelation()",
         )
-    positions = _told_apart(places.positions(values), scenario)
+    positions = _distinct_positions(places.positions(values), scenario)
     first = float(positions[0]) if start is None else start
     return Pattern(
         np.zeros(size, np.int64), np.ones(size, np.int64), positions, first, int(groups.times.sum()), covers=True
@@ -221,48 +221,48 @@ def _cover(groups: Groups, start: float | None, scenario: Scenario) -> Pattern:
 
 
 class Kind(NamedTuple):
-    """How many rows the cells of a group have, in falling order, and how many rows are not asked about."""
+    """The numbers of rows in the cells of a group, in falling order, and of rows that are not selected."""
 
     sizes: tuple[int, ...]
     others: int
 
 
 class Counts(NamedTuple):
-    """What each group has, in falling order: code c is a cell of `most` − c rows, or 2·`most` + 1 − c other rows."""
+    """The counts of each group, in falling order: code c is a cell of `most` − c rows, or 2·`most` + 1 − c others."""
 
     bounds: Whole
     coded: Whole
     most: int
 
     def kind(self, group: int) -> Kind:
-        """Return what the codes of a group say."""
+        """Decode the counts of a group."""
         coded = self.coded[self.bounds[group] : self.bounds[group + 1]]
         others = coded > self.most
         return Kind(tuple((self.most - coded[~others]).tolist()), int((2 * self.most + 1 - coded[others]).sum()))
 
 
 def counts_of(rows: pl.DataFrame, columns: Columns) -> Counts:
-    """Return the counts of the groups with a row that is asked about."""
+    """Return the counts of the groups with a selected row."""
     groups, cells = fitting(codes_of(rows, columns.within), codes_of(rows, columns.cells))
-    size = cells.size + 1  # the last cell is that of rows that are not asked about
+    size = cells.size + 1  # the last cell has the rows that are not selected
     keys = groups.values * size
-    keys += cells.values if columns.all_asked else np.where(rows["asked"].to_numpy(), cells.values, cells.size)
+    keys += cells.values if columns.all_selected else np.where(rows["selected"].to_numpy(), cells.values, cells.size)
     keys.sort()
     heads = np.flatnonzero(changes(keys))
     numbers, keys = np.diff(heads, append=len(keys)), keys[heads]
     of_group = keys // size
     counts = _coded(of_group, numbers, keys - of_group * size == cells.size)
-    kept = counts.coded[counts.bounds[:-1]] <= counts.most
-    if kept.all():
+    relevant = counts.coded[counts.bounds[:-1]] <= counts.most
+    if relevant.all():
         return counts
     lengths = np.diff(counts.bounds)
-    bounds = np.append(0, np.cumsum(lengths[kept]))
-    return counts._replace(bounds=bounds, coded=counts.coded[np.repeat(kept, lengths)])
+    bounds = np.append(0, np.cumsum(lengths[relevant]))
+    return counts._replace(bounds=bounds, coded=counts.coded[np.repeat(relevant, lengths)])
 
 
 def counts_in_order(groups: Groups) -> Counts:
     """Return the counts of groups whose rows are in order."""
-    cells = np.maximum.reduceat(groups.cells, groups.bounds[:-1]) + 2  # the first has the rows that are not asked about
+    cells = np.maximum.reduceat(groups.cells, groups.bounds[:-1]) + 2  # the first has the rows that are not selected
     first = np.cumsum(cells) - cells
     rows = np.repeat(first, np.diff(groups.bounds)) + groups.cells + 1
     counts = np.bincount(rows, minlength=int(cells.sum()))
@@ -271,7 +271,7 @@ def counts_in_order(groups: Groups) -> Counts:
 
 
 def _coded(groups: Whole, counts: Whole, others: npt.NDArray[np.bool_]) -> Counts:
-    """Return counts, sorted by group, as codes; `others` are those of rows that are not asked about."""
+    """Return counts, sorted by group, as codes; `others` flags those of rows that are not selected."""
     bounds = np.append(np.flatnonzero(changes(groups)), len(groups))
     most = int(counts.max(initial=0))
     before = np.repeat(np.arange(len(bounds) - 1) * (2 * most + 2), np.diff(bounds))
@@ -284,48 +284,48 @@ _FIRST_ROWS = 4096
 
 
 def without_order(
-    public: pl.LazyFrame, within: Sequence[str], by: Sequence[str], asked: str | None, collect: Collect
+    public: pl.LazyFrame, within: Sequence[str], by: Sequence[str], flag: str | None, collect: Collect
 ) -> Patterns:
-    """Return the patterns of all groups; groups whose cells have the same sizes have the same one."""
-    columns = Columns.of(public, within, by, asked)
+    """Return the patterns of all groups; groups whose cells have the same sizes share one."""
+    columns = Columns.of(public, within, by, flag)
     if not within:  # all rows are one group
         cells = collect(columns.of_cells())
-        asked_rows = cells["asked"].to_numpy()
-        selected, sizes = int(asked_rows.sum()), np.sort(asked_rows[asked_rows > 0])[::-1]
-        one = _pattern_of_counts(sizes, int(cells["rows"].sum()) - selected, 1)
-        return Patterns((one,), 1, selected) if selected else Patterns((), 0)
+        selected_rows = cells["selected"].to_numpy()
+        selected, sizes = int(selected_rows.sum()), np.sort(selected_rows[selected_rows > 0])[::-1]
+        pattern = _pattern_of_counts(sizes, int(cells["rows"].sum()) - selected, 1)
+        return Patterns((pattern,), 1, selected) if selected else Patterns((), 0)
     facts = collect(columns.sizes())
-    groups, rows = int(facts["groups"].sum()), int((facts["asked"].cast(pl.Int64) * facts["groups"]).sum())
+    groups, rows = int(facts["groups"].sum()), int((facts["selected"].cast(pl.Int64) * facts["groups"]).sum())
     kinds = _kinds(facts, columns, collect)
     if kinds is None or len(kinds) > MOST:
-        asked_most, others_most = (int(facts[name].to_numpy().max()) for name in ("asked", "others"))
-        return Patterns((_cover_of_counts(asked_most, others_most, groups),), groups, rows)
+        most_selected, most_others = (int(facts[name].to_numpy().max()) for name in ("selected", "others"))
+        return Patterns((_cover_of_counts(most_selected, most_others, groups),), groups, rows)
     distinct = [_pattern_of_counts(np.array(kind.sizes), kind.others, times) for kind, times in kinds.items()]
     return Patterns(tuple(distinct), groups, rows)
 
 
 def _kinds(facts: pl.DataFrame, columns: Columns, collect: Collect) -> dict[Kind, int] | None:
     """Return how many groups there are of each kind; None if there are too many kinds."""
-    if facts.select(pl.struct("asked", "others").n_unique()).item() > MOST:
+    if facts.select(pl.struct("selected", "others").n_unique()).item() > MOST:
         return None
-    alone = facts.filter("one").select("asked", "others", "groups").iter_rows()
-    kinds = {Kind((asked,), others): groups for asked, others, groups in alone}
-    if facts["one"].all():
+    of_one_cell = facts.filter("one_cell").select("selected", "others", "groups").iter_rows()
+    kinds = {Kind((selected,), others): groups for selected, others, groups in of_one_cell}
+    if facts["one_cell"].all():
         return kinds
     if _crossing(collect(columns.of_first_groups(_FIRST_ROWS)), columns) is None:
         return None
-    rows = (pl.col("asked") + pl.col("others")) * pl.col("groups")
-    mostly: bool = facts.select(rows.filter(~pl.col("one")).sum() * 2 > rows.sum()).item()
-    # to find out once more which groups these are takes longer than to count the others too
-    crossing = _crossing(collect(columns.rows if mostly else columns.of_crossing_groups()), columns)
+    rows = (pl.col("selected") + pl.col("others")) * pl.col("groups")
+    most_rows: bool = facts.select(rows.filter(~pl.col("one_cell")).sum() * 2 > rows.sum()).item()
+    # joining with these groups takes longer than counting the others too
+    crossing = _crossing(collect(columns.rows if most_rows else columns.of_crossing_groups()), columns)
     return None if crossing is None else kinds | dict(crossing)
 
 
 def _crossing(rows: pl.DataFrame, columns: Columns) -> list[tuple[Kind, int]] | None:
     """Return the kinds of groups that have rows in several cells; None if there are too many."""
     counts = counts_of(rows, columns)
-    found = alike(Runs(counts.bounds, [counts.coded]), MOST)
-    return None if found is None else [(counts.kind(group), groups) for group, groups in found]
+    kinds = alike(Runs(counts.bounds, [counts.coded]), MOST)
+    return None if kinds is None else [(counts.kind(group), groups) for group, groups in kinds]
 
 
 def without_places(groups: Groups) -> Patterns:
@@ -333,19 +333,19 @@ def without_places(groups: Groups) -> Patterns:
     if not groups.number:
         return Patterns((), 0)
     number, starts, counts = int(groups.times.sum()), groups.bounds[:-1], counts_in_order(groups)
-    asked = np.add.reduceat(groups.cells >= 0, starts, dtype=np.int64)
-    selected, others = int((asked * groups.times).sum()), np.diff(groups.bounds) - asked
+    in_group = np.add.reduceat(groups.cells >= 0, starts, dtype=np.int64)
+    selected, others = int((in_group * groups.times).sum()), np.diff(groups.bounds) - in_group
     found = alike(Runs(counts.bounds, [counts.coded]), MOST, groups.times)
     if found is None:
-        return Patterns((_cover_of_counts(int(asked.max()), int(others.max()), number),), number, selected)
+        return Patterns((_cover_of_counts(int(in_group.max()), int(others.max()), number),), number, selected)
     kinds = ((counts.kind(group), times) for group, times in found)
     distinct = [_pattern_of_counts(np.array(kind.sizes), kind.others, times) for kind, times in kinds]
     return Patterns(tuple(distinct), number, selected)
 
 
-def _cover_of_counts(asked: int, others: int, groups: int) -> Pattern:
-    """Return a pattern that has as many rows as any group, asked about or not, all in one cell."""
-    return replace(_pattern_of_counts(np.array([asked]), others, groups), covers=True)
+def _cover_of_counts(selected: int, others: int, groups: int) -> Pattern:
+    """Return a pattern with as many rows as any group, selected or not, all in one cell."""
+    return replace(_pattern_of_counts(np.array([selected]), others, groups), covers=True)
 
 
 def _pattern_of_counts(sizes: Whole, others: int, groups: int) -> Pattern:
@@ -355,19 +355,19 @@ def _pattern_of_counts(sizes: Whole, others: int, groups: int) -> Pattern:
     return Pattern(cells, counts, groups=groups)
 
 
-def find_patterns(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, what the priors mind, and the way to run a query
+def find_patterns(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, the orders, and the way to run a query
     public: pl.LazyFrame,
     scenario: Scenario,
     by: Sequence[str],
-    asked: str | None,
+    flag: str | None,
     orders: Collection[Order],
     collect: Collect,
 ) -> dict[Order, Patterns | Misuse]:
     """Return the distinct patterns of the groups in a frame of public columns, for each order; or why there are none.
 
-    Rows with equal values of `by` are a cell; `asked` names a Boolean column that tells which rows are asked about,
-    None if all are. Nulls are equal to each other, so are NaN. Rows are read once for all orders: what groups look like
-    up to shifts, and without order, follows from where their rows stand.
+    Rows with equal values of `by` are a cell; `flag` names the Boolean column of selected rows, None if all are. Nulls
+    are equal to each other, so are NaN. Rows are read and sorted once for all orders: patterns up to shifts and
+    patterns without order follow from the placed ones.
 
     >>> import pufferflow as pf
     >>> secret = pf.Secret("level", domain=[0, 1])
@@ -378,9 +378,9 @@ def find_patterns(  # noqa: PLR0913, PLR0917 - a frame, three kinds of columns, 
     [(1, 1), (2, 2)]
     """
     if not any(order.ordered for order in orders):
-        return {order: without_order(public, scenario.within, by, asked, collect) for order in orders}
+        return {order: without_order(public, scenario.within, by, flag, collect) for order in orders}
     try:
-        groups = rows_in_order(public, scenario, by, asked, collect)
+        groups = rows_in_order(public, scenario, by, flag, collect)
     except Misuse as refusal:
         return dict.fromkeys(orders, refusal.with_traceback(None))
     if groups is None:

@@ -41,9 +41,9 @@ class PolarsEngine(Engine):
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
     ) -> dict[Order, Patterns | Misuse]:
-        frame, asked = self._public_rows(selection)
+        frame, flag = self._public_rows(selection)
         return guarded(
-            lambda: find_patterns(frame, scenario, selection.by, asked, orders, partial(collect, what=PUBLIC))
+            lambda: find_patterns(frame, scenario, selection.by, flag, orders, partial(collect, what=PUBLIC))
         )
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
@@ -55,15 +55,15 @@ class PolarsEngine(Engine):
         if public and names:
             frame = frame.select(named(name) for name in names)
         elif public:  # a choice of no columns would have no rows
-            frame, asked = self._public_rows(selection)
-            frame = frame if asked is None else frame.filter(named(asked))
+            frame, flag = self._public_rows(selection)
+            frame = frame if flag is None else frame.filter(named(flag))
         if limit is not None:
             frame = at_most(frame, *limit)
         run = partial(collect, what=PUBLIC if public else PRIVATE)
         return guarded(lambda: tally(frame, selection.by, selection.keys, measures, run))
 
     def _public_rows(self, selection: Selection) -> tuple[pl.LazyFrame, str | None]:
-        """Return the public columns of all rows, and the name of the one that tells which rows are asked about."""
+        """Return the public columns of all rows, and the name of the column that flags selected ones."""
         if selection.public:
             frame = self.frame.select(named(name) for name in selection.public)
         else:  # a choice of no columns would have no rows: each has a number
@@ -72,16 +72,16 @@ class PolarsEngine(Engine):
         frame = _with_derived(frame, selection)
         if not selection.filters and selection.keys is None:
             return frame, None
-        asked, known = self._unused("asked", selection), self._unused("known", selection)
+        flag, known = self._unused("selected", selection), self._unused("known", selection)
         passed = pl.lit(value=True)
         for predicate in selection.filters:
             passed &= predicate.fill_null(value=False)
-        frame = frame.with_columns(passed.alias(asked))
+        frame = frame.with_columns(passed.alias(flag))
         if selection.keys is not None:
             keys = selection.keys.lazy().with_columns(pl.lit(value=True).alias(known))
             frame = frame.join(keys, on=[named(name) for name in selection.by], how="left", nulls_equal=True)
-            frame = frame.with_columns((pl.col(asked) & pl.col(known).fill_null(value=False)).alias(asked)).drop(known)
-        return frame, asked
+            frame = frame.with_columns((pl.col(flag) & pl.col(known).fill_null(value=False)).alias(flag)).drop(known)
+        return frame, flag
 
     def _unused(self, stem: str, selection: Selection) -> str:
         """Return a name that no column has."""
@@ -109,7 +109,7 @@ def collect(frame: pl.LazyFrame, what: str = PRIVATE) -> pl.DataFrame:
 def _with_derived(frame: pl.LazyFrame, selection: Selection) -> pl.LazyFrame:
     """Return a frame with the derived columns.
 
-    They, filters and joins with keys might trust what the source says of the order of a column.
+    Columns lose the mark of being sorted, which sources may set wrongly and expressions, filters and joins trust.
     """
     if selection.derived or selection.filters or selection.keys is not None:
         frame = frame.with_columns(unsorted(name) for name in selection.public)

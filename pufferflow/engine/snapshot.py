@@ -1,9 +1,9 @@
-"""Which versions of its files a frame reads, as far as that can be told: what is still the same is not read twice.
+"""The versions of the files that a frame reads, so that public columns of unchanged files are not read twice.
 
-A file is told from another version of it by device, inode, size, and the times of its last changes; what is written
-through shared memory has these times only once it reaches the disk. Only a bare scan of one file is known by its
-version: frames in memory, several files, files on other machines, functions, and whatever is done to rows before they
-are protected may give other rows each time.
+Versions of a file differ in device, inode, size, or the times of the last changes; writes through shared memory set
+these times only once they reach the disk. Only a bare scan of one file is identified by its version: frames in memory,
+several files, files on other machines, functions, and any step between the scan and `protect` may give other rows each
+time.
 """
 
 import stat
@@ -26,20 +26,20 @@ SETTLED: Final = 2 * 10**9
 @final
 @dataclass(frozen=True)
 class Snapshot:
-    """The versions of files at one moment; None for what is no file here."""
+    """The versions of files at one moment; None for a path that is no file on this machine."""
 
     versions: Mapping[str, Version | None]
     columnar: frozenset[str]
-    """The files of which the frame remembers where their columns lie."""
+    """The files whose column layout the frame has cached."""
     complete: bool
-    """Whether the versions tell all rows."""
+    """Whether the versions determine all rows."""
 
     @classmethod
     def of(cls, frame: pl.LazyFrame) -> "Snapshot":
         """Return the versions of the files that a frame reads; its rows are not read."""
         now, origin = time.time_ns(), guarded(lambda: frame_origin(frame))
         versions = {path: _version(path) for path in origin.files}
-        # what was written a moment ago may be written again within one tick of the clock
+        # a file written a moment ago may be written again within one tick of the clock
         settled = all(version is not None and max(version[-2:]) < now - SETTLED for version in versions.values())
         return cls(versions, origin.columnar, origin.files_only and settled)
 
@@ -59,9 +59,9 @@ NO_FILES: Final = Snapshot({}, frozenset(), complete=False)
 
 def _version(path: str) -> Version | None:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

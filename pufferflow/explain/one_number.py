@@ -42,7 +42,7 @@ def origin_of(plan: Decision) -> Origin:
     deciding = set(map(id, plan.calibration.deciding))
     origins = _origins(plan)
     possible = [one for one in origins if id(one.laws) in deciding] or origins
-    return max(_matching(possible, plan.calibration.witness), key=lambda one: one.pattern.asked)
+    return max(_matching(possible, plan.calibration.witness), key=lambda one: one.pattern.selected)
 
 
 def _origins(plan: Decision) -> list[Origin]:
@@ -134,7 +134,7 @@ def at_place(plan: Decision, origin: Origin, witness: Witness) -> Seen:
     found = _along_a_chain(prior, one, witness) if chain else _with_a_class(prior, one, witness)
     mu, nu = (law.map(lambda values: values * grid.width) for law in found)
     notes = "; ".join(note for note in (one.note, grid.note) if note)
-    return Seen(one.measure, mu, nu, witness.secrets, one.pattern.asked, notes)
+    return Seen(one.measure, mu, nu, witness.secrets, one.pattern.selected, notes)
 
 
 def span_of(plan: Decision, origin: Origin, witness: Witness) -> Seen:
@@ -225,18 +225,18 @@ def _on_a_grid(one: _Asked, most: float) -> tuple[_Asked, _Grid]:
         grid = _Grid(largest / int(counts[-1]), _ROUNDED)
     else:
         raise Refused(
-            f"The laws of a sum of {one.pattern.asked} rows with so many values take too long to list for a picture."
+            f"The laws of a sum of {one.pattern.selected} rows with so many values take too long to list for a picture."
         )
     return replace(one, table=np.rint(one.table / grid.width)), grid
 
 
 def _most_steps_along_a_chain(prior: MarkovChain, one: _Asked) -> float:
-    rows = one.pattern.asked + 1
+    rows = one.pattern.selected + 1
     return min(_MOST_WORK / (rows * prior.states) ** 2, _MOST_PLACES / rows)
 
 
 def _most_steps_with_a_class(one: _Asked) -> float:
-    return _MOST_POINTS / (one.pattern.asked + 1)
+    return _MOST_POINTS / (one.pattern.selected + 1)
 
 
 def _along_a_chain(prior: MarkovChain, one: _Asked, witness: Witness) -> tuple[Law, Law]:

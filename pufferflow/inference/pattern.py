@@ -140,7 +140,7 @@ class PatternSums:
         """How many cells have rows, at most."""
         if not self.open_cells:
             return max(self.pattern.answers, 1)
-        return max(min(self.pattern.asked, self.most_cells or self.pattern.asked), 1)
+        return max(min(self.pattern.selected, self.most_cells or self.pattern.selected), 1)
 
     def worth_listing(self, prior: Prior) -> bool:
         """Whether answers one by one say more than their rows together, and are few.

@@ -117,8 +117,8 @@ def _rows(facts: PublicFacts, placed: Patterns | None) -> Rows | None:
     if isinstance(scenario.secret, Presence) or (not tied and placed is None):
         return None
     patterns = (facts.patterns(tied[0]) if placed is None else placed).distinct
-    asked = max((pattern.asked for pattern in patterns), default=0)
-    others = max((pattern.rows - pattern.asked for pattern in patterns), default=0)
+    asked = max((pattern.selected for pattern in patterns), default=0)
+    others = max((pattern.rows - pattern.selected for pattern in patterns), default=0)
     if placed is None or not all(_whole(_positions(pattern)) for pattern in patterns):
         return Rows(asked, others)
     runs, covers = _runs(patterns)

@@ -147,7 +147,7 @@ def test_too_many_patterns_are_covered(frame, asked, by):
         return
     (cover,) = result.distinct
     most, others = max(sum(sizes) for sizes, _ in every), max(rest for _, rest in every)
-    assert (cover.covers, cover.groups, cover.asked, cover.rows) == (True, result.groups, most, most + others)
+    assert (cover.covers, cover.groups, cover.selected, cover.rows) == (True, result.groups, most, most + others)
     assert cover.answers == 1
 
 

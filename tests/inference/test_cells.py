@@ -29,7 +29,7 @@ def test_the_movement_of_a_group_is_that_of_all_values(name, cells, monkeypatch)
     """Group privacy over cells is the farthest that any values move the answers, listed or not; covers reach as far."""
     prior, tables = MOVED[name], np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0]])
     where = pattern(cells, range(len(cells)) if prior.ordered else None)
-    asked = [0] * where.asked
+    asked = [0] * where.selected
     cover = pattern(asked, range(len(asked)) if prior.ordered else None, covers=True)
     listed = of_pattern(prior, values(3), where, tables, "x")
     monkeypatch.setattr("pufferflow.inference.pattern._MOST_WEIGHTS", 1)
