@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pufferflow.audit.worlds import Duel, Mechanism, paths, world_of
-from pufferflow.bounds import Group, Laws, Pair, read_laws
+from pufferflow.bounds import Laws, Pair, read_laws
 from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.explain import Origin, at_place, origin_of
 from pufferflow.law import GaussianLaw, Law
@@ -127,7 +127,7 @@ def duels_of_plan(plan: Plan) -> list[Duel]:
     if isinstance(witness, Pair):
         return [_of_pair(decision, origin, witness)]
     by_movement = decision.calibration.by_movement
-    if isinstance(decision.calibration.bound, Group) or (origin.laws.movement_only and by_movement):
+    if decision.calibration.bound.supports_only or (origin.laws.movement_only and by_movement):
         return [_of_movement(decision, witness.secrets, witness.prior)]
     return _at_place(decision, origin)
 

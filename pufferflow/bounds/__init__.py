@@ -1,9 +1,9 @@
 """Bounds on the loss of a noisy answer, and the least noise that keeps a promise under them (M3–M7, M19, M20)."""
 
+from typing import Literal, get_args
+
 from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
 from pufferflow.bounds.calibrate import (
-    BOUNDS,
-    BoundName,
     Bounds,
     Calibration,
     calibrate,
@@ -13,6 +13,7 @@ from pufferflow.bounds.calibrate import (
     read_family,
     read_kind,
 )
+from pufferflow.bounds.choice import BOUNDS, compared_bounds, explanations, offer
 from pufferflow.bounds.dagwm import DAGWM
 from pufferflow.bounds.dependent_rows import DependentChain, DependentRows
 from pufferflow.bounds.exact.exact import Exact
@@ -24,6 +25,10 @@ from pufferflow.bounds.movement import GAWM, GWM, Group
 from pufferflow.bounds.proofs import AppliedBound, Scales
 from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.robustness import robustness, stretched
+
+BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
+"""The names of bounds that need no number."""
+offer((Messages, Quilt, Kantorovich, GWM, GAWM, DAGWM, Exact, Group), get_args(BoundName))
 
 __all__ = [
     "BOUNDS",
@@ -56,6 +61,8 @@ __all__ = [
     "Worst",
     "calibrate",
     "calibrate_each",
+    "compared_bounds",
+    "explanations",
     "finite_laws",
     "longest_reach",
     "loss",

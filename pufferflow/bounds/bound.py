@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import WorkEstimate
@@ -136,14 +136,34 @@ class Part(abc.ABC):
 class Bound(abc.ABC):
     """Base of the bounds: `parts` works out of the pairs all that does not depend on the scale.
 
-    To add one, write a frozen dataclass with this method, and a `Part` with the losses.
+    To add one, write a frozen dataclass with this method, and a `Part` with the losses; what the bound says of itself
+    below makes it known to `bound=`, to "auto", to comparisons and to pages once the room's `__init__` offers it.
     """
 
-    robust: bool = True
-    """Whether a slightly wrong prior costs slightly more: then `bound="auto"` may choose it."""
-
-    by_movement: bool = True
+    name: ClassVar[str | None] = None
+    """Its name in `bound=` and in job files; None if it needs a number."""
+    explanation: ClassVar[str] = ""
+    """What it counts, in one plain sentence for pages."""
+    rank: ClassVar[int | None] = None
+    """Its place in the order in which "auto" tries bounds that are equally quick; None: "auto" never tries it."""
+    robust: ClassVar[bool] = True
+    """Whether a slightly wrong prior costs slightly more: else "auto" must not try it."""
+    by_movement: ClassVar[bool] = True
     """Whether a part's `sensitivity` is a movement between the laws, whose loss the bound never exceeds."""
+    supports_only: ClassVar[bool] = False
+    """Whether it uses no more of the laws than which answers they allow: then it is tried after all others."""
+    for_constants: ClassVar[bool] = True
+    """Whether it is worth trying after another bound where both laws of every pair are constants."""
+
+    @classmethod
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> "Bound | None":
+        """Return the bound that "auto" tries for a promise; None for a promise of which it has nothing to say."""
+        return cls()
+
+    @classmethod
+    def compared(cls, guarantee: Guarantee) -> "Bound | None":
+        """Return the bound that a plan is compared with; None if it has no place for this promise."""
+        return cls()
 
     @abc.abstractmethod
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[Part]:

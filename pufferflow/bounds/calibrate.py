@@ -1,20 +1,16 @@
 """The least noise that keeps a promise, and the least promise that a noise keeps."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast, final
+from typing import Any, cast, final
 
 from pufferflow.arguments import instance, shown
 from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound
-from pufferflow.bounds.dagwm import DAGWM
-from pufferflow.bounds.exact.exact import Exact
-from pufferflow.bounds.kantorovich import Kantorovich
+from pufferflow.bounds.choice import read_bounds
 from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import Laws, read_laws
-from pufferflow.bounds.messages import Messages
-from pufferflow.bounds.movement import GAWM, GWM, Group
 from pufferflow.bounds.proofs import (
     AppliedBound,
     Epsilons,
@@ -24,24 +20,11 @@ from pufferflow.bounds.proofs import (
     least_certain,
     search,
 )
-from pufferflow.bounds.quilt import Quilt
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, Pure, RenyiCurve
+from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, RenyiCurve
 from pufferflow.noise import NOISES, Family, Laplace, Noise
-from pufferflow.suggestions import EXAMPLES, nearest
+from pufferflow.suggestions import nearest
 from pufferflow.transport import Certainty
-
-BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
-BOUNDS: Final[Mapping[str, Bound]] = {
-    "messages": Messages(),
-    "gwm": GWM(),
-    "dagwm": DAGWM(),
-    "kantorovich": Kantorovich(),
-    "quilt": Quilt(),
-    "exact": Exact(),
-    "group": Group(),
-}
-"""Bounds that need no number, by the names that they have in `bound=`."""
 
 
 def read_family(noise: Any, guarantee: Guarantee) -> Family:
@@ -73,49 +56,6 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
         instead = "noise=pf.Laplace, or pf.GeneralizedCauchy.of(k=4)"
         raise Misuse("noise makes no noise of a scale.", allowed=allowed, instead=instead)
     return cast(Family, noise)
-
-
-def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
-    """Return the bounds to try."""
-    if isinstance(bound, Bound):
-        return [bound]
-    if isinstance(bound, str) and bound == "auto":
-        return _every_robust(guarantee, noise)
-    if isinstance(bound, str) and bound.casefold() in BOUNDS:
-        return [BOUNDS[bound.casefold()]]
-    if isinstance(bound, list | tuple) and bound:
-        return [one for part in cast(list[Any], bound) for one in read_bounds(part, guarantee, noise)]
-    raise _no_bound(cast(object, bound))
-
-
-def _no_bound(given: object) -> Misuse:
-    """Return the error for what is no bound: a name that is near one, or a class that was not called."""
-    said, near = shown(given), nearest(given, (*BOUNDS, "gawm"))
-    instead = 'bound=[pf.DAGWM(), pf.Exact()], or bound="auto"'
-    if near:
-        instead = "bound=pf.GAWM(1e-3), with its delta" if near == ["gawm"] else f'bound="{near[0]}"'
-    if isinstance(given, type):
-        said = f"the class {given.__name__}, which is no bound yet"
-        instead = f"bound={EXAMPLES.get(given.__name__, f'pf.{given.__name__}()')}"
-    return Misuse(
-        f"bound is {said}.",
-        allowed=f"{', '.join(map(repr, ('auto', *BOUNDS)))}, a bound such as pf.GWM(), or a list of bounds",
-        instead=instead,
-    )
-
-
-def _every_robust(guarantee: Guarantee, noise: Noise) -> list[Bound]:
-    """Return the bounds worth trying for a promise that a slightly wrong prior does not break, the quick ones first.
-
-    Group privacy is always among them, so that there is an answer wherever there can be one. GAWM leaves out all of δ,
-    or half where the noise itself needs some of it.
-    """
-    if isinstance(guarantee, Pure):
-        return [Messages(), GWM(), Kantorovich(), Group()]
-    if guarantee.delta == 0:
-        return [Messages(), DAGWM(), GWM(), Group()]
-    shared = guarantee.divergence is Divergence.HOCKEY_STICK and math.isinf(noise.pure(1.0))
-    return [Messages(), DAGWM(), GAWM(guarantee.delta / 2 if shared else guarantee.delta), GWM(), Group()]
 
 
 def read_kind(kind: Any) -> Kind:

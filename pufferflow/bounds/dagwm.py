@@ -13,7 +13,7 @@ from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import WorkEstimate, as_laws, only_if_small
 from pufferflow.bounds.movement import GWM
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Divergence, Guarantee
+from pufferflow.guarantees import Divergence, Guarantee, Pure
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
@@ -44,6 +44,15 @@ class DAGWM(Bound):
     >>> round(c.noise.scale, 3)
     15.776
     """
+
+    name = "dagwm"
+    explanation = "Like GWM, but each movement counts by how likely it is, so that rare long ones cost little (M5)."
+    rank = 1
+
+    @classmethod
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
+        """Return none for pure promises, where nothing is gained over `pf.GWM`."""
+        return None if isinstance(guarantee, Pure) else cls()
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         """Return the work of all plans, of which transport problems for (ε, δ) are most."""

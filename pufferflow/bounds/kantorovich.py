@@ -14,7 +14,7 @@ from pufferflow.bounds.dagwm import ball_of
 from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import only_if_small
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Guarantee
+from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
@@ -37,6 +37,18 @@ class Kantorovich(Bound):
     >>> round(pf.loss([pair], pf.Laplace(1.0), pf.Pure, bound=Kantorovich()), 4)
     0.3799
     """
+
+    name = "kantorovich"
+    explanation = (
+        "Moves the answer's law under one secret to that under the other, and counts for each answer where its "
+        "probability comes from, not only the farthest way (pure promises)."
+    )
+    rank = 4
+    for_constants = False
+
+    @classmethod
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
+        return cls() if isinstance(guarantee, Pure) else None
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
         only_if_small(pairs)

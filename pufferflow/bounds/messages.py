@@ -37,6 +37,12 @@ class Messages(Bound):
     0.822639
     """
 
+    name = "messages"
+    explanation = (
+        "Follows what the noisy answers can tell of one row from row to row along the chain; each step lets through "
+        "only what rows do not forget (M20)."
+    )
+    rank = 0
     by_movement = False
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:

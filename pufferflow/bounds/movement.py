@@ -11,7 +11,7 @@ from pufferflow.bounds.bound import BallPart, Bound
 from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import Reach, WorkEstimate, as_laws
 from pufferflow.errors import Misuse, Refused
-from pufferflow.guarantees import Guarantee
+from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
@@ -61,6 +61,13 @@ class GWM(Bound):
     Laplace(scale=49.0)
     """
 
+    name = "gwm"
+    explanation = (
+        "The general Wasserstein mechanism: hides the farthest way that any part of the answer's law has to move if "
+        "the secret changes (M3)."
+    )
+    rank = 3
+
     norm: float | None = None
 
     def __post_init__(self) -> None:
@@ -104,6 +111,9 @@ class GAWM(Bound):
     Laplace(scale=1.0)
     """
 
+    explanation = "Like GWM, but for a share delta of the probability, which may move farther (M4)."
+    rank = 2
+
     delta: float
     norm: float | None = None
     as_printed: bool = False
@@ -111,6 +121,16 @@ class GAWM(Bound):
     def __post_init__(self) -> None:
         probability_below_one(self.delta, "delta")
         object.__setattr__(self, "norm", read_norm(self.norm))
+
+    @classmethod
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
+        """Leave out all of δ, or half of it where the noise itself needs some."""
+        shared = guarantee.divergence is Divergence.HOCKEY_STICK and math.isinf(noise.pure(1.0))
+        return cls(guarantee.delta / 2 if shared else guarantee.delta) if guarantee.delta else None
+
+    @classmethod
+    def compared(cls, guarantee: Guarantee) -> Bound | None:
+        return cls(guarantee.delta / 2) if guarantee.delta > 0 else None
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.near
@@ -149,6 +169,15 @@ class Group(Bound):
     >>> pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=Group()).noise
     Laplace(scale=9.0)
     """
+
+    name = "group"
+    explanation = (
+        "Hides that all rows which belong together change at once, whatever they have to do with each other: the most "
+        "noise, and nothing to believe (M7)."
+    )
+    rank = 5
+    supports_only = True
+    for_constants = False
 
     norm: float | None = None
 

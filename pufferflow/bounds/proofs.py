@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, cast, final
 
 from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound, Part
-from pufferflow.bounds.kantorovich import Kantorovich
 from pufferflow.bounds.law_pairs import Witness
 from pufferflow.bounds.laws import Laws, ListedLaws
-from pufferflow.bounds.movement import Group
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family, Laplace, Noise
@@ -240,7 +238,7 @@ def search(
         elif end is None or time.monotonic() < end:
             budget -= worst.consider(budget)
         else:
-            worst.untried += [Untried(bound, 1.0, late=True) for bound in worst.left if not isinstance(bound, Group)]
+            worst.untried += [Untried(bound, 1.0, late=True) for bound in worst.left if not bound.supports_only]
             worst.left.clear()
     return [piece.best for piece in tried], [one for piece in tried for one in piece.untried]
 
@@ -262,7 +260,7 @@ class _Piece:
 
         def rank(bound: Bound) -> tuple[bool, float]:
             work = self._work_of(bound)
-            return isinstance(bound, Group), work if work > TRIFLE else 0.0
+            return bound.supports_only, work if work > TRIFLE else 0.0
 
         self.left = sorted(self.bounds, key=rank)
         self.best, self.work = self._first()
@@ -280,7 +278,7 @@ class _Piece:
     def consider(self, budget: float) -> float:
         """Try the next bound if it may win enough for its work; return the work it took."""
         bound, best = self.left.pop(0), self.best.value
-        if self.laws.constant and isinstance(bound, Kantorovich | Group):
+        if self.laws.constant and not bound.for_constants:
             return 0.0  # nothing is left to gain over the movement
         try:
             least = self.aim.least(bound, self.laws, best, self.best.witness)
@@ -326,4 +324,4 @@ class _Piece:
                 return self.aim.proof(bound, self.laws, self.enough), self._work_of(bound)
             except Refused as refusal:
                 refusals.append((bound, refusal))
-        raise max(refusals, key=lambda one: (not isinstance(one[0], Group), self.bounds.index(one[0])))[1]
+        raise max(refusals, key=lambda one: (not one[0].supports_only, self.bounds.index(one[0])))[1]

@@ -37,9 +37,14 @@ class Quilt(Bound):
     [3.572, 11.537, 1.467]
     """
 
-    approximate: bool = False
-
+    name = "quilt"
+    explanation = (
+        "Hides a stretch of rows around the secret with noise, and adds what the rows beyond its ends still tell of "
+        "it: the published method for chains, which mostly needs more noise than Messages (M19)."
+    )
     by_movement = False
+
+    approximate: bool = False
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.walk

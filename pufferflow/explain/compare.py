@@ -14,25 +14,18 @@ import polars as pl
 
 from pufferflow.arrays import Floats
 from pufferflow.bounds import (
-    DAGWM,
-    GAWM,
-    GWM,
     Bound,
     Bounds,
     Calibration,
-    Exact,
     Group,
-    Kantorovich,
     Laws,
-    Messages,
-    Quilt,
     Scales,
     SeveralLaws,
     calibrate,
+    compared_bounds,
     loss,
 )
 from pufferflow.errors import PufferflowError
-from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
 from pufferflow.planning import Decision, Output, expected_error, half_width
 from pufferflow.progress import working
@@ -74,7 +67,7 @@ def compare(plan: Decision) -> pl.DataFrame:
     guarantee = plan.calibration.guarantee
     rows: list[dict[str, Any]] = []
     with working("comparing bounds"):
-        for bound in bounds_for(guarantee):
+        for bound in compared_bounds(guarantee):
             found, note = _tried(plan, bound)
             if not note and bound.by_movement and _by_movement(plan):
                 note = BY_MOVEMENT
@@ -127,14 +120,6 @@ def _left_here(plan: Decision, noise: Noise) -> str:
 def _by_movement(plan: Decision) -> bool:
     pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     return any(laws.movement_only for laws in pieces)
-
-
-def bounds_for(guarantee: Guarantee) -> list[Bound]:
-    """Return every bound that may speak of a promise and knows something of the rows."""
-    found: list[Bound] = [Messages(), Quilt(), Kantorovich(), GWM(), DAGWM(), Exact()]
-    if guarantee.delta > 0:
-        found.append(GAWM(guarantee.delta / 2))
-    return found
 
 
 def group_names(plan: Decision) -> pl.Series:

@@ -7,7 +7,7 @@ The promise about all of them holds for each: what is worked out of an answer te
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.bounds import Group, Pair, finite_laws
+from pufferflow.bounds import Pair, finite_laws
 from pufferflow.errors import PufferflowError
 from pufferflow.explain.one_number import Number, Origin, Seen, at_place, number_of, origin_of, span_of, stand_ins
 from pufferflow.guarantees import Divergence, Guarantee
@@ -40,7 +40,7 @@ def _seen(plan: Decision) -> Seen:
     found, origin = plan.calibration, origin_of(plan)
     if isinstance(found.witness, Pair):
         return _of_pair(plan, origin, found.witness)
-    by_movement = isinstance(found.bound, Group) or (origin.laws.movement_only and found.bound.by_movement)
+    by_movement = found.bound.supports_only or (origin.laws.movement_only and found.bound.by_movement)
     return span_of(plan, origin, found.witness) if by_movement else at_place(plan, origin, found.witness)
 
 

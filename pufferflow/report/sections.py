@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from pufferflow.bounds import explanations
 from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY, BoundRow, Budget, Charge, Evidence
 from pufferflow.report.figures.bars import Compared, bound_name, bounds_figure, compared, models_figure, models_of
 from pufferflow.report.figures.curves import budget_figure, memory_figure, memory_told, releases_of, row_of
@@ -17,31 +18,7 @@ from pufferflow.report.figures.laws import curves_of, laws_figure
 from pufferflow.report.html import Column, Section, facts, link, listed, listed_markup, paragraph, table, text
 from pufferflow.report.numbers import UNKNOWN, plain, total, upwards
 
-_BOUNDS: Final = {
-    "Messages": (
-        "Follows what the noisy answers can tell of one row from row to row along the chain; each step lets through "
-        "only what rows do not forget (M20)."
-    ),
-    "Quilt": (
-        "Hides a stretch of rows around the secret with noise, and adds what the rows beyond its ends still tell of "
-        "it: the published method for chains, which mostly needs more noise than Messages (M19)."
-    ),
-    "Kantorovich": (
-        "Moves the answer's law under one secret to that under the other, and counts for each answer where its "
-        "probability comes from, not only the farthest way (pure promises)."
-    ),
-    "GWM": (
-        "The general Wasserstein mechanism: hides the farthest way that any part of the answer's law has to move if "
-        "the secret changes (M3)."
-    ),
-    "GAWM": "Like GWM, but for a share delta of the probability, which may move farther (M4).",
-    "DAGWM": "Like GWM, but each movement counts by how likely it is, so that rare long ones cost little (M5).",
-    "Exact": "Works the loss of the two noisy laws out itself: no noise of this kind can be smaller for them (M6).",
-    "Group": (
-        "Hides that all rows which belong together change at once, whatever they have to do with each other: the most "
-        "noise, and nothing to believe (M7)."
-    ),
-}
+_BOUNDS: Final = explanations()
 _MODELS: Final = {
     GROUP_PRIVACY: _BOUNDS["Group"],
     ORDINARY: (

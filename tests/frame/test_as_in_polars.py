@@ -9,7 +9,7 @@ import polars.selectors as cs
 import pytest
 
 import pufferflow as pf
-from pufferflow.bounds.calibrate import BOUNDS
+from pufferflow.bounds import BOUNDS
 from pufferflow.jobs.file import JobFile, Noises
 from pufferflow.noise import NOISES
 

@@ -54,6 +54,8 @@ class Exact(Bound):
     Laplace(scale=0.0)
     """
 
+    name = "exact"
+    explanation = "Works the loss of the two noisy laws out itself: no noise of this kind can be smaller for them (M6)."
     robust = False
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
