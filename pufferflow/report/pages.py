@@ -1,12 +1,6 @@
-"""The page of a plan: what would be published, how noisy, and what carries the promise.
+"""The pages of plans, releases and ledgers: one HTML file each, light and dark, on paper and on a telephone.
 
-The page of a release: the numbers with their error bars, and the evidence that was kept with them.
-
-The page of a ledger: every account, what it has spent of its limit, and whether the records are whole.
-
-Plans and releases in a notebook: the same words and tables, without a page around them.
-
-A page for people: one HTML file, light and dark, on paper and on a telephone, without anything from a network.
+Nothing on them comes from a network. In a notebook the same words and tables stand without a page around them.
 """
 
 from collections.abc import Sequence
@@ -21,7 +15,7 @@ from pufferflow.report import sections
 from pufferflow.report.evidence import Budget, Cell, Evidence, LedgerFacts
 from pufferflow.report.figures.bars import shares_figure, widths_figure
 from pufferflow.report.figures.canvas import MISSING, drawable
-from pufferflow.report.figures.curves import budget_told, releases_of
+from pufferflow.report.figures.curves import describe_budget, releases_of
 from pufferflow.report.figures.estimates import estimates_figure
 from pufferflow.report.html import Column, Section, facts, listed, paragraph, table, text
 from pufferflow.report.numbers import counted, fold, plain, total
@@ -36,6 +30,11 @@ from pufferflow.report.outputs import (
     table_of,
 )
 from pufferflow.report.sections import account, room_left
+
+MOST_CELLS, MOST_SHARES, MOST_ACCOUNTS = 200, 6, 12
+_FIRST = 3
+_PLAN_CLOSING = "Written by pufferflow. Nothing on this page depends on a private value."
+_LEDGER_CLOSING = "Written by pufferflow from the records of the ledger, which hold no private value."
 
 
 def page(  # noqa: PLR0913 - a page, in parts
@@ -55,13 +54,15 @@ def page(  # noqa: PLR0913 - a page, in parts
     undrawn = any("<figure" in part.body for part in sections) and not drawable()
     missing = paragraph(MISSING, "warning") if undrawn else ""
     named = facts(about, "about") if about else ""
+    contents = "".join(f'<li><a href="#{part.anchor}">{text(part.title)}</a></li>' for part in sections)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         # an empty icon of its own, or a browser would ask the server for one
         f'<link rel="icon" href="data:,">\n<title>{text(f"{title} – {kind}")}</title>\n<style>\n{_style()}</style>\n'
         f'</head>\n<body>\n<header>\n<p class="kind">{text(kind)}</p>\n<h1 dir="auto">{text(title)}</h1>\n'
-        f"{named}{missing}{facts(summary)}\n</header>\n{_contents(sections)}\n"
+        f"{named}{missing}{facts(summary)}\n</header>\n"
+        f'<nav aria-labelledby="contents"><h2 id="contents">Contents</h2><ol>{contents}</ol></nav>\n'
         f"<main>\n{''.join(map(_section, sections))}</main>\n"
         f"<footer><p>{text(closing)}</p></footer>\n</body>\n</html>\n"
     )
@@ -79,11 +80,6 @@ def heading(job: str, period: str, dataset: str, written: datetime | None) -> li
     return [(name, value) for name, value in named if value]
 
 
-def _contents(sections: Sequence[Section]) -> str:
-    rows = "".join(f'<li><a href="#{part.anchor}">{text(part.title)}</a></li>' for part in sections)
-    return f'<nav aria-labelledby="contents"><h2 id="contents">Contents</h2><ol>{rows}</ol></nav>'
-
-
 def _section(part: Section) -> str:
     return (
         f'<section id="{part.anchor}" aria-labelledby="{part.anchor}-title">\n'
@@ -96,20 +92,20 @@ def _style() -> str:
     return (files("pufferflow.report") / "page.css").read_text(encoding="utf-8")
 
 
-MOST_CELLS, MOST_SHARES = 200, 6
-_PLAN_CLOSING = "Written by pufferflow. Nothing on this page depends on a private value."
-
-
 def plan_page(evidence: Evidence, written: datetime | None = None) -> str:
     """Return the page of a plan, which was `written` at this moment."""
-    numbers, signal = _widths(evidence), signal_section(planned_shares(evidence.cells), evidence.too_noisy)
-    parts = parts_of(evidence, numbers, signal, sections.certificate(_record(evidence), evidence))
+    why = "How wide the error bars will be depends on the answers themselves, so it is not known beforehand."
+    widths = widths_figure(evidence.cells) or paragraph(why, "quiet")
+    table_of_cells = _cells_table(evidence.cells, evidence.more_cells)
+    numbers = Section("numbers", "How noisy each number will be", widths + table_of_cells)
+    signal = _signal_section(planned_shares(evidence.cells), evidence.too_noisy)
+    parts = _parts(evidence, numbers, signal, sections.certificate(_record(evidence), evidence))
     kind = "Plan: nothing has been published yet"
     about = heading(evidence.job, evidence.period, evidence.dataset, written)
-    return page(kind, evidence.title, summary_of(evidence), parts, _PLAN_CLOSING, about=about)
+    return page(kind, evidence.title, _summary_of_evidence(evidence), parts, _PLAN_CLOSING, about=about)
 
 
-def parts_of(evidence: Evidence, numbers: Section, signal: Section, record: Section) -> list[Section]:
+def _parts(evidence: Evidence, numbers: Section, signal: Section, record: Section) -> list[Section]:
     """Return the parts of a page that has evidence, those of its numbers in their place."""
     parts = (
         sections.sentence(evidence),
@@ -127,91 +123,77 @@ def parts_of(evidence: Evidence, numbers: Section, signal: Section, record: Sect
     return sections.finished(parts, evidence)
 
 
-def summary_of(evidence: Evidence) -> list[tuple[str, str]]:
+def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
     """Return the facts that a reader looks for first."""
-    pair, sure = evidence.pair, sections.certainty(evidence)
-    found = [("Promise", promise_in_words(evidence))]
-    if pair is not None:
-        found.append(("Worst pair of secrets", f"{pair.first} against {pair.second}"))
-    found.append(("Noise", noise_in_words(evidence.cells)))
-    found.append(("Spent of the limit", sections.spent(evidence.budget)))
-    return [*found, *([("Certainty of the noise", sure)] if sure else [])]
-
-
-def promise_in_words(evidence: Evidence) -> str:
-    """Say what is promised, and then how it is written in Python."""
+    pair, promise = evidence.pair, evidence.promise
     if evidence.promise_in_words:
-        return f"{evidence.promise_in_words}. In Python: {evidence.promise}"
-    pair = evidence.pair
-    if pair is None or pair.epsilon is None or pair.delta:
-        return evidence.promise
-    return f"{evidence.promise}: the odds change at most {fold(pair.epsilon)}-fold"
+        promise = f"{evidence.promise_in_words}. In Python: {evidence.promise}"
+    elif pair is not None and pair.epsilon is not None and not pair.delta:
+        promise = f"{evidence.promise}: the odds change at most {fold(pair.epsilon)}-fold"
+    summary = [
+        ("Promise", promise),
+        ("Worst pair of secrets", "" if pair is None else f"{pair.first} against {pair.second}"),
+        ("Noise", _noise_in_words(evidence.cells)),
+        ("Spent of the limit", sections.spent(evidence.budget)),
+        ("Certainty of the noise", sections.certainty(evidence) or ""),
+    ]
+    return [(name, value) for name, value in summary if value]
 
 
-def noise_in_words(cells: Sequence[Cell]) -> str:
+def _noise_in_words(cells: Sequence[Cell]) -> str:
     """Say which noise there is, and of which scale behind the first outputs."""
     scales = dict[str, str]()
     for cell in cells:
         scales.setdefault(cell.query, plain(cell.scale))
-    shown = "; ".join(f"{scale} behind {name}" for name, scale in list(scales.items())[:3])
+    if not scales:
+        return "none"
+    first = "; ".join(f"{scale} behind {name}" for name, scale in list(scales.items())[:_FIRST])
     kinds = " and ".join(dict.fromkeys(cell.noise for cell in cells))
-    more = f"; {len(scales) - 3} more" if len(scales) > 3 else ""
-    return f"{kinds}, of scale {shown}{more}" if scales else "none"
+    more = f"; {len(scales) - _FIRST} more" if len(scales) > _FIRST else ""
+    return f"{kinds}, of scale {first}{more}"
 
 
-def cells_table(cells: Sequence[Cell], more: int) -> str:
-    """Return the table of every number's noise."""
-    alike = _alike(cells)
-    rows = alike[:MOST_CELLS]
-    left = more + sum(len(same) for same in alike[MOST_CELLS:])
-    kept = [same[0] for same in rows]
+def _cells_table(cells: Sequence[Cell], more: int) -> str:
+    """Return the table of every number's noise: groups of one output that differ in nothing else share a row."""
+    rows: list[list[Cell]] = []
+    for cell in cells:
+        if rows and replace(rows[-1][0], group=cell.group) == cell:
+            rows[-1].append(cell)
+        else:
+            rows.append([cell])
+    left = more + sum(map(len, rows[MOST_CELLS:]))
+    rows = rows[:MOST_CELLS]
+    first = [same[0] for same in rows]
+    groups = [
+        same[0].group if len(same) == 1 else f"{counted(len(same), 'group')}: {same[0].group} to {same[-1].group}"
+        for same in rows
+    ]
     columns = [
-        Column("output", [cell.query for cell in kept]),
-        Column("group", list(map(_groups, rows))),
-        Column("noise", [cell.noise for cell in kept]),
-        Column("scale", [plain(cell.scale) for cell in kept], number=True),
-        Column("expected error", [plain(cell.expected_error) for cell in kept], number=True),
-        Column("95 % within ±", [plain(cell.interval_95) for cell in kept], number=True),
-        Column("largest answer", [plain(cell.largest) for cell in kept], number=True),
+        Column("output", [cell.query for cell in first]),
+        Column("group", groups),
+        Column("noise", [cell.noise for cell in first]),
+        Column("scale", [plain(cell.scale) for cell in first], number=True),
+        Column("expected error", [plain(cell.expected_error) for cell in first], number=True),
+        Column("95 % within ±", [plain(cell.interval_95) for cell in first], number=True),
+        Column("largest answer", [plain(cell.largest) for cell in first], number=True),
     ]
     caption = "The numbers that would be published; groups with the same noise share a row"
     return table(caption + (f"; {counted(left, 'more number')} not shown" if left else ""), columns)
 
 
-def _alike(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Return the cells in rows: groups of one output that differ in nothing else, one after the other."""
-    found: list[list[Cell]] = []
-    for cell in cells:
-        if found and replace(found[-1][0], group=cell.group) == cell:
-            found[-1].append(cell)
-        else:
-            found.append([cell])
-    return found
-
-
-def _groups(same: Sequence[Cell]) -> str:
-    first, last = same[0].group, same[-1].group
-    return first if len(same) == 1 else f"{counted(len(same), 'group')}: {first} to {last}"
-
-
-def signal_section(shares: Sequence[Share], too_noisy: Sequence[str] = ()) -> Section:
+def _signal_section(shares: Sequence[Share], too_noisy: Sequence[str] = ()) -> Section:
     """Give noise against signal, as a picture and in words; above all, which noise is larger than any answer."""
     title = "Noise against signal"
     if not shares:
         return sections.unknown("signal", title, "There is no number to compare the noise with.")
-    more = [f"… and {counted(len(shares) - MOST_SHARES, 'more output')}."] if len(shares) > MOST_SHARES else []
-    told = [share.told() for share in shares[:MOST_SHARES]]
-    kept, rest = [f"{line[:1].upper()}{line[1:]}." for line in too_noisy[:MOST_SHARES]], too_noisy[MOST_SHARES:]
-    kept += [f"So it is with {counted(len(rest), 'more output')}."] if rest else []
-    warned = "".join(paragraph(line, "warning") for line in kept)
-    return Section("signal", title, warned + listed([*told, *more]) + shares_figure(shares))
-
-
-def _widths(evidence: Evidence) -> Section:
-    figure = widths_figure(evidence.cells)
-    why = "How wide the error bars will be depends on the answers themselves, so it is not known beforehand."
-    body = (figure or paragraph(why, "quiet")) + cells_table(evidence.cells, evidence.more_cells)
-    return Section("numbers", "How noisy each number will be", body)
+    sentences = [share.sentence() for share in shares[:MOST_SHARES]]
+    if len(shares) > MOST_SHARES:
+        sentences.append(f"… and {counted(len(shares) - MOST_SHARES, 'more output')}.")
+    warnings = [f"{line[:1].upper()}{line[1:]}." for line in too_noisy[:MOST_SHARES]]
+    if len(too_noisy) > MOST_SHARES:
+        warnings.append(f"So it is with {counted(len(too_noisy) - MOST_SHARES, 'more output')}.")
+    warned = "".join(paragraph(line, "warning") for line in warnings)
+    return Section("signal", title, warned + listed(sentences) + shares_figure(shares))
 
 
 def _record(evidence: Evidence) -> list[tuple[str, str]]:
@@ -222,7 +204,7 @@ def _record(evidence: Evidence) -> list[tuple[str, str]]:
         ("promise", evidence.promise),
         *[("scenario", line) for line in evidence.scenario.split("\n")],
         ("numbers", counted(numbers, "number")),
-        ("noise", noise_in_words(evidence.cells)),
+        ("noise", _noise_in_words(evidence.cells)),
         *[("assumed", line) for line in evidence.assumptions],
         *[("read", line) for line in evidence.readings],
         *[("note", line) for line in evidence.notes],
@@ -231,7 +213,6 @@ def _record(evidence: Evidence) -> list[tuple[str, str]]:
 
 
 _RELEASE_CLOSING = "Written by pufferflow. Only numbers with their noise are on this page."
-_FIRST = 3
 _CUT = (
     "Numbers are as they were published, and error bars are cut to what is possible, so that a number can lie outside "
     "of its own; release.clipped() gives numbers that are possible."
@@ -265,11 +246,11 @@ def release_page(  # noqa: PLR0913 - a page, and what it is about
     if evidence is None:
         missing = sections.unsigned("What was promised", _NO_EVIDENCE)
         title, about = f"Release of {_names(frame, intervals)}", heading(job, period, "", written)
-        parts = [missing, numbers, signal_section(shares), record]
-        return page(kind, title, _summary(certificate_rows), parts, _RELEASE_CLOSING, about=about)
+        parts = [missing, numbers, _signal_section(shares), record]
+        return page(kind, title, _summary_of_certificate(certificate_rows), parts, _RELEASE_CLOSING, about=about)
     about = heading(evidence.job or job, evidence.period or period, evidence.dataset, written)
-    parts = parts_of(evidence, numbers, signal_section(shares, evidence.too_noisy), record)
-    return page(kind, evidence.title, summary_of(evidence), parts, _RELEASE_CLOSING, about=about)
+    parts = _parts(evidence, numbers, _signal_section(shares, evidence.too_noisy), record)
+    return page(kind, evidence.title, _summary_of_evidence(evidence), parts, _RELEASE_CLOSING, about=about)
 
 
 def numbers_table(frame: pl.DataFrame, intervals: pl.DataFrame, only: str = "") -> str:
@@ -279,35 +260,28 @@ def numbers_table(frame: pl.DataFrame, intervals: pl.DataFrame, only: str = "") 
     return table(f"Published numbers{of}, noise included, with their error bars{more}", columns, only=only)
 
 
-def _printed(frame: pl.DataFrame, intervals: pl.DataFrame) -> str:
-    """Return the numbers for paper: of many outputs a table each, as one of all would be cut at the edge."""
-    each = outputs_of(frame, intervals)
-    keys = keys_of(frame, each)
-    if frame.height == 1 or len(each) <= _FIRST:
-        return numbers_table(frame, intervals)
-    found = [numbers_table(frame.select(*keys.columns, output.name), intervals, "paper") for output in each]
-    return numbers_table(frame, intervals, "screen") + "".join(found)
-
-
 def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, rough: Sequence[str], counts: Sequence[str]) -> Section:
-    title = "The numbers and their error bars"
-    if not frame.height or not outputs_of(frame, intervals):
+    """Return figures and tables of a release; on paper a table for each of many outputs, as one would be cut off."""
+    title, outputs = "The numbers and their error bars", outputs_of(frame, intervals)
+    if not frame.height or not outputs:
         return sections.unknown("numbers", title, "The release has no numbers.")
-    outside = any(((one.values < one.low) | (one.values > one.high)).any() for one in outputs_of(frame, intervals))
-    panels = panels_of(frame, intervals, counts)
-    figures = estimates_figure(panels, rough) + paragraph(_CUT, "quiet") * outside
-    return Section("numbers", title, figures + _printed(frame, intervals))
+    body = estimates_figure(panels_of(frame, intervals, counts), rough)
+    if any(((output.values < output.low) | (output.values > output.high)).any() for output in outputs):
+        body += paragraph(_CUT, "quiet")
+    if frame.height == 1 or len(outputs) <= _FIRST:
+        return Section("numbers", title, body + numbers_table(frame, intervals))
+    body += numbers_table(frame, intervals, "screen")
+    keys = keys_of(frame, outputs).columns
+    for output in outputs:
+        body += numbers_table(frame.select(*keys, output.name), intervals, "paper")
+    return Section("numbers", title, body)
 
 
-def _summary(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    found = dict[str, list[str]]()
+def _summary_of_certificate(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    values = dict[str, list[str]]()
     for name, value in rows:
-        found.setdefault(name, []).append(value)
-    return [
-        (title, "; ".join(value.partition(", grid ")[0] for value in found[name][:_FIRST]))
-        for name, title in _FACTS
-        if name in found
-    ]
+        values.setdefault(name, []).append(value.partition(", grid ")[0])
+    return [(title, "; ".join(values[name][:_FIRST])) for name, title in _FACTS if name in values]
 
 
 def _names(frame: pl.DataFrame, intervals: pl.DataFrame) -> str:
@@ -316,10 +290,6 @@ def _names(frame: pl.DataFrame, intervals: pl.DataFrame) -> str:
         return "no numbers"
     more = f" and {len(names) - _FIRST} more" if len(names) > _FIRST else ""
     return f"{', '.join(names[:_FIRST])}{more}"
-
-
-MOST_ACCOUNTS = 12
-_LEDGER_CLOSING = "Written by pufferflow from the records of the ledger, which hold no private value."
 
 
 def ledger_page(ledger: LedgerFacts) -> str:
@@ -332,12 +302,11 @@ def ledger_page(ledger: LedgerFacts) -> str:
         ("Entries", f"{ledger.entries:,}"),
         ("Records", sound),
     ]
-    kept = ledger.accounts[:MOST_ACCOUNTS]
-    parts = [
-        _overview(ledger.accounts),
-        *[_account(budget, place) for place, budget in enumerate(kept, 1)],
-        Section("head", "For the record", facts([*summary, ("Head", ledger.head)], "record")),
-    ]
+    parts = [_overview(ledger.accounts)]
+    for place, budget in enumerate(ledger.accounts[:MOST_ACCOUNTS], 1):
+        body = paragraph(describe_budget(budget)) + account(budget, "budget" if place == 1 else f"budget-{place}")
+        parts.append(Section(f"account-{place}", f"Account {budget.account}", body))
+    parts.append(Section("head", "For the record", facts([*summary, ("Head", ledger.head)], "record")))
     title = f"{counted(len(ledger.accounts), 'account')}, {counted(ledger.entries, 'entry', 'entries')}"
     return page("Ledger: what has been spent", title, summary, parts, _LEDGER_CLOSING)
 
@@ -347,41 +316,33 @@ def _overview(accounts: tuple[Budget, ...]) -> Section:
     if not accounts:
         return Section("accounts", title, paragraph("The ledger has no accounts yet.", "quiet"))
     columns = [
-        Column("account", [one.account for one in accounts]),
-        Column("dataset", [one.dataset for one in accounts]),
-        Column("limit", [one.limit for one in accounts]),
-        Column("spent", [total(one.spent) for one in accounts], number=True),
-        Column("of", [total(one.limit_epsilon) for one in accounts], number=True),
-        Column("releases", [f"{releases_of(one):,}" for one in accounts], number=True),
+        Column("account", [budget.account for budget in accounts]),
+        Column("dataset", [budget.dataset for budget in accounts]),
+        Column("limit", [budget.limit for budget in accounts]),
+        Column("spent", [total(budget.spent) for budget in accounts], number=True),
+        Column("of", [total(budget.limit_epsilon) for budget in accounts], number=True),
+        Column("releases", [f"{releases_of(budget):,}" for budget in accounts], number=True),
         Column("more that fit", list(map(room_left, accounts)), number=True),
     ]
     more = f" Figures follow for the first {MOST_ACCOUNTS}." if len(accounts) > MOST_ACCOUNTS else ""
     return Section("accounts", title, table(f"What every account has spent of its limit.{more}", columns))
 
 
-def _account(budget: Budget, place: int) -> Section:
-    name = "budget" if place == 1 else f"budget-{place}"
-    body = paragraph(budget_told(budget)) + account(budget, name)
-    return Section(f"account-{place}", f"Account {budget.account}", body)
-
-
 def plan_block(explanation: str, summary: pl.DataFrame) -> str:
     """Return a plan for a notebook."""
-    kept = summary.head(MOST_ROWS)
-    columns = [
-        Column(name, list(map(_cell, kept[name])), number=kept[name].dtype.is_numeric()) for name in kept.columns
-    ]
-    return f"<div>{_kept(explanation)}{table('One row for each number that would be published', columns)}</div>"
-
-
-def release_block(frame: pl.DataFrame, intervals: pl.DataFrame, certificate: str) -> str:
-    """Return a release for a notebook."""
-    return f"<div>{numbers_table(frame, intervals)}{_kept(certificate)}</div>"
-
-
-def _kept(words: str) -> str:
-    return f'<pre style="white-space: pre-wrap; font: inherit">{text(words)}</pre>'
+    first = summary.head(MOST_ROWS)
+    columns = [Column(of.name, list(map(_cell, of)), number=of.dtype.is_numeric()) for of in first.get_columns()]
+    return f"<div>{_verbatim(explanation)}{table('One row for each number that would be published', columns)}</div>"
 
 
 def _cell(value: object) -> str:
     return plain(value) if value is None or isinstance(value, float) else str(value)
+
+
+def release_block(frame: pl.DataFrame, intervals: pl.DataFrame, certificate: str) -> str:
+    """Return a release for a notebook."""
+    return f"<div>{numbers_table(frame, intervals)}{_verbatim(certificate)}</div>"
+
+
+def _verbatim(words: str) -> str:
+    return f'<pre style="white-space: pre-wrap; font: inherit">{text(words)}</pre>'

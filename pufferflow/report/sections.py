@@ -1,9 +1,4 @@
-"""Parts of pages that tell of a plan: the sentence to sign, the worst pair, other bounds, what could break.
-
-Parts of pages that tell of accounts: what is spent, what will be, and every charge.
-
-The names of bounds and other words of a page, explained in one plain sentence each, and where to read more.
-"""
+"""The sections of pages: the sentence to sign, the worst pair, other bounds, assumptions, accounts, and a glossary."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -11,9 +6,16 @@ from dataclasses import replace
 from typing import Final
 
 from pufferflow.bounds import explanations
-from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY, BoundRow, Budget, Charge, Evidence
-from pufferflow.report.figures.bars import Compared, bound_name, bounds_figure, compared, models_figure, models_of
-from pufferflow.report.figures.curves import budget_figure, memory_figure, memory_told, releases_of, row_of
+from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY, BoundRow, Budget, Evidence
+from pufferflow.report.figures.bars import (
+    bound_name,
+    bounds_figure,
+    comparable,
+    merge_bounds,
+    models_figure,
+    models_of,
+)
+from pufferflow.report.figures.curves import budget_figure, describe_memory, memory_figure, releases_of, row_of
 from pufferflow.report.figures.laws import curves_of, laws_figure
 from pufferflow.report.html import Column, Section, facts, link, listed, listed_markup, paragraph, table, text
 from pufferflow.report.numbers import UNKNOWN, plain, total, upwards
@@ -117,13 +119,13 @@ def memory(evidence: Evidence) -> Section | None:
     if not evidence.memory:
         return None
     title = f"How long one {row_of(evidence.memory[0])} is remembered"
-    return Section("memory", title, paragraph(memory_told(evidence.memory)) + memory_figure(evidence.memory))
+    return Section("memory", title, paragraph(describe_memory(evidence.memory)) + memory_figure(evidence.memory))
 
 
 def models(evidence: Evidence) -> Section | None:
     """Give the noise of the same promise by how much is believed of how rows hang together."""
-    each = models_of(evidence.bounds)
-    if len(each) < 2:
+    beliefs = models_of(evidence.bounds)
+    if len(beliefs) < 2:
         return None
     introduction = paragraph(
         "How rows are believed to hang together decides how much noise a promise takes. Ordinary differential privacy "
@@ -132,26 +134,26 @@ def models(evidence: Evidence) -> Section | None:
     lines = [
         f"{link(model.name, anchor_of(model.name))}: noise of scale {text(plain(model.scale))} on {text(model.output)}"
         f"{text(f' ({model.note})' if model.note else '')}."
-        for model in each
+        for model in beliefs
     ]
-    body = introduction + models_figure(each) + listed_markup(lines)
+    body = introduction + models_figure(beliefs) + listed_markup(lines)
     return Section("models", "The same promise under other beliefs", body)
 
 
 def bounds(evidence: Evidence) -> Section:
     """Give the noise of other bounds beside this plan's, and which bounds had to refuse or were not worked out."""
     anchor, title = "bounds", "The same promise, worked out in other ways"
-    each = compared(evidence.bounds)
-    if not each:
+    merged = merge_bounds(evidence.bounds)
+    if not merged:
         return unknown(anchor, title, "No other bounds were worked out.")
     body = bounds_figure(evidence.bounds) + _bounds_table(evidence.bounds)
-    body += _noted([one for one in each if one.drawn and one.note])
-    aside = [one for one in each if one.times is not None and not one.worked_out]
-    if aside:
-        body += f"<h3>Bounds that were not worked out here</h3>{_noted(aside)}"
-    refused = [one for one in each if one.times is None]
+    body += _list_of_notes([row for row in merged if comparable(row) and row.note])
+    skipped = [row for row in merged if row.times is not None and not row.worked_out]
+    if skipped:
+        body += f"<h3>Bounds that were not worked out here</h3>{_list_of_notes(skipped)}"
+    refused = [row for row in merged if row.times is None]
     if refused:
-        body += f"<h3>Bounds that give no noise here</h3>{_noted(refused)}"
+        body += f"<h3>Bounds that give no noise here</h3>{_list_of_notes(refused)}"
     return Section(anchor, title, body)
 
 
@@ -162,13 +164,11 @@ def words(evidence: Evidence) -> Section | None:
 
 def finished(parts: Iterable[Section | None], evidence: Evidence) -> list[Section]:
     """Return the parts that there are, each with the remarks that belong to it."""
-    return [_with_remarks(part, evidence) for part in parts if part is not None]
-
-
-def _with_remarks(part: Section, evidence: Evidence) -> Section:
-    own = [one for one in evidence.remarks if one.section == part.anchor and one.lines]
-    more = "".join(f"<h3>{text(one.title)}</h3>{listed(one.lines)}" for one in own)
-    return replace(part, body=part.body + more) if own else part
+    remarks = dict[str, str]()
+    for remark in evidence.remarks:
+        more = f"<h3>{text(remark.title)}</h3>{listed(remark.lines)}" if remark.lines else ""
+        remarks[remark.section] = remarks.get(remark.section, "") + more
+    return [replace(part, body=part.body + remarks.get(part.anchor, "")) for part in parts if part is not None]
 
 
 def breakable(evidence: Evidence) -> Section:
@@ -177,9 +177,13 @@ def breakable(evidence: Evidence) -> Section:
     body += "<h3>What is left if it is not</h3>"
     if evidence.what_if:
         columns = [
-            Column("What if …", [one.wrong.removeprefix("if ") for one in evidence.what_if]),
-            Column("what is left of the promise", [one.left for one in evidence.what_if]),
-            Column("epsilon", [_left(one.epsilon) for one in evidence.what_if], number=True),
+            Column("What if …", [case.wrong.removeprefix("if ") for case in evidence.what_if]),
+            Column("what is left of the promise", [case.left for case in evidence.what_if]),
+            Column(
+                "epsilon",
+                [UNKNOWN if case.epsilon is None else plain(upwards(case.epsilon)) for case in evidence.what_if],
+                number=True,
+            ),
         ]
         body += table("What is left of the promise if an assumption is wrong", columns)
     else:
@@ -189,7 +193,7 @@ def breakable(evidence: Evidence) -> Section:
 
 def certificate(rows: Sequence[tuple[str, str]], evidence: Evidence | None = None) -> Section:
     """Give every fact for the record, but for what the page says already; rows without a name go on with the last."""
-    before = set[str]() if evidence is None else _said(evidence)
+    before = set[str]() if evidence is None else _lines_above(evidence)
     joined, name = dict[str, list[str]](), "also"
     for given, value in rows:
         name = given or name
@@ -199,20 +203,21 @@ def certificate(rows: Sequence[tuple[str, str]], evidence: Evidence | None = Non
     if any(value in before for _, value in rows):
         title = "For the record"
         note = paragraph("What stands above, word for word, is not said again here.", "quiet")
-    return Section("certificate", title, note + facts([(name, "\n".join(of)) for name, of in joined.items()], "record"))
+    record = facts([(name, "\n".join(values)) for name, values in joined.items()], "record")
+    return Section("certificate", title, note + record)
 
 
-def _said(evidence: Evidence) -> set[str]:
-    """Return the lines that the page has in its sentence, with and without what they begin with, and as assumptions."""
+def _lines_above(evidence: Evidence) -> set[str]:
+    """Return the lines that the page has in its sentence, with and without their labels, and as assumptions."""
     lines = evidence.sentence.split("\n")
     labelled = filter(None, map(_LABEL.fullmatch, lines))
-    return {*lines, *(found[2].removesuffix(".") for found in labelled), *evidence.assumptions} - {""}
+    return {*lines, *(match[2].removesuffix(".") for match in labelled), *evidence.assumptions} - {""}
 
 
 def certainty(evidence: Evidence) -> str | None:
     """Return in words how sure the noise is; None if that was not kept."""
-    found = next((row.certainty for row in evidence.bounds if row.chosen and row.certainty), None)
-    return None if found is None else CERTAIN.get(found, found)
+    sure = next((row.certainty for row in evidence.bounds if row.chosen and row.certainty), None)
+    return None if sure is None else CERTAIN.get(sure, sure)
 
 
 def rough(evidence: Evidence | None) -> list[str]:
@@ -221,28 +226,24 @@ def rough(evidence: Evidence | None) -> list[str]:
     return list(dict.fromkeys(cell.query for cell in cells if cell.interval_95 is None))
 
 
-def _left(epsilon: float | None) -> str:
-    return UNKNOWN if epsilon is None else plain(upwards(epsilon))
-
-
 def _line(line: str, explained: Collection[str]) -> str:
     """Return a line of the sentence; the bound that carries the promise leads to its explanation."""
-    found = _LABEL.fullmatch(line)
-    if found is None:
+    labelled = _LABEL.fullmatch(line)
+    if labelled is None:
         return paragraph(line)
-    label, rest = found[1], found[2]
+    label, rest = labelled[1], labelled[2]
     name = rest.partition(",")[0] if label == CARRIED_BY else ""
     anchor = anchor_of(f"{name}()")
     linked = link(name, anchor if anchor in explained else "") + text(rest.removeprefix(name))
     return f'<p dir="auto"><b>{text(label)}:</b> {linked}</p>'
 
 
-def _noted(each: Sequence[Compared]) -> str:
-    """Say what is to be said of bounds, once for all of which it is true."""
+def _list_of_notes(rows: Sequence[BoundRow]) -> str:
+    """Return the notes on bounds, each once for all bounds of which it is true."""
     notes = dict[str, list[str]]()
-    for one in each:
-        named = link(bound_name(one.bound), anchor_of(one.bound))
-        notes.setdefault(one.note or "no reason was kept", []).append(named)
+    for row in rows:
+        named = link(bound_name(row.bound), anchor_of(row.bound))
+        notes.setdefault(row.note or "no reason was kept", []).append(named)
     return listed_markup(f"{', '.join(names)}: {text(note.rstrip('.'))}." for note, names in notes.items())
 
 
@@ -270,72 +271,62 @@ NOBODY = "Nobody is counting: no account of a ledger was named, so what several 
 
 def budget(found: Budget | None) -> Section:
     """Give the account of a plan or release."""
-    title = "Budget over time"
-    if found is None:
-        return Section("budget", title, paragraph(NOBODY, "quiet"))
-    return Section("budget", title, account(found))
+    body = paragraph(NOBODY, "quiet") if found is None else account(found)
+    return Section("budget", "Budget over time", body)
 
 
-def account(found: Budget, name: str = "") -> str:
-    """Return the figure and the charges of an account; `name` makes ids that occur once on the page."""
-    drawn = budget_figure(found, name) if found.charges or found.ahead else ""
-    return paragraphs(found) + drawn + _notes(found) + charges(found)
+def account(budget: Budget, name: str = "") -> str:
+    """Return why so much is spent, the figure and the charges of an account; `name` makes ids that occur once."""
+    body = paragraph(budget.why) if budget.why else ""
+    if budget.what_if:
+        columns = [
+            Column("if", [case.wrong.removeprefix("if ") for case in budget.what_if]),
+            Column("what is left", [case.left for case in budget.what_if]),
+        ]
+        body += table("What is left if a belief is wrong", columns)
+    if budget.charges or budget.ahead:
+        body += budget_figure(budget, name)
+    if budget.ahead and budget.rule and not budget.rule.startswith(_NO_RULE):
+        body += paragraph(f"The forecast adds up by {budget.rule}.", "quiet")
+    if budget.note:
+        body += paragraph(f"{budget.note[:1].upper()}{budget.note[1:].rstrip('.')}.", "quiet")
+    return body + (_charges_table(budget) if budget.charges else paragraph("Nothing has been charged yet.", "quiet"))
 
 
-def paragraphs(found: Budget) -> str:
-    """Say why so much is spent, and give what the releases keep together if a belief is wrong."""
-    why = paragraph(found.why) if found.why else ""
-    if not found.what_if:
-        return why
-    wrong = [one.wrong for one in found.what_if]
-    return why + table(
-        "What is left if a belief is wrong",
-        [
-            Column("if", [words.removeprefix("if ") for words in wrong]),
-            Column("what is left", [one.left for one in found.what_if]),
-        ],
-    )
-
-
-def spent(found: Budget | None) -> str:
+def spent(budget: Budget | None) -> str:
     """Return in words what is spent of the limit."""
-    if found is None:
+    if budget is None:
         return "nobody is counting"
-    return f"{total(found.spent)} of {total(found.limit_epsilon)}"
+    return f"{total(budget.spent)} of {total(budget.limit_epsilon)}"
 
 
-def room_left(found: Budget) -> str:
+def room_left(budget: Budget) -> str:
     """Return how many more releases fit: any number if the limit is never reached, unknown if nobody can tell."""
-    if found.fits is not None:
-        return f"{found.fits:,}"
-    never = found.endless is not None and found.endless <= found.limit_epsilon
+    if budget.fits is not None:
+        return f"{budget.fits:,}"
+    never = budget.endless is not None and budget.endless <= budget.limit_epsilon
     return "any number" if never else "unknown"
 
 
-def charges(found: Budget) -> str:
+def _charges_table(budget: Budget) -> str:
     """Return the table of charges, the latest ones if there are very many."""
-    if not found.charges:
-        return paragraph("Nothing has been charged yet.", "quiet")
-    kept = found.charges[-MOST_CHARGES:]
-    count = releases_of(found)
-    more = f", the latest {len(kept)} of those that are shown of {count:,}" if count > len(kept) else ""
+    latest = budget.charges[-MOST_CHARGES:]
+    count = releases_of(budget)
+    more = f", the latest {len(latest)} of those that are shown of {count:,}" if count > len(latest) else ""
+    totals = [f"{'≤ ' if charge.at_most else ''}{total(charge.total)}" for charge in latest]
     columns = [
-        Column("no.", [f"{charge.number:,}" for charge in kept], number=True),
-        Column("release", [charge.release for charge in kept]),
-        Column("at", [moment(charge.at) for charge in kept]),
-        Column("state", [charge.state for charge in kept]),
-        Column("promise", [charge.promise for charge in kept]),
-        Column("total after it", [_total(charge) for charge in kept], number=True),
+        Column("no.", [f"{charge.number:,}" for charge in latest], number=True),
+        Column("release", [charge.release for charge in latest]),
+        Column("at", [moment(charge.at) for charge in latest]),
+        Column("state", [charge.state for charge in latest]),
+        Column("promise", [charge.promise for charge in latest]),
+        Column("total after it", totals, number=True),
     ]
-    rules = list(dict.fromkeys(charge.rule for charge in kept))
+    rules = list(dict.fromkeys(charge.rule for charge in latest))
     if len(rules) > 1:
-        columns.append(Column("by the rule", [charge.rule for charge in kept]))
+        columns.append(Column("by the rule", [charge.rule for charge in latest]))
     added = f", added up by {rules[0]}" if len(rules) == 1 and rules[0] else ""
-    return table(f"Charges on the account {found.account}{more}{added}", columns)
-
-
-def _total(charge: Charge) -> str:
-    return f"≤ {total(charge.total)}" if charge.at_most else total(charge.total)
+    return table(f"Charges on the account {budget.account}{more}{added}", columns)
 
 
 def moment(at: str) -> str:
@@ -349,13 +340,3 @@ def moment(at: str) -> str:
         return at or UNKNOWN
     clock, zone = rest[:8], rest[8:].lstrip(".0123456789")
     return f"{day} {clock} {zone}".rstrip()
-
-
-def _notes(found: Budget) -> str:
-    told = found.ahead and found.rule and not found.rule.startswith(_NO_RULE)
-    rule = paragraph(f"The forecast adds up by {found.rule}.", "quiet") if told else ""
-    return rule + (paragraph(_sentence(found.note), "quiet") if found.note else "")
-
-
-def _sentence(note: str) -> str:
-    return f"{note[:1].upper()}{note[1:].rstrip('.')}."

@@ -13,8 +13,8 @@ import pytest
 from pufferflow import report
 from pufferflow.noise import Laplace
 from pufferflow.report.evidence import ORDINARY, Atoms, BoundRow, Cell, WorstPair
-from pufferflow.report.figures.bars import bound_name, compared, models_figure, models_of, shares_figure
-from pufferflow.report.figures.curves import budget_told, memory_figure, memory_told
+from pufferflow.report.figures.bars import bound_name, merge_bounds, models_figure, models_of, shares_figure
+from pufferflow.report.figures.curves import describe_budget, describe_memory, memory_figure
 from pufferflow.report.figures.estimates import estimates_figure
 from pufferflow.report.figures.laws import atoms_of, curves_of, laws_figure
 from pufferflow.report.numbers import fold, total
@@ -77,7 +77,7 @@ def test_share_is_half_the_interval_over_the_number():
     frame, intervals = published.with_bars(pl.DataFrame({"load": [100.0, -200.0, 400.0]}), load=8.0)
     (share,) = published_shares(outputs_of(frame, intervals))
     assert (share.least, share.middle, share.largest) == pytest.approx((0.02, 0.04, 0.08))
-    assert share.told().startswith(
+    assert share.sentence().startswith(
         "load: the error bar reaches about 4\xa0% of the number to either side in the middle of 3 groups"
     )
 
@@ -92,9 +92,9 @@ def test_share_of_a_plan_is_over_the_largest_answer():
     """A plan compares the interval with the largest possible answer; of outputs without one nobody can tell."""
     cells = [Cell("load", "all rows", "Laplace", 1.0, 1.0, 3.0, 60.0), Cell("middle", "all rows", "L", 1.0, None, None)]
     load, middle = planned_shares(cells)
-    assert load.told() == "load: the error bar reaches about 5\xa0% of the largest possible answer to either side."
+    assert load.sentence() == "load: the error bar reaches about 5\xa0% of the largest possible answer to either side."
     assert middle.middle is None
-    assert "nobody can tell" in middle.told()
+    assert "nobody can tell" in middle.sentence()
 
 
 @pytest.mark.parametrize("noise", ["Laplace", "GeneralizedCauchy", "Staircase"])
@@ -137,7 +137,7 @@ def test_many_atoms_are_gathered():
 
 def test_bounds_are_compared_once_each():
     """Each bound comes once, the least noise first, those that refuse last with their reason."""
-    found = compared(pages.bounds())
+    found = merge_bounds(pages.bounds())
     assert [one.bound for one in found] == [
         "Messages()",
         "Quilt(approximate=False)",
@@ -147,7 +147,7 @@ def test_bounds_are_compared_once_each():
     assert [one.chosen for one in found] == [True, False, False, False]
     assert found[-1].times is None
     assert "too many" in found[-1].note
-    assert compared([BoundRow("B", "q", "Laplace", times=None)])[0].note == ""
+    assert merge_bounds([BoundRow("B", "q", "Laplace", times=None)])[0].note == ""
 
 
 def test_models_are_differential_privacy_this_plan_and_group_privacy():
@@ -166,13 +166,13 @@ def test_models_are_differential_privacy_this_plan_and_group_privacy():
 
 def test_memory_is_told_in_hours():
     """What is left is said in the unit of a step, after one of them and where it is 1 %, or that it never is."""
-    assert memory_told([pages.memory()]) == (
+    assert describe_memory([pages.memory()]) == (
         "If rows are as believed, what one hour tells of a later one is 80\xa0% after 1 hour, and no more than "
         "1\xa0% after 21 hours."
     )
-    assert "no more than 1\xa0% after 21 days" in memory_told([pages.memory("1d")])
-    assert "0.4\xa0% after 25 steps of 7m" in memory_told([pages.memory("7m", None)])
-    two = memory_told([pages.memory(), pages.memory(prior="another")])
+    assert "no more than 1\xa0% after 21 days" in describe_memory([pages.memory("1d")])
+    assert "0.4\xa0% after 25 steps of 7m" in describe_memory([pages.memory("7m", None)])
+    two = describe_memory([pages.memory(), pages.memory(prior="another")])
     assert two.endswith("after 21 hours if another.")
     assert memory_figure([]) == ""
 
@@ -202,7 +202,7 @@ def test_axes_of_counts_have_whole_numbers():
 
 def test_budget_is_told_in_numbers():
     """An account says what is spent, what will be, and how much room there is."""
-    told = budget_told(pages.budget())
+    told = describe_budget(pages.budget())
     for words in (
         "After 9 releases",
         "0.846446 of its limit of 3",
@@ -210,10 +210,10 @@ def test_budget_is_told_in_numbers():
         "room for 31",
     ):
         assert words in told
-    assert "no room for another" in budget_told(pages.budget(fits=0))
-    assert "limit is not reached" in budget_told(pages.budget(fits=None, endless=2.9))
-    assert "limit is not reached" not in budget_told(pages.budget(fits=None, endless=3.1))
-    assert "After 20,000 releases" in budget_told(pages.budget(releases=20_000))
+    assert "no room for another" in describe_budget(pages.budget(fits=0))
+    assert "limit is not reached" in describe_budget(pages.budget(fits=None, endless=2.9))
+    assert "limit is not reached" not in describe_budget(pages.budget(fits=None, endless=3.1))
+    assert "After 20,000 releases" in describe_budget(pages.budget(releases=20_000))
 
 
 def test_room_that_is_left_is_told():

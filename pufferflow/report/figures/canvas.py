@@ -1,10 +1,8 @@
-"""Where figures are drawn: matplotlib makes paths, the browser sets the text and knows the colours.
+"""Figures as SVG, and their axes: matplotlib makes paths, the browser sets the text and knows the colours.
 
 A figure is drawn in sentinel colours that become CSS variables, and with stand-ins for all text from outside, which
 becomes escaped text only in the finished SVG: matplotlib would read `$` as mathematics and miss glyphs. Nothing global
 stays changed, and the same values give the same bytes.
-
-Axes: where marks stand, and how a row of marks with names above them is laid out.
 """
 
 import logging
@@ -46,14 +44,14 @@ _FONT = re.compile(r"font: ((?:bold|[0-9]{3}) )?([0-9.]+px) [^;\"]*")
 @final
 @dataclass(frozen=True)
 class Words:
-    """What a figure is called and says: `told` is for somebody who cannot see it, numbers and all.
+    """The words of a figure: `description`, numbers and all, is for somebody who cannot see it.
 
     `kind` is the sort of figure; `name` tells figures of one sort on one page apart.
     """
 
     kind: str
     title: str
-    told: str
+    description: str
     caption: str
     name: str = ""
 
@@ -68,12 +66,12 @@ class Words:
 class Texts:
     """Text from outside, by the stand-ins that are drawn for it."""
 
-    kept: list[str] = field(default_factory=list[str])
+    originals: list[str] = field(default_factory=list[str])
 
     def __call__(self, given: str, most: int = 60) -> str:
         """Return a stand-in for a text, cut to `most` characters."""
-        self.kept.append(shortened(given, most))
-        return f"q{len(self.kept) - 1:05d}q"
+        self.originals.append(shortened(given, most))
+        return f"q{len(self.originals) - 1:05d}q"
 
 
 @final
@@ -110,9 +108,10 @@ class Sheet:
 
 def figure(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
     """Return a figure with its caption; without matplotlib, what it says in words."""
-    drawn = _drawn(words, height, paint) if drawable() else None
-    body = paragraph(words.told) if drawn is None else drawn
-    caption = "" if drawn is None or not words.caption else f'<figcaption dir="auto">{text(words.caption)}</figcaption>'
+    body, caption = paragraph(words.description), ""
+    if drawable():
+        body = _svg(words, height, paint)
+        caption = f'<figcaption dir="auto">{text(words.caption)}</figcaption>' if words.caption else ""
     return f'<figure id="{words.anchor}" data-figure="{words.kind}">{body}{caption}</figure>\n'
 
 
@@ -121,7 +120,7 @@ def drawable() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def _drawn(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
+def _svg(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
     with _one_at_a_time, _quietly():
         import matplotlib as mpl
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -134,25 +133,26 @@ def _drawn(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
             canvas, outside, file = cast(Any, FigureCanvasSVG(made)), Texts(), BytesIO()
             paint(Sheet(made, height, outside))
             canvas.print_svg(file, metadata={"Date": None, "Creator": None})
-    return _inline(file.getvalue().decode(), words, height, outside.kept)
+    return _inline(file.getvalue().decode(), words, height, outside.originals)
 
 
-def _inline(svg: str, words: Words, height: float, kept: list[str]) -> str:
+def _inline(svg: str, words: Words, height: float, originals: list[str]) -> str:
+    """Return a drawing as an element of a page: ids of its own, colours as variables, text from outside escaped."""
     name = words.anchor
     body = svg[svg.index(">", svg.index("<svg")) + 1 : svg.rindex("</svg>")]
     body = _DROPPED.sub("", body).replace("xlink:href", "href")
     used = set(_REFERRED.findall(body))
-    body = _IDS.sub(lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", body)
-    body = _REFERRED.sub(lambda found: found[0].replace(found[1], f"{name}-{found[1]}"), body)
-    body = _FONT.sub(lambda found: f"font-size: {found[2]}" + "; font-weight: 650" * bool(found[1]), body)
+    body = _IDS.sub(lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "", body)
+    body = _REFERRED.sub(lambda match: match[0].replace(match[1], f"{name}-{match[1]}"), body)
+    body = _FONT.sub(lambda match: f"font-size: {match[2]}" + "; font-weight: 650" * bool(match[1]), body)
     for colour, variable in _COLOURS.items():
         body = body.replace(colour, f"var(--{variable})")
     body = re.sub(r"\s*\n\s*", "\n", body)
-    body = _STAND_IN.sub(lambda found: text(kept[int(found[1])]), body)  # last: nothing reads these any more
+    body = _STAND_IN.sub(lambda match: text(originals[int(match[1])]), body)  # last: nothing reads these any more
     return (
         f'<svg role="img" aria-labelledby="{name}-title {name}-told" viewBox="0 0 {WIDTH:g} {height:g}">'
         f'<title id="{name}-title">{text(words.title)}</title>'
-        f'<desc id="{name}-told">{text(words.told)}</desc>{body}</svg>'
+        f'<desc id="{name}-told">{text(words.description)}</desc>{body}</svg>'
     )
 
 
@@ -208,9 +208,9 @@ def number_axis(  # noqa: PLR0913 - an axis, in parts
 
     low, high = limits
     places = MaxNLocator(nbins=most, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole)
-    found: list[float] = [mark for mark in map(float, places.tick_values(low, high)) if not whole or mark.is_integer()]
     slack = (high - low) * 1e-9
-    marks = [mark for mark in found if low - slack <= mark <= high + slack]
+    inside = [mark for mark in map(float, places.tick_values(low, high)) if low - slack <= mark <= high + slack]
+    marks = [mark for mark in inside if not whole or mark.is_integer()]
     (axes.set_xlim if across else axes.set_ylim)(low, high)
     (axes.set_xticks if across else axes.set_yticks)(marks, labels=ticks(marks))
     axes.grid(visible=True, axis="x" if across else "y", color=RULE, linewidth=0.8)
@@ -235,7 +235,7 @@ def ratio_axis(axes: Any, values: Floats) -> None:
     axes.set_axisbelow(True)
 
 
-def bar_row(sheet: Sheet, top: float, name: str, value: str, colour: str = INK) -> None:
+def named_bar(sheet: Sheet, top: float, name: str, value: str, colour: str = INK) -> None:
     """Write a name at the left and a number at the right, for a bar below; long names are cut."""
     most = max(int((WIDTH - LETTER * len(value) - 24) / LETTER), 8)
     sheet.write(0, top, sheet.outside(name, most), color=INK)
@@ -258,5 +258,5 @@ def axis_lines(words: str, most: int) -> list[str]:
 
 def spread(values: Floats) -> bool:
     """Say whether positive numbers are so different that only ratios can be shown."""
-    found = values[(values > 0) & np.isfinite(values)]
-    return bool(len(found)) and math.log10(float(found.max())) - math.log10(float(found.min())) > 1.5
+    positive = values[(values > 0) & np.isfinite(values)]
+    return bool(len(positive)) and math.log10(float(positive.max())) - math.log10(float(positive.min())) > 1.5

@@ -1,11 +1,8 @@
-"""The worst pair in three pictures: answers without noise, with noise and the promised band, and what a look tells.
-
-The worst pair of secrets in numbers: two laws of the answer, their noisy densities, and the ratio of these (M2).
-"""
+"""The worst pair of secrets: two laws of an answer, their noisy densities, and the ratio of these (M2), in pictures."""
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy import special
@@ -48,6 +45,11 @@ class Curves:
         """The log of the ratio of the densities: what one look at a noisy number tells."""
         return self.first - self.second
 
+    @property
+    def largest(self) -> float:
+        """The largest size of the log ratio."""
+        return float(np.abs(self.ratio).max())
+
 
 def curves_of(pair: WorstPair) -> Curves | None:
     """Return the noisy laws of a pair; None where there is no noise, or a noise whose density is not known by name."""
@@ -55,7 +57,10 @@ def curves_of(pair: WorstPair) -> Curves | None:
     mu, nu = atoms_of(pair.mu), atoms_of(pair.nu)
     if noise is None or not (math.isfinite(pair.scale) and pair.scale > 0 and len(mu[0]) and len(nu[0])):
         return None
-    at = _places(noise, np.concatenate([mu[0], nu[0]]))
+    values = np.concatenate([mu[0], nu[0]])
+    reach = min(noise.interval(_COVERED)[1], 8 * noise.scale)  # as far as noise mostly goes
+    low, high = float(values.min()) - reach, float(values.max()) + reach
+    at = np.unique(np.concatenate([np.linspace(low, high, _POINTS), values]))
     if not np.isfinite(at).all() or at[0] == at[-1]:
         return None
     return Curves(at, _noisy_densities(noise, mu, at), _noisy_densities(noise, nu, at))
@@ -77,21 +82,14 @@ def noise_of(pair: WorstPair) -> Noise | None:
 def atoms_of(law: Atoms) -> tuple[Floats, Floats]:
     """Return the values of a law that can happen, and how likely they are; very many are gathered."""
     values, weights = np.array(law.values, dtype=np.float64), np.array(law.weights, dtype=np.float64)
-    kept = (weights > 0) & np.isfinite(values)
-    values, weights = values[kept], weights[kept]
+    possible = (weights > 0) & np.isfinite(values)
+    values, weights = values[possible], weights[possible]
     if len(values) <= _MOST_ATOMS:
         return values, weights
     edges = np.linspace(float(values.min()), float(values.max()), _MOST_ATOMS + 1)
     slots = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, _MOST_ATOMS - 1)
     gathered: Floats = np.bincount(slots, weights, _MOST_ATOMS).astype(np.float64)
     return ((edges[1:] + edges[:-1]) / 2)[gathered > 0], gathered[gathered > 0]
-
-
-def _places(noise: Noise, values: Floats) -> Floats:
-    """Return where densities are drawn: around all values as far as noise mostly goes, and at these themselves."""
-    reach = min(noise.interval(_COVERED)[1], 8 * noise.scale)
-    low, high = float(values.min()) - reach, float(values.max()) + reach
-    return np.unique(np.concatenate([np.linspace(low, high, _POINTS), values]))
 
 
 def _noisy_densities(noise: Noise, law: tuple[Floats, Floats], at: Floats) -> Floats:
@@ -102,53 +100,64 @@ def _noisy_densities(noise: Noise, law: tuple[Floats, Floats], at: Floats) -> Fl
 
 _LEFT = 66.0
 _KEY, _LAWS, _NOISY, _RATIO, _GAP = 52.0, 84.0, 150.0, 120.0, 50.0
+_DASHED = (0, (3.5, 1.6))
 
 
 def laws_figure(pair: WorstPair, curves: Curves) -> str:
-    """Return the figure of the two laws."""
+    """Return three panels: answers without noise, with noise and the promised band, and the ratio of both laws."""
+    names = axis_lines(pair.answer, 42)
 
     def paint(sheet: Sheet) -> None:
-        top = _key(sheet, pair)
-        _laws(sheet, pair, curves, top)
+        _paint_key(sheet, pair)
+        top = _KEY + 22
+        _paint_laws(sheet, pair, curves, top)
         top += _LAWS + _GAP
-        _noisy(sheet, pair, curves, top)
+        _paint_noisy(sheet, pair, curves, top)
         top += _NOISY + _GAP
-        _ratio(sheet, pair, curves, top)
-        for place, line in enumerate(lines):
-            axis_name(sheet, top + _RATIO + 38 + 16 * place, sheet.outside(line, 44), x=_LEFT)
+        _paint_ratio(sheet, pair, curves, top)
+        for place, name in enumerate(names):
+            axis_name(sheet, top + _RATIO + 38 + 16 * place, sheet.outside(name, 44), x=_LEFT)
 
-    lines = axis_lines(pair.answer, 42)
-    height = _KEY + _LAWS + _NOISY + _RATIO + 2 * _GAP + 48 + 16 * len(lines)
+    height = _KEY + _LAWS + _NOISY + _RATIO + 2 * _GAP + 48 + 16 * len(names)
     title = f"{pair.answer[:1].upper()}{pair.answer[1:]} under the two secrets that are hardest to hide"
-    return figure(Words("laws", title, _told(pair, curves), _caption(pair)), height, paint)
+    return figure(Words("laws", title, _describe(pair, curves), _caption(pair)), height, paint)
 
 
-def _key(sheet: Sheet, pair: WorstPair) -> float:
+def _paint_key(sheet: Sheet, pair: WorstPair) -> None:
     sheet.line([0, 26], [10, 10], color=FIRST, linewidth=2.2)
     sheet.write(34, 15, sheet.outside(f"secret: {pair.first}", 42))
-    sheet.line([0, 26], [31, 31], color=SECOND, linewidth=2.2, linestyle=(0, (3.5, 1.6)))
+    sheet.line([0, 26], [31, 31], color=SECOND, linewidth=2.2, linestyle=_DASHED)
     sheet.write(34, 36, sheet.outside(f"secret: {pair.second}", 42))
-    return _KEY + 22
 
 
-def _laws(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
+def _answer_panel(sheet: Sheet, pair: WorstPair, curves: Curves, title: str, place: tuple[float, float]) -> Any:
+    """Return axes with a title over all that the answer can be; whole marks where that is whole, as counts are."""
+    top, height = place
+    sheet.write(0, top - 9, title, color=INK)
+    axes = sheet.panel(top, height, left=_LEFT, right=6)
+    whole = all(value.is_integer() for law in (pair.mu, pair.nu) for value in law.values)
+    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False, whole=whole)
+    return axes
+
+
+def _paint_laws(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
     """Draw the first law upwards and the second downwards, so that neither hides the other."""
-    axes = sheet.panel(top, _LAWS, left=_LEFT, right=6)
+    axes = _answer_panel(sheet, pair, curves, "Without noise: how likely each answer would be", (top, _LAWS))
     largest = 0.0
     for law, sign, colour in ((pair.mu, 1, FIRST), (pair.nu, -1, SECOND)):
         values, weights = atoms_of(law)
         axes.vlines(values, 0, sign * weights, color=colour, linewidth=2.4 if len(values) < 60 else 1.0)
         largest = max(largest, float(weights.max()))
     axes.axhline(0, color=CALM, linewidth=0.8)
-    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False, whole=_counted(pair))
     axes.set_xticklabels([])
     axes.set_ylim(-1.08 * largest, 1.08 * largest)
     axes.set_yticks([])
-    _name(sheet, top, "Without noise: how likely each answer would be")
 
 
-def _noisy(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
-    axes = sheet.panel(top, _NOISY, left=_LEFT, right=6)
+def _paint_noisy(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
+    inside = pair.epsilon is not None and not pair.delta and curves.largest <= pair.epsilon * (1 + 1e-6) + 1e-9
+    title = "With noise: the dashed curve stays in the band" if inside else "With noise: the two curves"
+    axes = _answer_panel(sheet, pair, curves, title, (top, _NOISY))
     first, second = np.exp(curves.first), np.exp(curves.second)
     highest = 1.12 * float(max(first.max(), second.max()))
     if pair.epsilon is not None:
@@ -156,46 +165,25 @@ def _noisy(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
             low, high = np.exp(curves.first - pair.epsilon), np.minimum(np.exp(curves.first + pair.epsilon), highest)
         axes.fill_between(curves.at, low, high, color=FIRST, alpha=0.16, linewidth=0)
     axes.plot(curves.at, first, color=FIRST, linewidth=1.8)
-    axes.plot(curves.at, second, color=SECOND, linewidth=1.8, linestyle=(0, (3.5, 1.6)))
-    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False, whole=_counted(pair))
+    axes.plot(curves.at, second, color=SECOND, linewidth=1.8, linestyle=_DASHED)
     axes.set_xticklabels([])
     axes.set_ylim(0, highest)
     axes.set_yticks([])
-    band = "With noise: the dashed curve stays in the band" if _inside(pair, curves) else "With noise: the two curves"
-    _name(sheet, top, band)
 
 
-def _ratio(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
-    axes = sheet.panel(top, _RATIO, left=_LEFT, right=6)
-    largest = float(np.abs(curves.ratio).max())
-    edge = pair.epsilon or largest or 1.0
-    reach = 1.25 * max(edge, min(largest, 3 * edge))
+def _paint_ratio(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
+    axes = _answer_panel(sheet, pair, curves, "What a look at the number does to the odds", (top, _RATIO))
+    edge = pair.epsilon or curves.largest or 1.0
+    reach = 1.25 * max(edge, min(curves.largest, 3 * edge))
     if pair.epsilon:
         axes.axhspan(-edge, edge, color=FIRST, alpha=0.16, linewidth=0)
         for height in (-edge, edge):
             axes.axhline(height, color=WARN, linewidth=1.2)
     axes.plot(curves.at, np.clip(curves.ratio, -reach, reach), color=INK, linewidth=1.8)
-    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False, whole=_counted(pair))
     axes.axhline(0, color=CALM, linewidth=0.8)
     axes.set_ylim(-reach, reach)
     axes.set_yticks([-edge, 0, edge], labels=[f"÷ {fold(edge)}", "same", f"× {fold(edge)}"])
     axes.tick_params(axis="y", labelcolor=WARN if pair.epsilon else QUIET)
-    _name(sheet, top, "What a look at the number does to the odds")
-
-
-def _counted(pair: WorstPair) -> bool:
-    """Say whether all that the answer can be is whole, as counts are."""
-    return all(value.is_integer() for law in (pair.mu, pair.nu) for value in law.values)
-
-
-def _name(sheet: Sheet, top: float, words: str) -> None:
-    sheet.write(0, top - 9, words, color=INK)
-
-
-def _inside(pair: WorstPair, curves: Curves) -> bool:
-    if pair.epsilon is None or pair.delta:
-        return False
-    return float(np.abs(curves.ratio).max()) <= pair.epsilon * (1 + 1e-6) + 1e-9
 
 
 def _caption(pair: WorstPair) -> str:
@@ -206,21 +194,22 @@ def _caption(pair: WorstPair) -> str:
     if pair.epsilon is None:
         parts.append("The promise is of another kind than a limit on the ratio of the two curves, so no band is drawn.")
     else:
+        factor, share = fold(pair.epsilon), f", but for a probability of {plain(pair.delta)}" if pair.delta else ""
         parts.append(
-            f"The band goes from the solid curve divided by {fold(pair.epsilon)} to the solid curve times "
-            f"{fold(pair.epsilon)}. Below, the ratio of the two curves: whoever sees the number changes the odds "
-            f"between the two secrets by no more than that"
-            + (f", but for a probability of {plain(pair.delta)}." if pair.delta else ".")
+            f"The band goes from the solid curve divided by {factor} to the solid curve times {factor}. Below, the "
+            "ratio of the two curves: whoever sees the number changes the odds between the two secrets by no more than "
+            f"that{share}."
         )
-    return " ".join([*parts, *([f"Note: {pair.note.rstrip('.')}."] if pair.note else [])])
+    if pair.note:
+        parts.append(f"Note: {pair.note.rstrip('.')}.")
+    return " ".join(parts)
 
 
-def _told(pair: WorstPair, curves: Curves) -> str:
+def _describe(pair: WorstPair, curves: Curves) -> str:
     means = [float(np.dot(*atoms_of(law))) for law in (pair.mu, pair.nu)]
-    largest = float(np.abs(curves.ratio).max())
     promised = "" if pair.epsilon is None else f"; promised are at most {fold(pair.epsilon)}-fold"
     return (
         f"Without noise {pair.answer} is {plain(means[0])} on average for the secret “{pair.first}”, and "
         f"{plain(means[1])} for “{pair.second}”. With {pair.noise} noise of scale {plain(pair.scale)} the two curves "
-        f"overlap: their ratio is at most {fold(largest)}-fold{promised}."
+        f"overlap: their ratio is at most {fold(curves.largest)}-fold{promised}."
     )
