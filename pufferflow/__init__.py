@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from pufferflow.guarantees import Pure as Pure
     from pufferflow.guarantees import Renyi as Renyi
     from pufferflow.guarantees import RenyiCurve as RenyiCurve
-    from pufferflow.guarantees import Within as Within
     from pufferflow.inference import laws as laws
     from pufferflow.jobs import Job as Job
     from pufferflow.jobs import Period as Period
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from pufferflow.noise import Staircase as Staircase
     from pufferflow.plan import Plan as Plan
     from pufferflow.planning import Certificate as Certificate
+    from pufferflow.planning import Within as Within
     from pufferflow.queries import Statistic as Statistic
     from pufferflow.release import Release as Release
     from pufferflow.scenario import Bins as Bins
@@ -103,7 +103,7 @@ _ROOMS = {
         *("PufferflowError", "Misuse", "Refused", "LimitReached", "SourceFailed", "LedgerFault", "SinkFailed"),
         "InternalError",
     ),
-    "guarantees": ("Guarantee", "Pure", "Approx", "Renyi", "RenyiCurve", "ApproxRenyi", "Within"),
+    "guarantees": ("Guarantee", "Pure", "Approx", "Renyi", "RenyiCurve", "ApproxRenyi"),
     "law": ("Law", "GaussianLaw"),
     "transport": ("winf", "wasserstein", "near", "Distance", "Certainty", "Coupling", "AffineCoupling"),
     "noise": ("Noise", "Laplace", "Gaussian", "GeneralizedCauchy", "Staircase", "Noisy"),
@@ -122,7 +122,7 @@ _ROOMS = {
     "composition": ("compose", "Composed", "Forecast", "temporal_leakage"),
     "ledger": ("Ledger", "Account"),
     "plan": ("Plan",),
-    "planning": ("Certificate",),
+    "planning": ("Certificate", "Within"),
     "release": ("Release",),
     "frame": ("protect", "Batch"),
     "jobs": ("Job", "Period", "Ran"),

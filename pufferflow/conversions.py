@@ -4,6 +4,14 @@ import math
 
 from pufferflow.rounding import SMALLEST, UNIT
 
+DEFAULT_ORDERS: tuple[float, ...] = (
+    *(1.0 + n / 64 for n in range(1, 64)),
+    *(2.0 + n / 4 for n in range(32)),
+    *(float(n) for n in range(10, 64)),
+    *(64.0 * 2 ** (n / 4) for n in range(25)),
+)
+"""The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday promises convert best."""
+
 
 def spare_delta(delta: float, own: float) -> float | None:
     """Return δ' with own + (1−own)·δ' ≤ delta, rounded down; None if delta is below own."""

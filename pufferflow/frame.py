@@ -12,11 +12,11 @@ from pufferflow.bounds import Bounds
 from pufferflow.engine import check_column, engine_of
 from pufferflow.errors import Misuse, visible
 from pufferflow.expressions import Values, classes, indicators, read_values
-from pufferflow.guarantees import AnyKind, Guarantee, Within
+from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
 from pufferflow.noise import Family
 from pufferflow.plan import Plan, plan_of
-from pufferflow.planning import Terms, read_promise, read_seconds
+from pufferflow.planning import Terms, Within, read_promise, read_seconds
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum, Variance
 from pufferflow.release import Account, Release
 from pufferflow.scenario import Domain, Interval, Scenario

@@ -1,7 +1,7 @@
 """What a release promises: pure, approximate, Rényi and approximate Rényi Pufferfish privacy.
 
 Each bounds a divergence between the laws of the output under the two secrets of any pair, in both orders. What
-a promise is converted to is rounded up. `Within` is a promise about errors: how far noise may take an answer.
+a promise is converted to is rounded up.
 """
 # a promise's own number stands in for the base's property:
 # pyright: reportIncompatibleMethodOverride=false
@@ -17,19 +17,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast, final
 import msgspec
 from msgspec.structs import force_setattr
 
-from pufferflow.arguments import finite_number, finite_number_at_least_zero, order_above_one, probability_below_one
-from pufferflow.conversions import renyi_to_approx, spare_delta, two_point_epsilon, two_point_renyi
+from pufferflow.arguments import finite_number_at_least_zero, order_above_one, probability_below_one
+from pufferflow.conversions import DEFAULT_ORDERS, renyi_to_approx, spare_delta, two_point_epsilon, two_point_renyi
 from pufferflow.errors import Misuse, Refused
 from pufferflow.rounding import UNIT, float_above
-from pufferflow.suggestions import explained, made
+from pufferflow.suggestions import made
 
-DEFAULT_ORDERS: tuple[float, ...] = (
-    *(1.0 + n / 64 for n in range(1, 64)),
-    *(2.0 + n / 4 for n in range(32)),
-    *(float(n) for n in range(10, 64)),
-    *(64.0 * 2 ** (n / 4) for n in range(25)),
-)
-"""The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday promises convert best."""
 _READERS: Final[Mapping[str, Callable[[object], float]]] = {
     "alpha": order_above_one,
     "epsilon": lambda given: finite_number_at_least_zero(given, "epsilon"),
@@ -468,29 +461,3 @@ def promise_of(epsilon: float, delta: float | None = None, alpha: float | None =
 def _sum_above(left: float, right: float | Fraction) -> float:
     """Return a sum rounded up."""
     return float_above(Fraction(left) + Fraction(right))
-
-
-@final
-@explained
-@dataclass(frozen=True)
-class Within:
-    """Each answer, by itself, is within `error` of what it would be without noise, with probability `confidence`.
-
-    >>> Within(5, confidence=0.95)
-    Within(error=5.0, confidence=0.95)
-    """
-
-    error: float
-    confidence: float = 0.95
-
-    def __post_init__(self) -> None:
-        """Read both numbers."""
-        error = finite_number(self.error, "error", allowed="a finite number > 0", instead="pf.Within(5)")
-        allowed, instead = "a number between 0 and 1", "pf.Within(5, confidence=0.95)"
-        confidence = finite_number(self.confidence, "confidence", allowed=allowed, instead=instead)
-        if error <= 0:
-            raise Misuse(f"error is {error:g}.", allowed="a finite number > 0", instead="pf.Within(5)")
-        if not 0 < confidence < 1:
-            raise Misuse(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
-        object.__setattr__(self, "error", error)
-        object.__setattr__(self, "confidence", confidence)

@@ -9,9 +9,9 @@ from typing import ClassVar, NamedTuple
 
 from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import WorkEstimate
-from pufferflow.conversions import renyi_to_delta
+from pufferflow.conversions import DEFAULT_ORDERS, renyi_to_delta
 from pufferflow.errors import Refused
-from pufferflow.guarantees import DEFAULT_ORDERS, Divergence, Guarantee, Kind, Pure
+from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.roots import largest, smallest
 from pufferflow.rounding import UNIT, float_above

@@ -19,10 +19,11 @@ from msgspec import Meta
 from pufferflow.addresses import local_path, scheme_of
 from pufferflow.bounds import BoundName
 from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.guarantees import Guarantee, Kind, Within, promise_of
+from pufferflow.guarantees import Guarantee, Kind, promise_of
 from pufferflow.jobs.period import Every, check_zone
 from pufferflow.ledger import check_scheme
 from pufferflow.noise import NoiseName
+from pufferflow.planning import Within
 from pufferflow.suggestions import nearest
 
 Positive = Annotated[float, Meta(gt=0)]

@@ -8,7 +8,7 @@ from pufferflow.planning.error_bars import error_bars, expected_error, half_widt
 from pufferflow.planning.facts import SourceDigest, changed_source
 from pufferflow.planning.floor import impossible_values
 from pufferflow.planning.tables import Tables, on_interval
-from pufferflow.planning.terms import Terms, read_promise, read_seconds
+from pufferflow.planning.terms import Terms, Within, read_promise, read_seconds
 
 __all__ = [
     "ERROR_BARS",
@@ -20,6 +20,7 @@ __all__ = [
     "SourceDigest",
     "Tables",
     "Terms",
+    "Within",
     "changed_source",
     "cost_of",
     "error_bars",

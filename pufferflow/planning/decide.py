@@ -11,7 +11,7 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Calibration, Laws, calibrate_each, loss, read_family
 from pufferflow.errors import InternalError, Misuse, Refused
-from pufferflow.guarantees import Guarantee, Pure, Within
+from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Gaussian, Laplace
 from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.decision import Decision
@@ -20,7 +20,7 @@ from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.floor import least_scale, not_silent, row_laws
 from pufferflow.planning.shares import balanced, read_shares
 from pufferflow.planning.tables import known_values, tables_of
-from pufferflow.planning.terms import Terms, check_floor
+from pufferflow.planning.terms import Terms, Within, check_floor
 from pufferflow.progress import working
 from pufferflow.queries import Request
 from pufferflow.rounding import UNIT

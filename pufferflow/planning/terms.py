@@ -1,4 +1,4 @@
-"""The terms of a plan: a promise or an accuracy, and what is chosen of the way to keep it."""
+"""The terms of a plan: a promise or an accuracy (`Within`), and what is chosen of the way to keep it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,11 +7,37 @@ from typing import final
 from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.bounds import Bounds, read_kind
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import PURE, Guarantee, Kind, Pure, Within
+from pufferflow.guarantees import PURE, Guarantee, Kind, Pure
 from pufferflow.noise import Family
-from pufferflow.suggestions import EXAMPLES
+from pufferflow.suggestions import EXAMPLES, explained
 
 ROW = "row"
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Within:
+    """Each answer, by itself, is within `error` of what it would be without noise, with probability `confidence`.
+
+    >>> Within(5, confidence=0.95)
+    Within(error=5.0, confidence=0.95)
+    """
+
+    error: float
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Read both numbers."""
+        error = finite_number(self.error, "error", allowed="a finite number > 0", instead="pf.Within(5)")
+        allowed, instead = "a number between 0 and 1", "pf.Within(5, confidence=0.95)"
+        confidence = finite_number(self.confidence, "confidence", allowed=allowed, instead=instead)
+        if error <= 0:
+            raise Misuse(f"error is {error:g}.", allowed="a finite number > 0", instead="pf.Within(5)")
+        if not 0 < confidence < 1:
+            raise Misuse(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
+        object.__setattr__(self, "error", error)
+        object.__setattr__(self, "confidence", confidence)
 
 
 @final

@@ -1,0 +1,56 @@
+"""A bound that sees little of the laws: how far the answer can move, rounded up to a power of two."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from pufferflow.bounds.bound import BallPart, Bound
+from pufferflow.bounds.law_pairs import Pair
+from pufferflow.bounds.laws import WorkEstimate, as_laws
+from pufferflow.bounds.movement import norm_for
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Guarantee
+from pufferflow.noise import Noise
+from pufferflow.suggestions import explained
+from pufferflow.transport import Certainty
+
+
+@final
+@explained
+@dataclass(frozen=True)
+class Coarse(Bound):
+    """The loss is that of a ball of radius W_∞ (M3) rounded up to a power of two, at most that of group privacy (M7).
+
+    Priors that differ a little mostly get the same noise, which then says less of them; it is up to twice that of GWM.
+
+    >>> import pufferflow as pf
+    >>> pair = pf.Law([0, 7], [0.5, 0.5]), pf.Law([3, 10], [0.5, 0.5])
+    >>> [pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=one).noise.scale for one in (pf.GWM(), Coarse())]
+    [3.0, 4.0]
+    """
+
+    name = "coarse"
+    explanation = "Like GWM, but with movements rounded up to powers of two, so that noise says less of the prior (M3)."
+
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
+        return sizes.winf
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
+        laws = as_laws(pairs)
+        norm = norm_for(noise, None, laws.dimension)
+        shortest = laws.winf(norm)
+        if math.isinf(shortest.length):
+            raise Refused(
+                "W_∞ of a pair is infinite: no bounded movement takes one law to the other.",
+                allowed="laws that a bounded movement connects",
+                instead="bound=pf.GAWM(delta) for a promise with a delta",
+            )
+        radius = min(_power_of_two_above(shortest.length), laws.span(norm).length)
+        return [BallPart(max(radius, shortest.length), Certainty.UPPER_BOUND, shortest.witness)]
+
+
+def _power_of_two_above(length: float) -> float:
+    """Return the least power of two that is not below a length; 0 for 0."""
+    mantissa, exponent = math.frexp(length)
+    return length if mantissa in {0.0, 0.5} else math.ldexp(1.0, exponent)

@@ -1,0 +1,59 @@
+"""Logistic noise goes the whole way: at the door, planned, released on a ledger, read back, shown, named in a job."""
+
+import json
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+import pufferflow as pf
+
+SCENARIO = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])
+ROWS = pl.DataFrame({"day": [1, 2, 1, 2], "on": [0, 1, 1, 1]})
+PYTHON = """
+import polars as pl, pufferflow as pf
+
+scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])
+
+
+def build(frame, period):
+    return pf.protect(frame, scenario).private_sum("on", "load")
+
+
+def rows(period):
+    return pl.LazyFrame({"day": [1, 2, 1, 2], "on": [0, 1, 1, 1]})
+"""
+JOB = """
+name = "ons"
+build = "own.py:build"
+source = { function = "own.py:rows" }
+noise = "logistic"
+guarantee = { epsilon = 0.6 }
+ledger = { account = "ons", limit = { epsilon = 6.0 } }
+"""
+
+
+def test_logistic_noise_is_released_kept_and_shown(tmp_path):
+    """The release is read back from the ledger as it was, and pages draw the noise and name it."""
+    plan = pf.protect(ROWS, SCENARIO).group_by("day").private_sum("on", "load").plan(pf.Pure(1.0), noise=pf.Logistic)
+    assert plan.noises["load"].scale == pytest.approx(1.0)
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        release = plan.release(ledger.open("ons", SCENARIO, limit=pf.Pure(3.0)), id="one")
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        kept = ledger.account("ons").release("one")
+        assert kept.frame.equals(release.frame)
+        assert kept.certificate == release.certificate
+        assert ledger.account("ons").spent().epsilon == pytest.approx(1.0)
+    for write in (plan.report, release.report):
+        assert "logistic" in write(tmp_path / "page.html").read_text(encoding="utf-8").casefold()
+
+
+def test_logistic_noise_is_named_in_a_job(tmp_path):
+    """`noise = "logistic"` runs."""
+    (tmp_path / "own.py").write_text(PYTHON)
+    (tmp_path / "job.toml").write_text(JOB)
+    run = [sys.executable, "-m", "pufferflow", "run", "job.toml", "--period", "2024-01-01", "--json"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["noise"][0]["noise"] == "Logistic"

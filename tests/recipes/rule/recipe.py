@@ -1,0 +1,20 @@
+"""A rule of composition: as many times the costliest release, which holds for every belief."""
+
+from recipes import after, each
+
+ROW = "a rule of composition"
+ADDED = {"k_fold.py": "pufferflow/composition/k_fold.py", "test_k_fold.py": "tests/composition/test_k_fold.py"}
+CHANGED = {
+    "pufferflow/composition/rules.py": each(
+        after(
+            "from pufferflow.composition.chain import MessagesRule\n",
+            "from pufferflow.composition.k_fold import KFoldRule\n",
+        ),
+        after("ConditionalRule(), JointRule()", ", KFoldRule()"),
+    ),
+    "docs/spending.md": after(
+        "| one release alone | a single release about a unit: its promise | – |\n",
+        "| as many times the costliest release (M7) | every prior, whatever rows have to do with each other | yes |\n",
+    ),
+}
+CONTRACTS = [["tests/composition/test_k_fold.py"], ["tests/composition/test_totals.py"]]
