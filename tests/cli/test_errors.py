@@ -201,3 +201,11 @@ def test_a_password_is_never_shown(give):
         found = give("ledger", "show", "postgresql+psycopg://me:s3cret@localhost:1/ledger", *more)
         assert found.exit == 6
         assert "s3cret" not in found.out + found.err
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "no", "1"])
+def test_the_variable_for_tracebacks_can_say_no(make, give, monkeypatch, value):
+    """Only a value that says yes shows the words of a function that fails."""
+    make("def build(frame, period): raise RuntimeError('row 987')")
+    monkeypatch.setenv("PUFFERFLOW_TRACEBACK", value)
+    assert ("row 987" in give("plan", "job.toml").err) == (value == "1")

@@ -16,6 +16,7 @@ from rich.text import Text
 import pufferflow as pf
 from pufferflow.cli.errors import Fault
 from pufferflow.cli.output import document, lines_of, safe, shown, write
+from pufferflow.cli.promises import of_limit
 from pufferflow.cli.screen import Screen
 from pufferflow.cli.terminal import rendered
 
@@ -141,3 +142,9 @@ def test_an_account_with_a_hostile_name(tmp_path, give):
     found = give("ledger", "show", place, "--json").document["accounts"][0]
     assert (found["name"], found["last"]) == (name, None)
     assert give("ledger", "show", place, "--account", name).exit == 0
+
+
+def test_words_round_up():
+    """What is spent is told as no less than it is, and not as more digits than people read."""
+    assert of_limit(14.999999999999815, pf.Pure(15.0)) == "epsilon 15 of 15"
+    assert of_limit(0.12345601, pf.Pure(0.3)) == "epsilon 0.123457 of 0.3"

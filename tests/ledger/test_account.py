@@ -408,3 +408,45 @@ def test_a_limit_counts_one_row_where_a_prior_has_nothing_to_hide(tmp_path):
         assert account.spent().epsilon == pytest.approx(0.3)
         with pytest.raises(pf.LimitReached):
             plan.release(account)
+
+
+def test_a_prospect_is_one_reading_of_what_several_questions_give(account, monkeypatch):
+    """Before a release, while it is reserved and once it is committed: as `spent`, `after` and `remaining` tell."""
+    release(account, ready(1.0), "monday")
+    held, asked, readers = account.reserve(ready(0.5), "tuesday"), plan(0.5), []
+    true = log.Reader.__init__
+
+    def counted(reader, *given):
+        readers.append(reader)
+        true(reader, *given)
+
+    states = {"monday": (True, True), "tuesday": (True, False), "wednesday": (False, False)}
+    for name, (reserved, committed) in states.items():
+        with monkeypatch.context() as counting:
+            counting.setattr(log.Reader, "__init__", counted)
+            found = account.prospect(asked, name)
+        assert (found.reserved, found.committed, found.schedule) == (reserved, committed, None)
+        assert found.spent == account.spent()
+        assert found.after == (account.spent() if reserved else account.after(asked))
+        assert found.remaining == account.remaining(asked) == 3
+    assert len(readers) == len(states)
+    held.commit(ledgers.drawn(ready(0.5), held.entry))
+    assert account.prospect(asked, "tuesday").committed
+
+
+def test_a_prospect_forecasts_a_schedule(account, ledger):
+    """A schedule is forecast as `forecast` does; of one that cannot be, as of months, there is none."""
+    asked = plan(1.0)
+    with pytest.raises(pf.PufferflowError):
+        account.forecast(asked, "1mo")
+    assert account.prospect(asked, "monday", "1mo").schedule is None
+    chain = pf.Scenario(SECRET, pf.MarkovChain([[0.7, 0.1, 0.1, 0.1]] * 4), order_by="hour")
+    batch = pf.protect(pl.DataFrame({"hour": range(24), "level": 1}), chain).private_sum("level").plan(pf.Pure(0.5))
+    hours = ledger.open("hours", chain, limit=pf.Pure(3.0))
+    assert hours.prospect(batch, "monday", 24).schedule == hours.forecast(batch, 24)
+
+
+def test_a_prospect_is_of_the_accounts_scenario(account):
+    """A plan of another scenario is refused, as a release of it would be."""
+    with pytest.raises(pf.Misuse):
+        account.prospect(plan(1.0, OTHER_PRIOR), "monday")

@@ -5,17 +5,16 @@ What a planned release would cost its account: spent so far, the total after it,
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, read_page
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import PufferflowError, Refused
+from pufferflow.errors import Refused
 
 if TYPE_CHECKING:
-    from pufferflow.composition import Forecast
     from pufferflow.guarantees import Guarantee
     from pufferflow.jobs import Job, Period
     from pufferflow.ledger import Account
@@ -26,7 +25,7 @@ _UNEQUAL = "periods differ in length, so the schedule is not forecast"
 
 @final
 @dataclass(frozen=True)
-class Cost:
+class ReleaseCost:
     """`after` and `endless` are epsilons of the limit's kind: the total after this release, and of an endless schedule.
 
     `fits` counts further releases about the same rows, `ahead` those of the next periods; None is any number of them.
@@ -71,59 +70,40 @@ class Cost:
         return self.note if self.ahead is None else f"room for {_many(self.ahead)} about the periods that follow"
 
 
-def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None") -> Cost:
-    """Return what a release of a plan would cost."""
+def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None") -> ReleaseCost:
+    """Return what a release of a plan would cost its account, whose ledger is read once."""
     from pufferflow.cli.promises import epsilon_of
 
-    charged, name = job.file.ledger, job.id_of(period)
+    charged = job.file.ledger
     if account is None:
         limit = charged.limit.guarantee
-        return Cost(charged.account, opened=False, released=False, limit=limit, after=_first(plan, limit))
-    spent, released = account.spent(), account.find(name) is not None
-    paid = released or any(entry.release_id == name for entry in account.history())
-    all_of_them = _forecast(account, plan, job.every)
-    after = epsilon_of(spent) if paid else _after(account, plan)
-    return Cost(
+        return ReleaseCost(charged.account, opened=False, released=False, limit=limit, after=_first(plan, limit))
+    prospect = account.prospect(plan, job.id_of(period), job.every)
+    cost = ReleaseCost(
         charged.account,
         opened=True,
-        released=released,
+        released=prospect.committed,
         limit=account.limit,
-        spent=spent,
-        after=after,
-        fits=_whole(account.remaining(plan)),
-        ahead=all_of_them and _whole(all_of_them.fits),
-        endless=all_of_them.total if all_of_them and math.isfinite(all_of_them.total) else None,
-        rule=all_of_them.rule if all_of_them else "",
-        note=all_of_them.note if all_of_them else _UNEQUAL if job.every is None else "nobody can tell",
+        spent=prospect.spent,
+        after=None if prospect.after is None else epsilon_of(prospect.after),
+        fits=_whole(prospect.remaining),
+        note=_UNEQUAL if job.every is None else "nobody can tell",
     )
+    schedule = prospect.schedule
+    if schedule is None:
+        return cost
+    endless = schedule.total if math.isfinite(schedule.total) else None
+    return replace(cost, ahead=_whole(schedule.fits), endless=endless, rule=schedule.rule, note=schedule.note)
 
 
 def _first(plan: "Plan", limit: "Guarantee") -> float | None:
-    """Return the total of a plan alone, in the kind of the limit; None if no rule tells it."""
+    """Return the total of a plan by itself, in the kind of the limit; None if no rule composes it."""
     from pufferflow.cli.promises import epsilon_of
     from pufferflow.composition import AccountCosts
 
     try:
         return epsilon_of(AccountCosts([plan.questions.scenario], limit).total([plan.cost]).guarantee)
     except Refused:
-        return None
-
-
-def _after(account: "Account", plan: "Plan") -> float | None:
-    """Return the total with one more release of a plan; None if no rule tells it."""
-    from pufferflow.cli.promises import epsilon_of
-
-    try:
-        return epsilon_of(account.after(plan))
-    except Refused:
-        return None
-
-
-def _forecast(account: "Account", plan: "Plan", every: str | None) -> "Forecast | None":
-    """Return what a schedule will have spent; None where it has no steps to be counted in, as months have none."""
-    try:
-        return None if every is None else account.forecast(plan, every)
-    except PufferflowError:
         return None
 
 
