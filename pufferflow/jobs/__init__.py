@@ -4,8 +4,8 @@ from pufferflow.jobs import starter
 from pufferflow.jobs.file import check_addresses, schema
 from pufferflow.jobs.job import Job, Ran
 from pufferflow.jobs.period import Period
-from pufferflow.jobs.published import EVIDENCE
 from pufferflow.jobs.scheduling import next_time, schedule
+from pufferflow.jobs.sink import EVIDENCE, Sink, SinkTable
 from pufferflow.jobs.sources import TRACEBACK, tracebacks
 
 __all__ = [
@@ -14,6 +14,8 @@ __all__ = [
     "Job",
     "Period",
     "Ran",
+    "Sink",
+    "SinkTable",
     "check_addresses",
     "next_time",
     "schedule",

@@ -18,15 +18,16 @@ import polars as pl
 from pufferflow.errors import LedgerFault, Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.frame import Batch
 from pufferflow.guarantees import Guarantee
-from pufferflow.jobs.file import JobFile, check_addresses, read_file, with_variables
+from pufferflow.jobs.file import JobFile, check_addresses, read_file
 from pufferflow.jobs.job_account import JobAccount
 from pufferflow.jobs.missed import History
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
-from pufferflow.jobs.published import changed, check_known, check_not_lost, check_not_older, has_release, write_page
+from pufferflow.jobs.published import check_known, check_not_lost, check_not_older, promise_changes, write_page
+from pufferflow.jobs.sink import Sink
 from pufferflow.jobs.sources import called, frame_of, functions_of
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
-from pufferflow.release import Release, check, send
+from pufferflow.release import Release
 from pufferflow.report.evidence import Evidence
 from pufferflow.rounding import agree
 
@@ -34,10 +35,10 @@ from pufferflow.rounding import agree
 @final
 @dataclass(frozen=True, eq=False)
 class Ran:
-    """A batch that is released and where it goes.
+    """A batch that is released, and the place in its sink.
 
-    `drawn` says whether noise was drawn now; otherwise the release was kept before, and is the same. `sent` says
-    whether it was written now; otherwise the folder had it. `notes` tell what did not go smoothly. `spent` is what the
+    `drawn` says whether noise was drawn now; otherwise the ledger had the release, and it is the same. `sent` says
+    whether it was written now; otherwise the sink had it. `notes` say what did not go smoothly. `spent` is what the
     account had spent of its `limit` after the run; None if the ledger could not be read then.
 
     >>> import tempfile, pufferflow as pf
@@ -53,13 +54,18 @@ class Ran:
     period: str
     id: str
     release: Release
-    folder: Path
+    place: str
     drawn: bool
     sent: bool
     attempts: int = 1
     notes: tuple[str, ...] = ()
     spent: Guarantee | None = None
     limit: Guarantee | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The place as a path, for sinks that are folders."""
+        return Path(self.place)
 
     @property
     def state(self) -> str:
@@ -158,12 +164,18 @@ class Job:
         return f"{self.name}-{self._label(period, revision)}"
 
     def folder_of(self, period: When, revision: int = 1) -> Path:
-        """Return where a period's release is written."""
-        sink = self.file.sink.at(with_variables(self.file.sink.path))
-        return self.folder / sink.expanduser() / self._label(period, revision)
+        """Return where a period's release is written, for sinks that are folders."""
+        return Path(self.place_of(period, revision))
+
+    def place_of(self, period: When, revision: int = 1) -> str:
+        """Return where a period's release goes, in words: of a folder its path."""
+        return self._sink().place(self._label(period, revision))
 
     def _has(self, label: str) -> bool:
-        return has_release(self.folder_of(label))
+        return self._sink().has(label)
+
+    def _sink(self) -> Sink:
+        return self.file.sink.open(self.folder)
 
     def _label(self, period: When, revision: int) -> str:
         if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -192,7 +204,7 @@ class Job:
         chosen = self.period(period)
         plan = self.batch(chosen).plan(**self.file.wanted)
         questions = plan.questions
-        check(pl.Schema({name: questions.schema[name] for name in questions.by}), self.file.sink.format)
+        self.file.sink.check_keys(pl.Schema({name: questions.schema[name] for name in questions.by}))
         if plan.rows == 0:
             raise SourceFailed(
                 f"The source has no rows for the period {chosen}. Nothing was released or charged.",
@@ -281,31 +293,30 @@ class Job:
             yield period, found
 
     def _run(self, period: Period, revision: int, attempts: Sequence[str]) -> Ran:
-        name, folder = self.id_of(period, revision), self.folder_of(period, revision)
+        name, label, sink = self.id_of(period, revision), self._label(period, revision), self._sink()
         if self._payer.no_file:
-            check_not_lost(folder.parent)
+            check_not_lost(sink)
         with closing(self._payer.ledger()) as ledger:
-            release, plan = self._committed(name, folder, ledger), None
+            release, plan = self._committed(name, label, sink, ledger), None
             if drawn := release is None:
-                check_known(folder)
-                check_not_older(folder.parent, ledger)
+                check_known(sink, label)
+                check_not_older(sink, ledger)
                 plan = self.plan(period)
                 release = self._payer.release(plan, ledger, name, estimates=self.file.estimates)
-            notes = [*attempts, *changed(self.file, release)]
-            sent = send(release, folder, self.file.sink.format)
-            if self.file.sink.report:
-                gather = partial(self._gather, period, plan, release, ledger)
-                notes += write_page(release, folder, self.name, str(period), gather)
+            notes = [*attempts, *promise_changes(self.file, release)]
+            sent = sink.send(label, release)
+            gather = partial(self._gather, period, plan, release, ledger)
+            notes += write_page(release, sink, label, self.name, str(period), gather)
             spent, limit = self._total(ledger, notes)
-        attempt = len(attempts) + 1
-        return Ran(self.name, str(period), name, release, folder, drawn, sent, attempt, tuple(notes), spent, limit)
+        place, attempt = sink.place(label), len(attempts) + 1
+        return Ran(self.name, str(period), name, release, place, drawn, sent, attempt, tuple(notes), spent, limit)
 
-    def _committed(self, name: str, folder: Path, ledger: Ledger) -> Release | None:
+    def _committed(self, name: str, label: str, sink: Sink, ledger: Ledger) -> Release | None:
         """Return the release that the account has under a name; another machine may be quicker at any time."""
         for _ in range(2):
             account = self._payer.account_in(ledger)
             release = None if account is None else account.find(name)
-            if release is not None or not has_release(folder):
+            if release is not None or not sink.has(label):
                 return release
         return None
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import final
 
 from pufferflow.addresses import scheme_of
-from pufferflow.jobs.file import Charged, with_variables
+from pufferflow.jobs.file import Charged
+from pufferflow.jobs.toml import with_variables
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
 from pufferflow.release import Release

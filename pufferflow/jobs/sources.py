@@ -24,8 +24,9 @@ from pufferflow.addresses import scheme_of
 from pufferflow.errors import Misuse, PufferflowError, SourceFailed
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
-from pufferflow.jobs.file import Source, check_source, with_variables
+from pufferflow.jobs.file import Source, check_source
 from pufferflow.jobs.period import Period
+from pufferflow.jobs.toml import with_variables
 
 TRACEBACK = "PUFFERFLOW_TRACEBACK"
 _SHOW = f"{TRACEBACK}=1, which shows what it said; that may quote rows"

@@ -10,7 +10,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.jobs import job as room
-from pufferflow.jobs.published import EVIDENCE, PAGE
+from pufferflow.jobs.sink import EVIDENCE, PAGE
 
 DAY, NEXT = "2026-10-20", "2026-10-21"
 

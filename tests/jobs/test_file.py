@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs.file import JobFile, read_file, read_text, schema, with_variables
+from pufferflow.jobs.file import JobFile, read_file, read_text, schema
+from pufferflow.jobs.toml import with_variables
 
 STARTER = (files("pufferflow.jobs.starter") / "job.toml").read_text()
 

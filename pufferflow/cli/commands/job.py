@@ -88,7 +88,7 @@ def _described(job: "Job") -> dict[str, Any]:
         "account": job.file.ledger.account,
         "limit": job.file.ledger.limit.guarantee,
         "period": str(period),
-        "folder": job.folder_of(period),
+        "folder": job.place_of(period),
         "cron": plan.cron,
         "timezone": plan.timezone,
         "next": None if plan.cron is None else next_time(plan.cron, plan.timezone),
@@ -109,7 +109,7 @@ def _in_words(job: "Job") -> dict[str, Any]:
         if accuracy is None
         else f"errors within {accuracy.error:g}, confidence {accuracy.confidence:g}",
         "limit": in_words(file.ledger.limit.guarantee),
-        "folder": near(job.folder_of(period)),
+        "folder": near(job.place_of(period)),
     }
 
 

@@ -27,7 +27,7 @@ def log_run(screen: Screen, ran: "Ran", before: str = "") -> None:
     spent = ""
     if ran.spent is not None and ran.limit is not None:
         spent = f"  spent {of_limit(epsilon_of(ran.spent), ran.limit)}"
-    screen.log(f"{before}{ran.id.removeprefix(f'{ran.job}-')}  {ran.state}  {_noise(ran)}{spent}  {near(ran.folder)}")
+    screen.log(f"{before}{ran.id.removeprefix(f'{ran.job}-')}  {ran.state}  {_noise(ran)}{spent}  {near(ran.place)}")
     for note in ran.notes:
         screen.log(f"{before}  note: {note}")
 
@@ -42,7 +42,7 @@ def run_document(ran: "Ran") -> dict[str, Any]:
         "drawn": ran.drawn,
         "sent": ran.sent,
         "attempts": ran.attempts,
-        "folder": ran.folder,
+        "folder": ran.place,
         "promise": certificate.promise,
         "noise": [{"sum": one.sum, "noise": one.noise, "scale": one.scale} for one in certificate.sums],
         "entry": certificate.entry,
@@ -50,10 +50,10 @@ def run_document(ran: "Ran") -> dict[str, Any]:
     }
 
 
-def near(path: Path) -> str:
-    """Return a path as it is written from here, if it is below."""
+def near(place: Path | str) -> str:
+    """Return a path as it is written from here, if it is below; other places as they are."""
     here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    return str(Path(place).relative_to(here)) if Path(place).is_relative_to(here) else str(place)
 
 
 def _noise(ran: "Ran") -> str:
