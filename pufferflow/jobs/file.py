@@ -1,4 +1,4 @@
-"""The keys of a `job.toml`, typed: what is released of which rows, how well they are hidden, who pays, where it goes."""
+"""The keys of a `job.toml`, typed: what is released of which rows, how well they are hidden, and who pays."""
 
 import re
 from datetime import UTC, datetime
@@ -166,7 +166,7 @@ class JobFile(TomlTable, frozen=True):
         Meta(description="noise is at least enough for one row alone, or only for what the prior says"),
     ] = "row"
     estimates: Annotated[bool, Meta(description="whether noise that rests on an estimate is good enough")] = False
-    sink: SinkTable = FolderTable()
+    sink: FolderTable = FolderTable()  # of a file with another kind, the table of that kind
     schedule: Schedule = Schedule()
     retries: Retries = Retries()
 

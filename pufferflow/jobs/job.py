@@ -306,7 +306,7 @@ class Job:
             notes = [*attempts, *promise_changes(self.file, release)]
             sent = sink.send(label, release)
             gather = partial(self._gather, period, plan, release, ledger)
-            notes += write_page(release, sink, label, self.name, str(period), gather)
+            notes += write_page(sink, label, gather, partial(release.page, job=self.name, period=str(period)))
             spent, limit = self._total(ledger, notes)
         place, attempt = sink.place(label), len(attempts) + 1
         return Ran(self.name, str(period), name, release, place, drawn, sent, attempt, tuple(notes), spent, limit)

@@ -56,7 +56,7 @@ def promise_changes(file: JobFile, release: Release) -> Iterator[str]:
 
 
 def write_page(
-    release: Release, sink: Sink, label: str, job: str, period: str, gather: Callable[[], Evidence]
+    sink: Sink, label: str, gather: Callable[[], Evidence], draw: Callable[[Evidence | None], str]
 ) -> list[str]:
     """Write the page of a release and its evidence beside it, unless they are there; a failure becomes a note.
 
@@ -76,7 +76,7 @@ def write_page(
     except PufferflowError as error:
         notes.append(f"the page has no evidence: {error.problem}")
     try:
-        guarded(lambda: sink.add(label, PAGE, release.page(evidence, job, period).encode()), _failed)
+        guarded(lambda: sink.add(label, PAGE, draw(evidence).encode()), _failed)
     except PufferflowError as error:
         notes.append(f"the page could not be written: {error.problem}")
     return notes

@@ -1,6 +1,6 @@
-"""TOML read into typed structs: what is wrong is said with its line, what is allowed there, and what was probably meant."""
+"""TOML read into typed structs; an error names the line, what is allowed there, and what was probably meant."""
 
-import datetime
+import datetime as dt
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ _DIGITS = re.compile(rf"(?<![0-9_])[0-9_]{{{_MOST_DIGITS + 1}}}")
 _BRACKETS = re.compile(r"[\[\]{}]")
 _KEY = re.compile(r"""^\s*["']?(?P<key>[A-Za-z0-9_-]+)["']?\s*=""")
 _VARIABLE = re.compile(r"\$\{(?P<name>[^}]*)\}")
-_TOML_TYPES = (datetime.datetime, datetime.date, datetime.time)
+_TOML_TYPES = (dt.datetime, dt.date, dt.time)
 
 
 class TomlTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

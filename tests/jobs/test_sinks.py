@@ -89,7 +89,7 @@ def test_another_sink_has_each_release_once(shelf_job):
 
 
 def test_another_sink_is_protected_from_other_ledgers(shelf_job):
-    """A place whose release the account does not know, or whose ledger went away, is refused in the sink's own words."""
+    """Releases of other accounts, and of a ledger that went away, are refused in the sink's own words."""
     job = shelf_job()
     job.run(DAY)
     (job.folder / "ledger.db").rename(job.folder / "away.db")
