@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
+from pufferflow.bounds.bound import BallLoss, Bound, LossCurve, Worst
 from pufferflow.bounds.calibrate import (
     Bounds,
     Calibration,
@@ -36,7 +36,7 @@ __all__ = [
     "GAWM",
     "GWM",
     "AppliedBound",
-    "BallPart",
+    "BallLoss",
     "Bound",
     "BoundName",
     "Bounds",
@@ -48,9 +48,9 @@ __all__ = [
     "Kantorovich",
     "Laws",
     "ListedLaws",
+    "LossCurve",
     "Messages",
     "Pair",
-    "Part",
     "Place",
     "Quilt",
     "Reach",

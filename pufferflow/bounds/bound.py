@@ -25,14 +25,14 @@ _LARGEST = 2.0**1000
 
 
 class Worst(NamedTuple):
-    """A loss and the pair, in the order, that has it."""
+    """The largest loss, and the pair that has it, in the order in which it has."""
 
     value: float
     witness: Witness
 
 
-class Part(abc.ABC):
-    """What a bound has worked out of some pairs before it knows the noise's scale; losses follow for any scale."""
+class LossCurve(abc.ABC):
+    """The largest losses of some pairs of laws as functions of the noise; all but its scale is taken into account."""
 
     sensitivity: float
     """The movement that the noise is measured against: W_∞, Δ_δ or the group's span."""
@@ -60,19 +60,19 @@ class Part(abc.ABC):
         return min(deltas, key=lambda worst: worst.value)
 
     def _curve(self, noise: Noise) -> list[Worst]:
-        """Return the Rényi losses of all orders; those of the last noise are kept, since many ε are asked of it."""
-        kept: tuple[Noise, list[Worst]] | None = getattr(self, "_last_curve", None)
-        if kept is None or kept[0] != noise:
-            kept = noise, [self.renyi(noise, alpha) for alpha in DEFAULT_ORDERS]
-            object.__setattr__(self, "_last_curve", kept)  # a part may be a frozen dataclass
-        return kept[1]
+        """Return the Rényi losses of all orders; those of the last noise are cached, for a search tries many ε."""
+        cached: tuple[Noise, list[Worst]] | None = getattr(self, "_last_curve", None)
+        if cached is None or cached[0] != noise:
+            cached = noise, [self.renyi(noise, alpha) for alpha in DEFAULT_ORDERS]
+            object.__setattr__(self, "_last_curve", cached)  # a curve may be a frozen dataclass
+        return cached[1]
 
     def excess(self, noise: Noise, guarantee: Guarantee) -> float:
-        """Return log(loss / what the promise allows): not above 0 exactly if the promise is kept."""
+        """Return log(loss / allowed loss), the largest of all: not above 0 exactly if the promise is kept."""
         return max(_log_ratio(loss, allowed) for loss, allowed, _ in self.losses(noise, guarantee))
 
     def losses(self, noise: Noise, guarantee: Guarantee) -> list[tuple[float, float, Witness]]:
-        """Return every loss the promise speaks of, what it allows, and the pair that has it."""
+        """Return every loss that the promise limits, its limit, and the pair that has it."""
         rows: list[tuple[float, float, Witness]] = []
         for one in guarantee.singles:
             match one.divergence:
@@ -86,7 +86,7 @@ class Part(abc.ABC):
         return rows
 
     def least_epsilon(self, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
-        """Return the least ε with which a promise of a kind is kept, no more than one that is known to be."""
+        """Return the least ε with which a promise of a kind is kept; with `at_most` it is known to be."""
         example = kind.example
         if example.divergence is not Divergence.HOCKEY_STICK:
             ((value, _, _),) = self.losses(noise, example)
@@ -134,10 +134,10 @@ class Part(abc.ABC):
 
 
 class Bound(abc.ABC):
-    """Base of the bounds: `parts` works out of the pairs all that does not depend on the scale.
+    """Base of the bounds: `parts` computes all that does not depend on the scale, as one or more loss curves.
 
-    To add one, write a frozen dataclass with this method, and a `Part` with the losses; what the bound says of itself
-    below makes it known to `bound=`, to "auto", to comparisons and to pages once the room's `__init__` offers it.
+    To add one, write a frozen dataclass with this method, and a `LossCurve`; with the class attributes below it has its
+    place in `bound=`, in "auto", in comparisons and on pages as soon as the room's `__init__` offers it.
     """
 
     name: ClassVar[str | None] = None
@@ -166,20 +166,20 @@ class Bound(abc.ABC):
         return cls()
 
     @abc.abstractmethod
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[Part]:
-        """Return one or more parts, whose worst loss is that of all pairs; `noise` shows the family."""
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[LossCurve]:
+        """Return curves whose largest loss is that of all pairs; `noise` is any of the family, of no certain scale."""
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         """Return how many elementary operations a calibration takes, as predicted from the sizes of the laws."""
         return sizes.pairs + sizes.number * (PER_PAIR + 1e3 * sizes.atoms)
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
-        """Return a scale that this bound cannot go below, if that is quickly known: then it need not be tried."""
+        """Return a scale that this bound cannot go below, if one is quickly known: then it need not be tried."""
         return 0.0
 
 
 @dataclass(frozen=True)
-class BallPart(Part):
+class BallLoss(LossCurve):
     """Movements of a norm up to `radius`: the losses are those of the noise over a ball."""
 
     radius: float
@@ -219,7 +219,7 @@ class BallPart(Part):
         unit = family(1.0)
 
         def keeps(u: float) -> bool:
-            part = BallPart(u, self.certainty, self.witness, self.own_delta, self.extra)
+            part = BallLoss(u, self.certainty, self.witness, self.own_delta, self.extra)
             return part.excess(unit, guarantee) <= 0
 
         reach = largest(keeps) if keeps(0.0) else 0.0

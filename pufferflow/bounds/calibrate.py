@@ -28,7 +28,7 @@ from pufferflow.transport import Certainty
 
 
 def read_family(noise: Any, guarantee: Guarantee) -> Family:
-    """Return the family of noises asked for, if it can keep such a promise."""
+    """Return the family that `noise=` stands for, if it can keep such a promise."""
     given = noise
     if isinstance(given, str):
         noise = NOISES.get(given.casefold())
@@ -108,7 +108,7 @@ class Calibration:
     bound: Bound
     note: str = field(default="")
     by_movement: bool = field(default=True, repr=False)
-    """Whether `sensitivity` is a movement from law to law for all pairs, as `pf.robustness` likes to know."""
+    """Whether `sensitivity` is a movement from law to law for all pairs, which `pf.robustness` can lengthen."""
     own_delta: float = field(default=0.0, repr=False)
     """The probability that a bound leaves out of this movement."""
     untried: tuple[Untried, ...] = field(default=(), repr=False)
@@ -117,7 +117,6 @@ class Calibration:
     """The laws, of all that were given, for which no less noise would do: the witness is of one of them."""
 
     def __repr__(self) -> str:
-        """Show what was found, without the laws."""
         note = f", note={self.note!r}" if self.note else ""
         return (
             f"Calibration(noise={self.noise!r}, loss={self.loss!r}, sensitivity={self.sensitivity!r}, "
@@ -148,14 +147,14 @@ def calibrate(
     >>> round(pf.calibrate([(mu, nu)], pf.Renyi(4, 1.0), noise=pf.GeneralizedCauchy, bound=pf.DAGWM()).noise.scale, 3)
     9.735
     """
-    (found,) = calibrate_each([(pairs, bound)], guarantee, noise)
-    return found
+    (calibration,) = calibrate_each([(pairs, bound)], guarantee, noise)
+    return calibration
 
 
 def calibrate_each(
     demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family, end: float | None = None
 ) -> list[Calibration]:
-    """Return the least noise with which several answers keep one promise, each by bounds of its own: why for each.
+    """Return the least noise with which several answers keep one promise, each by bounds of its own; one proof each.
 
     The calibrations share their noise, which is proven for all of them, whether or not its losses fall as it grows.
     After `end`, on a monotonic clock, no bound is begun where there is a proof already.
@@ -176,40 +175,40 @@ def calibrate_each(
         search(own, tried, aim, thrifty=bound == "auto", end=end)
         for own, tried, (_, bound) in zip(pieces, bounds, demands, strict=True)
     ]
-    ways = [one.way for proofs, _ in least for one in proofs]
-    scale = max(one.value for proofs, _ in least for one in proofs)
-    while True:  # a loss that is not quite monotone in the scale may ask for a little more
+    every = [proof.applied for proofs, _ in least for proof in proofs]
+    scale = max(proof.value for proofs, _ in least for proof in proofs)
+    while True:  # a loss that is not quite monotone in the scale may need a little more
         noisy = family(scale)
-        excess, way = max(((way.worst(noisy, guarantee)[0], way) for way in ways), key=lambda one: one[0])
+        excess, worst = max(((one.worst(noisy, guarantee)[0], one) for one in every), key=lambda pair: pair[0])
         if excess <= 0:
             break
-        scale = max(way.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
-    return [_calibration([one.way for one in proofs], guarantee, noisy, untried) for proofs, untried in least]
+        scale = max(worst.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+    return [_calibration([proof.applied for proof in proofs], guarantee, noisy, untried) for proofs, untried in least]
 
 
 def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise: Noise) -> Calibration | None:
-    """Return why a noise keeps a promise for several answers, told of the first of them; None if nothing proves it.
+    """Return the proof, for the first of several answers, that a noise keeps a promise for all; None if there is none.
 
     >>> import pufferflow as pf
     >>> laws = read_laws([(pf.Law.point(0), pf.Law.point(3))])[0]
     >>> [proof_of([(laws, pf.GWM())], pf.Pure(1.5), pf.Laplace(scale)) is None for scale in (1.9999999, 2.0, 2.1)]
     [True, False, False]
     """
-    each = [
+    proofs = [
         [accepted(laws, read_bounds(bound, guarantee, noise), guarantee, noise) for laws in read_laws(pairs)]
         for pairs, bound in demands
     ]
-    if any(None in own for own in each):
+    if any(None in own for own in proofs):
         return None
-    return _calibration([way for way in each[0] if way is not None], guarantee, noise, ())
+    return _calibration([applied for applied in proofs[0] if applied is not None], guarantee, noise, ())
 
 
 def _calibration(
-    ways: Sequence[AppliedBound], guarantee: Guarantee, noisy: Noise, untried: Sequence[Untried]
+    every: Sequence[AppliedBound], guarantee: Guarantee, noisy: Noise, untried: Sequence[Untried]
 ) -> Calibration:
-    """Return what some ways prove of a noise that is enough for them."""
-    worst = [way.worst(noisy, guarantee) for way in ways]
-    place = max(range(len(ways)), key=lambda i: worst[i][0])
+    """Return the calibration of a noise that applied bounds prove to be enough."""
+    worst = [applied.worst(noisy, guarantee) for applied in every]
+    place = max(range(len(every)), key=lambda i: worst[i][0])
     enough = min(worst[place][0], -_CLOSE)
     part = worst[place][1]
     cost, _, witness = max(part.losses(noisy, guarantee), key=lambda row: row[0] / row[1] if row[1] else math.inf)
@@ -219,15 +218,15 @@ def _calibration(
         noise=noisy,
         guarantee=guarantee,
         loss=cost,
-        sensitivity=max(way.sensitivity for way in ways),
+        sensitivity=max(applied.sensitivity for applied in every),
         witness=witness,
-        certainty=least_certain([way.certainty for way in ways]),
-        bound=ways[place].bound,
+        certainty=least_certain([applied.certainty for applied in every]),
+        bound=every[place].bound,
         note=_NO_NOISE if noisy.scale == 0 else "",
-        by_movement=all(way.bound.by_movement for way in ways),
-        own_delta=max(way.own_delta for way in ways),
+        by_movement=all(applied.bound.by_movement for applied in every),
+        own_delta=max(applied.own_delta for applied in every),
         untried=tuple({repr(one.bound): one for one in untried}.values()),
-        deciding=tuple(way.laws for way, (excess, _) in zip(ways, worst, strict=True) if excess >= enough),
+        deciding=tuple(applied.laws for applied, (excess, _) in zip(every, worst, strict=True) if excess >= enough),
     )
 
 

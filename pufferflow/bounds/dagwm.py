@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.bounds.bound import BallPart, Bound, Part, Worst
+from pufferflow.bounds.bound import BallLoss, Bound, LossCurve, Worst
 from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import WorkEstimate, as_laws, only_if_small
 from pufferflow.bounds.movement import GWM
@@ -23,7 +23,7 @@ from pufferflow.transport import MOST_PAIRS, Certainty, all_differences, line, m
 _MOST_TRIED = 2_000_000
 """How many pairs of atoms, of all laws together, are worth a transport problem where the quantile coupling is good."""
 _MOST_TRIED_EACH = 250_000
-_SOLVED = 8e4
+_PER_CELL = 8e4
 """Operations of all transport problems of a search for a scale, for each pair of atoms."""
 
 
@@ -60,22 +60,22 @@ class DAGWM(Bound):
         solved = guarantee.divergence is Divergence.HOCKEY_STICK and cells <= min(
             _MOST_TRIED_EACH, _MOST_TRIED / sizes.number
         )
-        return super().work(sizes, guarantee) + (sizes.number * cells * _SOLVED if solved else 0.0)
+        return super().work(sizes, guarantee) + (sizes.number * cells * _PER_CELL if solved else 0.0)
 
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
-        """Return one part for every pair; where a translation says it all it is the ball's."""
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
+        """Return one curve for every pair; the ball's where laws are one translated, or known by a movement only."""
         if as_laws(pairs).movement_only:
             return [*GWM().parts(pairs, noise)]
         only_if_small(pairs)
         gaussian = [pair for pair in pairs if isinstance(pair.mu, GaussianLaw)]
         finite = [pair for pair in pairs if not isinstance(pair.mu, GaussianLaw)]
-        parts: list[Part] = [*GWM().parts(gaussian, noise)] if gaussian else []
+        parts: list[LossCurve] = [*GWM().parts(gaussian, noise)] if gaussian else []
         tried = min(_MOST_TRIED_EACH, _MOST_TRIED // max(len(finite), 1))
-        return parts + [TransportPart(pair, noise, tried) for pair in finite]
+        return parts + [TransportLoss(pair, noise, tried) for pair in finite]
 
 
 @final
-class TransportPart(Part):
+class TransportLoss(LossCurve):
     """One pair of finite laws, with its quantile coupling on R, and POT's where that is not known to be the best."""
 
     def __init__(self, pair: Pair, noise: Noise, tried: int = _MOST_TRIED_EACH) -> None:
@@ -131,9 +131,9 @@ class TransportPart(Part):
         if noise.scale == 0:
             return Worst(0.0 if self.sensitivity == 0 else ceiling().value, self.pair)
         orders = [self.pair] if noise.symmetric else [self.pair, self.pair.swapped()]
-        worst = max((Worst(loss(pair), pair) for pair in orders), key=lambda found: found.value)
+        worst = max((Worst(loss(pair), pair) for pair in orders), key=lambda worst: worst.value)
         try:
-            return min(worst, Worst(ceiling().value, worst.witness), key=lambda found: found.value)
+            return min(worst, Worst(ceiling().value, worst.witness), key=lambda worst: worst.value)
         except Refused:  # the noise knows single coordinates, but no ball of vectors
             return worst
 
@@ -156,26 +156,26 @@ class TransportPart(Part):
     def _expected(self, pair: Pair, cost: Callable[[Floats], Floats], *, optimal: bool) -> float:
         """Return E cost under the best coupling at hand, rounded up; the quantile coupling may be known to be it."""
         mu, nu = finite_laws(pair)
-        found, count = math.inf, len(mu) * len(nu)
+        price, count = math.inf, len(mu) * len(nu)
         if self.plan is not None:
-            found = self.plan.price(cost(self._sign(pair) * self.plan.differences))
+            price = self.plan.price(cost(self._sign(pair) * self.plan.differences))
         if (self.plan is not None and (optimal or count > self._tried)) or count > MOST_PAIRS:
-            return found
+            return price
         from pufferflow.transport import emd  # POT takes longer to load than everything else here together
 
         costs = cost(all_differences(mu, nu))
         most = float(costs.max())
         if most in (0.0, math.inf):
-            return min(found, most)
+            return min(price, most)
         plan = emd.cheapest(mu, nu, costs / most)
-        return min(found, plan.price(costs[plan.rows, plan.columns]))
+        return min(price, plan.price(costs[plan.rows, plan.columns]))
 
     def _sign(self, pair: Pair) -> float:
-        """Return 1 for the pair as the plan has it, −1 for the other order."""
+        """Return 1 for the pair in the order of the plan, −1 for the other."""
         return 1.0 if pair is self.pair else -1.0
 
 
-def ball_of(pair: Pair, noise: Noise) -> BallPart:
-    """Return what `pf.GWM` makes of one pair: a loss that the finer bounds never exceed."""
+def ball_of(pair: Pair, noise: Noise) -> BallLoss:
+    """Return the loss curve of `pf.GWM` for one pair, which finer bounds never exceed."""
     (ball,) = GWM().parts([pair], noise)
     return ball

@@ -1,4 +1,4 @@
-"""A walk: rows that hang together along a chain or a tree, and how far each of them moves the answers (M20)."""
+"""Rows that depend on each other along a chain or a tree, and how far each of them moves the answers (M20)."""
 
 import abc
 import math
@@ -17,7 +17,7 @@ from pufferflow.rounding import UNIT
 
 
 class DependentRows(abc.ABC):
-    """Rows that depend on each other along edges: what noisy sums of them tell of one row, for any noise."""
+    """Rows that depend on each other along edges: the loss of noisy sums of them for one row, for any noise."""
 
     answers: int
     """How many answers there are."""
@@ -57,16 +57,16 @@ class DependentChain(DependentRows):
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
         """Return the largest of B_t + ℓ_t + F_t (M20)."""
-        if not self._hidden:
+        if not self._secrets_possible:
             return 0.0, self.place(0, self.secrets.pairs[0].tolist())
         losses = self.exposures(noise)
         if losses is None:
             return math.inf, self.place(0, self.secrets.pairs[0].tolist())
-        found = leak(self.chain, Exposures(losses, self.kinds), self.secrets)
-        return found.value, self.place(found.row, found.states)
+        largest = leak(self.chain, Exposures(losses, self.kinds), self.secrets)
+        return largest.value, self.place(largest.row, largest.states)
 
     @cached_property
-    def _hidden(self) -> bool:
+    def _secrets_possible(self) -> bool:
         return bool(self.secrets.possible(self.chain).any())
 
     def place(self, row: int, states: Sequence[int]) -> Place:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
-from pufferflow.arrays import Floats
-from pufferflow.bounds.bound import Bound, Part, Worst
+from pufferflow.arrays import Floats, Indices
+from pufferflow.bounds.bound import Bound, LossCurve, Worst
 from pufferflow.bounds.dagwm import ball_of
 from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import only_if_small
@@ -50,14 +49,14 @@ class Kantorovich(Bound):
     def automatic(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
         return cls() if isinstance(guarantee, Pure) else None
 
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         only_if_small(pairs)
-        return [RowsPart(pair, noise) for pair in pairs]
+        return [CouplingLoss(pair, noise) for pair in pairs]
 
 
 @final
-class RowsPart(Part):
-    """One pair with the coupling of its shortest farthest movement."""
+class CouplingLoss(LossCurve):
+    """One pair under the coupling that attains W_∞."""
 
     certainty = Certainty.UPPER_BOUND
 
@@ -90,20 +89,20 @@ class RowsPart(Part):
         if noise.scale == 0:
             return ceiling
         losses = noise.pure(self.plan.differences)
-        kept = np.exp(-(losses if losses.ndim == 1 else losses.sum(axis=-1)))
-        left = _worst_atom(self.plan, self.plan.rows, kept)
-        right = _worst_atom(self.plan, self.plan.columns, kept)
+        factors = np.exp(-(losses if losses.ndim == 1 else losses.sum(axis=-1)))
+        left = _worst_atom(self.plan, self.plan.rows, factors)
+        right = _worst_atom(self.plan, self.plan.columns, factors)
         worst = Worst(left, self.pair) if left >= right else Worst(right, self.pair.swapped())
-        return min(worst, ceiling, key=lambda found: found.value)
+        return min(worst, ceiling, key=lambda worst: worst.value)
 
 
-def _worst_atom(plan: Plan, atoms: npt.NDArray[np.intp], kept: Floats) -> float:
-    """Return −log of the least conditional mean of what is kept, rounded up."""
+def _worst_atom(plan: Plan, atoms: Indices, factors: Floats) -> float:
+    """Return −log of the least conditional mean of the factors e^{−D_∞} given an atom, rounded up."""
     count = int(atoms.max()) + 1
     mass = np.bincount(atoms, weights=plan.masses, minlength=count)
-    mean = np.bincount(atoms, weights=plan.masses * kept, minlength=count)
+    mean = np.bincount(atoms, weights=plan.masses * factors, minlength=count)
     least = np.full(count, math.inf)
-    np.minimum.at(least, atoms, kept)
+    np.minimum.at(least, atoms, factors)
     known = mass > 0
     share = np.where(known, mean / np.where(known, mass, 1.0), least)
     if plan.doubts is not None:  # mass that rounding may have misplaced may sit at the worst partner

@@ -30,7 +30,6 @@ class Pair:
     row: int | None = None
 
     def __iter__(self) -> Iterator[AnyLaw]:
-        """Give both laws in order."""
         return iter((self.mu, self.nu))
 
     @property
@@ -46,7 +45,7 @@ class Pair:
 @final
 @dataclass(frozen=True)
 class Place:
-    """Where a loss or a movement is largest, if the laws there were not needed to find it: prior, secrets and row."""
+    """Where a loss or a movement is largest, if no laws were listed to find it: prior, secrets and row."""
 
     dimension: int
     prior: Any
@@ -58,7 +57,7 @@ Witness = Pair | Place
 
 
 def read_pairs(pairs: object) -> list[Pair]:
-    """Return the pairs given, each once; every bound takes them in both orders."""
+    """Return the pairs without repetitions; every bound takes them in both orders."""
     if isinstance(pairs, Pair | Law | GaussianLaw) or not isinstance(pairs, Iterable):
         raise _bad_pairs(f"The pairs are of type {type(pairs).__name__}.")
     read = [_read_pair(pair) for pair in cast(Iterable[object], pairs)]

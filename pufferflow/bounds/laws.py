@@ -1,4 +1,4 @@
-"""Laws of an answer under all secrets: listed pair by pair, or known by what bounds ask of them."""
+"""Laws of an answer under all secrets: listed pair by pair, or known by the distances that bounds need."""
 
 import abc
 import math
@@ -30,7 +30,7 @@ class Reach:
 
 
 class WorkEstimate(NamedTuple):
-    """How many elementary operations, of about a nanosecond, questions about laws take; predicted from sizes alone."""
+    """Elementary operations, of about a nanosecond, that each method of `Laws` takes; predicted from sizes alone."""
 
     walk: float = 0.0
     """To bound the loss along the walks for one noise after the other."""
@@ -66,10 +66,10 @@ class Laws(Sequence[Pair], abc.ABC):
     """
 
     movement_only: ClassVar[bool] = False
-    """Whether the pairs stand for a movement, not for laws: then no bound can tell more than how far it goes."""
+    """Whether the pairs stand for a movement, not for laws: then no bound is finer than its length."""
 
     constant: ClassVar[bool] = False
-    """Whether both laws of every pair are constants: then W_∞ tells all that a movement can."""
+    """Whether both laws of every pair are constants: then no bound by movement is finer than W_∞."""
 
     @property
     @abc.abstractmethod
@@ -100,7 +100,7 @@ class Laws(Sequence[Pair], abc.ABC):
 
     @cached_property
     def work(self) -> WorkEstimate:
-        """How much work questions are; nothing worth speaking of, where it is not known."""
+        """The work of each method; 0 where it is not known."""
         return WorkEstimate()
 
     def at(self, witness: Witness) -> Pair | None:
@@ -140,7 +140,7 @@ class Laws(Sequence[Pair], abc.ABC):
         return longest_reach([_span(pair, norm) for pair in self])
 
     def walks(self) -> Sequence[DependentRows]:
-        """Return the sequences or trees along which the rows hang together; refuse where there are none."""
+        """Return the sequences or trees along which rows depend on each other; refuse where there are none."""
         raise Refused(
             "A bound along chains, for laws that do not come from a chain.",
             allowed="bound=pf.Messages() or pf.Quilt() where the prior is a pf.MarkovChain or pf.LatentClass",
@@ -203,19 +203,19 @@ class SeveralLaws(Laws):
 
 
 def read_laws(given: object) -> list[Laws]:
-    """Return what is given, pairs or laws or both, as one or more laws.
+    """Return pairs, laws or both as one or more laws.
 
-    Pairs are of one dimension; laws stand by themselves: groups of rows that are asked about in two cells and in three
-    have answers of different lengths.
+    Pairs have one dimension. Laws may differ in theirs: rows in two cells and rows in three have answers of different
+    lengths.
     """
     if isinstance(given, Laws):
         return given.pieces if isinstance(given, SeveralLaws) else [given]
     if isinstance(given, Iterable) and not isinstance(given, Pair | Law | GaussianLaw):
         given = list(cast(Iterable[object], given))
-        whole = [one for one in given if isinstance(one, Laws)]
-        rest = [one for one in given if not isinstance(one, Laws)]
-        listed = [ListedLaws(read_pairs(rest))] if rest or not whole else []
-        return [*(SeveralLaws(whole).pieces if whole else []), *listed]
+        laws = [item for item in given if isinstance(item, Laws)]
+        pairs = [item for item in given if not isinstance(item, Laws)]
+        listed = [ListedLaws(read_pairs(pairs))] if pairs or not laws else []
+        return [*(SeveralLaws(laws).pieces if laws else []), *listed]
     return [ListedLaws(read_pairs(given))]
 
 
@@ -230,20 +230,20 @@ def only_if_small(pairs: Sequence[Pair]) -> None:
 
 
 def as_laws(pairs: Sequence[Pair]) -> Laws:
-    """Return pairs as laws that answer a bound's questions."""
+    """Return pairs as laws."""
     return pairs if isinstance(pairs, Laws) else ListedLaws(pairs)
 
 
-def longest_reach(found: Sequence[Reach]) -> Reach:
-    """Return the longest of the reaches of all pairs (both orders reach equally far); sure only if every one is."""
-    worst = max(found, key=lambda reach: reach.length)
-    exact = all(reach.certainty == Certainty.EXACT for reach in found)
+def longest_reach(reaches: Sequence[Reach]) -> Reach:
+    """Return the longest of the reaches of all pairs (both orders reach equally far), exact only if every one is."""
+    worst = max(reaches, key=lambda reach: reach.length)
+    exact = all(reach.certainty == Certainty.EXACT for reach in reaches)
     return replace(worst, certainty=Certainty.EXACT if exact else Certainty.UPPER_BOUND)
 
 
 def _farthest(pairs: Iterable[Pair], distance: Callable[[Pair], Distance[Any]]) -> Reach:
-    found = [(pair, distance(pair)) for pair in pairs]
-    return longest_reach([Reach(float(length), length.certainty, pair) for pair, length in found])
+    lengths = [(pair, distance(pair)) for pair in pairs]
+    return longest_reach([Reach(float(length), length.certainty, pair) for pair, length in lengths])
 
 
 def _span(pair: Pair, norm: float) -> Reach:

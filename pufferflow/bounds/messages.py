@@ -1,4 +1,4 @@
-"""Messages along chains and trees: what noisy sums tell of one row when rows depend on each other (M20)."""
+"""Messages along chains and trees: the loss of noisy sums for one row when rows depend on each other (M20)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.bounds.bound import Bound, Part, Worst, impossible
+from pufferflow.bounds.bound import Bound, LossCurve, Worst, impossible
 from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import WorkEstimate, as_laws
 from pufferflow.conversions import two_point_delta
@@ -15,8 +15,6 @@ from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.suggestions import explained
 from pufferflow.transport import Certainty
-
-Found = tuple[float, Witness]
 
 
 @final
@@ -48,25 +46,25 @@ class Messages(Bound):
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.walk
 
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
-        return [PurePart(walk.reach, walk.loss) for walk in as_laws(pairs).walks()]
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
+        return [PureLoss(rows.reach, rows.loss) for rows in as_laws(pairs).walks()]
 
 
 @final
-class PurePart(Part):
-    """A bound that knows pure losses; what was found for the last noise is kept."""
+class PureLoss(LossCurve):
+    """A loss curve of pure losses, from which all others follow; the loss of the last noise is cached."""
 
     certainty = Certainty.UPPER_BOUND
     tolerance = 1e-6
 
-    def __init__(self, sensitivity: float, find: Callable[[Noise], Found]) -> None:
+    def __init__(self, sensitivity: float, loss: Callable[[Noise], tuple[float, Witness]]) -> None:
         self.sensitivity = sensitivity
-        self._find = find
+        self._loss = loss
         self._last: tuple[Noise, Worst] | None = None
 
     def pure(self, noise: Noise) -> Worst:
         if self._last is None or self._last[0] != noise:
-            self._last = noise, Worst(*self._find(noise))
+            self._last = noise, Worst(*self._loss(noise))
         return self._last[1]
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from pufferflow.arguments import probability_below_one
-from pufferflow.bounds.bound import BallPart, Bound
+from pufferflow.bounds.bound import BallLoss, Bound
 from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import Reach, WorkEstimate, as_laws
 from pufferflow.errors import Misuse, Refused
@@ -17,29 +17,29 @@ from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
 
 
-def ball(reach: Reach, unbounded: Refused) -> BallPart:
+def ball(reach: Reach, unbounded: Refused) -> BallLoss:
     """Return the ball of a reach; refuse an infinite one."""
     if reach.length == math.inf:
         raise unbounded
-    return BallPart(reach.length, reach.certainty, reach.witness)
+    return BallLoss(reach.length, reach.certainty, reach.witness)
 
 
-def norm_for(noise: Noise, asked: float | None, dimension: int) -> float:
-    """Return the norm to measure movements in: the noise's own, which is the one asked for if any was."""
-    if asked is None or dimension == 1:
+def norm_for(noise: Noise, norm: float | None, dimension: int) -> float:
+    """Return the norm in which movements are measured: the noise's own, which a given one has to be."""
+    if norm is None or dimension == 1:
         return noise.norm
-    if asked != noise.norm:
+    if norm != noise.norm:
         name = type(noise).__name__
         raise Refused(
-            f"{name} noise for movements measured in the norm {asked:g}.",
+            f"{name} noise for movements measured in the norm {norm:g}.",
             allowed=f"norm={noise.norm:g} for {name} noise: the only one its loss follows",
             instead="noise=pf.Gaussian for the norm 2, noise=pf.Laplace for the norm 1, or leaving norm out",
         )
-    return asked
+    return norm
 
 
 def read_norm(norm: object) -> float | None:
-    """Return the norm asked for, None for the noise's own."""
+    """Return a norm, None for the noise's own."""
     if norm is None:
         return None
     if isinstance(norm, bool) or not isinstance(norm, numbers.Real) or norm not in (1, 2):
@@ -76,7 +76,7 @@ class GWM(Bound):
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.winf
 
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
         return [ball(laws.winf(norm_for(noise, self.norm, laws.dimension)), _unbounded())]
 
@@ -135,7 +135,7 @@ class GAWM(Bound):
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.near
 
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
         own = probability_below_one(self.delta, "delta")
         unbounded = Refused(
@@ -152,7 +152,7 @@ class GAWM(Bound):
         if reach.length in (0.0, math.inf):
             return 0.0
         own = probability_below_one(self.delta, "delta")
-        part = BallPart(reach.length, reach.certainty, reach.witness, own)
+        part = BallLoss(reach.length, reach.certainty, reach.witness, own)
         return part.least_scale(family, guarantee)
 
 
@@ -187,7 +187,7 @@ class Group(Bound):
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return 0.0
 
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
         unbounded = Refused(
             "The answers of a pair are not bounded, so no movement is the farthest.",

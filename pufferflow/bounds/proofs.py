@@ -1,7 +1,7 @@
-"""What bounds prove of laws, and which are tried: the quickest first, then those that may win enough for their work.
+"""The search for the least scale or ε that bounds prove: quick bounds first, then those that may win enough.
 
-Of several laws the one that asks for most decides, so only that one is looked at again. Work is predicted from sizes,
-never timed: what is tried is the same on every machine and under any load. Only a deadline looks at a clock.
+Of several laws those with the largest scale or ε decide, so only they are looked at again. Work is predicted from
+sizes, never timed: the same bounds are tried on every machine and under any load. Only a deadline looks at a clock.
 """
 
 import math
@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, cast, final
 
-from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound, Part
+from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound, LossCurve
 from pufferflow.bounds.law_pairs import Witness
 from pufferflow.bounds.laws import Laws, ListedLaws
 from pufferflow.errors import Refused
@@ -27,30 +27,30 @@ LITTLE = 0.05
 TRIFLE = 2e8
 """So many elementary operations, a fraction of a second, are never too many."""
 TOO_LONG = 1e10
-"""So many operations, some ten seconds, are too many whatever they may win: who wants them names the bound."""
+"""So many operations, some ten seconds, are too many whatever they may win, unless the bound is named."""
 FAINT = 1e-200
-"""Scales below this are next to nothing, and their inverses beyond what is worth looking at."""
-_ONE_OF_MANY = 1 / 20
-"""What one evaluation of a loss takes of the search for a scale."""
+"""Below this a scale is no noise, and its inverse too large to compute with."""
+_ONE_EVALUATION = 1 / 20
+"""The share of one evaluation of a loss in the work of the search for a scale."""
 _HALVINGS = 12
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class AppliedBound:
-    """What one bound makes of some laws: parts, all of which have to keep the promise."""
+    """A bound and some laws: loss curves, all of which have to keep the promise."""
 
     bound: Bound
     laws: Laws
-    parts: Sequence[Part]
+    parts: Sequence[LossCurve]
 
     @classmethod
     def of(cls, bound: Bound, laws: Laws, noise: Noise, guarantee: Guarantee) -> "AppliedBound":
         """Apply a bound to some laws; refuse a promise with less room than the bound takes."""
-        way = cls(bound, laws, bound.parts(laws, noise))
-        for part in way.parts:
+        applied = cls(bound, laws, bound.parts(laws, noise))
+        for part in applied.parts:
             part.check(guarantee)
-        return way
+        return applied
 
     def keeps(self, noise: Noise, guarantee: Guarantee) -> bool:
         """Say whether the noise provably keeps the promise."""
@@ -71,14 +71,14 @@ class AppliedBound:
         """Whether all that was used is exact."""
         return least_certain([self.laws.certainty, *(part.certainty for part in self.parts)])
 
-    def worst(self, noise: Noise, guarantee: Guarantee) -> tuple[float, Part]:
-        """Return the largest log ratio of loss to promise, and the part that has it."""
+    def worst(self, noise: Noise, guarantee: Guarantee) -> tuple[float, LossCurve]:
+        """Return the largest log ratio of loss to promise, and the curve that has it."""
         excesses = [part.excess(noise, guarantee) for part in self.parts]
         place = max(range(len(excesses)), key=excesses.__getitem__)
         return excesses[place], self.parts[place]
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
-        """Calibrate to the part that moves farthest, then as often as another part still costs too much."""
+        """Calibrate to the part that moves farthest, then to others as long as one still costs too much."""
         scale = max(self.parts, key=lambda part: part.sensitivity).least_scale(family, guarantee)
         while True:
             excess, part = self.worst(family(scale), guarantee)
@@ -88,25 +88,25 @@ class AppliedBound:
 
 
 def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> AppliedBound | None:
-    """Return a way that proves a promise of these laws with this noise, the quickest first; None if none does."""
+    """Return the quickest bound that proves a promise of these laws with this noise; None if none does."""
     for bound in sorted(bounds, key=lambda bound: bound.work(laws.work, guarantee)):
         with suppress(Refused):
-            way = AppliedBound.of(bound, laws, noise, guarantee)
-            if way.keeps(noise, guarantee):
-                return way
+            applied = AppliedBound.of(bound, laws, noise, guarantee)
+            if applied.keeps(noise, guarantee):
+                return applied
     return None
 
 
-def least_certain(found: Sequence[Certainty]) -> Certainty:
+def least_certain(certainties: Sequence[Certainty]) -> Certainty:
     """Return the weakest of several certainties."""
     order = (Certainty.ESTIMATE, Certainty.UPPER_BOUND, Certainty.EXACT)
-    return min(found, key=order.index)
+    return min(certainties, key=order.index)
 
 
 @final
 @dataclass(frozen=True)
 class Untried:
-    """A bound that was not tried, and by which share it would ask for less at best; `late` if time was up."""
+    """A bound that was not tried, and the largest share by which it could lower the noise; `late` if time was up."""
 
     bound: Bound
     share: float
@@ -116,17 +116,17 @@ class Untried:
 @final
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What a bound proves of some laws: the least scale or ε, how, and of which pair."""
+    """The least scale or ε that a bound proves for some laws, and the pair that has the largest loss."""
 
     value: float
-    way: AppliedBound
+    applied: AppliedBound
     witness: Witness
     rough: bool = False
     """Whether the bound may prove less."""
 
 
 class Aim(Protocol):
-    """What is searched for: a scale or an ε; less is better."""
+    """The quantity that a search makes small: a scale or an ε."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -134,7 +134,7 @@ class Aim(Protocol):
         ...
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
-        """Return the least value that a bound proves; or what is enough, if it proves that."""
+        """Return the least value that a bound proves; `enough` instead, if the bound proves it."""
         ...
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
@@ -155,23 +155,20 @@ class Scales:
     family: Family
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
-        """Return the least scale, or one that is enough."""
-        way = AppliedBound.of(bound, laws, self.family(1.0), self.guarantee)
-        rough = enough is not None and way.keeps(self.family(enough), self.guarantee)
-        scale = cast(float, enough) if rough else way.least_scale(self.family, self.guarantee)
-        _, part = way.worst(self.family(scale), self.guarantee)
-        return Proof(scale, way, part.losses(self.family(scale), self.guarantee)[0][2], rough)
+        applied = AppliedBound.of(bound, laws, self.family(1.0), self.guarantee)
+        rough = enough is not None and applied.keeps(self.family(enough), self.guarantee)
+        scale = cast(float, enough) if rough else applied.least_scale(self.family, self.guarantee)
+        _, part = applied.worst(self.family(scale), self.guarantee)
+        return Proof(scale, applied, part.losses(self.family(scale), self.guarantee)[0][2], rough)
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
-        """Say whether a scale is enough."""
         return AppliedBound.of(bound, laws, self.family(1.0), self.guarantee).keeps(self.family(value), self.guarantee)
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
-        """Return what the bound itself knows, or what no bound can go below."""
         return max(bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness))
 
     def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
-        """Return a scale with which the exact loss breaks a pure promise, as close to the best as is easily told."""
+        """Return a scale with which the exact loss breaks a pure promise, by a few halvings close to the best."""
         if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < FAINT:
             return 0.0
         low, high = 0.0, best * (1 - LOWER)
@@ -198,22 +195,19 @@ class Epsilons:
         return self.kind.at(1.0)
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
-        """Return the least ε, or one that is proven."""
-        way = AppliedBound.of(bound, laws, self.noise, self.kind.example)
+        applied = AppliedBound.of(bound, laws, self.noise, self.kind.example)
         if enough is not None and math.isfinite(enough):
-            excess, part = way.worst(self.noise, self.kind.at(enough))
+            excess, part = applied.worst(self.noise, self.kind.at(enough))
             if excess <= 0:
-                return Proof(enough, way, part.losses(self.noise, self.kind.at(enough))[0][2], rough=True)
-        found = [part.least_epsilon(self.noise, self.kind) for part in way.parts]
-        worst = max(range(len(found)), key=found.__getitem__)
-        return Proof(found[worst], way, way.parts[worst].losses(self.noise, self.guarantee)[0][2])
+                return Proof(enough, applied, part.losses(self.noise, self.kind.at(enough))[0][2], rough=True)
+        epsilons = [part.least_epsilon(self.noise, self.kind) for part in applied.parts]
+        worst = max(range(len(epsilons)), key=epsilons.__getitem__)
+        return Proof(epsilons[worst], applied, applied.parts[worst].losses(self.noise, self.guarantee)[0][2])
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
-        """Say whether the noise keeps an ε."""
         return AppliedBound.of(bound, laws, self.noise, self.kind.example).keeps(self.noise, self.kind.at(value))
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
-        """Return what no bound can go below."""
         if not isinstance(self.guarantee, Pure) or not isinstance(self.noise, Laplace) or self.noise.scale < FAINT:
             return 0.0
         return laws.least_loss(1 / self.noise.scale, witness)
@@ -252,11 +246,11 @@ class _Piece:
     bounds: Sequence[Bound]
     aim: Aim
     enough: float | None = None
-    """A value that other laws ask for: if these ask for no more, it does not matter how much less."""
+    """A value that other laws need: if these need no more, it does not matter how much less."""
     untried: list[Untried] = field(default_factory=list[Untried])
 
     def __post_init__(self) -> None:
-        """Order the bounds by their work, equal ones and trifles as they are given, and prove something."""
+        """Order the bounds by their work, equal ones and trifles as they are given, and make the first proof."""
 
         def rank(bound: Bound) -> tuple[bool, float]:
             work = self._work_of(bound)
@@ -271,9 +265,9 @@ class _Piece:
         return bool(self.left) or self.best.rough
 
     def settle(self) -> None:
-        """Find the least that the first bound proves."""
-        doing(repr(self.best.way.bound))
-        self.best = self.aim.proof(self.best.way.bound, self.laws)
+        """Replace a rough proof by the least that its bound proves."""
+        doing(repr(self.best.applied.bound))
+        self.best = self.aim.proof(self.best.applied.bound, self.laws)
 
     def consider(self, budget: float) -> float:
         """Try the next bound if it may win enough for its work; return the work it took."""
@@ -303,7 +297,7 @@ class _Piece:
     def _probe(self, bound: Bound, value: float, budget: float) -> tuple[float, bool]:
         """Return the work of looking at the pair that costs most so far, and whether the bound may win much there."""
         sizes = self.laws.work.of_one
-        work = sizes.pairs + bound.work(sizes, self.aim.guarantee) * _ONE_OF_MANY
+        work = sizes.pairs + bound.work(sizes, self.aim.guarantee) * _ONE_EVALUATION
         pair = self.laws.at(self.best.witness) if work <= budget else None
         return (0.0, True) if pair is None else (work, self.aim.proves(bound, ListedLaws([pair]), value))
 
@@ -314,7 +308,7 @@ class _Piece:
         """Return the first proof that a bound gives, and the work it took.
 
         Where all refuse, the refusal of the last bound that was given is shown, since quick bounds with few uses come
-        first. Group privacy comes after all of them; what it lacks is of use only where nothing else was tried.
+        first. Group privacy comes after all of them; its refusal matters only where nothing else was tried.
         """
         refusals: list[tuple[Bound, Refused]] = []
         while self.left:

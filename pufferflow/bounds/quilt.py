@@ -1,4 +1,4 @@
-"""Markov quilts: hide the rows near a secret, and bound what those beyond tell of it (M19)."""
+"""Markov quilts: hide the rows near a secret, and bound the influence of those beyond (M19)."""
 
 import math
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.bounds.bound import Bound, Part
+from pufferflow.bounds.bound import Bound, LossCurve
 from pufferflow.bounds.dependent_rows import DependentChain
-from pufferflow.bounds.law_pairs import Pair
+from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import WorkEstimate, as_laws
-from pufferflow.bounds.messages import Found, PurePart
+from pufferflow.bounds.messages import PureLoss
 from pufferflow.chains import Chain, Quilts, approximate_quilts, exact_quilts
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
@@ -49,36 +49,36 @@ class Quilt(Bound):
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.walk
 
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
-        return [self._part(walk) for walk in as_laws(pairs).walks()]
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
+        return [self._curve(rows) for rows in as_laws(pairs).walks()]
 
-    def _part(self, walk: object) -> PurePart:
-        if not isinstance(walk, DependentChain) or not isinstance(walk.chain, Chain):
+    def _curve(self, rows: object) -> PureLoss:
+        if not isinstance(rows, DependentChain) or not isinstance(rows.chain, Chain):
             raise Refused(
                 "Markov quilts for rows that do not form one known chain.",
                 allowed="a prior that is a pf.MarkovChain, or a list of them",
                 instead="bound=pf.Messages()",
             )
         prepare = approximate_quilts if self.approximate else exact_quilts
-        return PurePart(walk.reach, _Charges(walk, prepare(walk.chain, walk.secrets)).loss)
+        return PureLoss(rows.reach, _QuiltedChain(rows, prepare(rows.chain, rows.secrets)).loss)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Charges:
-    """Quilts, and what the noise charges for the rows inside them."""
+class _QuiltedChain:
+    """The quilts of a chain, whose loss is influence from beyond them plus the noise's loss for the rows inside."""
 
-    walk: DependentChain
+    rows: DependentChain
     quilts: Quilts
 
-    def loss(self, noise: Noise) -> Found:
+    def loss(self, noise: Noise) -> tuple[float, Witness]:
         """Return the largest loss of a row; rows inside a quilt change one by one, or move one answer all at once."""
-        losses = self.walk.exposures(noise)
+        losses, states = self.rows.exposures(noise), self.rows.secrets.pairs[0].tolist()
         if losses is None:
-            return math.inf, self.walk.place(0, self.walk.secrets.pairs[0].tolist())
-        if self.walk.answers == 1:
-            found = self.quilts.loss(lambda sizes: np.asarray(noise.pure(sizes * self.walk.reach)))
+            return math.inf, self.rows.place(0, states)
+        if self.rows.answers == 1:
+            leak = self.quilts.loss(lambda sizes: np.asarray(noise.pure(sizes * self.rows.reach)))
         else:
-            each = float(losses.max())
-            found = self.quilts.loss(lambda sizes: sizes * each * (1 + 1e-12))
-        return found.value, self.walk.place(found.row, self.walk.secrets.pairs[0].tolist())
+            largest = float(losses.max())
+            leak = self.quilts.loss(lambda sizes: sizes * largest * (1 + 1e-12))
+        return leak.value, self.rows.place(leak.row, states)

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from pufferflow.arguments import finite_number_at_least_zero, instance
-from pufferflow.bounds.bound import BallPart
+from pufferflow.bounds.bound import BallLoss
 from pufferflow.bounds.calibrate import Calibration
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind
@@ -13,7 +13,7 @@ from pufferflow.rounding import float_above
 
 
 class Planned(Protocol):
-    """A plan, as far as it matters here: noise for sums that were weighted before they were calibrated together."""
+    """The part of a plan that robustness needs: noise for sums that were weighted, then calibrated together."""
 
     @property
     def calibration(self) -> Calibration:
@@ -50,8 +50,8 @@ def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, rat
     allowed = "a noise with its promise, as pf.calibrate returns it, or a plan"
     instead = "pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)"
     promised = instance(promised, Calibration, "The first argument", allowed=allowed, instead=instead)
-    found = promised.guarantee if moved == 0 else _moved(promised, moved)
-    return found if factor == 0 else stretched(found, factor)
+    guarantee = promised.guarantee if moved == 0 else _moved(promised, moved)
+    return guarantee if factor == 0 else stretched(guarantee, factor)
 
 
 def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
@@ -61,35 +61,35 @@ def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
     >>> stretched(Renyi(alpha=2, epsilon=1), 0.5)
     Renyi(alpha=2.0, epsilon=2.5)
     """
-    found = guarantee.stretched(ratio)
-    if found is None:
+    weaker = guarantee.stretched(ratio)
+    if weaker is None:
         raise Refused(
             f"What is left of {type(guarantee).__name__} if likelihoods are off by a factor.",
             allowed="pf.Pure, pf.Approx, pf.Renyi or pf.RenyiCurve",
             instead="prior_error, a movement, which keeps every promise of a calibration",
         )
-    return found
+    return weaker
 
 
 def _moved(promised: Calibration, moved: float) -> Guarantee:
-    """Return what a longer movement is worth; where no movement was used, the noise's own loss of the error, twice."""
+    """Return the promise for a longer movement; where no movement was used, add the noise's loss of the error twice."""
     if promised.by_movement and math.isfinite(promised.sensitivity):
         return _farther(promised, float_above(Fraction(promised.sensitivity) + Fraction(2 * moved)))
     own = promised.noise.pure_within(moved, promised.witness.dimension)
-    found = None if math.isinf(own) else promised.guarantee.stretched(own)
-    if found is None:
+    weaker = None if math.isinf(own) else promised.guarantee.stretched(own)
+    if weaker is None:
         raise Refused(
             f"A wrong prior for {promised.guarantee!r} proven by {type(promised.bound).__name__}.",
             allowed="a bound that speaks of a movement, or a noise with a pure loss",
             instead="bound=pf.GWM()",
         )
-    return found
+    return weaker
 
 
 def _farther(promised: Calibration, radius: float) -> Guarantee:
     """Return the promise that the noise keeps for a longer movement."""
-    part = BallPart(radius, promised.certainty, promised.witness, promised.own_delta)
-    epsilons = [part.least_epsilon(promised.noise, Kind(one)) for one in promised.guarantee.singles]
+    ball = BallLoss(radius, promised.certainty, promised.witness, promised.own_delta)
+    epsilons = [ball.least_epsilon(promised.noise, Kind(one)) for one in promised.guarantee.singles]
     if math.inf in epsilons:
         raise Refused(
             f"{type(promised.noise).__name__} noise keeps no such promise for so wrong a prior.",

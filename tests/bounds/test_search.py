@@ -11,7 +11,7 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.bounds import Bound, Exact, Kantorovich, Laws, Messages
 from pufferflow.bounds import proofs as search
-from pufferflow.bounds.messages import PurePart
+from pufferflow.bounds.messages import PureLoss
 from pufferflow.chains import farthest, listed
 from pufferflow.engine import Pattern
 from pufferflow.inference import window
@@ -69,7 +69,7 @@ class Costly(Bound):
         self.share, self._work, self._least = share, work, least
 
     def parts(self, pairs, _noise):
-        return [PurePart(self.share, lambda noise: (self.share / noise.scale if noise.scale else np.inf, pairs[0]))]
+        return [PureLoss(self.share, lambda noise: (self.share / noise.scale if noise.scale else np.inf, pairs[0]))]
 
     def work(self, *_):
         return self._work

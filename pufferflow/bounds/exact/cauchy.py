@@ -42,9 +42,9 @@ class CauchyField(UniformField, LineField):
         )
         ends = np.concatenate([self.low[0] - steps[::-1], [self.low[0], self.high[0]], self.high[0] + steps])
         widths = np.diff(ends)
-        kept = widths > 0
-        middles = (ends[:-1] + widths / 2)[kept]
-        return [middles], [widths[kept] / 2], [widths[kept]], tail
+        wide = widths > 0
+        middles = (ends[:-1] + widths / 2)[wide]
+        return [middles], [widths[wide] / 2], [widths[wide]], tail
 
     def horizon(self) -> tuple[float, float]:
         far = _FAR * max(self.range, 1.0)
@@ -74,10 +74,11 @@ class CauchyField(UniformField, LineField):
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the log ratio, which bends little: it may move by its slope times the step, and half its bend.
 
-        (log p)' is the mean of s = (log ζ)' over the atoms as seen from there, and (log p)'' that of s' plus the
-        variance of s. With u the distance to the atoms and R their range, |s'| ≤ k/(1 + u²) and |s''| ≤ 6k/(1 + u²)^1.5
-        bound what both laws differ by; near the atoms |s| ≤ k/2 and −k ≤ s' ≤ k/8 do. Between atoms that are far apart,
-        at least d from each, |s'| ≤ k/(1 + d²) and |s| ≤ k·d/(1 + d²) bound each law by itself, variance ≤ s².
+        (log p)' is the mean of s = (log ζ)' over the atoms weighted by their densities there, and (log p)'' that of s'
+        plus the variance of s. With u the distance to the atoms and R their range, |s'| ≤ k/(1 + u²) and |s''| ≤ 6k/(1
+        + u²)^1.5 bound what both laws differ by; near the atoms |s| ≤ k/2 and −k ≤ s' ≤ k/8 do. Between atoms that are
+        far apart, at least d from each, |s'| ≤ k/(1 + d²) and |s| ≤ k·d/(1 + d²) bound each law by itself, variance ≤
+        s².
         """
         log_p, slope_p = self._with_slope(self.p, centres)
         log_q, slope_q = self._with_slope(self.q, centres)
@@ -96,7 +97,7 @@ class CauchyField(UniformField, LineField):
     def _with_slope(self, mixture: Mixture, centres: Floats) -> tuple[Floats, Floats]:
         """Return the log density and its derivative."""
 
-        def some(points: Floats) -> Floats:
+        def block(points: Floats) -> Floats:
             terms = mixture.log_terms(points)
             log = log_sum(terms)
             steps = points - mixture.atoms[:, 0]
@@ -104,8 +105,8 @@ class CauchyField(UniformField, LineField):
             with np.errstate(under="ignore"):
                 return np.column_stack([log, (np.exp(terms - log[:, None]) * slopes).sum(axis=1)])
 
-        seen = in_rows(centres, 2 * len(mixture.atoms), some)
-        return seen[:, 0], seen[:, 1]
+        columns = in_rows(centres, 2 * len(mixture.atoms), block)
+        return columns[:, 0], columns[:, 1]
 
     def blur(self, log_densities: Floats) -> Floats:
         """Return what moving atoms by an ulp does: the slope of log ζ is at most k/2."""

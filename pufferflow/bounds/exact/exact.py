@@ -7,8 +7,8 @@ from typing import cast, final
 
 import numpy as np
 
-from pufferflow.bounds.bound import Bound, Part, Worst
-from pufferflow.bounds.dagwm import TransportPart, ball_of
+from pufferflow.bounds.bound import Bound, LossCurve, Worst
+from pufferflow.bounds.dagwm import TransportLoss, ball_of
 from pufferflow.bounds.exact import cauchy, gaussian, laplace, piecewise_constant, quadrature
 from pufferflow.bounds.exact.field import Field, LineField, PairAtoms
 from pufferflow.bounds.law_pairs import Pair
@@ -65,8 +65,8 @@ class Exact(Bound):
         first, each = (2e8, 4e7) if guarantee.divergence is Divergence.HOCKEY_STICK else (3e8, 3e6)
         return sizes.pairs + sizes.number * (first + each * sizes.atoms)
 
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[Part]:
-        """Return one part for every pair; the ball's where no more is known than how far the answer moves."""
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
+        """Return one curve for every pair; the ball's where no more is known than how far the answer moves."""
         if not isinstance(noise, (*_FIELDS, Staircase)):
             raise Refused(
                 f"The exact loss of {type(noise).__name__} noise.",
@@ -76,18 +76,18 @@ class Exact(Bound):
         if as_laws(pairs).movement_only:
             return [*GWM().parts(pairs, noise)]
         return [
-            GaussianPart(pair, noise) if isinstance(pair.mu, GaussianLaw) else FinitePart(pair, noise) for pair in pairs
+            GaussianLoss(pair, noise) if isinstance(pair.mu, GaussianLaw) else FiniteLoss(pair, noise) for pair in pairs
         ]
 
 
 @final
-class FinitePart(Part):
-    """One pair of finite laws; what was prepared for the last noise asked for is kept."""
+class FiniteLoss(LossCurve):
+    """One pair of finite laws; the field of the last noise is cached."""
 
     def __init__(self, pair: Pair, noise: Noise) -> None:
         self.pair = pair
         self.certainty = Certainty.EXACT
-        self.ceiling = TransportPart(pair, noise) if pair.dimension == 1 else ball_of(pair, noise)
+        self.ceiling = TransportLoss(pair, noise) if pair.dimension == 1 else ball_of(pair, noise)
         self.sensitivity = self.ceiling.sensitivity
         self._atoms = PairAtoms(pair, self.sensitivity)
         self._noise: Noise | None = None
@@ -102,16 +102,16 @@ class FinitePart(Part):
             return _both(field, _supremum)
 
         if noise.scale == 0:
-            return self._largest(piecewise_constant.pure_without_noise)
+            return _of_both_orders(self.pair, piecewise_constant.pure_without_noise)
         if isinstance(noise, Staircase):
-            return self._largest(lambda pair: piecewise_constant.with_staircase(pair, noise).pure())
+            return _of_both_orders(self.pair, lambda pair: piecewise_constant.with_staircase(pair, noise).pure())
         return self._on_field(noise, on_field, lambda: self.ceiling.pure(noise))
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         if noise.scale == 0:
-            return self._largest(lambda pair: piecewise_constant.without_noise(pair).renyi(alpha))
+            return _of_both_orders(self.pair, lambda pair: piecewise_constant.without_noise(pair).renyi(alpha))
         if isinstance(noise, Staircase):
-            return self._largest(lambda pair: piecewise_constant.with_staircase(pair, noise).renyi(alpha))
+            return _of_both_orders(self.pair, lambda pair: piecewise_constant.with_staircase(pair, noise).renyi(alpha))
         return self._on_field(
             noise,
             lambda field: _both(field, lambda one: quadrature.divergence(one, alpha)),
@@ -134,9 +134,11 @@ class FinitePart(Part):
             return _both(field, of_order)
 
         if noise.scale == 0:
-            return self._largest(lambda pair: piecewise_constant.without_noise(pair).delta(epsilon))
+            return _of_both_orders(self.pair, lambda pair: piecewise_constant.without_noise(pair).delta(epsilon))
         if isinstance(noise, Staircase):
-            return self._largest(lambda pair: piecewise_constant.with_staircase(pair, noise).delta(epsilon))
+            return _of_both_orders(
+                self.pair, lambda pair: piecewise_constant.with_staircase(pair, noise).delta(epsilon)
+            )
         return self._on_field(noise, on_field, lambda: self.ceiling.delta(noise, epsilon))
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
@@ -155,11 +157,6 @@ class FinitePart(Part):
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         return self.ceiling.least_scale(family, guarantee)
 
-    def _largest(self, loss: Callable[[Pair], float]) -> Worst:
-        return max(
-            (Worst(loss(pair), pair) for pair in (self.pair, self.pair.swapped())), key=lambda worst: worst.value
-        )
-
     def _on_field(
         self, noise: Noise, losses: Callable[[Field], tuple[float, float]], ceiling: Callable[[], Worst]
     ) -> Worst:
@@ -177,6 +174,11 @@ class FinitePart(Part):
         return Worst(min(worst.value, ceiling().value), worst.witness)
 
 
+def _of_both_orders(pair: Pair, loss: Callable[[Pair], float]) -> Worst:
+    """Return the larger loss of both orders of a pair."""
+    return max((Worst(loss(order), order) for order in (pair, pair.swapped())), key=lambda worst: worst.value)
+
+
 def _supremum(field: Field) -> float:
     line = cast(LineField, field)
     return quadrature.supremum(line, *line.horizon())
@@ -188,7 +190,7 @@ def _both(field: Field, loss: Callable[[Field], float]) -> tuple[float, float]:
 
 
 @final
-class GaussianPart(Part):
+class GaussianLoss(LossCurve):
     """One pair of Gaussian laws with Gaussian noise, in closed form (M15)."""
 
     def __init__(self, pair: Pair, noise: Noise) -> None:
@@ -217,10 +219,7 @@ class GaussianPart(Part):
         return self._largest(lambda mu, nu: gaussian.hockey_stick(mu, nu, noise, epsilon))
 
     def _largest(self, loss: Callable[[GaussianLaw, GaussianLaw], float]) -> Worst:
-        return max(
-            (Worst(loss(*_gaussian_laws(pair)), pair) for pair in (self.pair, self.pair.swapped())),
-            key=lambda worst: worst.value,
-        )
+        return _of_both_orders(self.pair, lambda pair: loss(*_gaussian_laws(pair)))
 
 
 def _gaussian_laws(pair: Pair) -> tuple[GaussianLaw, GaussianLaw]:

@@ -1,6 +1,6 @@
 """Two noisy laws as densities p and q, in units of the noise's scale: values, how fast they can change, and tails.
 
-For each noise a `Field` says what quadrature needs to be sure of its error. Around a centre c write
+For each noise a `Field` gives what quadrature needs to bound its error. Around a centre c write
 ζ(c + ω − x) = ζ(c − x)·g(ω, x) for complex ω. If |g − 1| ≤ G − 1 for all atoms x, then |p(c + ω)| ≤ G·p(c) and
 |q(c + ω)| ≥ (2 − G)·q(c): no zero of q is near, p^α q^{1−α} is analytic there, and its size is at most
 G^α (2 − G)^{1−α} times that in the centre.
@@ -39,16 +39,12 @@ class Mixture:
 
     def log_density(self, points: Floats) -> Floats:
         """Return the log density at points of shape (N, d)."""
-
-        def some(rows: Floats) -> Floats:
-            return log_sum(self.log_terms(rows))
-
-        return in_rows(points, len(self.atoms), some)
+        return in_rows(points, len(self.atoms), lambda rows: log_sum(self.log_terms(rows)))
 
     def mass(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return the probability of intervals on R, from the tails that lose least, and how far it may be off."""
 
-        def some(ends: Floats) -> Floats:
+        def block(ends: Floats) -> Floats:
             left, right = (ends[:, i, None] - self.atoms[None, :, 0] for i in (0, 1))
             above = left > 0
             first, second = self.unit.tail(np.where(above, left, -right)), self.unit.tail(np.where(above, right, -left))
@@ -59,13 +55,13 @@ class Mixture:
             doubt = _TAILS * np.where(straddling, 1.0, np.maximum(first, second))
             return np.stack([np.maximum(between, 0.0), doubt], axis=-1).swapaxes(1, 2) @ np.exp(self.log_weights)
 
-        found = in_rows(np.stack([low, high], axis=1), len(self.atoms), some)
-        return found[:, 0], found[:, 1]
+        masses = in_rows(np.stack([low, high], axis=1), len(self.atoms), block)
+        return masses[:, 0], masses[:, 1]
 
 
 @final
 class PairAtoms:
-    """What of a pair does not depend on the noise's scale: atoms of shape (n, d) around their middle, and weights."""
+    """A pair before it is divided by the noise's scale: atoms of shape (n, d) around their middle, and weights."""
 
     def __init__(self, pair: Pair, reach: float) -> None:
         mu, nu = finite_laws(pair)
@@ -96,7 +92,7 @@ class Field(abc.ABC):
 
     @property
     def effort(self) -> int:
-        """How many terms a density takes at one point."""
+        """The terms of both densities at one point."""
         return len(self.p.atoms) + len(self.q.atoms)
 
     def swapped(self) -> Self:
@@ -150,7 +146,7 @@ class UniformField(Field):
 
     @abc.abstractmethod
     def log_growth(self, centres: Floats, sizes: Floats) -> Floats:
-        """Return log G for complex steps up to `sizes` in every coordinate; ∞ where nothing is known."""
+        """Return log G for complex steps up to `sizes` in every coordinate; ∞ where it is not bounded."""
 
     def growth(self, centres: Floats, sizes: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
         log_p, log_q = self.log_densities(centres)

@@ -1,6 +1,6 @@
-"""Gaussian noise: densities whose growth depends on which atoms matter at a point.
+"""Gaussian noise: a field for finite laws, whose growth depends on the atoms near a point, and Gaussian laws.
 
-Gaussian laws with Gaussian noise, in closed form (M15): losses from eigenvalues, each moved to its worse side.
+Gaussian laws have closed forms (M15) in eigenvalues, each moved to its worse side by the error of computing it.
 """
 
 import math
@@ -15,15 +15,15 @@ from pufferflow.law import GaussianLaw
 from pufferflow.noise import Gaussian, Noise
 from pufferflow.rounding import UNIT
 
-_NOTHING = 45.0
+_NEGLIGIBLE = 45.0
 _END = 40.0
 
 
 @final
 class GaussianField(LineField):
-    """Both densities, known around a point by the atoms as seen from there.
+    """Both densities, known around a point c by the atoms x weighted by w·ζ(c − x).
 
-    With E over atoms weighted by w·ζ(c − x), and m their mean, p(c + ω) = p(c)·e^{−ω²/2 − ω·(c − m)}·E e^{ω·(x − m)}.
+    With E over atoms so weighted, and m their mean, p(c + ω) = p(c)·e^{−ω²/2 − ω·(c − m)}·E e^{ω·(x − m)}.
     The exponential is taken out of p^α q^{1−α} exactly; E is between 2 − G and G in size, with G = E e^{|ω|·|x − m|},
     and at least 1 for real ω.
     """
@@ -35,11 +35,11 @@ class GaussianField(LineField):
         around αx − (α−1)x' = x + (α−1)(x − x'), each of mass e^{α(α−1)|x − x'|²/2}.
         """
         mass = alpha * (alpha - 1) * self.reach**2 / 2
-        width = math.sqrt(2 * (mass + _NOTHING))
+        width = math.sqrt(2 * (mass + _NEGLIGIBLE))
         low = self.p.atoms.min(axis=0) - (alpha - 1) * self.reach - width
         high = self.p.atoms.max(axis=0) + (alpha - 1) * self.reach + width
         halves = (high - low) / 2
-        tail = math.log(2 * self.dimension) - _NOTHING
+        tail = math.log(2 * self.dimension) - _NEGLIGIBLE
         return (
             [np.array([x]) for x in low + halves],
             [np.array([x]) for x in halves],
@@ -48,12 +48,12 @@ class GaussianField(LineField):
         )
 
     def horizon(self) -> tuple[float, float]:
-        """Return a distance beyond which there is no mass to speak of; the ratio may be anything there."""
+        """Return a distance beyond which the mass is negligible; the ratio may be anything there."""
         return _END, math.inf
 
     def growth(self, centres: Floats, sizes: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
-        log_p, mean_p, spread_p = _seen(self.p, centres, sizes)
-        log_q, mean_q, spread_q = _seen(self.q, centres, sizes)
+        log_p, mean_p, spread_p = _reweighted(self.p, centres, sizes)
+        log_q, mean_q, spread_q = _reweighted(self.q, centres, sizes)
         pull = (np.abs(centres - alpha * mean_p + (alpha - 1) * mean_q) * sizes).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             shrink = np.where(
@@ -64,8 +64,8 @@ class GaussianField(LineField):
 
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the log ratio: its slope is the difference of both means; Hoeffding bounds its bend."""
-        log_p, mean_p, spread_p = _seen(self.p, centres, sizes)
-        log_q, mean_q, spread_q = _seen(self.q, centres, sizes)
+        log_p, mean_p, spread_p = _reweighted(self.p, centres, sizes)
+        log_q, mean_q, spread_q = _reweighted(self.q, centres, sizes)
         slope = (np.abs(mean_p - mean_q) * sizes).sum(axis=1)
         bend = (self.range * sizes[:, 0]) ** 2 / 8
         return log_p - log_q, slope + np.minimum(spread_q, bend), slope + np.minimum(spread_p, bend)
@@ -78,19 +78,19 @@ class GaussianField(LineField):
     def blur(self, log_densities: Floats) -> Floats:
         """Return what moving atoms by an ulp h does: with L = −log p the change is at most h·√(2dL) + h²·d/2.
 
-        For L moves no faster than the mean distance of the atoms as seen from the point. That distance's square has
-        mean 2L − d·log(2π) − 2·KL(as seen ‖ weights) < 2L. So √L moves by no more than h·√(d/2).
+        For L moves no faster than the mean distance of the atoms so weighted. That distance's square has mean
+        2L − d·log(2π) − 2·KL(reweighted ‖ weights) < 2L. So √L moves by no more than h·√(d/2).
         """
         ulp = 4 * UNIT * self.range
         far = np.sqrt(2 * self.dimension * np.maximum(-log_densities, 0.0))
         return ulp * far + ulp * ulp * self.dimension / 2
 
 
-def _seen(mixture: Mixture, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return log density, mean atom, and log E e^{Σ sizes·|x − mean|}, as seen from each centre."""
+def _reweighted(mixture: Mixture, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return log density, mean atom, and log E e^{Σ sizes·|x − mean|} over atoms weighted by w·ζ(centre − x)."""
     dimension = centres.shape[1]
 
-    def some(rows: Floats) -> Floats:
+    def block(rows: Floats) -> Floats:
         at, size = rows[:, :dimension], rows[:, dimension:]
         terms = mixture.log_terms(at)
         log = log_sum(terms)
@@ -101,8 +101,8 @@ def _seen(mixture: Mixture, centres: Floats, sizes: Floats) -> tuple[Floats, Flo
         spread = np.maximum(log_sum(terms - log[:, None] + stretched.sum(axis=-1)), 0.0) + 1e-13
         return np.column_stack([log, mean, spread])
 
-    seen = in_rows(np.column_stack([centres, sizes]), len(mixture.atoms) * dimension, some)
-    return seen[:, 0], seen[:, 1 : 1 + dimension], seen[:, -1]
+    columns = in_rows(np.column_stack([centres, sizes]), len(mixture.atoms) * dimension, block)
+    return columns[:, 0], columns[:, 1 : 1 + dimension], columns[:, -1]
 
 
 @final
@@ -142,7 +142,7 @@ def spectrum(matrix: Floats, size: float, floor: float = 0.0) -> Spectrum:
 
 def renyi(mu: GaussianLaw, nu: GaussianLaw, noise: Noise, alpha: float) -> float:
     """Return D_α of two Gaussian laws with Gaussian noise; ∞ unless αΣ_ν + (1−α)Σ_μ is surely positive definite."""
-    move, first, second = _where_they_matter(mu, nu)
+    move, first, second = _without_constants(mu, nu)
     variance = noise.scale**2
     if np.array_equal(first, second):
         return alpha / 2 * _spectrum_of(first, variance).squared(move) * (1 + 4 * UNIT)
@@ -161,7 +161,7 @@ def renyi(mu: GaussianLaw, nu: GaussianLaw, noise: Noise, alpha: float) -> float
 
 def hockey_stick(mu: GaussianLaw, nu: GaussianLaw, noise: Noise, epsilon: float) -> float:
     """Return δ(ε) of a translation, or of any two normal laws on R."""
-    move, first, second = _where_they_matter(mu, nu)
+    move, first, second = _without_constants(mu, nu)
     variance = noise.scale**2
     if np.array_equal(first, second):
         length = math.sqrt(_spectrum_of(first, variance).squared(move)) * (1 + UNIT)
@@ -169,16 +169,16 @@ def hockey_stick(mu: GaussianLaw, nu: GaussianLaw, noise: Noise, epsilon: float)
     return _of_normals(float(move[0]), float(first[0, 0]) + variance, float(second[0, 0]) + variance, epsilon)
 
 
-def _where_they_matter(mu: GaussianLaw, nu: GaussianLaw) -> tuple[Floats, Floats, Floats]:
+def _without_constants(mu: GaussianLaw, nu: GaussianLaw) -> tuple[Floats, Floats, Floats]:
     """Return the move and both covariances without coordinates that are one constant under both laws."""
     move = mu.mean - nu.mean
-    kept = (move != 0) | mu.covariance.any(axis=1) | nu.covariance.any(axis=1)
-    kept[0] |= not kept.any()
-    return move[kept], mu.covariance[np.ix_(kept, kept)], nu.covariance[np.ix_(kept, kept)]
+    varying = (move != 0) | mu.covariance.any(axis=1) | nu.covariance.any(axis=1)
+    varying[0] |= not varying.any()
+    return move[varying], mu.covariance[np.ix_(varying, varying)], nu.covariance[np.ix_(varying, varying)]
 
 
 def _spectrum_of(covariance: Floats, variance: float) -> Spectrum:
-    """Return that of covariance + variance·1, which has no eigenvalue below the variance."""
+    """Return the spectrum of covariance + variance·1, which has no eigenvalue below the variance."""
     size = float(np.abs(covariance).max()) + variance
     return spectrum(covariance + variance * np.eye(len(covariance)), size, variance * (1 - UNIT))
 

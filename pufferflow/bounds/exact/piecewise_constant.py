@@ -19,7 +19,7 @@ _LEAST = 1e-300
 """More than underflow can take from a mass."""
 
 
-class Pieces:
+class PiecewiseConstant:
     """log p and log q on pieces of given weight; −∞ where one of them is 0."""
 
     def __init__(self, log_p: Floats, log_q: Floats, log_weights: Floats) -> None:
@@ -57,13 +57,13 @@ class Pieces:
         return min(math.fsum(parts) + hair * math.fsum(p) + _LEAST * len(p), 1.0)
 
 
-def without_noise(pair: Pair) -> Pieces:
+def without_noise(pair: Pair) -> PiecewiseConstant:
     """Return the table of the laws themselves: each atom of either, and its two weights."""
     mu, nu = finite_laws(pair)
     rows, columns, count = _places(mu, nu)
     logs = np.full((2, count), -math.inf)
     logs[0, rows], logs[1, columns] = mu.log_probabilities, nu.log_probabilities
-    return Pieces(logs[0], logs[1], np.zeros(count))
+    return PiecewiseConstant(logs[0], logs[1], np.zeros(count))
 
 
 def pure_without_noise(pair: Pair) -> float:
@@ -96,7 +96,7 @@ def _places(mu: Law, nu: Law) -> tuple[Indices, Indices, int]:
     return places[: len(mu)], places[len(mu) :], int(places.max()) + 1
 
 
-def with_staircase(pair: Pair, noise: Staircase) -> Pieces:
+def with_staircase(pair: Pair, noise: Staircase) -> PiecewiseConstant:
     """Return the table of both densities on R: constant between jumps, and repeating beyond the hull.
 
     Beyond the outermost atoms each further step is e^{−ε} times the one before, for both; so the first step outside
@@ -138,7 +138,7 @@ def with_staircase(pair: Pair, noise: Staircase) -> Pieces:
     )
     outside = (ends[:-1] < low) | (ends[1:] > high)
     log_widths = np.array([log_quotient(length, width) for length in np.diff(ends).tolist()])
-    return Pieces(log_p, log_q, log_widths - np.where(outside, math.log(-math.expm1(-noise.epsilon)), 0.0))
+    return PiecewiseConstant(log_p, log_q, log_widths - np.where(outside, math.log(-math.expm1(-noise.epsilon)), 0.0))
 
 
 def _in_whole_numbers(mu: Law, nu: Law, noise: Staircase) -> tuple[list[int], list[int], int, int]:

@@ -1,14 +1,14 @@
-"""The Rényi divergence of two noisy laws, ∫ p^α q^{1−α}, from above (M6).
+"""Losses of two noisy laws from above, as integrals or searches over pieces of their domain (M6).
 
-The domain is cut into boxes on each of which the integrand is analytic in a Bernstein ellipse and known to grow little
-there. Gauss–Legendre quadrature with N nodes then errs by at most (32/15)·d·volume·M·ρ^{−2(N−1)}/(1 − ρ^{−2}), M the
-largest |f| in the ellipse of parameter ρ (Trefethen, Approximation Theory and Practice, Theorem 19.3). Boxes on which f
-is negligible count with a crude upper bound. All errors, those of float arithmetic too, are added to the integral.
+Rényi divergences ∫ p^α q^{1−α}: the domain is cut into boxes on each of which the integrand is analytic in a Bernstein
+ellipse and known to grow little there. Gauss–Legendre quadrature with N nodes then errs by at most
+(32/15)·d·volume·M·ρ^{−2(N−1)}/(1 − ρ^{−2}), M the largest |f| in the ellipse of parameter ρ (Trefethen, Approximation
+Theory and Practice, Theorem 19.3). Boxes on which f is negligible count with a crude upper bound. All errors, those of
+float arithmetic too, are added to the integral.
 
-Where the log ratio of two noisy densities on R lies above a level: its supremum, and the hockey stick (M6).
-
-The line is cut into cells until each is known to lie above or below the level, by how far the ratio can move within it.
-Cells above count with their exact probabilities; those that stay undecided count with all they could hold.
+The hockey stick on R, and the supremum of log(p/q): the line is cut into cells until each is known to lie above or
+below a level, by how far the ratio can move within it. Cells above count with their exact probabilities; those that
+stay undecided count with all they could hold.
 """
 
 import itertools
@@ -64,11 +64,10 @@ class Boxes:
     log_measures: Floats
 
     def __len__(self) -> int:
-        """Return how many there are."""
         return len(self.centres)
 
     def at(self, index: npt.NDArray[Any] | slice) -> "Boxes":
-        """Return some of them."""
+        """Return the boxes at an index."""
         return Boxes(self.centres[index], self.halves[index], self.log_measures[index])
 
 
@@ -81,23 +80,23 @@ def divergence(field: Field, alpha: float) -> float:
         gain = np.zeros(len(boxes))
         unsure = np.arange(len(boxes))
         for rule in _RULES.get(field.dimension, _MANY):
-            some = boxes.at(unsure)
-            log_f, gain[unsure], _ = field.growth(some.centres, some.halves * rule.reach, alpha)
-            weight = log_f + some.log_measures
+            left = boxes.at(unsure)
+            log_f, gain[unsure], _ = field.growth(left.centres, left.halves * rule.reach, alpha)
+            weight = log_f + left.log_measures
             largest = max(largest, float(weight.max(initial=0.0)))
             error = rule.log_error + math.log(field.dimension) + weight + gain[unsure]
             done = (gain[unsure] <= _MOST_GAIN) | (error <= largest + _NEGLIGIBLE)
             work += int(done.sum()) * rule.nodes**field.dimension * field.effort
             if work > _MOST_WORK:
                 raise _too_fine(field)
-            logs += [_gauss(field, rule, some.at(done), alpha), error[done]]
+            logs += [_gauss(field, rule, left.at(done), alpha), error[done]]
             unsure = unsure[~done]
-        some = boxes.at(unsure)
-        log_f, _, real_gain = field.growth(some.centres, some.halves, alpha)
-        crude = log_f + real_gain + some.log_measures
+        left = boxes.at(unsure)
+        log_f, _, real_gain = field.growth(left.centres, left.halves, alpha)
+        crude = log_f + real_gain + left.log_measures
         negligible = crude <= largest + _NEGLIGIBLE
         logs.append(crude[negligible])
-        boxes = _split(some.at(~negligible), gain[unsure[~negligible]])
+        boxes = _split(left.at(~negligible), gain[unsure[~negligible]])
         if len(boxes) > _MOST_BOXES:
             raise _too_fine(field)
     everything = np.concatenate(logs)
@@ -129,18 +128,18 @@ def _gauss(field: Field, rule: QuadratureRule, boxes: Boxes, alpha: float) -> Fl
     offsets = np.array(list(itertools.product(nodes, repeat=dimension)))
     log_shares = np.log([math.prod(w) for w in itertools.product(weights / 2, repeat=dimension)])
     rows = max(_MOST_POINTS // len(offsets), 1)
-    found = [np.zeros(0)]
+    sums = [np.zeros(0)]
     for start in range(0, len(boxes), rows):
-        some = boxes.at(slice(start, start + rows))
-        points = (some.centres[:, None, :] + some.halves[:, None, :] * offsets).reshape(-1, dimension)
+        block = boxes.at(slice(start, start + rows))
+        points = (block.centres[:, None, :] + block.halves[:, None, :] * offsets).reshape(-1, dimension)
         log_p, log_q = field.log_densities(points)
         error = float_error(log_p, len(field.p.atoms)) * alpha + float_error(log_q, len(field.q.atoms)) * (alpha - 1)
         error += alpha * field.blur(log_p) + (alpha - 1) * field.blur(log_q)
         logs = alpha * log_p - (alpha - 1) * log_q + error
-        terms = logs.reshape(-1, len(offsets)) + log_shares + some.log_measures[:, None]
-        widths = np.where(some.halves > 0, some.halves, np.inf)  # where edges are rounded, boxes overlap or gape
-        found.append(log_sum(terms) + np.log1p(8 * UNIT * np.abs(some.centres) / widths).sum(axis=1))
-    return np.concatenate(found)
+        terms = logs.reshape(-1, len(offsets)) + log_shares + block.log_measures[:, None]
+        widths = np.where(block.halves > 0, block.halves, np.inf)  # where edges are rounded, boxes overlap or gape
+        sums.append(log_sum(terms) + np.log1p(8 * UNIT * np.abs(block.centres) / widths).sum(axis=1))
+    return np.concatenate(sums)
 
 
 def _split(boxes: Boxes, gain: Floats) -> Boxes:
@@ -195,7 +194,7 @@ def hockey_stick(field: LineField, epsilon: float, far: float, beyond: float) ->
         with np.errstate(under="ignore"):
             roughly += float((2 * halves * np.exp(log_p) * -np.expm1(np.minimum(epsilon - level, 0.0)))[above].sum())
         unsure = ~(above | (top <= epsilon))
-        stuck = (up <= _SLACKS * slack)[unsure]  # by rounding: smaller cells would know no more
+        stuck = (up <= _SLACKS * slack)[unsure]  # by rounding: smaller cells would decide no more
         centres, halves, log_p, slack = centres[unsure], halves[unsure], log_p[unsure], slack[unsure]
         held = _held(field, centres, halves, log_p + slack) * -np.expm1(np.minimum(epsilon - top[unsure], 0.0))
         outside += math.fsum(held[stuck])
