@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.bounds.bound import BallPart, Bound
+from pufferflow.bounds.bound import BallLoss, Bound
 from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import WorkEstimate, as_laws
 from pufferflow.bounds.movement import norm_for
@@ -36,7 +36,7 @@ class Coarse(Bound):
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.winf
 
-    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallPart]:
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
         norm = norm_for(noise, None, laws.dimension)
         shortest = laws.winf(norm)
@@ -47,7 +47,7 @@ class Coarse(Bound):
                 instead="bound=pf.GAWM(delta) for a promise with a delta",
             )
         radius = min(_power_of_two_above(shortest.length), laws.span(norm).length)
-        return [BallPart(max(radius, shortest.length), Certainty.UPPER_BOUND, shortest.witness)]
+        return [BallLoss(max(radius, shortest.length), Certainty.UPPER_BOUND, shortest.witness)]
 
 
 def _power_of_two_above(length: float) -> float:
