@@ -220,7 +220,7 @@ def _cover(groups: Groups, start: float | None, scenario: Scenario) -> Pattern:
     )
 
 
-class Kind(NamedTuple):
+class CellSizes(NamedTuple):
     """The numbers of rows in the cells of a group, in falling order, and of rows that are not selected."""
 
     sizes: tuple[int, ...]
@@ -234,11 +234,11 @@ class Counts(NamedTuple):
     coded: Whole
     most: int
 
-    def kind(self, group: int) -> Kind:
+    def kind(self, group: int) -> CellSizes:
         """Decode the counts of a group."""
         coded = self.coded[self.bounds[group] : self.bounds[group + 1]]
         others = coded > self.most
-        return Kind(tuple((self.most - coded[~others]).tolist()), int((2 * self.most + 1 - coded[others]).sum()))
+        return CellSizes(tuple((self.most - coded[~others]).tolist()), int((2 * self.most + 1 - coded[others]).sum()))
 
 
 def counts_of(rows: pl.DataFrame, columns: Columns) -> Counts:
@@ -304,12 +304,12 @@ def without_order(
     return Patterns(tuple(distinct), groups, rows)
 
 
-def _kinds(facts: pl.DataFrame, columns: Columns, collect: Collect) -> dict[Kind, int] | None:
+def _kinds(facts: pl.DataFrame, columns: Columns, collect: Collect) -> dict[CellSizes, int] | None:
     """Return how many groups there are of each kind; None if there are too many kinds."""
     if facts.select(pl.struct("selected", "others").n_unique()).item() > MOST:
         return None
     of_one_cell = facts.filter("one_cell").select("selected", "others", "groups").iter_rows()
-    kinds = {Kind((selected,), others): groups for selected, others, groups in of_one_cell}
+    kinds = {CellSizes((selected,), others): groups for selected, others, groups in of_one_cell}
     if facts["one_cell"].all():
         return kinds
     if _crossing(collect(columns.of_first_groups(_FIRST_ROWS)), columns) is None:
@@ -321,7 +321,7 @@ def _kinds(facts: pl.DataFrame, columns: Columns, collect: Collect) -> dict[Kind
     return None if crossing is None else kinds | dict(crossing)
 
 
-def _crossing(rows: pl.DataFrame, columns: Columns) -> list[tuple[Kind, int]] | None:
+def _crossing(rows: pl.DataFrame, columns: Columns) -> list[tuple[CellSizes, int]] | None:
     """Return the kinds of groups that have rows in several cells; None if there are too many."""
     counts = counts_of(rows, columns)
     kinds = alike(Runs(counts.bounds, [counts.coded]), MOST)

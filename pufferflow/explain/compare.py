@@ -27,7 +27,7 @@ from pufferflow.bounds import (
 )
 from pufferflow.errors import PufferflowError
 from pufferflow.noise import Noise
-from pufferflow.planning import Decision, Output, expected_error, half_width
+from pufferflow.planning import AnswerColumn, Decision, expected_error, half_width
 from pufferflow.progress import working
 from pufferflow.queries import Query
 from pufferflow.report import at_most, counted, plain
@@ -209,7 +209,7 @@ def largest_answers(plan: Decision) -> Floats:
     return np.concatenate([_largest(output, plan) for output in plan.outputs])
 
 
-def _largest(output: Output, plan: Decision) -> Floats:
+def _largest(output: AnswerColumn, plan: Decision) -> Floats:
     """Return how large a linear answer about so many rows can be, in each cell."""
     cells, query, measure, size = len(plan.facts.cells.rows), output.query, output.measure, plan.facts.size
     if not query.linear or size is None or measure is None:

@@ -156,7 +156,7 @@ def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note
 def _asked(plan: Decision, origin: Origin, witness: Witness) -> _Asked:
     """Return what is asked about the cell of the secret's row: the sum that this row moves farthest for its noise."""
     pattern = origin.pattern
-    whole = origin.tables.apart or pattern.covers or isinstance(origin.tables.secret, Presence)
+    whole = origin.tables.unsigned or pattern.covers or isinstance(origin.tables.secret, Presence)
     cells = np.minimum(pattern.cells, 0) if whole else pattern.cells
     cell, own = _cell_of(pattern, cells, witness.row or 0)
     alone = replace(pattern, cells=np.where(cells == cell, 0, -1), covers=False)

@@ -3,7 +3,7 @@
 from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, NoisySum
 from pufferflow.planning.cost import cost_of
 from pufferflow.planning.decide import make_decision
-from pufferflow.planning.decision import Decision, Output
+from pufferflow.planning.decision import AnswerColumn, Decision
 from pufferflow.planning.error_bars import error_bars, expected_error, half_width
 from pufferflow.planning.facts import SourceDigest, changed_source
 from pufferflow.planning.floor import impossible_values
@@ -12,11 +12,11 @@ from pufferflow.planning.terms import Terms, Within, read_promise, read_seconds
 
 __all__ = [
     "ERROR_BARS",
+    "AnswerColumn",
     "AskedQuery",
     "Certificate",
     "Decision",
     "NoisySum",
-    "Output",
     "SourceDigest",
     "Tables",
     "Terms",

@@ -1,4 +1,4 @@
-"""What goes out with the numbers: the promise, the noise that keeps it, and the assumptions that carry it."""
+"""The certificate of a release: the promise, the noise that keeps it, and the assumptions it rests on."""
 
 import hashlib
 from typing import Any, final
@@ -43,10 +43,10 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Facts about a release, none of which depends on a private value; `print` shows them as text.
 
     `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
-    the sums move together, each measured in `sensitivity_unit`. `cost` is what composition may add up, `where`
-    says which rows are asked about, and `questions` tells apart what is asked, with all values of filters. `readings`
-    say what null, values outside the domain and classes are read as, whether or not there are any. `ordinary` is what
-    the same noise keeps of one row alone: differential privacy, over the pairs of the secret.
+    the sums move together, each measured in `sensitivity_unit`. `cost` is the input of composition, `where` describes
+    the selected rows, and `questions` is a digest of the queries, with all values of filters. `readings` describe how
+    null, values outside the domain and classes are read, whether or not there are any. `ordinary` is the differential
+    privacy of a single row under the same noise, over the pairs of the secret.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -94,38 +94,39 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the certificate that `to_json` wrote."""
         problem = "The text is no stored certificate."
         try:
-            found = msgspec.json.decode(text, type=cls)
+            certificate = msgspec.json.decode(text, type=cls)
         except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError, RecursionError):
-            found = None
-        if found is not None and found.version > VERSION:
-            found, problem = None, f"The certificate was written in version {found.version}, by a newer pufferflow."
-        if found is None:
+            certificate = None
+        if certificate is not None and certificate.version > VERSION:
+            problem = f"The certificate was written in version {certificate.version}, by a newer pufferflow."
+            certificate = None
+        if certificate is None:
             raise Misuse(problem, allowed="what to_json wrote", instead="release.certificate.to_json()")
-        return found
+        return certificate
 
     @property
     def facts(self) -> "Certificate":
-        """The same without words for people, entry and version: releases of one plan share it, however it is told."""
+        """The certificate without prose, entry and library version: the same for all releases of one plan."""
         words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
         return msgspec.structs.replace(self, entry=None, library="", ordinary=None, **words)
 
     @property
     def digest(self) -> str:
-        """A text that releases of one plan share, also those of versions that knew fewer facts."""
+        """A hash that releases of one plan share, also those of versions that stored fewer facts."""
         return hashlib.sha256(self.facts.to_json().encode()).hexdigest()
 
     def asks_as(self, other: "Certificate") -> bool:
-        """Say whether another one is of the same questions and promise, but for what each machine works out.
+        """Return whether another certificate has the same queries and promise, up to rounding.
 
-        Older versions made noise for every name of a sum: then the questions are compared as they are told.
+        Older versions made noise for every name of a sum: then queries are compared by their words.
         """
         if len(self.sums) > len(other.sums):
             return agree(_in_words(self), _in_words(other))
-        return agree(_asked_of(self), _asked_of(other))
+        return agree(_queries_and_noise(self), _queries_and_noise(other))
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise, as the kind that all promises are."""
+        """The promise, typed as any promise."""
         return self.promise
 
     def __str__(self) -> str:
@@ -144,13 +145,13 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ('promise', 'epsilon 1 for all answers together: whoever sees the answers changes the odds ... 2.72-fold')
         """
         hidden = [("scenario", self.scenario), *(("", line) for line in self.hidden.split("\n"))]
-        asked = [("asked", f"{', '.join(query.outputs)}: {query.query}") for query in self.queries]
-        noise = [("noise", f"{one.noise} of scale {one.scale:.6g} on {one.sum}, grid {one.grid}") for one in self.sums]
+        queries = [("asked", f"{', '.join(query.outputs)}: {query.query}") for query in self.queries]
+        noise = [("noise", f"{own.noise} of scale {own.scale:.6g} on {own.sum}, grid {own.grid}") for own in self.sums]
         return [
             ("promise", promise_in_words(self.promise)),
             ("", repr(self.promise)),
             *hidden,
-            *asked,
+            *queries,
             *(("where", line) for line in self.where),
             *(("read", line) for line in self.readings),
             *[("bars", ERROR_BARS)] * bool(self.readings),
@@ -166,11 +167,14 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ]
 
 
-def _asked_of(known: Certificate) -> tuple[Any, ...]:
-    noise = tuple((one.noise, one.sum) for one in known.sums)
-    return known.scenario, known.questions, known.promise, known.queries, known.groups, noise
+def _queries_and_noise(certificate: Certificate) -> tuple[Any, ...]:
+    noise = tuple((noisy.noise, noisy.sum) for noisy in certificate.sums)
+    return (
+        *(certificate.scenario, certificate.questions, certificate.promise, certificate.queries),
+        *(certificate.groups, noise),
+    )
 
 
-def _in_words(known: Certificate) -> tuple[Any, ...]:
-    queries = tuple((one.query, one.outputs) for one in known.queries)
-    return known.scenario, known.promise, queries, known.groups, known.where
+def _in_words(certificate: Certificate) -> tuple[Any, ...]:
+    queries = tuple((query.query, query.outputs) for query in certificate.queries)
+    return certificate.scenario, certificate.promise, queries, certificate.groups, certificate.where

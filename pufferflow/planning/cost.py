@@ -1,4 +1,4 @@
-"""What a plan's release will tell, as composition needs to know it: movements, exposures, and the rows asked about."""
+"""The cost of a plan's release, as composition adds it up: movements, exposures, and the selected rows."""
 
 import math
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ Table = tuple[tuple[float, ...], ...]
 
 
 def cost_of(decision: Decision) -> Cost:
-    """Return what a release of this plan costs: numbers, and public facts of the rows it asks about."""
+    """Return the cost of a release of this plan: numbers, and public facts of the rows it selects."""
     scenario, placed = decision.request.scenario, decision.facts.placed
     interval = on_interval(decision.request.measures)
     translated = [way for way in decision.tables if isinstance(way[0].prior, GaussianPrior)]
-    # the linear functions that stand for those on an interval, where rows translate each other
-    bent = next((one for way in translated for one in way if one.rounding is not None), None)
+    # the linear functions that replace those on an interval, where rows translate each other
+    linear = next((tables for way in translated for tables in way if tables.rounding is not None), None)
     shape = Shape(
         promise=decision.calibration.guarantee,
         setting=scenario.setting,
@@ -35,43 +35,43 @@ def cost_of(decision: Decision) -> Cost:
         stored_noise=decision.calibration.noise.at(decision.calibration.noise.scale * SURELY).stored(),
         dimension=decision.laws.dimension,
         values=None if interval else _table(decision.values, decision.weights),
-        slopes=None if bent is None else _table(bent.values, decision.weights),
-        rounding=None if bent is None or bent.rounding is None else _row(bent.rounding * decision.weights),
-        unsigned=bent is not None and bent.apart,
+        slopes=None if linear is None else _table(linear.values, decision.weights),
+        rounding=None if linear is None or linear.rounding is None else _row(linear.rounding * decision.weights),
+        unsigned=linear is not None and linear.unsigned,
         independent_moves=_independent_moves(decision) if interval else None,
         coupled_movements=_coupled_movements(decision),
         group_movement=_group_movement(decision, placed),
         column=decision.request.column,
         rows=_rows(decision.facts, placed),
     )
-    asked = regions(decision.request)
+    selected = regions(decision.request)
     if placed is None or placed.reach is None or shape.rows is None or shape.rows.runs is None:
-        return Cost(shape, regions=asked)
+        return Cost(shape, regions=selected)
     hull = math.floor(placed.reach[0]), math.ceil(placed.reach[1])
-    first = int(min((_positions(one)[one.cells >= 0].min() for one in placed.distinct), default=hull[0]))
+    first = int(min((_positions(pattern)[pattern.cells >= 0].min() for pattern in placed.distinct), default=hull[0]))
     start = placed.distinct[0].start if placed.distinct and scenario.start_known else None
-    return Cost(shape, first, hull, start, asked, placed.clock)
+    return Cost(shape, first, hull, start, selected, placed.clock)
 
 
 def regions(request: Request) -> dict[str, Region]:
-    """Return which rows are asked about, as far as filters and keys say so by literal values of declared columns."""
+    """Return the region of selected rows, as far as filters and keys give literal values of declared columns."""
     types = {name: request.schema[name] for name in request.scenario.public}
-    found = [one for predicate in request.filters for one in conditions(predicate, types)]
+    limits = [condition for predicate in request.filters for condition in conditions(predicate, types)]
     if request.keys is not None:
         named = [name for name in request.by if name in types]
-        found += [one for name in named for one in is_one_of(name, request.keys[name])]
+        limits += [condition for name in named for condition in is_one_of(name, request.keys[name])]
     regions: dict[str, Region] = {}
-    for one in found:
-        region = Region(one.kind, one.labels, one.low, one.high, one.low_open, one.high_open)
-        known = regions.get(one.column)
-        regions[one.column] = region if known is None else known.both(region)
+    for limit in limits:
+        region = Region(limit.kind, limit.labels, limit.low, limit.high, limit.low_open, limit.high_open)
+        known = regions.get(limit.column)
+        regions[limit.column] = region if known is None else known.both(region)
     return regions
 
 
 def _independent_moves(decision: Decision) -> Table | None:
-    """Return how far a row moves each sum between two paired values of an interval, if nothing depends on it.
+    """Return how far an independent row moves each sum between two paired values of an interval.
 
-    So it is for those who believe that rows are independent, and for what a row's own value costs, whoever believes.
+    It applies to priors of independent rows, and to the cost of a row's own value under every prior.
     """
     ways = [way for way in decision.tables if way[0].prior.independent_rows]
     request, secret = decision.request, decision.request.scenario.secret
@@ -83,10 +83,10 @@ def _independent_moves(decision: Decision) -> Table | None:
 def _coupled_movements(decision: Decision) -> dict[str, float]:
     """Return for each prior how far all sums move under one coupling of whole data sets (M15–M17, M7), if it has one.
 
-    Of rows that tell nothing of each other one alone moves, from any value to any other.
+    Of independent rows a single one moves, from any value to any other.
     """
     scenario, norm = decision.request.scenario, decision.calibration.noise.norm
-    found = dict[str, float]()
+    movements = dict[str, float]()
     for prior, way in zip(scenario.priors, decision.tables, strict=True):
         if prior.coupled or isinstance(scenario.secret, Presence):
             laws = decision.facts.laws([way], decision.weights)
@@ -94,12 +94,12 @@ def _coupled_movements(decision: Decision) -> dict[str, float]:
             laws = decision.facts.laws_on([ONE_ROW], decision.free_tables, decision.weights)
         else:
             continue
-        found[digest_of(prior)] = laws.winf(norm).length
-    return found
+        movements[digest_of(prior)] = laws.winf(norm).length
+    return movements
 
 
 def _group_movement(decision: Decision, placed: Patterns | None) -> float | None:
-    """Return how far all sums move if every row of a group may change (M7); None where no group was looked at."""
+    """Return how far all sums move if every row of a group may change (M7); None where rows are independent."""
     scenario = decision.request.scenario
     if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
         return None
@@ -111,22 +111,22 @@ def _group_movement(decision: Decision, placed: Patterns | None) -> float | None
 
 
 def _rows(facts: PublicFacts, placed: Patterns | None) -> Rows | None:
-    """Return which rows of a group are asked about; None where rows tell nothing of each other."""
+    """Return the selected rows of a group; None where rows are independent."""
     scenario = facts.request.scenario
     tied = [prior for prior in scenario.priors if not prior.independent_rows]
     if isinstance(scenario.secret, Presence) or (not tied and placed is None):
         return None
     patterns = (facts.patterns(tied[0]) if placed is None else placed).distinct
-    asked = max((pattern.selected for pattern in patterns), default=0)
+    selected = max((pattern.selected for pattern in patterns), default=0)
     others = max((pattern.rows - pattern.selected for pattern in patterns), default=0)
     if placed is None or not all(_whole(_positions(pattern)) for pattern in patterns):
-        return Rows(asked, others)
+        return Rows(selected, others)
     runs, covers = _runs(patterns)
-    return Rows(asked, others, runs, covers)
+    return Rows(selected, others, runs, covers)
 
 
 def _positions(pattern: Pattern) -> Floats:
-    """Return where rows stand, in ascending order."""
+    """Return the positions of rows, in ascending order."""
     if pattern.positions is None:
         raise InternalError("A pattern that was placed has no positions.", instead="reporting it")
     return pattern.positions
@@ -137,13 +137,13 @@ def _whole(positions: Floats) -> bool:
 
 
 def _runs(patterns: Sequence[Pattern]) -> tuple[tuple[tuple[int, int, int], ...], bool]:
-    """Return the steps that are asked about with their cells, and whether groups differ in them."""
+    """Return the selected steps with their cells, and whether groups differ in them."""
     if not patterns:
         return (), False
-    asked = [pattern.cells >= 0 for pattern in patterns]
-    steps = [_positions(one)[some].astype(np.int64) for one, some in zip(patterns, asked, strict=True)]
-    cells = [pattern.cells[some] for pattern, some in zip(patterns, asked, strict=True)]
-    same = all(np.array_equal(one, steps[0]) for one in steps) and all(np.array_equal(one, cells[0]) for one in cells)
+    selected = [pattern.cells >= 0 for pattern in patterns]
+    steps = [_positions(pattern)[flags].astype(np.int64) for pattern, flags in zip(patterns, selected, strict=True)]
+    cells = [pattern.cells[flags] for pattern, flags in zip(patterns, selected, strict=True)]
+    same = all(np.array_equal(own, steps[0]) for own in steps) and all(np.array_equal(own, cells[0]) for own in cells)
     covers = not same or any(pattern.covers for pattern in patterns)
     where = np.unique(np.concatenate(steps)) if covers else steps[0]
     cell = np.zeros(len(where), dtype=np.int64) if covers else cells[0]

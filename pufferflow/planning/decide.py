@@ -36,7 +36,7 @@ _DIGITS = 16 * UNIT
 def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], Certificate]) -> Decision:
     """Return the least noise for a promise or, given an accuracy, the strongest promise that allows it.
 
-    All public columns that the decision rests on are read here.
+    All public columns that the decision depends on are read here.
     """
     facts = PublicFacts(request)
     if not request.queries:
@@ -60,27 +60,27 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
             weights = _weights(request, values, shares, family(1.0).norm)
             try:
                 laws = facts.laws(tables, weights)
-                alone = row_laws(facts, values, weights, laws)
-                enough_for = [laws] if alone is None or alone is laws or terms.floor is None else [laws, alone]
+                of_row = row_laws(facts, values, weights, laws)
+                enough_for = [laws] if of_row is None or of_row is laws or terms.floor is None else [laws, of_row]
                 calibration = _Search(facts, terms, enough_for, weights, family, end).calibration()
             except Refused as refusal:
                 refused.append(refusal)
             else:
                 decisions.append(
-                    Decision(facts, terms, values, tables, weights, family, laws, alone, calibration, certify)
+                    Decision(facts, terms, values, tables, weights, family, laws, of_row, calibration, certify)
                 )
         if not decisions:
             raise refused[0]
-        best = min(decisions, key=_error if terms.accuracy is None else lambda one: one.calibration.guarantee.epsilon)
+        best = min(decisions, key=_error if terms.accuracy is None else _epsilon)
         _ = best.certificate, best.name
     return best
 
 
 def _families(terms: Terms, secret: AnySecret) -> list[Family]:
-    """Return the noises to try: for a pure promise Laplace, for others Gaussian too; whichever errs less.
+    """Return the families to try: for a pure promise Laplace, for others Gaussian too; the smaller error decides.
 
-    Of first values Laplace alone: they are forgotten by and by, so from some day on the other would err less, which an
-    account could not add to what it has counted, and which nothing but a coupling of all rows bounds along a chain.
+    For first values Laplace alone: chains forget them, so from some step on Gaussian noise would have the smaller
+    error, which an account could not add to its total, and which only a coupling of all rows bounds along a chain.
     """
     if terms.noise == "auto":
         return [Laplace] if isinstance(terms.example, Pure) or isinstance(secret, Initial) else [Laplace, Gaussian]
@@ -101,7 +101,7 @@ def _weights(request: Request, values: Floats, shares: Floats, norm: float) -> F
 @final
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """The search for one family's noise; `laws` are those of the scenario first, and noise is enough for all."""
+    """The search for one family's noise, which suffices for all `laws`; the first are those of the scenario."""
 
     facts: PublicFacts
     terms: Terms
@@ -115,8 +115,8 @@ class _Search:
         if self.terms.accuracy is not None:
             return self._within(self.terms.accuracy)
         promise = self.terms.example
-        found, least = self._least(promise), least_scale(self.facts, self.weights, promise)
-        return not_silent(found, self.laws, self.terms.bound, least)
+        floor = least_scale(self.facts, self.weights, promise)
+        return not_silent(self._least(promise), self.laws, self.terms.bound, floor)
 
     def _least(self, promise: Guarantee) -> Calibration:
         """Return the least noise for a promise; the bound of the terms is that of the scenario's laws."""
@@ -135,11 +135,12 @@ class _Search:
                 allowed="larger errors, or another noise",
                 instead=f"pf.Within({4 * accuracy.error:g})",
             )
-        found = self._least(kind.at(epsilon))
-        while found.noise.scale > scale * (1 + _DIGITS):  # a calibration ends a little above the least scale
+        calibration = self._least(kind.at(epsilon))
+        while calibration.noise.scale > scale * (1 + _DIGITS):  # a calibration ends a little above the least scale
             epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
-            found = self._least(kind.at(epsilon))
-        return not_silent(found, self.laws, bound, min(least_scale(self.facts, self.weights, kind.at(epsilon)), scale))
+            calibration = self._least(kind.at(epsilon))
+        floor = min(least_scale(self.facts, self.weights, kind.at(epsilon)), scale)
+        return not_silent(calibration, self.laws, bound, floor)
 
 
 def widest(facts: PublicFacts, weights: Floats, family: Family, accuracy: Within) -> float:
@@ -161,6 +162,10 @@ def widest(facts: PublicFacts, weights: Floats, family: Family, accuracy: Within
     if not scales:
         raise Refused("No row moves an answer: there is nothing to hide.", allowed="answers that depend on values")
     return min(scales) * (1 - 8 * UNIT - _DIGITS)
+
+
+def _epsilon(decision: Decision) -> float:
+    return decision.calibration.guarantee.epsilon
 
 
 def _error(decision: Decision) -> float:

@@ -1,9 +1,9 @@
 """The decision: everything about a release that is settled before a private row is read.
 
-Its name is what a ledger keeps of it. The last digits of scales, movements and losses are those of one processor and
-one version of NumPy, so the name covers the request, the terms and the public facts, and no number that was computed. A
-release that was reserved and not finished is completed with the noise that was paid for, where that is this machine's
-own but for such digits, and this machine's own proof accepts it.
+A ledger stores its name. The last digits of scales, movements and losses are those of one processor and one version of
+NumPy, so the name covers the request, the terms and the public facts, and no computed number. A release that was
+reserved and not finished is completed with the reserved noise, where it agrees with this machine's own up to such
+digits, and this machine's proof accepts it.
 """
 
 import hashlib
@@ -30,14 +30,14 @@ from pufferflow.rounding import UNIT, agree, upwards
 
 _ROUNDINGS = 64 * UNIT
 SURELY: Final = 1 + 56 * UNIT
-"""By how much more the noise of every sum is than that of the weighted sums, with what dividing by weights rounds."""
+"""The factor by which the noise of every sum exceeds that of the weighted sums, division by weights included."""
 SCHEME: Final = "2:"
-"""What names begin with that have no computed float in them; older ones are digests of certificates."""
+"""The prefix of names without computed floats; older names are digests of certificates."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Output:
+class AnswerColumn:
     """A column of the answer: its query, the sum that it is made of (the first of several), and the sum's noise."""
 
     name: str
@@ -57,18 +57,18 @@ class Decision:
     values: Floats
     """The functions of all sums at the points of the domain."""
     tables: list[list[Tables]]
-    """For each prior the ways to see all sums."""
+    """For each prior the representations of all sums."""
     weights: Floats
     family: Family
     laws: Laws
     """The laws of the weighted sums."""
     row_laws: Laws | None
-    """The laws of the weighted sums if the secret's row depends on no other; None if it is not read."""
+    """The laws of the weighted sums if the secret's row is independent of all others; None if no sum reads it."""
     calibration: Calibration
     certify: Callable[["Decision"], Certificate]
-    """The sentences of a certificate are those of the explanations."""
+    """It writes the certificate, with the sentences of the explanations."""
     reserved: Cost | None = None
-    """The cost that an account has reserved, perhaps for another machine."""
+    """The cost that an account has reserved, perhaps from another machine."""
 
     @property
     def request(self) -> Request:
@@ -77,7 +77,7 @@ class Decision:
 
     @property
     def floor(self) -> bool:
-        """Whether noise was made to be enough for one row alone."""
+        """Whether the noise also suffices for a single row."""
         return self.terms.floor is not None
 
     @cached_property
@@ -91,18 +91,18 @@ class Decision:
         return self._in_units(self.noises)
 
     @cached_property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[AnswerColumn, ...]:
         """The columns of the answer."""
         return self._outputs(self.noises_in_units)
 
-    def outputs_with(self, noise: Noise) -> tuple[Output, ...]:
+    def outputs_with(self, noise: Noise) -> tuple[AnswerColumn, ...]:
         """Return the columns of the answer for another noise of the weighted sums."""
         return self._outputs(self._in_units(noises_at(noise, self.weights)))
 
-    def _outputs(self, noises: Sequence[Noise]) -> tuple[Output, ...]:
+    def _outputs(self, noises: Sequence[Noise]) -> tuple[AnswerColumn, ...]:
         measures = self.request.measures
         return tuple(
-            Output(name, query, measures[place], noises[place])
+            AnswerColumn(name, query, measures[place], noises[place])
             for query, places in self.request.reads
             for name, place in zip(query.outputs, places, strict=False)
         )
@@ -113,7 +113,7 @@ class Decision:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The facts that go out with the answers."""
+        """The facts that are published with the answers."""
         return self.certify(self)
 
     @property
@@ -123,7 +123,7 @@ class Decision:
 
     @cached_property
     def ordinary(self) -> Guarantee | None:
-        """What the noise keeps of one row alone: ordinary differential privacy, over the pairs of the secret."""
+        """The ordinary differential privacy of a single row under this noise, over the pairs of the secret."""
         kind = self.calibration.guarantee.kind
         if self.row_laws is None:
             return None
@@ -149,7 +149,7 @@ class Decision:
 
     @cached_property
     def name(self) -> str:
-        """A text that decisions share which ask the same of the same rows, on every machine."""
+        """A name that is the same on every machine for the same queries, terms and public facts."""
         terms, request, noise = self.terms, self.request, self.calibration.noise
         promise = self.calibration.guarantee if terms.accuracy is None else (terms.accuracy, terms.kind.at(1.0))
         parameters: dict[str, float | str | None] = {"k": None, "epsilon": None, "gamma": None, **noise.parameters}
@@ -178,16 +178,16 @@ class Decision:
         if not agree(self.cost, reserved):
             raise _refused("its cost is not that of this plan, not even but for rounding")
         noise, promise = reserved.shape.noise, reserved.shape.promise
-        alone = [] if self.row_laws is None or self.row_laws is self.laws or not self.floor else [self.row_laws]
-        bounds = cast(Bounds, [self.calibration.bound, self.terms.bound])  # the one that was best is tried first
-        proof = proof_of([(self.laws, bounds), *((laws, "auto") for laws in alone)], promise, noise)
+        of_row = [] if self.row_laws is None or self.row_laws is self.laws or not self.floor else [self.row_laws]
+        bounds = cast(Bounds, [self.calibration.bound, self.terms.bound])  # the best one is tried first
+        proof = proof_of([(self.laws, bounds), *((laws, "auto") for laws in of_row)], promise, noise)
         if proof is None:
             raise _refused("the proof that is made here asks for more noise")
         return replace(self, calibration=replace(proof, noise=noise.at(noise.scale / SURELY)), reserved=reserved)
 
 
 def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
-    """Return the noise of every sum for one of the weighted sums, by a few roundings more than it has to be.
+    """Return the noise of every sum for one of the weighted sums, larger by a few roundings than necessary.
 
     So the loss stays below a promise that is no short binary fraction, and ten times .1 fit into 1.
     """

@@ -1,9 +1,9 @@
-"""Error bars: how far noise may take an answer from what it would be without noise; they know nothing of the data.
+"""Error bars: how far noise may move an answer from its value without noise; they depend on published numbers only.
 
-An output that is a noisy sum times a public factor has the error of its noise. Of the others the error depends on the
-sums. Those of a variance, or of a mean of an unknown number of rows, are all within a half width with the confidence
-asked for (Bonferroni), and the bars are the ends that the output reaches within these. A quantile is one of the values
-that the running sums of a histogram do not rule out, each by a test that is wrong no more often than that.
+An output that is a noisy sum times a public factor has the error of its noise. The error of other outputs depends on
+the sums. Those of a variance, or of a mean of an unknown number of rows, are all within a half width with the given
+confidence (Bonferroni), and the bars are the ends that the output reaches within these. A quantile is one of the values
+that the running sums of a histogram do not rule out, each by a test that errs no more often than that.
 """
 
 import math
@@ -47,15 +47,15 @@ def error_bars(
     if shares is not None:
         half = running_widths(noises, shares, confidence)
     else:
-        each = confidence if query.linear else 1 - (1 - confidence) / len(noises)  # all sums of one output at once
-        half = np.array([own_width(noise, each) for noise in noises])
+        of_sum = confidence if query.linear else 1 - (1 - confidence) / len(noises)  # all sums of one output at once
+        half = np.array([own_width(noise, of_sum) for noise in noises])
     return query.ends(sums, half, size)
 
 
 def running_widths(noises: Sequence[Noise], shares: Floats, confidence: float) -> Floats:
-    """Return what each running sum of noises, less a share of their total, exceeds to neither side; last the total.
+    """Return a bound on each running sum of noises, less a share of their total, to either side; last on the total.
 
-    To both sides together with probability 1 − confidence at most, so by symmetry with half of that to one of them.
+    It is exceeded with probability 1 − confidence at most, so by symmetry to one side with half of that.
     """
     scales = np.array([noise.scale for noise in noises])
     largest = float(scales.max())
@@ -69,16 +69,16 @@ def running_widths(noises: Sequence[Noise], shares: Floats, confidence: float) -
 @lru_cache(maxsize=64)
 def _widths(noise: Noise, scales: tuple[float, ...], shares: tuple[float, ...], confidence: float) -> Sequence[float]:
     """Return order statistics of draws that, but for one chance in 10⁹ each, are no less than the true quantiles."""
-    rng = np.random.default_rng(_SEED)  # it decides how bars look, not what is hidden: the sums are noisy already
+    rng = np.random.default_rng(_SEED)  # for the widths of bars only: the sums are noisy already
     outside = 1 - confidence
     draws = max(min(_DRAWS, _MOST_NUMBERS // len(scales)), _FEWEST_DRAWS, math.ceil(200 / outside))
     place = int(binom.ppf(_NEVER, draws, outside))  # so many draws, or more, lie beyond the true quantile
-    parts = np.stack([_drawn(noise, draws, rng) * scale for scale in scales])
+    parts = np.stack([_draw(noise, draws, rng) * scale for scale in scales])
     running = np.cumsum(parts, axis=0)
     sums = np.vstack([running - np.array(shares)[:, None] * running[-1], running[-1:]])
     return np.partition(np.abs(sums), draws - place, axis=1)[:, draws - place].tolist()
 
 
-def _drawn(noise: Noise, draws: int, rng: np.random.Generator) -> Floats:
-    """Return draws of a noise before it is brought onto its grid, quick and to a dozen digits."""
+def _draw(noise: Noise, draws: int, rng: np.random.Generator) -> Floats:
+    """Draw a noise before it is rounded to its grid, quickly and to a dozen digits."""
     return noise.reach((1 - rng.random(draws)) / 2) * rng.choice([-1.0, 1.0], draws)

@@ -1,10 +1,10 @@
 """Public facts that noise and cost rest on: read when planning, and compared with the source when releasing.
 
-Noise is made for the patterns of correlated groups, or for what covers them; a cost says where their rows stand,
-between which first and last row of all, and on whose clock. So a digest of exactly these is compared, and of the keys
-of the answer where they are those of the rows. How many groups have a pattern is not in it: a further group of a known
-pattern loses as much as those that were there. Nothing is read, and so nothing is compared, where rows tell nothing of
-each other, and under `Presence`, where patterns are private.
+Noise is made for the patterns of correlated groups, or for one that covers them; a cost names the positions of their
+rows, the first and last of all, and the clock. So a digest of exactly these is compared, and of the keys of the answer
+where they are those of the rows. The number of groups of a pattern is not in it: a further group of a known pattern
+loses as much as those before. Nothing is read, and so nothing is compared, where rows are independent, and under
+`Presence`, where patterns are private.
 """
 
 import hashlib
@@ -32,28 +32,27 @@ ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zero
 @final
 @dataclass(frozen=True)
 class SourceDigest:
-    """What was found of the rows in some `orders`, as a digest, and when; it is kept in memory only."""
+    """A digest of the patterns of rows in some `orders`, with the moment of reading; it stays in memory."""
 
     orders: tuple[Order, ...]
     with_keys: bool
-    """Whether the keys of the answer were found too."""
+    """Whether the digest covers the keys of the answer."""
     digest: str
     selected: int | None
-    """How many rows were asked about; None if nothing was read."""
+    """How many rows were selected; None if nothing was read."""
     snapshot: Snapshot
 
     @classmethod
     def of(
         cls, patterns: Mapping[Order, Patterns | Misuse], keys: pl.DataFrame | None, snapshot: Snapshot
     ) -> "SourceDigest":
-        """Return the facts of patterns and keys that were read not before a snapshot was taken."""
+        """Return the digest of patterns and keys that were read after the snapshot was taken."""
         parts = [f"{order!r} {_digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
         digest = hashlib.sha256("\n".join([*parts, "" if keys is None else _digest_of_keys(keys)]).encode())
-        selected = next((one.selected for one in patterns.values() if isinstance(one, Patterns)), None)
-        return cls(tuple(patterns), keys is not None, digest.hexdigest(), selected, snapshot)
+        return cls(tuple(patterns), keys is not None, digest.hexdigest(), _selected(patterns), snapshot)
 
     def confirmed(self, request: Request) -> "SourceDigest":
-        """Return the same facts as of now; refuse a source that has others by now."""
+        """Return the digest as of now; refuse a source whose facts have changed."""
         if self.snapshot.outdated:
             raise SourceFailed(
                 "A file was written anew, or is gone, since the source was planned with. Nothing was released.",
@@ -73,7 +72,7 @@ class SourceDigest:
 
 
 def changed_source() -> SourceFailed:
-    """Return the error for rows that noise and cost were not made for."""
+    """Return the error for a source whose facts have changed since planning."""
     return SourceFailed(
         "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
         allowed="a source whose groups, their rows in time, and keys stay as they are between plan and release",
@@ -83,33 +82,55 @@ def changed_source() -> SourceFailed:
 
 @final
 class PublicFacts:
-    """The public facts behind a request, as far as planning needs them; all orders of rows are read at once."""
+    """The public facts behind a request, each read once, when it is first needed.
+
+    Noise, cost and digest rest on one reading of cells and of patterns in all orders that matter to the scenario.
+    """
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
+        self._further: dict[Order, Patterns | Misuse] = {}
+        """Patterns in other orders, which only explanations look at."""
+
+    @cached_property
+    def _reading(self) -> tuple[dict[Order, Patterns | Misuse], Tally | None]:
+        """The patterns in all orders that matter, and the cells; nothing, where no order matters.
+
+        Beside patterns of rows in place, those without order are kept too, which follow from them.
+        """
+        request, orders = self.request, self._orders
+        if not orders:
+            return {}, None
+        cells = request.engine.tally(request.selection) if request.by else None
+        if PLACED in orders and not isinstance(request.scenario.secret, Initial):
+            orders = tuple(dict.fromkeys((*orders, UNORDERED)))
+        return request.engine.patterns(request.selection, request.scenario, orders), cells
 
     @cached_property
     def cells(self) -> Tally:
-        """The keys of the answer in their order, and how many rows each cell has (0 where that is private)."""
+        """The keys of the answer in their order, and the number of rows of each cell (0 where that is private)."""
         request = self.request
         if not request.counts_are_public:
             rows = np.zeros(1 if request.keys is None else request.keys.height, dtype=np.int64)
             return Tally(request.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
-        known = [] if request.by else [one for one in self._patterns.values() if isinstance(one, Patterns)]
-        if known:
-            return Tally(None, np.array([known[0].selected]), np.zeros((1, 0), dtype=np.int64))
+        by_order, cells = self._reading
+        if cells is not None:
+            return cells
+        selected = None if request.by else _selected(by_order)
+        if selected is not None:
+            return Tally(None, np.array([selected]), np.zeros((1, 0), dtype=np.int64))
         return request.engine.tally(request.selection)
 
     @property
     def size(self) -> Floats | None:
-        """How many rows each cell has; None where that is private."""
+        """The number of rows of each cell; None where that is private."""
         return self.cells.rows.astype(np.float64) if self.request.counts_are_public else None
 
     def patterns(self, prior: Prior) -> Patterns:
-        """Return the patterns of the groups whose rows may depend on each other, as far as they matter to a prior."""
-        request, scenario = self.request, self.request.scenario
+        """Return the patterns of the groups whose rows may depend on each other, in the order that a prior needs."""
+        scenario = self.request.scenario
         if isinstance(scenario.secret, Presence):
             if isinstance(prior, AnyCorrelation) and scenario.within != (scenario.secret.within,):
                 raise _more_may_leave(scenario.secret.within, scenario.within)
@@ -121,88 +142,88 @@ class PublicFacts:
                 allowed="a scenario with the start of all sequences",
                 instead='pf.Scenario(..., start="2026-01-01")',
             )
-        if self._orders:
-            _ = self.cells  # at the same moment
         if prior.independent_rows:
             return Patterns((ONE_ROW,), 1)
-        if order not in self._patterns:  # explanations, of rows that all priors hold to be independent
-            self._patterns |= request.engine.patterns(request.selection, scenario, [order])
-        found = self._patterns[order]
-        if isinstance(found, Misuse):
-            raise found
-        return found
+        by_order, _ = self._reading
+        patterns = by_order[order] if order in by_order else self._patterns_further(order)
+        if isinstance(patterns, Misuse):
+            raise patterns
+        return patterns
+
+    def _patterns_further(self, order: Order) -> Patterns | Misuse:
+        """Return patterns for an explanation that ties rows which all priors hold to be independent."""
+        if order not in self._further:
+            self._further |= self.request.engine.patterns(self.request.selection, self.request.scenario, [order])
+        return self._further[order]
 
     def windows(self, prior: Prior, secret: AnySecret) -> tuple[Pattern, ...]:
         """Return the patterns without the rows that cost no more than others, each once; one row if there is none."""
-        found = self.patterns(prior).distinct or (ONE_ROW,)
-        shorter = [window(prior, secret, pattern) for pattern in found]
-        if all(one is pattern for one, pattern in zip(shorter, found, strict=True)):
-            return tuple(found)
-        return tuple({_looks(prior, one): one for one in reversed(shorter)}.values())[::-1]
+        patterns = self.patterns(prior).distinct or (ONE_ROW,)
+        shorter = [window(prior, secret, pattern) for pattern in patterns]
+        if all(short is pattern for short, pattern in zip(shorter, patterns, strict=True)):
+            return tuple(patterns)
+        return tuple({_identity(prior, short): short for short in reversed(shorter)}.values())[::-1]
 
     @property
     def placed(self) -> Patterns | None:
-        """The patterns of groups where they stand in time; None where that cannot be told of all of them."""
-        found = self._patterns.get(PLACED)
-        return None if isinstance(found, Misuse) else found  # too many steps, or rows before all time
+        """The patterns of groups at their positions in time; None where some group has none."""
+        patterns = self._reading[0].get(PLACED)
+        return None if isinstance(patterns, Misuse) else patterns  # too many steps, or rows before all time
 
     @property
     def digest(self) -> SourceDigest:
-        """What noise and cost rest on, to be compared with the source at a release."""
-        orders, request = list(self._orders), self.request
-        if isinstance(self._patterns.get(PLACED), Misuse) and UNORDERED in self._patterns:
-            orders.append(UNORDERED)  # of which the cost is made then
-        compared = {order: self._patterns[order] for order in orders}
+        """The digest of everything that noise and cost rest on, to be compared with the source at a release."""
+        orders, request, (by_order, _) = list(self._orders), self.request, self._reading
+        if isinstance(by_order.get(PLACED), Misuse) and UNORDERED in by_order:
+            orders.append(UNORDERED)  # the cost rests on it then
+        compared = {order: by_order[order] for order in orders}
         keys = self.cells.keys if orders and request.by and request.keys is None else None
         return SourceDigest.of(compared, keys, self._snapshot)
 
-    @cached_property
-    def _patterns(self) -> dict[Order, Patterns | Misuse]:
-        """The patterns in all orders that matter; with places also those without order, which follow from them."""
-        request, orders = self.request, self._orders
-        if not orders:
-            return {}
-        if PLACED in orders and not isinstance(request.scenario.secret, Initial):
-            orders = tuple(dict.fromkeys((*orders, UNORDERED)))
-        return request.engine.patterns(request.selection, request.scenario, orders)
+    def laws(self, tables: Sequence[Sequence[Tables]], weights: Floats) -> Laws:
+        """Return the laws of the weighted sums under all priors and patterns, by the shortest movement for each prior.
 
-    def laws(self, ways: Sequence[Sequence[Tables]], weights: Floats) -> Laws:
-        """Return the laws of the weighted sums under all priors and patterns, by the shortest of each prior's ways.
-
-        If no row is asked about at all, noise is made for one row: empty answers are as noisy as others.
+        If no row is selected at all, noise is made for one row: empty answers are as noisy as others.
         """
         pieces: list[Laws] = []
-        for of_prior in ways:
+        for of_prior in tables:
             patterns = self.windows(of_prior[0].prior, of_prior[0].secret)
             for pattern in patterns:
-                found = [self._of_pattern(one, pattern, weights, len(patterns)) for one in of_prior]
-                pieces.append(found[0] if len(found) == 1 and of_prior[0].exact else ShortestMovement(found))
+                laws = [self._of_pattern(table, pattern, weights, len(patterns)) for table in of_prior]
+                pieces.append(laws[0] if len(laws) == 1 and of_prior[0].exact else ShortestMovement(laws))
         return SeveralLaws(pieces)
 
-    def laws_on(self, patterns: Sequence[Pattern], one: Tables, weights: Floats) -> Laws:
-        """Return the laws of the weighted sums on some patterns, seen in one way."""
+    def laws_on(self, patterns: Sequence[Pattern], tables: Tables, weights: Floats) -> Laws:
+        """Return the laws of the weighted sums on some patterns, by one representation of the sums."""
         return SeveralLaws(
-            [self._of_pattern(one, pattern, weights, len(patterns)) for pattern in patterns or (ONE_ROW,)]
+            [self._of_pattern(tables, pattern, weights, len(patterns)) for pattern in patterns or (ONE_ROW,)]
         )
 
-    def _of_pattern(self, one: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
-        if one.apart:
+    def _of_pattern(self, tables: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
+        if tables.unsigned:
             pattern = replace(pattern, covers=True)  # which adds up movements of either sign
-        values = one.values
-        if not isinstance(one.secret, Presence):
+        values = tables.values
+        if not isinstance(tables.secret, Presence):
             values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
         scaled = values * weights[:, None]  # exact: whole steps times short binary fractions
-        rounding = None if one.rounding is None else one.rounding * weights
+        rounding = None if tables.rounding is None else tables.rounding * weights
         keys, column = self.request.keys, self.request.column
         cells = 1 if not self.request.by else None if keys is None else keys.height
-        return of_pattern(one.prior, one.secret, pattern, scaled, column, rounding, cells=cells, patterns=patterns)
+        return of_pattern(
+            tables.prior, tables.secret, pattern, scaled, column, rounding, cells=cells, patterns=patterns
+        )
+
+
+def _selected(by_order: Mapping[Order, Patterns | Misuse]) -> int | None:
+    """Return the number of selected rows, which is the same in all orders; None if no order has patterns."""
+    return next((patterns.selected for patterns in by_order.values() if isinstance(patterns, Patterns)), None)
 
 
 def _orders_of(scenario: Scenario) -> tuple[Order, ...]:
-    """Return in which orders the priors and the secret of a scenario look at rows."""
-    found = [_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows]
+    """Return the orders of rows that matter to the priors and the secret of a scenario."""
+    orders = [_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows]
     placed = isinstance(scenario.secret, Initial) or any(prior.ordered for prior in scenario.priors)
-    return tuple(dict.fromkeys([*found, PLACED] if placed else found))
+    return tuple(dict.fromkeys([*orders, PLACED] if placed else orders))
 
 
 def _order_of(prior: Prior, secret: AnySecret) -> Order:
@@ -211,22 +232,22 @@ def _order_of(prior: Prior, secret: AnySecret) -> Order:
     return Order(ordered=True, period=prior.repeats) if prior.ordered else Order(ordered=False)
 
 
-def _looks(prior: Prior, pattern: Pattern) -> tuple[object, ...]:
-    """Return what tells the laws of patterns apart: where a chain repeats from its start, phases instead of steps."""
-    where, start = pattern.positions, pattern.start
-    if where is not None and prior.repeats is not None:
-        where, start = where - where[0] // prior.repeats * prior.repeats, 0.0
+def _identity(prior: Prior, pattern: Pattern) -> tuple[object, ...]:
+    """Return a key that patterns share only if their laws are the same: where a chain repeats, phases for positions."""
+    positions, start = pattern.positions, pattern.start
+    if positions is not None and prior.repeats is not None:
+        positions, start = positions - positions[0] // prior.repeats * prior.repeats, 0.0
     return (
         pattern.cells.tobytes(),
         pattern.counts.tobytes(),
-        where is not None and where.tobytes(),
+        positions is not None and positions.tobytes(),
         start,
         pattern.covers,
     )
 
 
 def _more_may_leave(unit: str, within: Sequence[str]) -> Refused:
-    """Return the error for units that may come and go with others of their group, of which nobody says how many."""
+    """Return the error for units that may come and go together with an unlimited number of others in their group."""
     together = ", ".join(map(repr, within))
     return Refused(
         f"Rows hang together within {together}, and the secret is whether the rows of one {unit!r} are there.",
@@ -236,7 +257,7 @@ def _more_may_leave(unit: str, within: Sequence[str]) -> Refused:
 
 
 def _present(secret: Presence) -> Pattern:
-    """Return the pattern of a unit whose rows may be there or not: as many as it may have, in one cell, the worst."""
+    """Return the pattern of a unit that may be absent: as many rows as it may have, in one cell, the worst case."""
     if secret.rows is None:
         raise Misuse(
             f"How many rows one {secret.within!r} may have is private too, and no limit is declared.",
@@ -247,7 +268,7 @@ def _present(secret: Presence) -> Pattern:
 
 
 def _digest_of_patterns(patterns: Patterns | Misuse) -> str:
-    """Return a text that the same distinct patterns share, in whatever order, and however many groups have each."""
+    """Return a text that depends on the distinct patterns only, not on their order or the number of groups of each."""
     if isinstance(patterns, Misuse):
         return "none"
     kinds = sorted(_digest_of_pattern(pattern) for pattern in patterns.distinct)
@@ -272,7 +293,7 @@ def _digest_of_keys(keys: pl.DataFrame) -> str:
 
 
 def _canonical_bytes(column: pl.Series) -> list[Any]:
-    """Return bytes that equal columns of one dtype share, and no others; in most dtypes without a Python value each."""
+    """Return bytes that columns of one dtype share only if they are equal; for most dtypes without Python values."""
     if isinstance(column.dtype, pl.Enum):
         column = column.cast(pl.String)
     missing = column.is_null().to_numpy()

@@ -1,8 +1,8 @@
-"""How one promise is shared between the sums of a batch: the units in which their movements are added up.
+"""The shares of one promise between the sums of a batch: the units in which their movements are added up.
 
 A batch is one vector of sums (M23). Each is measured in a unit of its own, all get noise of one scale in these units,
-and that scale is calibrated for the vector as a whole. So the units alone decide who gets how much of the budget. They
-have short binary fractions, so that sums of whole steps are scaled without rounding.
+and that scale is calibrated for the vector as a whole. So the units alone divide the budget. They have short binary
+fractions, so that sums of whole steps are scaled without rounding.
 """
 
 import math
@@ -22,7 +22,7 @@ _MOST = 1 << 24
 
 
 def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) -> Floats:
-    """Return the share of the budget that each query has, in all 1; equal ones if none are given."""
+    """Return the share of the budget of each query, which sum to 1; equal ones if none are given."""
     if shares is None:
         return np.full(len(queries), 1 / len(queries))
     names = [query.name for query in queries]
@@ -45,7 +45,7 @@ def balanced(places: Sequence[Sequence[int]], tables: Floats, shares: Floats, no
     In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. `tables` are the sums'
     functions at all points (Presence: with 0 for a row that is not there). A sum that no row moves has weight 0.
     """
-    found = np.zeros(len(tables))
+    weight_of = np.zeros(len(tables))
     for own, share in zip(places, shares, strict=True):
         moves = tables[list(own)]
         ranges = moves.max(axis=1) - moves.min(axis=1)
@@ -55,8 +55,8 @@ def balanced(places: Sequence[Sequence[int]], tables: Floats, shares: Floats, no
             continue
         weights = units * (share if norm == 1 else math.sqrt(share)) / largest
         for place, weight in zip(own, weights, strict=True):
-            found[place] = found[place] + weight if norm == 1 else math.hypot(found[place], weight)
-    return np.array([short_binary(weight) for weight in found])
+            weight_of[place] = weight_of[place] + weight if norm == 1 else math.hypot(weight_of[place], weight)
+    return np.array([short_binary(weight) for weight in weight_of])
 
 
 def short_binary(number: float) -> float:

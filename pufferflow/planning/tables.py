@@ -1,4 +1,4 @@
-"""What the sums of a batch look like to a prior: a number at every point of the domain, in whole steps.
+"""The functions that a batch adds up, as tables: a number at every point of the domain, in whole steps.
 
 Over an interval these are the corners between which a row moves all sums jointly (M7). A row moves from x to x'.
 Between its knots each function is a line, so the norm of the movement, which is convex in x and in x', is largest at
@@ -44,7 +44,7 @@ def corners(lined: Sequence[OnInterval | None], *, from_nothing: bool) -> Floats
             farthest = np.maximum(np.abs(low), np.abs(high))
             columns = np.stack([np.minimum(low, 0), np.maximum(high, 0), farthest], axis=1)
     if columns.shape[1] == 1:
-        columns = np.repeat(columns, 2, axis=1)  # two values of a secret that look alike
+        columns = np.repeat(columns, 2, axis=1)  # two values of a secret that no sum distinguishes
     return columns * (1 + _slack(lined))
 
 
@@ -86,8 +86,8 @@ class Tables(NamedTuple):
     note: str = ""
     exact: bool = True
     """Whether these are the functions, the secret and the prior themselves, and do not stand in for them."""
-    apart: bool = False
-    """Whether rows that move together may move a sum in opposite directions, as φ that rises and falls does."""
+    unsigned: bool = False
+    """Whether rows that move together may move a sum in opposite directions, as under φ that rises and falls."""
 
 
 def known_values(measures: Sequence[Measure | None], points: int, *, from_nothing: bool) -> Floats:
@@ -100,7 +100,7 @@ def known_values(measures: Sequence[Measure | None], points: int, *, from_nothin
 
 
 def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None], values: Floats) -> list[Tables]:
-    """Return ways to see all sums, each of which moves at least as far as they do: the shortest movement counts.
+    """Return representations of all sums, each of which moves at least as far as they do: the shortest one counts.
 
     `values` are what `known_values` returns. On an interval a row may move between any two corners. If it moves less
     than from end to end (because pairs are close, or because it moves along with another row), functions are replaced
@@ -109,7 +109,7 @@ def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None
     lined = _lined(measures)
     if not any(lined):
         return [Tables(prior, secret, values)]
-    found: list[Tables] = []
+    representations: list[Tables] = []
     smooth = all(one is None or one.slope is not None for one in lined)
     if prior.independent_rows and isinstance(secret, ValueSecret):
         exact = len(lined) == 1 and lined[0] is not None and lined[0].affine
@@ -117,18 +117,19 @@ def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None
         return [by_distance] if exact else [by_distance, Tables(prior, _of_corners(secret, values), values)]
     if smooth and not isinstance(prior, AnyCorrelation) and not isinstance(secret, Presence):
         rounding = np.array([0.0 if one is None else 1.0 for one in lined])
-        exact, apart = all(one is None or one.affine for one in lined), not all(map(_monotone, lined))
-        found.append(Tables(prior, secret, _steepest(lined), rounding, exact=exact, apart=apart))
-    note = "" if found or isinstance(prior, AnyCorrelation) or isinstance(secret, Presence) else NO_SLOPE
+        exact, unsigned = all(one is None or one.affine for one in lined), not all(map(_monotone, lined))
+        linear = Tables(prior, secret, _steepest(lined), rounding, exact=exact, unsigned=unsigned)
+        representations.append(linear)
+    note = "" if representations or isinstance(prior, AnyCorrelation) or isinstance(secret, Presence) else NO_SLOPE
     stand_in = prior if isinstance(secret, Presence) else AnyCorrelation()
-    apart = any(one.apart for one in found)
+    unsigned = any(tables.unsigned for tables in representations)
     exact = isinstance(prior, AnyCorrelation) and len(lined) == 1
-    found.append(Tables(stand_in, _of_corners(secret, values), values, note=note, exact=exact, apart=apart))
-    return found
+    by_corners = Tables(stand_in, _of_corners(secret, values), values, note=note, exact=exact, unsigned=unsigned)
+    return [*representations, by_corners]
 
 
 def free_tables(secret: AnySecret, column: str | None, values: Floats) -> Tables:
-    """Return the functions for somebody who knows nothing of how rows hang together: group privacy."""
+    """Return the functions for rows that may depend on each other in any way: group privacy."""
     if isinstance(secret, Presence) or column is None:
         return Tables(AnyCorrelation(), _of_corners(secret, values), values)
     return Tables(AnyCorrelation(), Secret(column, list(range(values.shape[1]))), values)
@@ -152,7 +153,7 @@ def _lined(measures: Sequence[Measure | None]) -> list[OnInterval | None]:
 
 
 def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
-    """Return the secret whose values are the corners, any two of which must look alike."""
+    """Return the secret whose values are the corners, any two of which are a pair."""
     points = list(range(values.shape[1]))
     if isinstance(secret, Presence):
         named = (secret.column, points) if secret.column is not None else (None, None)
@@ -161,7 +162,7 @@ def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
 
 
 def _moves(lined: Sequence[OnInterval | None], secret: ValueSecret) -> Floats:
-    """Return functions at two points as far apart as one row alone moves each sum between two paired values."""
+    """Return functions at two points, as far apart as one independent row moves each sum between two paired values."""
     distance = _distance(secret)
     moves = np.zeros((len(lined), 2))
     for place, one in enumerate(lined):
@@ -172,7 +173,7 @@ def _moves(lined: Sequence[OnInterval | None], secret: ValueSecret) -> Floats:
 
 
 def _distance(secret: ValueSecret) -> Fraction:
-    """Return how far apart two paired values can be."""
+    """Return the largest distance of two paired values."""
     domain, rule = cast(Interval, secret.domain), secret.pairs
     width = Fraction(domain.high) - Fraction(domain.low)
     if isinstance(rule, Closer):

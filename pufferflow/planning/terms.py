@@ -1,4 +1,4 @@
-"""The terms of a plan: a promise or an accuracy (`Within`), and what is chosen of the way to keep it."""
+"""The terms of a plan: a promise or an accuracy (`Within`), and the choices of noise, bound, shares and floor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,13 +51,13 @@ class Terms:
     accuracy: Within | None = None
     shares: Mapping[str, float] | None = None
     floor: str | None = ROW
-    """Whether noise has to be enough for one row alone ("row"), or for the prior only (None)."""
+    """Whether noise has to suffice for a single row too ("row"), or for the prior only (None)."""
     seconds: float | None = None
-    """After how many seconds no further bound is begun; None if time does not matter."""
+    """The time after which no further bound is begun; None for no limit."""
 
     @property
     def example(self) -> Guarantee:
-        """A promise of the kind that is asked for."""
+        """A promise of the required kind."""
         return self.promise if isinstance(self.promise, Guarantee) else self.promise.at(1.0)
 
     @property
@@ -67,7 +67,7 @@ class Terms:
 
 
 def read_seconds(given: object) -> float | None:
-    """Validate after how many seconds no further bound is begun."""
+    """Validate the time after which no further bound is begun."""
     allowed, instead = "a finite number > 0 of seconds, or None", "seconds=10"
     if given is None:
         return None
@@ -107,7 +107,7 @@ def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | No
 
 
 def _no_promise(given: object) -> Misuse:
-    """Return the error for what is no promise: a number has no kind."""
+    """Return the error for an object that is no promise, as a number, which has no kind."""
     problem = "left out" if given is None else f"{shown(given)}, which does not say of which kind it is"
     if isinstance(given, type) and issubclass(given, Guarantee):
         return Misuse(

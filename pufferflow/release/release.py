@@ -23,7 +23,7 @@ from pufferflow.suggestions import Suggesting
 
 
 @final
-class _Stored(msgspec.Struct, frozen=True):
+class _StoredRelease(msgspec.Struct, frozen=True):
     """A release as bytes: two Arrow files and the certificate; the second file has `Release.ends`."""
 
     frame: bytes
@@ -133,13 +133,13 @@ class Release(Suggesting):
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
-        return msgspec.msgpack.encode(_Stored(_as_bytes(self.frame), _as_bytes(self.ends), self.certificate.to_json()))
+        return msgspec.msgpack.encode(_StoredRelease(_as_bytes(self.frame), _as_bytes(self.ends), self.certificate.to_json()))
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Release":
         """Return the release that `to_bytes` gave."""
         try:
-            found = msgspec.msgpack.decode(stored, type=_Stored)
+            found = msgspec.msgpack.decode(stored, type=_StoredRelease)
         except (msgspec.MsgspecError, TypeError, RecursionError) as error:
             raise Misuse(
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
