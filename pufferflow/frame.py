@@ -1,4 +1,4 @@
-"""The way in: a private frame under a scenario, and the batch of queries that may be asked of it."""
+"""The way in: a private frame under a scenario, and batches of queries on it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ from pufferflow.noise import Family
 from pufferflow.plan import Plan, plan_of
 from pufferflow.planning import Terms, Within, read_promise, read_seconds
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum, Variance
-from pufferflow.release import Account, Release
+from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import Domain, Interval, Scenario
 from pufferflow.suggestions import EXAMPLES, Suggesting, explained, misfit
 
-Asked = str | pl.Expr
+ColumnOrExpr = str | pl.Expr
 
 
 @explained
 def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
-    """Put a private frame under a scenario; what is asked of it from here on is published with noise.
+    """Put a private frame under a scenario; answers to queries on it are published with noise.
 
     Columns and their types are checked, no row is read.
 
@@ -52,9 +52,9 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
 class Batch(Suggesting):
     """Queries about a protected frame. Every method returns a new batch, so parts can be shared; nothing is read.
 
-    First say of which rows (`filter`, `with_columns`, `group_by`, all by public columns), then ask (`private_sum` and
-    the like), then `plan` or `release`. No method shows rows. That guards against mistakes, not against its holder: it
-    is a Python value, and whoever has it has the frame (`batch.questions.frame`).
+    First select rows (`filter`, `with_columns`, `group_by`, all by public columns), then add queries (`private_sum` and
+    the like), then `plan` or `release`. No method shows rows. That guards against mistakes, not against its holder: a
+    batch is a Python value that contains the frame (`batch.questions.frame`).
 
     >>> batch = _example().group_by("day").private_sum("level").private_count(pl.col("level") >= 3, name="peaks")
     >>> batch.release(epsilon=1.0).frame.columns
@@ -65,21 +65,21 @@ class Batch(Suggesting):
 
     # Which rows
 
-    def filter(self, *predicates: Asked | Iterable[Asked], **equal: Any) -> "Batch":
-        """Keep the rows for which predicates of public columns hold; the others stay secret, and are not asked about.
+    def filter(self, *predicates: ColumnOrExpr | Iterable[ColumnOrExpr], **equal: Any) -> "Batch":
+        """Select the rows for which predicates of public columns hold; the others stay secret, and enter no answer.
 
         `day=1` keeps the rows where the column `day` is 1.
 
         >>> batch = _example().filter(pl.col("day") > 1)
         >>> batch = _example().filter(day=1)
         """
-        found = self.questions
+        request = self.questions
         for predicate in (*_flat(predicates), *(pl.col(name) == value for name, value in equal.items())):
-            found = found.with_filter(predicate)
-        return Batch(found)
+            request = request.with_filter(predicate)
+        return Batch(request)
 
     def with_columns(self, *expressions: pl.Expr | Iterable[pl.Expr], **named: pl.Expr | str) -> "Batch":
-        """Add public columns, worked out row by row of those there are.
+        """Add public columns, computed row by row from existing ones.
 
         >>> batch = _example().with_columns(week=pl.col("day") // 7)
         """
@@ -91,35 +91,35 @@ class Batch(Suggesting):
             )
         return Batch(self.questions.with_columns(listed | named))
 
-    def group_by(self, *by: Asked | Iterable[Asked], keys: Any = None, **named: Asked) -> "Batch":
-        """Ask about every group of rows with the same values of public columns, or of `named` expressions of them.
+    def group_by(self, *by: ColumnOrExpr | Iterable[ColumnOrExpr], keys: Any = None, **named: ColumnOrExpr) -> "Batch":
+        """Group rows by public columns, or by `named` expressions of them.
 
-        The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows; left out, those
-        that have rows that pass the filters, in growing order.
+        The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows; left out, the
+        groups of selected rows, in growing order.
 
         >>> batch = _example().group_by("day", keys=[1, 2, 3])
         >>> batch = _example().group_by(week=pl.col("day") // 7)
         """
-        found, names = self.questions, list[str]()
-        for one in _flat(by):
-            columns = found.selected(one) if isinstance(one, pl.Expr) else [_name_of(one)]
+        request, names = self.questions, list[str]()
+        for key in _flat(by):
+            columns = request.selected(key) if isinstance(key, pl.Expr) else [_name_of(key)]
             if columns is None:
-                found = found.with_columns({_name_of(one): one})
-            names += columns or [_name_of(one)]
-        return Batch(found.with_columns(_expressions(named)).grouped([*names, *named], keys))
+                request = request.with_columns({_name_of(key): key})
+            names += columns or [_name_of(key)]
+        return Batch(request.with_columns(_expressions(named)).grouped([*names, *named], keys))
 
-    # What is asked
+    # Queries
 
-    def private_sum(self, column: Asked, name: str | None = None) -> "Batch":
-        """Ask for the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
+    def private_sum(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
+        """Add the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
 
         >>> batch = _example().private_sum("level")
         """
         values = self._read(column)
         return self._asking(Sum.of(_named(name, values, "sum"), values))
 
-    def private_mean(self, column: Asked, name: str | None = None) -> "Batch":
-        """Ask for the mean of a column, or of a function of it.
+    def private_mean(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
+        """Add the mean of a column, or of a function of it.
 
         >>> batch = _example().private_mean("level")
         """
@@ -133,7 +133,7 @@ class Batch(Suggesting):
         return self._asking(MeanOfUnknown(called, (centered, None), words, center, low, high, values))
 
     def private_count(self, predicate: pl.Expr | None = None, name: str | None = None) -> "Batch":
-        """Ask how many rows have a property, such as `pl.col("level") >= 3`; without one, how many rows there are.
+        """Add the number of rows with a property, such as `pl.col("level") >= 3`; without one, the number of all rows.
 
         >>> batch = _example().private_count(pl.col("level") >= 3)
         """
@@ -155,8 +155,10 @@ class Batch(Suggesting):
             )
         return self._asking(Count.of(_named(name, values, "count"), values))
 
-    def private_median(self, column: Asked, name: str | None = None, *, bins: Sequence[float] | None = None) -> "Batch":
-        """Ask for the median, which is the quantile 0.5.
+    def private_median(
+        self, column: ColumnOrExpr, name: str | None = None, *, bins: Sequence[float] | None = None
+    ) -> "Batch":
+        """Add the median, which is the quantile 0.5.
 
         >>> _example().private_median("level").questions.outputs
         ('level_median',)
@@ -165,20 +167,20 @@ class Batch(Suggesting):
         return self.private_quantile(known, 0.5, f"{known}_median" if name is None else name, bins=bins)
 
     def private_histogram(
-        self, column: Asked, name: str | None = None, *, bins: Sequence[float] | None = None
+        self, column: ColumnOrExpr, name: str | None = None, *, bins: Sequence[float] | None = None
     ) -> "Batch":
-        """Ask how many rows have each value of the domain, or fall between `bins`, which an interval needs.
+        """Add the number of rows at each value of the domain, or between `bins`, which an interval needs.
 
         The answer has a column for each value: `level_histogram_0`, `level_histogram_1`, …
 
         >>> batch = _example().private_histogram("level")
         """
         known, domain = self._column(column)
-        found = indicators(known, domain, bins)
-        return self._asking(Histogram.of(_read_name(name, f"{known}_histogram"), found))
+        bars = indicators(known, domain, bins)
+        return self._asking(Histogram.of(_read_name(name, f"{known}_histogram"), bars))
 
-    def private_variance(self, column: Asked, name: str | None = None) -> "Batch":
-        """Ask for the variance: the mean squared distance from the mean.
+    def private_variance(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
+        """Add the variance: the mean squared distance from the mean.
 
         >>> batch = _example().private_variance("level")
         """
@@ -191,9 +193,9 @@ class Batch(Suggesting):
         )
 
     def private_quantile(
-        self, column: Asked, q: float, name: str | None = None, *, bins: Sequence[float] | None = None
+        self, column: ColumnOrExpr, q: float, name: str | None = None, *, bins: Sequence[float] | None = None
     ) -> "Batch":
-        """Ask for a quantile, from a noisy histogram over the domain, or over `bins`, which an interval needs.
+        """Add a quantile, from a noisy histogram over the domain, or over `bins`, which an interval needs.
 
         The least and the largest value are secrets of single rows; q=0.01 and q=0.99 come close.
 
@@ -249,12 +251,12 @@ class Batch(Suggesting):
         guarantee: Guarantee | None = None,
         *,
         epsilon: float | None = None,
-        account: Account | None = None,
+        account: CostAccount | None = None,
         id: str | None = None,  # noqa: A002 - the name at the door
         estimates: bool = False,
         **options: Any,
     ) -> Release:
-        """Plan and release in one go; takes what `plan` and its `release` take.
+        """Plan and release in one go, with the arguments of `plan` and of its `release`.
 
         >>> _example().private_sum("level").release(epsilon=1.0).frame.shape
         (1, 1)
@@ -262,11 +264,11 @@ class Batch(Suggesting):
         return self.plan(guarantee, epsilon=epsilon, **options).release(account, id, estimates=estimates)
 
     def __repr__(self) -> str:
-        """Show what is asked so far."""
+        """Show the queries so far."""
         from pufferflow.explain import asked_in_words
 
-        asked = asked_in_words(self.questions) if self.questions.queries else "nothing asked yet"
-        return visible(f"<Batch {asked}; {self.questions.scenario!r}>", one_line=True)
+        queries = asked_in_words(self.questions) if self.questions.queries else "nothing asked yet"
+        return visible(f"<Batch {queries}; {self.questions.scenario!r}>", one_line=True)
 
     # Reading arguments
 
@@ -276,7 +278,7 @@ class Batch(Suggesting):
     def _read(self, given: object) -> Values:
         return read_values(cast(Any, given), self.questions.domains, self.questions.columns.not_sensitive)
 
-    def _centered(self, given: Asked, values: Values) -> tuple[float, Values]:
+    def _centered(self, given: ColumnOrExpr, values: Values) -> tuple[float, Values]:
         """Return the middle of the range, and the function less its middle, which has smaller squares."""
         middle = float((values.low + values.high) * values.unit / 2)
         column = pl.col(given) if isinstance(given, str) else given
@@ -297,18 +299,18 @@ class Batch(Suggesting):
         return column, known[column]
 
 
-def _flat(given: Iterable[Any]) -> list[Any]:
+def _flat(arguments: Iterable[Any]) -> list[Any]:
     """Return arguments one by one: Polars takes lists of them, too."""
     return [
-        one
-        for part in given
-        for one in (cast("Iterable[Any]", part) if isinstance(part, list | tuple | set) else (part,))
+        item
+        for part in arguments
+        for item in (cast("Iterable[Any]", part) if isinstance(part, list | tuple | set) else (part,))
     ]
 
 
 def _expressions(named: Mapping[str, object]) -> dict[str, object]:
-    """Return named expressions, or say what a name other than an expression is for."""
-    wrong = next((name for name, one in named.items() if not isinstance(one, str | pl.Expr)), None)
+    """Return named expressions; refuse other values, which are misspelt arguments."""
+    wrong = next((name for name, expression in named.items() if not isinstance(expression, str | pl.Expr)), None)
     if wrong is not None:
         raise misfit("group_by", ("columns", "keys"), {wrong: None}, "")
     return dict(named)

@@ -1,4 +1,4 @@
-"""Sugar: `.puffer` on frames (and on a Series, which is told how it becomes one), registered with the import."""
+"""Sugar: `.puffer` on frames (and on a Series, for an error that says how to make a frame), set up by the import."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -15,7 +15,7 @@ del _guarded
 
 
 class Puffer:
-    """What `frame.puffer` offers."""
+    """The namespace `frame.puffer`."""
 
     def __init__(self, frame: pl.LazyFrame | pl.DataFrame | pl.Series) -> None:
         self._frame = frame

@@ -29,7 +29,7 @@ from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
 from pufferflow.planning import AskedQuery, Certificate, Decision, NoisySum, Terms, cost_of, make_decision
 from pufferflow.queries import Request
-from pufferflow.release import Account, Release, grid_below, publish, put_text
+from pufferflow.release import CostAccount, Release, grid_below, publish, put_text
 from pufferflow.report.evidence import Evidence
 from pufferflow.suggestions import Suggesting
 
@@ -142,7 +142,7 @@ class Plan(Suggesting):
         """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
         return compare(self._decision)
 
-    def release(self, account: Account | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
+    def release(self, account: CostAccount | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
         """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
 
         A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan

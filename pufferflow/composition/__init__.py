@@ -1,4 +1,4 @@
-"""Several releases, one loss: which rule of composition applies, and what it totals (M20, M23–M27)."""
+"""Several releases, one loss: the rules of composition, the choice among them, and totals (M20, M23–M27)."""
 
 from pufferflow.composition.account_costs import (
     AccountCosts,

@@ -78,7 +78,7 @@ def single_kind(guarantee: Guarantee) -> Kind:
 
 @final
 class AccountCosts:
-    """The costs of an account, in the order in which they came; totals are worked out when asked for.
+    """The costs of an account, in the order in which they came; totals are computed on demand.
 
     Of promises that are not pure the total is of one `meter` for the whole life of an account, the one that suits its
     first release that asks about a row: the choice of the proof must not depend on earlier answers. Answers
@@ -107,12 +107,12 @@ class AccountCosts:
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """All costs so far of releases that asked about some row."""
+        """All costs so far of releases that selected some row."""
         return tuple(cost for cost in self._costs if not cost.silent)
 
     @property
     def steps_seen(self) -> tuple[int, int] | None:
-        """The first and the last step of all rows that releases have seen; None if steps are not known."""
+        """The first and the last step of all rows that releases have seen; None if steps are unknown."""
         return _steps_seen_by(self._costs)
 
     @property
@@ -138,7 +138,7 @@ class AccountCosts:
         return self._anew(self._costs if costs is None else costs, self.meter, [prior])
 
     def believing(self, prior: Prior) -> "AccountCosts":
-        """Return the releases that ask about a row under one of the beliefs; nothing can be added to them."""
+        """Return the releases that select a row, under one of the beliefs; nothing can be added to them."""
         view: AccountCosts = copy(self)
         view._costs, view._last, view.priors = list(self.costs), None, [prior]
         view._running = [running for running in self._running if running.prior is prior]
@@ -154,7 +154,7 @@ class AccountCosts:
             return self
 
     def first(self, count: int) -> "AccountCosts":
-        """Return what was spent when there were so many releases, by the beliefs of today."""
+        """Return the total of the first so many releases, under the present beliefs."""
         return self._anew(self._costs[:count], self.meter, self.priors, [one.restarted() for one in self._running])
 
     def _anew(
@@ -185,12 +185,12 @@ class AccountCosts:
         return self._last[1]
 
     def _least(self, more: Sequence[Cost], *, fixed: bool) -> Composed:
-        """Return the least total that is proven; the quick one is seldom it, but what said yes is a proof still."""
+        """Return the least proven total; the quick one is seldom the least, but a proof as well."""
         costs = [*self._costs, *more]
-        asked, seen = [cost for cost in costs if not cost.silent], _steps_seen_by(costs)
+        selecting, seen = [cost for cost in costs if not cost.silent], _steps_seen_by(costs)
         unseen_rows = any(cost.silent and cost.steps_seen is None for cost in costs)
         by_belief = [
-            UnitReleases(self.scenario, one.prior, asked, seen, one.movements, more, unseen_rows=unseen_rows)
+            UnitReleases(self.scenario, one.prior, selecting, seen, one.movements, more, unseen_rows=unseen_rows)
             for one in self._running
         ]
         totals = [self._by(meter, by_belief, fixed=fixed) for meter in self._meters]
@@ -204,7 +204,7 @@ class AccountCosts:
             return quick
         if math.isinf(chosen.value):
             raise _not_known(self.priors, len(costs), self.meter)
-        meter = None if self._pure or not asked else self._meters[best]
+        meter = None if self._pure or not selecting else self._meters[best]
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
@@ -220,7 +220,7 @@ class AccountCosts:
         return max(totals, key=lambda one: one[0].value, default=(RuleTotal(0.0, _NOTHING_ASKED), None))
 
     def _of_one(self, by_belief: Sequence[UnitReleases]) -> RuleTotal | None:
-        """Return the promise of a single release that asks about rows, if it was made for all beliefs."""
+        """Return the promise of a single release that selects rows, if it was made for all beliefs."""
         costs = by_belief[0].costs
         if len(costs) != 1 or any(one.beyond_promises or one.digest not in costs[0].shape.priors for one in by_belief):
             return None
@@ -323,7 +323,7 @@ def most(fits: Callable[[int], bool], largest: int) -> int | float:
 
 
 def _not_known(priors: Sequence[Prior], count: int, meter: str | None) -> Refused:
-    """Return the refusal of a total that no rule bounds, saying what to declare, or which noise is counted."""
+    """Return the refusal of a total that no rule bounds, with the declaration or the noise that would help."""
     believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
     problem = f"What {count} releases tell together under {believed}: no rule of composition bounds it"
     if meter is not None:
@@ -351,7 +351,7 @@ def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
 
 
 def differential_privacy(account: AccountCosts) -> Guarantee | None:
-    """Return what releases keep together as differential privacy of one row's value; None where that is not known.
+    """Return the joint differential privacy of one row's value under all releases; None if unknown.
 
     It is that of the first row of a sequence where that is the secret. Nothing is said of the presence of units, of
     secrets that are derived, nor where another column than the secret's was asked about.
@@ -365,7 +365,7 @@ def differential_privacy(account: AccountCosts) -> Guarantee | None:
 
 
 def group_privacy(account: AccountCosts) -> Guarantee | None:
-    """Return what releases keep together whatever the rows of one group have to do with each other; None if unknown."""
+    """Return the joint promise of releases under any dependence of the rows of one group; None if unknown."""
     return _guarantee(account.under(AnyCorrelation()))
 
 
@@ -377,11 +377,11 @@ def _guarantee(account: AccountCosts) -> Guarantee | None:
 
 
 def asks_elsewhere(costs: Sequence[Cost], column: str) -> bool:
-    """Say whether a release asked about another column."""
+    """Return whether a release reads another column."""
     return any(cost.shape.column not in {None, column} for cost in costs)
 
 
 def _begins_later(cost: Cost) -> bool:
-    """Say whether a release asks about no row at the beginning of its sequence, as far as places are known."""
+    """Return whether a release selects no first row of a sequence, as far as places are known."""
     placed = cost.shape.rows is not None and cost.shape.rows.runs is not None
     return placed and cost.start is not None and cost.window[0] > cost.start

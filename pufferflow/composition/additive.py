@@ -50,7 +50,7 @@ class SingleRule(CompositionRule):
 
 @final
 class CouplingRule(CompositionRule):
-    """Every release moves by what it moves farthest; the movements of all are those of one coupling.
+    """Every release moves by its farthest movement; the movements of all are those of one coupling.
 
     Losses over the balls of movements add; so do squared movements, each over its noise's standard deviation.
     """
@@ -70,7 +70,7 @@ class CouplingRule(CompositionRule):
         return math.sqrt(self._added(releases, _squared_deviations)) * (1 + UNIT)
 
     def _added(self, releases: UnitReleases, loss: Callable[[Shape, float], float]) -> float:
-        """Return the sum of losses, each a function of how far the release moves; ∞ where that is not known."""
+        """Return the sum of losses, each a function of the movement of its release; ∞ if that is unknown."""
         moves, unseen = list[float](), _unseen_rows_move_farther(releases)
         for shape in releases.shapes:
             known = [None if unseen else shape.coupled_movements.get(releases.digest), shape.group_movement]
@@ -86,7 +86,7 @@ def _squared_deviations(shape: Shape, moved: float) -> float:
 
 
 def _unseen_rows_move_farther(releases: UnitReleases) -> bool:
-    """Say whether rows that a release did not see may move it farther than those that it saw.
+    """Return whether rows that a release did not see may move it farther than those that it saw.
 
     Not so where correlations are the same for all rows, or fall off with the distance (M16), nor of first values: there
     is one row whose value is hidden, whichever rows are seen.
@@ -128,7 +128,7 @@ class TranslationRule(CompositionRule):
 
 @final
 class GranularityRule(CompositionRule):
-    """A row known but for two of its values: the losses of all sums it adds to, or squared movements, pair by pair."""
+    """A row with two possible values: the losses of all sums it adds to, or squared movements, pair by pair."""
 
     name = "disjoint groups of independent rows (M27)"
     adds_up = True
@@ -152,7 +152,7 @@ def _squares(noise: Noise, moves: Floats) -> Floats:
 
 
 def _largest(releases: UnitReleases, loss: Callable[[Noise, Floats], Floats]) -> float:
-    """Return the largest total over the pairs of values, rounded up; ∞ where movements are not known."""
+    """Return the largest total over the pairs of values, rounded up; ∞ if movements are unknown."""
     secret = releases.scenario.secret
     if not isinstance(releases.prior, Independent) or not isinstance(secret, Secret | Initial):
         return math.inf
@@ -214,7 +214,7 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
 
 
 def _steps(cost: Cost) -> dict[str, Region]:
-    """Return between which steps rows are asked about, under the name of the clock that counts them; {} if unknown."""
+    """Return the first and last selected step, under the name of the clock that counts them; {} if unknown."""
     if cost.steps_seen is None or cost.shape.rows is None or cost.shape.rows.runs is None:
         return {}
     low, high = cost.window

@@ -64,7 +64,7 @@ class RepeatedRelease(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class _Contribution:
-    """What one release adds to the sums at steps from `first` on, and to those at all steps."""
+    """The contribution of one release to the sums at steps from `first` on, and to those at all steps."""
 
     first: int
     steps: Floats
@@ -105,7 +105,7 @@ class Movements:
 
     @staticmethod
     def fit(scenario: Scenario, prior: Prior) -> bool:
-        """Say whether rows are of an autoregressive sequence, and the secret is a row's value."""
+        """Return whether rows are of an autoregressive sequence, and the secret is a row's value."""
         autoregressive = isinstance(prior, GaussianPrior) and isinstance(prior.covariance, AR1)
         return autoregressive and isinstance(scenario.secret, Secret | Initial)
 
@@ -125,13 +125,13 @@ class Movements:
         cut = far if secret.domain.finite else math.inf
         if (norm, cut) not in self._sums:
             self._sums[norm, cut] = _MovementSums(prior, secret, norm, cut)
-        asked = [cost for cost in more if not cost.silent]
-        return self._sums[norm, cut].length(self._costs, asked, schedule, far)
+        selecting = [cost for cost in more if not cost.silent]
+        return self._sums[norm, cut].length(self._costs, selecting, schedule, far)
 
 
 @final
 class _MovementSums:
-    """The sums of what releases add at all steps, in one norm, held in parts of `_PART` steps near releases."""
+    """The sums of the contributions of releases at all steps, in one norm, in parts of `_PART` steps near releases."""
 
     def __init__(self, prior: GaussianPrior, secret: Secret | Initial, norm: int, cut: float) -> None:
         self._prior, self._secret, self._norm, self._cut = prior, secret, norm, cut
@@ -175,7 +175,7 @@ class _MovementSums:
         return float(near + (2 * far + 1) * most[3] * rounded) if known else math.inf
 
     def _fits(self, cost: Cost) -> bool:
-        """Say whether a release is about rows at whole steps, those that all others count, and its noise is known."""
+        """Return whether a release selects rows at whole steps of the common clock, and its noise is known."""
         shape, start = cost.shape, cost.start if isinstance(self._secret, Initial) else 0.0
         linear = shape.slopes is not None or shape.values is not None
         noisy = isinstance(shape.noise, FAMILIES[self._norm]) and shape.noise.scale > 0
@@ -185,7 +185,7 @@ class _MovementSums:
         return self._place == (cost.clock, start)
 
     def _reaches(self, new: Sequence[Cost], schedule: RepeatedRelease | None) -> bool:
-        """Say whether movements reach as far as they need to, after beginning anew if they did not."""
+        """Return whether movements reach as far as they need to, after beginning anew if they did not."""
         if not new:
             return True
         spans = [self._span, *(cost.window for cost in new)]
@@ -204,7 +204,7 @@ class _MovementSums:
     def _with(
         self, costs: Sequence[Cost], schedule: RepeatedRelease | None = None
     ) -> tuple[dict[int, Floats], Floats, Floats]:
-        """Return the parts that change, the largest sums, and what is added everywhere, with some more releases."""
+        """Return the parts that change, the largest sums, and the addition at all steps, with some more releases."""
         parts, everywhere = dict[int, Floats](), self._everywhere.copy()
         shapes = {cost.shape.digest: cost.shape for cost in costs}
         places = dict[tuple[str, int], list[int]]()
@@ -231,7 +231,7 @@ class _MovementSums:
         return float(parts.get(part, self._parts.get(part, np.zeros((4, _PART))))[0, at])
 
     def _put(self, parts: dict[int, Floats], place: int, steps: Floats) -> None:
-        """Add sums to the parts where they are, each a copy of what there is."""
+        """Add sums to copies of the parts where they are."""
         end = place + steps.shape[1]
         for part in range(place // _PART, (end - 1) // _PART + 1):
             if part not in parts:
@@ -254,7 +254,7 @@ class _MovementSums:
                 self._left.add(part)
 
     def _contribution(self, shape: Shape) -> _Contribution:
-        """Return what a release of a shape adds, worked out once."""
+        """Return the contribution of a release of a shape, computed once."""
         if shape.digest in self._contributions:
             return self._contributions[shape.digest]
         first, end = (int(step) for step in shape.window)
@@ -279,12 +279,18 @@ class _MovementSums:
 
     def _moved(self, shape: Shape, weights: Floats, tables: Floats) -> tuple[Floats, float]:
         """Return the power of the movement for a secret at each step, and for one however far away."""
-        apart = shape.unsigned or (shape.rows is not None and shape.rows.covers)
+        unsigned = shape.unsigned or (shape.rows is not None and shape.rows.covers)
         scaled = tables / shape.noise.scale * (1 + 2 * UNIT)
         statistic = Statistic(weights, scaled, np.arange(weights.shape[1]), column=shape.column)
         least = _size(self._prior) ** self._whole
         lengths = lengths_along(
-            self._prior, statistic, self._secret, self._norm, apart=apart, least=least, fades=math.isfinite(self._cut)
+            self._prior,
+            statistic,
+            self._secret,
+            self._norm,
+            apart=unsigned,
+            least=least,
+            fades=math.isfinite(self._cut),
         )
         powers = lengths**self._norm * (1 + 4 * UNIT)
         classes = self._secret.domain.finite and math.isinf(self._cut)

@@ -36,7 +36,7 @@ _MOST_STEPS = 8_000_000
 
 
 def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> bool:
-    """Say whether all costs lie along one chain, with losses that are known step by step."""
+    """Return whether all costs lie along one chain, with losses that are known step by step."""
     if not isinstance(prior, ChainPrior) or not isinstance(scenario.secret, Secret | Initial) or not costs:
         return False
     shapes = {id(one.shape): one.shape for one in costs}.values()
@@ -77,7 +77,7 @@ def exposed(costs: Sequence[Cost], span: tuple[int, int] | None = None) -> Expos
 
 @final
 class MessagesRule(CompositionRule):
-    """Windows of one sequence may overlap, weigh what they like, and be chosen after seeing earlier answers.
+    """Windows of one sequence may overlap, have any weights, and be chosen after seeing earlier answers.
 
     The loss about one step travels along the chain, which forgets; so windows that lie far apart hardly add up.
     Whoever the group is, the steps asked about are among those of the windows: messages grow with exposures, so what
@@ -220,7 +220,7 @@ def _plain(given: Any) -> Any:
 
 
 def _flat(given: Any) -> bool:
-    """Say whether something is a list of numbers: the row of a matrix."""
+    """Return whether a value is a list of numbers: the row of a matrix."""
     return isinstance(given, list) and not any(isinstance(entry, list) for entry in cast(list[Any], given))
 
 

@@ -29,15 +29,15 @@ _SHAPE_NAMES = {
 
 
 class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
-    """Base of what ledgers keep: plain values, and facts worked out of them once."""
+    """Base of the structs that ledgers store: plain values, and facts computed from them once."""
 
 
 @final
 class Rows(_Stored, frozen=True):
-    """Which rows of a group a release asks about, whatever group it is."""
+    """The selected rows of a group, whatever group it is."""
 
     asked: int
-    """The most rows of one group that are asked about."""
+    """The most selected rows of one group."""
     others: int = 0
     """The most further rows of one group."""
     runs: tuple[tuple[int, int, int], ...] | None = None
@@ -48,7 +48,7 @@ class Rows(_Stored, frozen=True):
 
 @final
 class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
-    """A cost without its place: what windows of one schedule have in common."""
+    """A cost without its place: the part that windows of one schedule share."""
 
     promise: Promise
     setting: str
@@ -58,7 +58,7 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     stored_noise: dict[str, str | int | float]
     dimension: int
     values: Table | None = None
-    """What a row adds to each weighted sum at the points of a finite domain; None on an interval."""
+    """The terms of a row in each weighted sum at the points of a finite domain; None on an interval."""
     slopes: Table | None = None
     """Linear functions that stand for those on an interval, by their values at its ends."""
     rounding: tuple[float, ...] | None = None
@@ -87,12 +87,12 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
 
     @property
     def runs(self) -> tuple[tuple[int, int, int], ...]:
-        """The stretches of steps that are asked about, with their cells; none where they are not known."""
+        """The stretches of selected steps, with their cells; none if unknown."""
         return () if self.rows is None or self.rows.runs is None else self.rows.runs
 
     @cached_property
     def window(self) -> tuple[float, float]:
-        """Where the first step that is asked about begins, and where the last one ends; (∞, −∞) if none is."""
+        """The beginning of the first selected step, and the end of the last; (∞, −∞) if there is none."""
         ends = [end for _, end, _ in self.runs]
         return min((first for first, _, _ in self.runs), default=math.inf), max(ends, default=-math.inf)
 
@@ -118,23 +118,23 @@ class Cost(_Stored, frozen=True, rename=COST_NAMES):
     offset: int = 0
     """The step from which `shape.rows` counts."""
     steps_seen: tuple[int, int] | None = None
-    """The first and the last step of all rows of the groups, whether asked about or not."""
+    """The first and the last step of all rows of the groups, selected or not."""
     start: float | None = None
-    """Where all sequences began, if that is known."""
+    """The start of all sequences, if known."""
     regions: dict[str, Region] = {}
-    """By column, which rows were asked about, as far as filters on literal values say."""
+    """By column, the region of selected rows, as far as filters on literal values say."""
     clock: str = ""
     """How steps were counted; steps of different clocks are not compared."""
 
     @property
     def window(self) -> tuple[float, float]:
-        """Where the first step that is asked about begins, and where the last one ends; (∞, −∞) if none is."""
+        """The beginning of the first selected step, and the end of the last; (∞, −∞) if there is none."""
         low, high = self.shape.window
         return low + self.offset, high + self.offset
 
     @property
     def silent(self) -> bool:
-        """Whether no row is asked about, so that answers are noise alone."""
+        """Whether no row is selected, so that answers are noise alone."""
         return self.shape.rows is not None and self.shape.rows.asked == 0
 
 

@@ -1,4 +1,4 @@
-"""What a schedule of releases will have cost, after some of them or if it never ends (M20: a fixed point, or infinity).
+"""The total cost of a schedule of releases, after some of them or if it never ends (M20: a fixed point, or infinity).
 
 A schedule is one release again and again, each time some steps later. An account shows one if releases of one kind
 follow each other. Two releases are of one kind if the same is asked, whatever the noise, the promise and the rows: days
@@ -110,7 +110,7 @@ def _plus(value: Any, by: int) -> Any:
 
 
 def _step_of(column: str, region: Region, every: Every, scenario: Scenario) -> int:
-    """Return how far a filter moves from one release to the next: one by time does, of others each asks the same."""
+    """Return the step by which a filter moves from one release to the next: by time, or not at all."""
     known = dict(every.columns)
     if column in known:
         return known[column]
@@ -165,13 +165,13 @@ class Recurring(NamedTuple):
 
 
 def _question(cost: Cost) -> Hashable:
-    """Return what releases of one kind have in common: all but noise, promise and rows."""
+    """Return the key of a kind of releases: all but noise, promise and rows."""
     shape = cost.shape
     return shape.setting, shape.column, shape.values, shape.slopes
 
 
 def alike(account: AccountCosts, cost: Cost | None = None) -> int:
-    """Return how many releases ask what a cost asks, or what the newest does, wherever their rows are."""
+    """Return the number of releases of the kind of a cost, or of the newest, wherever their rows are."""
     costs = account.costs
     if not costs:
         return 0
@@ -192,8 +192,8 @@ def recurring(account: AccountCosts, cost: Cost | None = None) -> Recurring | No
     for moving in ((), ("number",), ("number", "text", "bool")):
         kind = _kinds(account, moving)
         of_one_kind = [one for one in newest if kind(one) == kind(model)]
-        if len(of_one_kind) > 1 and (found := _schedule_of(account.scenario, of_one_kind)) is not None:
-            return found._replace(others=len(newest) - len(of_one_kind))
+        if len(of_one_kind) > 1 and (schedule := _schedule_of(account.scenario, of_one_kind)) is not None:
+            return schedule._replace(others=len(newest) - len(of_one_kind))
     return None
 
 
@@ -261,7 +261,7 @@ def _every(scenario: Scenario, cost: Cost, moved: dict[str, int]) -> Every:
 @final
 @dataclass(frozen=True)
 class Forecast:
-    """What will have been spent: `total` is an ε, ∞ where there is no end to it, as `note` explains.
+    """A future total: `total` is an ε, ∞ where it grows without bound, as `note` explains.
 
     `releases` is how many there will be, ∞ for an endless schedule; `fits` how many of them the limit allows; `rule`
     says what carries the total.
@@ -287,7 +287,7 @@ class Forecast:
 
 
 def forecast(account: AccountCosts, cost: Cost, *, every: object, until: object = None, limit: Guarantee) -> Forecast:
-    """Return what an account will have spent if a release is made now and again `every` so often.
+    """Return the future total of an account if a release is made now and again `every` so often.
 
     `every` and `until` are numbers of steps, or durations where steps are durations; without `until` the schedule never
     ends.
@@ -323,7 +323,7 @@ class ScheduledReleases:
         return self._account.total(self._first(count))
 
     def forecast(self, releases: int | None, limit: Guarantee) -> Forecast:
-        """Return what an account will have spent after so many of the releases; of None, if there is no end to them."""
+        """Return the total of an account after so many of the releases; for None, of an endless schedule."""
         account, allowed = self._account, limit.epsilon
 
         def fits(count: int) -> bool:
@@ -351,7 +351,7 @@ class ScheduledReleases:
         return Forecast(value, promise, rule, math.inf, many, self._noted(note))
 
     def _noted(self, note: str) -> str:
-        """Return a note that says whose noise is counted with, where that of another day may differ."""
+        """Return a note on the noise that is assumed, where that of another day may differ."""
         return "; ".join(part for part in (note, OWN_NOISE if self._cost.start is not None else "") if part)
 
     def _first(self, count: int) -> list[Cost]:

@@ -1,4 +1,4 @@
-"""Which rows a release asks about, as far as filters on literal values say, and which releases may meet in one row.
+"""The region of rows that a release selects, from filters on literal values, and the releases that share a row.
 
 Two releases that provably share no row need not be added up (M27). What is not provable counts as shared: sets of
 releases are never smaller than the truth.
@@ -28,7 +28,7 @@ Members = tuple[int, ...]
 
 @final
 class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What filters say of one public column of the rows asked about: one of some `labels`, or a range.
+    """The values of one public column in selected rows, by filters: one of some `labels`, or a range.
 
     Values are those that the column compares: whoever makes a region rounds literals to the column's type, and writes
     dates and moments as nanoseconds since 1970. An end that is None is open to everything beyond, NaN included. Null is
@@ -99,14 +99,14 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         return end is not None and key > end
 
     def holds(self, label: Value) -> bool:
-        """Say whether a value of the same kind is in the region."""
+        """Return whether a value of the same kind is in the region."""
         if self.labels is not None:
             return label in self.labels
         key = (label, 0)
         return label is not None and (self.start is None or key >= self.start) and not self._beyond(key)
 
     def meets(self, other: "Region") -> bool:
-        """Say whether a value may be in both; no only if that is certain."""
+        """Return whether a value may be in both; false only if that is certain."""
         return not (self.empty or other.empty or self.both(other).empty)
 
     def both(self, other: "Region") -> "Region":
@@ -173,7 +173,7 @@ class _TooMany(Exception):
 @final
 @dataclass(eq=False)
 class Overlaps:
-    """Boxes, by what each says of every coordinate (nothing, or a region that is not empty), and which have a point."""
+    """Boxes, each with a region or None for every coordinate, and flags for those that have a point."""
 
     coordinates: list[dict[int, Region]]
     boxes: Members

@@ -34,7 +34,7 @@ class UnitReleases:
     spare: float = 0.0
     """The probability of an event that need not be bounded, since δ covers it already."""
     unseen_rows: bool = False
-    """Whether a release that asked about no row was shown rows at places that are not known."""
+    """Whether a release that selected no row saw rows at unknown places."""
 
     @property
     def wider(self) -> bool:
@@ -76,39 +76,34 @@ class CompositionRule(abc.ABC):
     """
 
     name: ClassVar[str]
-    """What carries the total, in words."""
+    """The theorem behind the total, in words."""
     adds_up: ClassVar[bool] = False
     """Whether pure losses of single releases add up, with those of other such rules too: all are along one coupling."""
 
     def pure(self, releases: UnitReleases) -> float:
         """Return the pure loss of all releases together.
 
-        It bounds the ratio of likelihoods at every output, which involves the queries asked on the way there only.
+        It bounds the ratio of likelihoods at every output, which involves only the queries on the way there.
         """
-        del releases
         return math.inf
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
         """Return the Rényi loss of one order, for one coupling that does not depend on the queries (M1)."""
-        del releases, alpha
         return math.inf
 
     def gaussian(self, releases: UnitReleases) -> float:
         """Return how many standard deviations of one Gaussian all answers move together, under one coupling."""
-        del releases
         return math.inf
 
     def fixed(self, releases: UnitReleases, kind: Kind) -> float:
         """Return the ε of a promise about releases none of which was chosen after seeing another."""
-        del releases, kind
         return math.inf
 
-    def endless(self, releases: UnitReleases) -> float | None:
+    def endless(self, releases: UnitReleases) -> float | None:  # noqa: B027 - most rules bound no endless schedule
         """Return the pure loss of the releases with their `schedule`, which never ends; ∞ where there is no end to it.
 
         None where the rule says nothing of releases for ever.
         """
-        del releases
 
 
 def added(losses: Iterable[float], times: Iterable[int] | None = None) -> float:

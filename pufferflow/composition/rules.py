@@ -43,7 +43,7 @@ class RuleTotal(NamedTuple):
 
 
 def meters_of(kind: Kind) -> list[str]:
-    """Return the ways to count towards a kind of promise: by pure losses, or by what adds up along one coupling."""
+    """Return the measures for a kind of promise: pure losses, or losses that add up along one coupling."""
     return ["pure", *_METERS[kind.example.divergence]]
 
 

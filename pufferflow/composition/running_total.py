@@ -1,4 +1,4 @@
-"""A quick total that grows with every release: enough to say yes, whatever the number of releases so far.
+"""A quick total that grows with every release: enough to accept one more, whatever the number so far.
 
 It is never below the tightest total. Losses along one coupling add up to a running sum, movements along a sequence step
 by step; along a chain that starts at rest no step has more loss than the most exposed one so far, and the loss of such
@@ -33,14 +33,14 @@ _ELSEWHERE = 0, -1
 
 
 class _Sums(NamedTuple):
-    """What some releases add up to: the sum of their losses, and the most exposed step entry by entry."""
+    """The sums of some releases: of their losses, and of the most exposed step entry by entry."""
 
     losses: float | Fraction = Fraction(0)
     most: Floats = np.zeros((1, 1))
 
 
 def added_alone(scenario: Scenario, prior: Prior, cost: Cost, seen: tuple[int, int] | None) -> float:
-    """Return what a release adds to a sum of losses, whatever else is released; ∞ if no rule adds losses up."""
+    """Return the loss that a release adds, whatever else is released; ∞ if no rule adds losses up."""
     releases = UnitReleases(scenario, prior, [cost], seen)
     return min(rule.pure(releases) for rule in RULES if rule.adds_up)
 
@@ -66,7 +66,7 @@ class RunningTotal:
         return Movements(self.scenario, self.prior) if Movements.fit(self.scenario, self.prior) else None
 
     def restarted(self) -> "RunningTotal":
-        """Return a running total without releases, which shares what was worked out about shapes."""
+        """Return a running total without releases, which shares the results for shapes."""
         fresh = RunningTotal(self.scenario, self.prior)
         fresh._single, fresh._for_ever = self._single, self._for_ever
         return fresh
@@ -82,13 +82,13 @@ class RunningTotal:
         """Return a total with some more releases, and the rule that carries it."""
         if self._waiting:
             self._absorb(self._waiting)
-        asked = [cost for cost in more if not cost.silent]
-        sums = self._after(asked)
-        self._foreseen = asked, sums
+        selecting = [cost for cost in more if not cost.silent]
+        sums = self._after(selecting)
+        self._foreseen = selecting, sums
         added = sums.losses if isinstance(sums.losses, float) else float_above(sums.losses)
         moved = math.inf
         if self.movements is not None:
-            releases = UnitReleases(self.scenario, self.prior, asked, movements=self.movements, more=asked)
+            releases = UnitReleases(self.scenario, self.prior, selecting, movements=self.movements, more=selecting)
             moved = TranslationRule().pure(releases)
         return min(
             (added, CouplingRule.name), (self._endless(sums.most), MessagesRule.name), (moved, TranslationRule.name)
@@ -131,7 +131,7 @@ class RunningTotal:
         return self._reach[-1] if self._reach else -math.inf
 
     def _loss_of(self, shape: Shape) -> float | Fraction:
-        """Return what a release adds to a sum along one coupling, exactly; ∞ is a float, and so are sums with it."""
+        """Return the exact contribution of a release along one coupling; ∞ is a float, and so are sums with it."""
         known = self._single.get(id(shape))
         if known is None:
             loss = added_alone(self.scenario, self.prior, Cost(shape), _ELSEWHERE)
@@ -139,7 +139,7 @@ class RunningTotal:
         return known[1]
 
     def _along(self, costs: Sequence[Cost]) -> bool:
-        """Say whether releases lie along a chain that starts at rest, where the place of a window does not matter."""
+        """Return whether releases lie along a chain that starts at rest, where places of windows do not matter."""
         rest = isinstance(self.prior, ChainPrior) and self.prior.repeats is not None
         if not rest or not isinstance(self.scenario.secret, Secret):
             return False

@@ -49,7 +49,7 @@ class StarRule(CompositionRule):
 
 
 def _touches(releases: UnitReleases) -> Touches | None:
-    """Return the touches of all releases with a loss; None if they are not known, or some loss is infinite.
+    """Return the touches of all releases with a loss; None if they are unknown, or some loss is infinite.
 
     Releases that expose a row alike and ask about as many are of one kind, whatever else they promise.
     """

@@ -79,7 +79,7 @@ class RowReadings:
 
     @classmethod
     def of(cls, releases: UnitReleases) -> "RowReadings | None":
-        """Return what releases read of a row; None if rows are no single draws, or it is not known what they add."""
+        """Return the readings of a row by all releases; None if rows are no single draws, or terms unknown."""
         prior, secret = releases.prior, releases.scenario.secret
         table = prior.table if isinstance(prior, Empirical) else prior
         if not isinstance(table, Table) or not table.independent_rows or not isinstance(secret, Secret | Derived):
@@ -115,7 +115,7 @@ class RowReadings:
         return np.array([place[one[at]] for one in points], dtype=np.intp)
 
     def heights(self, reading: Reading, points: Sequence[Values]) -> Floats:
-        """Return what a row adds to each sum of a reading at points of all columns: of shape (sums, points)."""
+        """Return the terms of a row in each sum of a reading at points of all columns: of shape (sums, points)."""
         return reading.shape.table[:, self.places(reading, points)]
 
     def limits(self, points: Sequence[Values]) -> Floats:
@@ -129,7 +129,7 @@ class RowReadings:
 
 
 def _readings(releases: UnitReleases) -> list[Reading] | None:
-    """Return what is read, equal shapes once; None if a column, or what a row adds at its points, is not known."""
+    """Return the readings, equal shapes once; None if a column, or the terms of a row at its points, are unknown."""
     prior = releases.prior
     shapes = {cost.shape.digest: cost.shape for cost in releases.costs}
     times = Counter(cost.shape.digest for cost in releases.costs)

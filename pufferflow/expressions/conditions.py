@@ -124,25 +124,25 @@ def _as_fine(literal: pl.DataType, column: pl.DataType) -> bool:
 
 
 def _read(value: Any, dtype: pl.DataType) -> tuple[str, Any] | None:
-    found: tuple[str, Any] | None = None
+    literal: tuple[str, Any] | None = None
     match value:
         case bool() if dtype == pl.Boolean:
-            found = "bool", value
+            literal = "bool", value
         case int() if not isinstance(value, bool) and (
             dtype.is_integer() or (dtype == pl.Float64 and abs(value) < 2**53)
         ):
-            found = "number", value
+            literal = "number", value
         case float() if dtype == pl.Float64 and math.isfinite(value):
-            found = "number", value
+            literal = "number", value
         case str() if dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum):
-            found = "text", value
+            literal = "text", value
         case datetime() if isinstance(dtype, pl.Datetime):
-            found = _moment_of_literal(value, dtype)
+            literal = _moment_of_literal(value, dtype)
         case date() if dtype == pl.Date and not isinstance(value, datetime):
-            found = "date", (value.toordinal() - _EPOCH.toordinal()) * _DAY
+            literal = "date", (value.toordinal() - _EPOCH.toordinal()) * _DAY
         case _:
             pass
-    return found
+    return literal
 
 
 def _moment_of_literal(value: datetime, dtype: pl.Datetime) -> tuple[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What an expression is on an interval: a piecewise linear function, found from its tree without any data.
+"""An expression on an interval as a piecewise linear function, derived from its tree without any data.
 
 The expression is read in exact arithmetic; a float literal is the float it is. Where Polars computes something else,
 since integers overflow or floats cancel, the expression is refused (`is_predicate`).
@@ -39,7 +39,7 @@ _TABULATED: Final = "pf.Bins(edges, values) or a list of values as the domain, w
 
 
 def curve(tree: Node, domain: Interval) -> Pieces:
-    """Return the function that a checked tree is on an interval, or refuse what is no straight line.
+    """Return the function of a checked tree on an interval, or refuse one that is not piecewise linear.
 
     >>> from pufferflow.expressions.tree import read_tree
     >>> curve(read_tree(pl.col("x").abs()), Interval(-1, 2)).knots
@@ -49,13 +49,13 @@ def curve(tree: Node, domain: Interval) -> Pieces:
 
 
 class _Drawing:
-    """One interval, and what the nodes of trees are on it."""
+    """One interval, and the functions of nodes on it."""
 
     def __init__(self, low: Fraction, high: Fraction) -> None:
         self.low, self.high = low, high
 
     def draw(self, node: Node) -> Pieces:
-        """Return what a node is."""
+        """Return the function of a node."""
         try:
             return self._draw(node)
         except NotLinearError:
@@ -159,7 +159,7 @@ def is_predicate(drawn: Pieces, expression: pl.Expr, column: str, said: str) -> 
 
 
 def _probes(drawn: Pieces) -> Iterator[tuple[float, set[Fraction]]]:
-    """Yield numbers, and what φ may be there: at a knot floats may fall to either side of a jump."""
+    """Yield numbers, and the possible values of φ there: at a knot floats may fall to either side of a jump."""
     for line, (low, high) in zip(drawn.lines, itertools.pairwise(drawn.knots), strict=True):
         for part in (1, 2):
             x = float(low + (high - low) * part / 3)

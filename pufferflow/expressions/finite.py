@@ -70,9 +70,9 @@ def table(expression: pl.Expr, column: str, points: Sequence[Label], said: str) 
     kind = _type_of(points)
     whole = evaluate(expression, column, points, kind, said)
     back = evaluate(expression, column, points[::-1], kind, said)
-    alone = [evaluate(expression, column, [point], kind, said) for point in points]
+    single = [evaluate(expression, column, [point], kind, said) for point in points]
     result = whole.to_list()
-    parts = [value for one in alone for value in one.to_list()]
+    parts = [value for one in single for value in one.to_list()]
     if not (_same(result, back.to_list()[::-1]) and _same(result, parts)):
         raise Refused(
             f"{said} gives a value other numbers when other rows are there.",
@@ -120,7 +120,7 @@ def evaluate(
 
 
 def _selected(frame: pl.DataFrame, expression: pl.Expr) -> tuple[pl.DataFrame | None, str]:
-    """Return what Polars makes of declared values, or its complaint; ours is raised outside, without its traces."""
+    """Return the result of Polars on declared values, or its error; ours is raised outside, without its traceback."""
     try:
         return frame.select(expression), ""
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError) as error:

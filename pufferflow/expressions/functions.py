@@ -38,7 +38,7 @@ from pufferflow.expressions.pieces import Line, NotLinearError, NotPredicatesErr
 from pufferflow.expressions.tree import Node
 
 Draw = Callable[[Node], Pieces]
-"""From an input to what it is on the interval."""
+"""From an input to its function on the interval."""
 Curve = Callable[[Node, Draw], Pieces]
 Rule = Callable[[Node, Types], bool]
 
@@ -83,7 +83,7 @@ def options(node: Node) -> dict[str, Any]:
 
 
 def kind(node: Node, types: Types) -> Kind:
-    """Return the kind of what a node of a checked tree gives.
+    """Return the kind of the result of a node of a checked tree.
 
     >>> import polars as pl
     >>> from pufferflow.expressions.tree import read_tree
@@ -92,21 +92,21 @@ def kind(node: Node, types: Types) -> Kind:
     """
     match node.kind:
         case "column":
-            found = kind_of_type(types[node.word]) if node.word in types else "any"
+            result = kind_of_type(types[node.word]) if node.word in types else "any"
         case "literal":
-            found = kind_of_literal(node)
+            result = kind_of_literal(node)
         case "name":
-            found = kind(node.inputs[0], types)
+            result = kind(node.inputs[0], types)
         case "operator":
-            found = "truth" if node.word in COMPARISONS else combined(node.word, *kinds_of(node.inputs, types))
+            result = "truth" if node.word in COMPARISONS else combined(node.word, *kinds_of(node.inputs, types))
         case "choice":
-            found = mixed(*kinds_of(node.inputs[1:], types))
+            result = mixed(*kinds_of(node.inputs[1:], types))
         case "cast":
-            found = kind_of_written(node.value[1])
+            result = kind_of_written(node.value[1])
         case "function":
             gives = FUNCTIONS[node.word].gives
-            found = gives if isinstance(gives, str) else gives(node, types)
-    return found
+            result = gives if isinstance(gives, str) else gives(node, types)
+    return result
 
 
 def kinds_of(nodes: Iterable[Node], types: Types) -> list[Kind]:
@@ -114,7 +114,7 @@ def kinds_of(nodes: Iterable[Node], types: Types) -> list[Kind]:
     return [kind(node, types) for node in nodes]
 
 
-# What functions give.
+# The kinds of results.
 
 
 def _as_first(node: Node, types: Types) -> Kind:
@@ -137,7 +137,7 @@ def _by_options(node: Node, _: Types) -> Kind:
             return "any"
 
 
-# When functions give something at every value.
+# Functions that have a result at every value.
 
 
 def _constants(nodes: Iterable[Node]) -> bool:
@@ -225,8 +225,8 @@ def _replaced(node: Node, types: Types) -> bool:
 def _defaulted(node: Node, types: Types) -> bool:
     if len(node.inputs) != 4 or not _holds_first(kind_of_table(node.inputs[1]), node, types):
         return False
-    found = mixed(kind_of_table(node.inputs[2]), kind(node.inputs[3], types))
-    return found in (kind(node, types), "null") and found != "odd"
+    result = mixed(kind_of_table(node.inputs[2]), kind(node.inputs[3], types))
+    return result in (kind(node, types), "null") and result != "odd"
 
 
 _WINDOW: Final = re.compile(r"[1-9]\d{0,3}(ns|us|ms|s|m|h|d|w)")

@@ -163,11 +163,11 @@ def _chosen(number: pl.Expr, pieces: Pieces, computed: Callable[[Line, Fraction]
     for place, x in enumerate(pieces.knots):
         y, below, upto = pieces.at[place], number < float_above(x), number <= float_below(x)
         before, after = pieces.lines[max(place - 1, 0)], pieces.lines[min(place, len(pieces.lines) - 1)]
-        alone = y not in (before.on(x), after.on(x)) and Fraction(float(x)) == x
+        isolated = y not in (before.on(x), after.on(x)) and Fraction(float(x)) == x
         if place:
-            ends = below if alone or y != before.on(x) else upto
+            ends = below if isolated or y != before.on(x) else upto
             branches.append((ends, computed(before, pieces.knots[place - 1])))
-        if alone:
+        if isolated:
             branches.append((upto, computed(Line(y), x)))
     # nothing lies beyond the last branch; if it is the only one, a condition still makes a column of it
     rest = branches[:-1] or branches

@@ -43,7 +43,7 @@ _CASTS: Final[dict[Kind, frozenset[Kind]]] = {
     "label": frozenset({"text", "label", "null"}),
     **dict.fromkeys(("date", "moment", ZONED), frozenset({"number", *DATES, "null"})),
 }
-"""What may be cast to what, with strict=False."""
+"""The casts that never fail, with strict=False."""
 
 
 def accepts(kinds: Collection[Kind], kind: Kind) -> bool:
@@ -77,7 +77,7 @@ def mixable(*kinds: Kind) -> bool:
 
 
 def no_unsigned_meets_negative(parts: Collection[Node], types: Types) -> bool:
-    """Return whether no negative constant meets what may be UInt64: Polars makes both Int64, which may not fit."""
+    """Return whether no negative constant meets a possible UInt64: Polars makes both Int64, which may not fit."""
     if not any(_may_be_unsigned(node, types) for part in parts for node in part.walk()):
         return True
     constants = [part.bare for part in parts if not part.columns]
@@ -114,7 +114,7 @@ def kind_of_literal(node: Node) -> Kind:
 
 
 def kind_of_table(table: Node) -> Kind:
-    """Return the kind of what is in a list or Series."""
+    """Return the kind of the items of a list or Series."""
     return kind_of_type(table.value) if isinstance(table.value, pl.DataType) else "odd"
 
 
@@ -124,7 +124,7 @@ def zoned(zone: object) -> Kind:
 
 
 def combined(word: str, left: Kind, right: Kind) -> Kind:
-    """Return what an operator other than a comparison gives; "odd" if it is not for such kinds."""
+    """Return the kind of the result of an operator other than a comparison; "odd" if it is not for such kinds."""
     pair = {left, right}
     if "any" in pair:
         return "any"

@@ -1,4 +1,4 @@
-"""From what a user writes to φ: a column name or an expression of one sensitive column, compiled on its domain."""
+"""From user input to φ: a column name or an expression of one sensitive column, compiled on its domain."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast

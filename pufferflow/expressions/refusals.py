@@ -139,7 +139,7 @@ def unknown(said: str) -> Refused:
 
 
 def short(said: str, most: int = 80) -> str:
-    """Return what was written, on one line and no longer than this."""
+    """Return the text of an expression, on one line and shortened."""
     one_line = " ".join(said.split())
     return one_line if len(one_line) <= most else f"{one_line[: most - 1]}…"
 

@@ -160,7 +160,7 @@ def _read(tag: str, body: Any) -> Node | None:
 
 
 def _is_plain(renaming: Any) -> bool:
-    """Return whether a name is made without a Python function, which may choose it by what it likes."""
+    """Return whether a name is made without a Python function, whose choice could depend on anything."""
     match renaming:
         case "ToLowercase" | "ToUppercase" | {"Prefix": str()} | {"Suffix": str()}:
             return True
@@ -226,7 +226,7 @@ def _told(word: str, value: Any) -> str:
 
 
 def _plain(word: str, value: Any) -> Any:
-    """Return what a literal means; numbers exactly, and NaN and infinities, which JSON has not, as None."""
+    """Return the value of a literal; numbers exactly, and NaN and infinities, which JSON has not, as None."""
     match word, value:
         case ("Boolean", bool()) | ("String", str()):
             return value

@@ -16,7 +16,7 @@ from pufferflow.scenario import Domain
 TABLE_LIMIT: Final = 40
 """Steps of a table are at most 2^40 …"""
 LINE_LIMIT: Final = 30
-"""… and those read from a formula at most 2^30, so that floats tell a quarter of a step from none."""
+"""… and those read from a formula at most 2^30, so that floats resolve a quarter of a step."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -24,7 +24,7 @@ def words(node: Node, most: int = LONGEST) -> str:
 
 
 def subject(node: Node) -> str:
-    """Return what a method is called on."""
+    """Return the words of the object of a method."""
     return short(_operand(node), 30) if node.columns else "pl"
 
 

@@ -1,4 +1,4 @@
-"""The ledger: a durable account of what releases about private data tell together."""
+"""The ledger: a durable account of the total privacy loss of releases."""
 
 from pufferflow.ledger.account import Account, Prospect
 from pufferflow.ledger.address import check_scheme, read_address

@@ -1,4 +1,4 @@
-"""An account: a limit on what all releases about one data set may tell together, and what they tell so far."""
+"""An account: the limit on the total loss of all releases about one data set, and the total so far."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ class Prospect:
 
 @final
 class Account:
-    """What is spent on one data set, and the limit; a ledger's `open` and `account` give it.
+    """The spending on one data set, and its limit; opened by a ledger's `open` and `account`.
 
     >>> import tempfile, polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -85,7 +85,7 @@ class Account:
 
     @property
     def limit(self) -> Guarantee:
-        """What all releases together may promise at worst."""
+        """The limit: the weakest promise that all releases together may reach."""
         return self._limit
 
     @property
@@ -99,11 +99,11 @@ class Account:
         return self.scenarios[-1]
 
     def spent(self) -> Guarantee:
-        """Return what all releases so far promise together, those included that were reserved and never committed."""
+        """Return the joint promise of all releases so far, including those reserved and never committed."""
         return self._total(lambda spent: spent.total().guarantee)
 
     def after(self, plan: Costly) -> Guarantee:
-        """Return what all releases will promise together if one more is made of a plan.
+        """Return the joint promise of all releases after one more of a plan.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -122,7 +122,7 @@ class Account:
         return self._with_plan(plan, _remaining)
 
     def forecast(self, plan: Costly, every: object, until: object = None) -> Forecast:
-        """Return what releases of a plan, one every so often, will tell together: until then, or for ever.
+        """Return the joint promise after releases of a plan at regular intervals: until a time, or for ever.
 
         `every` is in steps of the scenario, or a duration where steps are durations.
         """
@@ -155,7 +155,7 @@ class Account:
         return self._log.read(read)
 
     def budget(self, plan: Costly | None = None, every: object = None, ahead: int = 24) -> Budget:
-        """Return what is spent over time, and totals of further releases, as plain values for a page.
+        """Return the spending over time, and totals of further releases, as plain values for a page.
 
         Releases go on as the plan, one `every` so often; left out, as the last two of one kind did, if they tell.
         Where nothing can be told of the future, `note` says why.
@@ -199,7 +199,7 @@ class Account:
         return self._log.read(read)
 
     def differential_privacy(self) -> Guarantee | None:
-        """Return what all releases keep together as ordinary differential privacy of one row's value; None if unknown.
+        """Return the joint differential privacy of one row's value under all releases; None if unknown.
 
         That is what is left if rows have nothing to do with each other: then a row's own change is all that answers
         tell of it. It is over the pairs of values that the scenario hides from each other, of the first row of a
@@ -217,14 +217,14 @@ class Account:
         return self._total(differential_privacy)
 
     def group_privacy(self) -> Guarantee | None:
-        """Return what all releases keep together whatever the rows of one group have to do with each other (M7).
+        """Return the joint promise of all releases under any dependence of the rows of one group (M7).
 
         None where that is not known: of rows that are believed to be independent nobody looked at the groups.
         """
         return self._total(group_privacy)
 
     def explain(self) -> str:
-        """Return in words what is spent, why so much, and what the releases keep together if a belief is wrong."""
+        """Return in words the spending, its cause, and the joint promise of the releases if a belief is wrong."""
         spending = self._total(spending_of)
         spent = "nobody can tell how much" if spending.spent is None else f"epsilon {at_most(spending.spent, SPENT)}"
         lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [spending.why, spending.note])]
@@ -232,7 +232,7 @@ class Account:
         return "\n".join(visible(line, one_line=True) for line in lines)
 
     def history(self) -> Sequence[Entry]:
-        """Return what was paid for, in order."""
+        """Return the entries, in order."""
         return self._log.read(lambda reader: reader.entries(self._name))
 
     def release(self, id: str) -> Release:  # noqa: A002 - the name at the door

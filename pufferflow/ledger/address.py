@@ -27,7 +27,7 @@ _HARMLESS = re.compile(r"[\w.,\-]+|\[?[0-9A-Fa-f:.%]+\]?", re.ASCII)
 
 
 def read_address(given: Any) -> URL:
-    """Return where a ledger is; files by their whole path, so that changing the folder changes nothing."""
+    """Return the place of a ledger; files by their absolute path, so that changing the folder changes nothing."""
     if isinstance(given, URL):
         return _check_url(given)
     kind = type(given).__name__
@@ -118,7 +118,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 @final
 class Access(Enum):
-    """What may be done with a ledger's file."""
+    """The access that the place of a ledger's file permits."""
 
     WRITE = auto()
     READ = auto()
@@ -127,7 +127,7 @@ class Access(Enum):
 
 
 def access_to(file: Path, address: str) -> Access:
-    """Return how a file may be opened; refuse one whose last entries could not be seen."""
+    """Return the access to a file; refuse one whose last entries would be invisible."""
     place, mounts = os.path.realpath(file), _mounts()
     if any(point == place for point, _ in mounts):
         raise LedgerFault(
@@ -187,7 +187,7 @@ def read_only(file: Path, address: str) -> LedgerFault:
 
 
 def file_system(file: Path | str) -> str:
-    """Return the kind of file system that a file is on; an empty text where that is not known."""
+    """Return the type of the file system of a file; an empty text if unknown."""
     return _mount_of(os.path.realpath(file), _mounts())[1]
 
 
@@ -208,7 +208,7 @@ def _mount_of(place: str, mounts: list[tuple[str, str]]) -> tuple[str, str]:
 
 
 def _mounts() -> list[tuple[str, str]]:
-    """Return where what kind of file system is mounted, the later ones above those before."""
+    """Return the mounted file systems with their types, later ones above those before."""
     try:
         text = _MOUNTS.read_text(errors="surrogateescape")
     except OSError:

@@ -1,4 +1,4 @@
-"""An account's budget as plain values for a page: what is spent and why, and what further releases will spend.
+"""An account's budget as plain values for a page: the spending and its cause, and that of further releases.
 
 Totals of the past and of a schedule (M20–M27), and sentences that say why a total is what it is and what the releases
 keep together if a belief is wrong.
@@ -66,7 +66,7 @@ class ChargedTotal(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Spending:
-    """What is spent, and why; None where no rule totals it any more, which `note` explains."""
+    """The spending, and its cause; None where no rule totals it any more, which `note` explains."""
 
     spent: float | None
     why: str = ""
@@ -159,7 +159,7 @@ def _total(spent: AccountCosts) -> ChargedTotal | None:
 
 
 def spending_of(spent: AccountCosts) -> Spending:
-    """Return what is spent and why, and what is left if beliefs are wrong."""
+    """Return the spending and its cause, and the promise that holds if beliefs are wrong."""
     try:
         composed = spent.total()
     except Refused as refusal:
@@ -169,7 +169,7 @@ def spending_of(spent: AccountCosts) -> Spending:
 
 
 def _why(spent: AccountCosts, total: Composed) -> str:
-    """Say why a total is as large as it is, and no larger: what releases reveal of rows that they do not ask about."""
+    """Explain the size of a total by what releases reveal about rows that they do not select."""
     scenario, belief = spent.scenario, total.belief
     if isinstance(scenario.secret, Presence) and spent.costs:
         return "Every release that reads the rows of a unit tells whether they are there, so all of them add up."
@@ -223,7 +223,7 @@ def _group(scenario: Scenario) -> str:
 
 
 def _if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
-    """Return what all releases keep together if rows are independent, and if they hang together in any way."""
+    """Return the joint promise of all releases if rows are independent, and if they depend on each other in any way."""
     scenario, secret = spent.scenario, spent.scenario.secret
     row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
     some_pairs = isinstance(secret, ValueSecret) and secret.pairs != "all"
@@ -275,7 +275,7 @@ def read_ahead(given: object) -> int:
 
 
 def outlook_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Guarantee, times: int) -> Outlook:
-    """Return what a schedule will spend: the one that is named, or the one that the last releases show."""
+    """Return the future spending of a schedule: the named one, or that of the last releases."""
     try:
         if every is None:
             return _of_seen_schedule(spent, cost, limit, times)
@@ -288,7 +288,7 @@ def outlook_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Gua
 
 
 def _of_seen_schedule(spent: AccountCosts, cost: Cost | None, limit: Guarantee, times: int) -> Outlook:
-    """Return what releases of one kind will spend if they go on as they did; `note` says what it leaves out."""
+    """Return the future spending of releases of one kind at their pace so far; `note` names omissions."""
     seen = recurring(spent, cost)
     if seen is None:
         return Outlook(note=_UNKNOWN if alike(spent, cost) < _LEAST else _IRREGULAR)
@@ -306,7 +306,7 @@ def _of_seen_schedule(spent: AccountCosts, cost: Cost | None, limit: Guarantee, 
 
 
 def _of_same_rows(spent: AccountCosts, cost: Cost, times: int) -> Outlook:
-    """Return what the same release will spend, made again and again."""
+    """Return the future spending of one release, repeated."""
     totals = [spent.total([cost] * count) for count in range(1, times + 1)]
     left = spent.remaining(cost)
     return Outlook(
@@ -318,7 +318,7 @@ def _of_same_rows(spent: AccountCosts, cost: Cost, times: int) -> Outlook:
 
 
 def _of_schedule(spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, times: int) -> Outlook:
-    """Return what a schedule will spend after each of its releases, as far as that is worked out soon, and for ever."""
+    """Return the spending after each release of a schedule, as far as that is quick to compute, and for ever."""
     totals, until, note, rule = list[float](), time.monotonic() + _SECONDS, "", ""
     schedule = ScheduledReleases(spent, cost, gap)
     for count in range(1, times + 1):

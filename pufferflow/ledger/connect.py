@@ -1,4 +1,4 @@
-"""Connections that write durably, how their transactions begin, and what a driver's errors mean in plain words.
+"""Connections that write durably, how their transactions begin, and a driver's errors in plain words.
 
 SQLite: write-ahead log, every commit flushed to the disk, writers one after another from their first statement.
 PostgreSQL: serialisable transactions; a writer first locks a table, which takes no snapshot, so that it sees all that
@@ -111,7 +111,7 @@ def _open_file(file: Path, wait: float, access: Access) -> sqlite3.Connection:
 
 
 def write_ahead(connection: sqlite3.Connection, wait: float, address: str) -> None:
-    """Let SQLite keep a write-ahead log, as another program may have told it not to; it does not wait by itself."""
+    """Switch SQLite to a write-ahead log, which another program may have switched off; it does not wait by itself."""
     deadline = time.monotonic() + wait
     while True:
         try:

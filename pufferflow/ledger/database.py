@@ -1,4 +1,4 @@
-"""Transactions on a ledger's database; what goes wrong in one is raised as a `LedgerFault` and leaves no trace.
+"""Transactions on a ledger's database; a failure in one is raised as a `LedgerFault` and leaves no trace.
 
 The fault is raised outside of the handler of the driver's error, so that no traceback leads back to its text.
 """

@@ -1,4 +1,4 @@
-"""The events of a ledger: what each says, its canonical text, and the hash that chains it to all before it.
+"""The events of a ledger: their fields, canonical text, and the hash that chains each to all before it.
 
 Everything else in a ledger is derived from its events. The hash of one is sha256(hash before ‖ canonical text), in
 hexadecimal digits, and the text includes the event's number; so none can be changed, left out or moved unseen.
@@ -81,7 +81,7 @@ class StoredCost(
         return stored
 
     def with_shape(self, shape: Shape) -> Cost:
-        """Return the whole cost again."""
+        """Return the cost with its shape."""
         return Cost(shape, self.offset, self.steps_seen, self.start, self.regions, self.clock)
 
 
@@ -118,7 +118,7 @@ class Reserved(_Event, frozen=True, tag="reserve"):
 
     release: str
     plan: str
-    """The name of the plan: plans that ask the same of the same rows share it."""
+    """The name of the plan, shared by plans of the same queries on the same rows."""
     fingerprint: str
     promise: Promise
     asked: tuple[str, ...]
@@ -210,7 +210,7 @@ _LONGEST = 200
 
 
 def read_text(given: object, what: str, example: str) -> str:
-    """Return a text of 1 to 200 printable characters without outer blanks, so that what looks alike is one (NFC)."""
+    """Return a text of 1 to 200 printable characters without outer blanks, normalized (NFC)."""
     allowed = f"a text of 1 to {_LONGEST} printable characters, with no blank at its ends"
     given = instance(given, str, what, allowed=allowed, instead=example)
     if not 1 <= len(given) <= _LONGEST:

@@ -116,7 +116,7 @@ class AccountRequest:
 @final
 @explained
 class Ledger:
-    """A durable account of what releases tell, in a file or in PostgreSQL.
+    """A durable account of the privacy loss of releases, in a file or in PostgreSQL.
 
     `address` is a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address; what is not there is made.
     `wait` is how many seconds to wait for others that write. A ledger may be used from several threads, and by
@@ -147,7 +147,7 @@ class Ledger:
         dataset: str | None = None,
         separate: bool = False,
     ) -> Account:
-        """Return the account of this name, opened if need be; one that exists must be as it is asked for.
+        """Return the account of this name, opened if need be; an existing one must agree with the arguments.
 
         `dataset` names the data, and is the account's name if left out. A second account on it is refused, since each
         would forget what the other spends, unless `separate` says that they are about different people.
@@ -175,7 +175,7 @@ class Ledger:
         return self._log.read(lambda reader: tuple(reader.state.accounts))
 
     def supersede(self, name: str, scenario: Scenario) -> Account:
-        """Let an account go on with a better prior: what was spent stays charged, and all priors so far must be kept.
+        """Continue an account with a better prior: past costs stay charged, and all priors so far must remain.
 
         Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if what was
         spent cannot be told under all priors together.
@@ -205,15 +205,15 @@ class Ledger:
 
         With a head that was kept, an older copy of the ledger is found out too.
         """
-        kept = read_kept_head(head)
-        return self._log.snapshot(lambda transaction: verify(transaction, kept))
+        head_given = read_kept_head(head)
+        return self._log.snapshot(lambda transaction: verify(transaction, head_given))
 
     def knows(self, entry: str) -> bool:
         """Say whether the ledger has an entry, as `release.certificate.entry` names it: an older copy may lack it."""
         return self._log.read(lambda reader: reader.has(entry))
 
     def compare(self, folder: str | PathLike[str], account: str | None = None) -> tuple[Published, ...]:
-        """Compare what is published in a folder, of one release or of a sink, with the releases that are kept.
+        """Compare a published folder, of one release or of a sink, with the stored releases.
 
         Every number and every field of the certificates is compared, pages are not. With an account, releases of
         others are told.
@@ -247,7 +247,7 @@ class Ledger:
         return place
 
     def report(self, path: str | PathLike[str]) -> Path:
-        """Verify the ledger and write a page of it for people, one HTML file: every account, and what is spent.
+        """Verify the ledger and write a page of it for people, one HTML file: every account, and its spending.
 
         >>> import tempfile, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -314,7 +314,7 @@ class Ledger:
 
 
 def facts_of(ledger: Ledger) -> LedgerFacts:
-    """Return a whole ledger as plain values for a page; of one that is not sound, what can still be read of it."""
+    """Return a whole ledger as plain values for a page; of an unsound one, its readable part."""
     try:
         verified = ledger.verify()
     except LedgerFault as fault:

@@ -53,7 +53,7 @@ class Appender(Reader):
 
 @final
 class Log:
-    """A database, the state that is known of it, and the lock of the thread that uses it."""
+    """A database, its state in memory, and the lock of the thread that uses it."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -74,7 +74,7 @@ class Log:
             return self._careful(lambda: self.database.read(inside))
 
     def write(self, work: Callable[[Appender], T]) -> T:
-        """Run work and return its result once what it appended is durable; nobody else appends meanwhile."""
+        """Run work and return its result once its events are durable; no other process appends meanwhile."""
         appenders: list[Appender] = []
 
         def inside(transaction: Transaction) -> T:
@@ -115,7 +115,7 @@ class Log:
         (self._snapshots if snapshots else self._lock).acquire()
 
     def rest(self) -> None:
-        """Close what must not be inherited; both locks are held."""
+        """Close connections that a child must not inherit; both locks are held."""
         self.database.rest()
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""Reading within one transaction: accounts and their totals, entries, and what events name by its digest.
+"""Reading within one transaction: accounts and their totals, entries, and the blobs that events name by digest.
 
 Shapes of costs and bytes of releases are stored once each under their sha256, and checked whenever they are read.
 """
@@ -27,7 +27,7 @@ T = TypeVar("T")
 @final
 @dataclass(frozen=True)
 class Entry:
-    """A release that was paid for: what it promised, and what all releases up to it told together.
+    """A charged release: its promise, and the total of all releases up to it.
 
     `state` is "reserved" until the release is kept, then "committed". Times are the writers' clocks, in UTC. A release
     is charged as soon as some proof keeps to the limit: `at_most` is what that proof gave, an epsilon of the kind of
@@ -50,7 +50,7 @@ class Entry:
 
     @property
     def total(self) -> float:
-        """What all releases up to this one tell together, by the beliefs of today; of the newest, what is spent.
+        """The total of all releases up to this one, under the present beliefs; of the newest, the spending.
 
         It is worked out when it is first asked for. What cannot be told any more is `at_most`.
         """
@@ -110,7 +110,7 @@ class Reader:
         spent.total()
 
     def _costs(self, account: AccountState, first: int = 0) -> list[Cost]:
-        """Return the costs from one on; shapes that are not known yet are read."""
+        """Return the costs from one on, and read their shapes where they are not in memory."""
         stored, shapes = account.costs[first:], self.state.shapes
         for digest in {cost.shape for cost in stored}.difference(shapes):
             shapes[digest] = self.shape(digest)

@@ -67,7 +67,7 @@ class ReservationRequest:
     cost: Cost
     certificate: Certificate
     plan: str
-    """The name of the plan: plans that ask the same of the same rows share it."""
+    """The name of the plan, shared by plans of the same queries on the same rows."""
 
     @classmethod
     def of(cls, account: str, release: str, decision: Decision) -> "ReservationRequest":
@@ -96,7 +96,7 @@ class ReservationRequest:
         return reader.total(self.account, lambda spent: spent.total([self.cost], enough=allowed))
 
     def _reserve(self, appender: Appender) -> tuple[Head, Cost, bytes | None] | Composed:
-        """Return the entry of the reservation, its cost, and what is stored under it; or a total above the limit."""
+        """Return the entry of the reservation, its cost, and the release stored under it; or a total above a limit."""
         account = appender.account(self.account)
         if self.release in account.reserved:
             return self._reserved_before(account, appender)
@@ -148,8 +148,8 @@ class ReservationRequest:
             return ":" not in event.plan
         if stored is not None:
             return stored.certificate.asks_as(self.certificate)
-        asked = tuple(query.query for query in self.certificate.queries)
-        return agree((event.promise, event.asked, cost), (self.certificate.promise, asked, self.cost))
+        queries = tuple(query.query for query in self.certificate.queries)
+        return agree((event.promise, event.asked, cost), (self.certificate.promise, queries, self.cost))
 
     def _refusal(self, reader: Reader, total: Composed) -> LimitReached:
         limit = reader.account(self.account).limit

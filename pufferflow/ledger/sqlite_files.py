@@ -76,7 +76,7 @@ class Watch:
         return self._now() == self._opened
 
     def check(self) -> None:
-        """Raise if the files are others: what was written may be lost, and what was read outdated."""
+        """Raise if the files were replaced: writes may be lost, and reads outdated."""
         if not self.same():
             raise self._lost()
 
@@ -137,7 +137,7 @@ class Watch:
         return False
 
     def _now(self) -> tuple[object, ...]:
-        """Return the identities of the files; of a ledger at rest also what changes when somebody writes."""
+        """Return the identities of the files; of a ledger at rest also sizes and times, which change with a write."""
         main, log = _stat(self._beside), _stat(self._beside + "-wal")
         if self.access is Access.AT_REST:
             written = None if main is None else (main.st_size, main.st_mtime_ns)

@@ -113,9 +113,9 @@ class AccountState:
         self.committed[event.entry] = event.number
 
     def add(self, costs: Sequence[Cost], spent: AccountCosts) -> None:
-        """Add the costs that follow to a running total, by the meter of the first release that asks about a row.
+        """Add the costs that follow to a running total, by the meter of the first release that selects a row.
 
-        Older ledgers name a meter for releases about no row too, which fixes nothing.
+        Older ledgers name a meter for releases about no row too, which is ignored.
         """
         for cost in costs:
             if self._meters and spent.meter is None and not cost.silent:
@@ -126,7 +126,7 @@ class AccountState:
 
 @final
 class LedgerState:
-    """The accounts by name, the head of the log up to which they are known, and the shapes of costs read so far."""
+    """The accounts by name, the head of the log up to which they are read, and the shapes of costs read so far."""
 
     def __init__(self) -> None:
         self.accounts: dict[str, AccountState] = {}

@@ -35,7 +35,7 @@ shapes: Final = sa.Table(
     sa.Column("digest", sa.Text, primary_key=True),
     sa.Column("body", sa.Text, nullable=False),
 )
-"""What many costs have in common."""
+"""The shapes that many costs share."""
 
 payloads: Final = sa.Table(
     "pufferflow_payloads",
@@ -59,7 +59,7 @@ NEWS: Final = (
     .where(events.c.number >= sa.bindparam("known"))
     .order_by(events.c.number)
 )
-"""The last event that is known, to see that it still is what it was, and all later ones."""
+"""The last event in memory, to check that it is unchanged, and all later ones."""
 LEAST: Final = -(1 << 63)
 """The least number a row can have; those of events begin with 1, and others are found by reading them."""
 LAST: Final = sa.select(events.c.number, events.c.hash).where(

@@ -1,4 +1,4 @@
-"""Checking a whole ledger, copying and exporting it, and comparing with it what was published.
+"""Checking a whole ledger, copying and exporting it, and comparing published folders with it.
 
 Every entry must follow from the one before, make sense, and find what it names by digest. A copy has the same texts:
 it is a backup, or the way from a file to a server.
@@ -38,14 +38,14 @@ _EXPORTED: Final = 10_000
 @final
 @dataclass(frozen=True)
 class Verified:
-    """A ledger in which everything fits: how many entries it has, and its head, to be kept elsewhere."""
+    """The result for a sound ledger: its number of entries, and its head, to be stored elsewhere."""
 
     entries: int
     head: str
 
 
 def read_kept_head(given: object) -> Head | None:
-    """Parse a head that a person kept; None if none is given."""
+    """Parse a head that was stored elsewhere; None if none is given."""
     if given is None:
         return None
     head = read_head(given) if isinstance(given, str) else None
@@ -55,7 +55,7 @@ def read_kept_head(given: object) -> Head | None:
 
 
 def verify(transaction: Transaction, kept: Head | None = None) -> Verified:
-    """Check a whole ledger, and that it has the head that was kept; name the first entry that does not fit."""
+    """Check a whole ledger, and that it has the given head; name the first entry that does not fit."""
     damaged = transaction.database == "sqlite" and transaction.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
     if damaged:
         raise LedgerFault("The ledger's file is damaged.", instead="the last copy that ledger.verify(head) accepts")
@@ -100,7 +100,7 @@ class _NamedBlobs:
                 pass
 
     def check(self, transaction: Transaction) -> None:
-        """Check that what the entries name is there and as it was, and nothing else."""
+        """Check that blobs named by entries exist unchanged, and that there are no others."""
         for digest, body in transaction.run(SHAPES):
             number = _take(self.shapes, digest, "shape")
             if decode_shape(digest, body) is None:
@@ -180,7 +180,7 @@ def export(transaction: Transaction, place: Path) -> None:
 @final
 @dataclass(frozen=True)
 class Published:
-    """A folder with a release: which entry its certificate names, whose that is, and in what it is not what was kept.
+    """A folder with a release: the entry in its certificate, its account, and its differences from the stored release.
 
     `account` and `release_id` are empty where the ledger has no such entry, `differs` where nothing was changed.
     """
@@ -207,7 +207,7 @@ def published_folders(folder: Path) -> list[Path]:
 
 
 def compare(reader: Reader, folder: Path, account: str | None) -> Published:
-    """Compare a published release with what the ledger keeps for its entry."""
+    """Compare a published release with the one that the ledger stores for its entry."""
     if not (folder / CERTIFICATE).is_file():
         return Published(folder, "", differs=("it has no certificate",))
     entry = entry_of(folder)

@@ -1,4 +1,4 @@
-"""What is asked of a frame: aggregates come down to sums of one function per cell, and those to additive statistics."""
+"""Queries on a frame: aggregates reduce to sums of one function per cell, and those to additive statistics."""
 
 from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
 from pufferflow.queries.query import Query

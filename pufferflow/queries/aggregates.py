@@ -1,4 +1,4 @@
-"""The aggregates: what each reads of a cell, how noisy sums become its answer, and how far that may be off.
+"""The aggregates: the sums each reads of a cell, its answer from noisy sums, and the error of that answer.
 
 Counts, sums and histograms are the noisy sums themselves, below 0 too, since clipping would bias totals.
 """
@@ -53,8 +53,8 @@ class Mean(Query):
         return sums * self.factor(size)[:, None]
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        found = super().ends(sums, half, size)
-        return found if size is None else widened(found, size == 0, *self._range)
+        bars = super().ends(sums, half, size)
+        return bars if size is None else widened(bars, size == 0, *self._range)
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
         return within(*self._range, size)
@@ -87,12 +87,10 @@ class MeanOfUnknown(Query):
         return replace(self, measures=(self.values, None), center=0.0)
 
     def finish(self, sums: Floats, size: Size) -> Floats:
-        del size
-        found = self.center + sums[:, :1] / at_least_one(sums[:, 1:])
-        return np.clip(found, self.low, self.high)
+        means = self.center + sums[:, :1] / at_least_one(sums[:, 1:])
+        return np.clip(means, self.low, self.high)
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        del size
         least, most = at_least_one(sums[:, 1:] - half[1]), at_least_one(sums[:, 1:] + half[1])
         ends = quotient(sums[:, :1] - half[0], sums[:, :1] + half[0], least, most)
         low, high = (np.clip(self.center + end, self.low, self.high) for end in ends)
@@ -122,8 +120,8 @@ class Variance(Query):
 
     def finish(self, sums: Floats, size: Size) -> Floats:
         count = at_least_one(sums[:, 2] if size is None else size)
-        found = sums[:, 0] / count - (sums[:, 1] / count) ** 2
-        return np.clip(found, 0.0, self.largest)[:, None]
+        variances = sums[:, 0] / count - (sums[:, 1] / count) ** 2
+        return np.clip(variances, 0.0, self.largest)[:, None]
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
         counts = [sums[:, 2] - half[2], sums[:, 2] + half[2]] if size is None else [size, size]
@@ -195,7 +193,7 @@ class Quantile(Query):
         return (edges[place] + share * (edges[place + 1] - edges[place]))[:, None]
 
     def running(self, *, counts_are_public: bool) -> Floats:
-        """Return the share that makes the running sum know most: its own, or q where the number of rows is private."""
+        """Return the share with the least error: that of the place, or q where the number of rows is private."""
         counts = len(self.measures)
         return np.arange(1, counts + 1) / counts if counts_are_public else np.full(counts, self.q)
 

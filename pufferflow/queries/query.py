@@ -1,4 +1,4 @@
-"""What a query reads of each cell, sums of one function each, and how noisy sums become its answer."""
+"""The base of queries: the sums a query reads of each cell, and its answer from noisy ones."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ Size = Floats | None
 
 @dataclass(frozen=True)
 class Query:
-    """Base of the queries: `measures` are what is read of every cell, None among them being the number of its rows.
+    """Base of the queries: `measures` are summed in every cell; None among them is the number of its rows.
 
     To add one, write a frozen dataclass in `aggregates` that overrides what differs from a noisy sum below, and a
     method of `pf.Batch`.
@@ -37,13 +37,11 @@ class Query:
         return (self.name,)
 
     def factor(self, size: Size) -> Any:
-        """Return what a sum is multiplied by in each cell to give the output: a number, or one for each cell."""
-        del size
+        """Return the factor from sum to output: one number, or one for each cell."""
         return 1.0
 
     def finish(self, sums: Floats, size: Size) -> Floats:
         """Return the outputs, of shape (cells, outputs), from noisy sums of shape (cells, measures): the sums here."""
-        del size
         return sums
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
@@ -52,12 +50,11 @@ class Query:
         Here for linear queries; others override it. Where `running` names shares, `half` is for those sums instead.
         """
         reach = np.abs(np.atleast_1d(self.factor(size))[:, None] * half)
-        found = self.finish(sums, size)
-        return found - reach, found + reach
+        outputs = self.finish(sums, size)
+        return outputs - reach, outputs + reach
 
     def running(self, *, counts_are_public: bool) -> Floats | None:
-        """Return, if error bars rest on running sums of the measures, what share of their total is taken off each."""
-        del counts_are_public
+        """Return the share of the total to subtract from each running sum; None where error bars need no such sums."""
         return None
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
@@ -76,8 +73,8 @@ class Query:
 def within(low: float, high: float, size: Size) -> tuple[Floats, Floats]:
     """Return the limits of an output that lies in a range, NaN for cells that publicly have no rows."""
     rows = np.ones(1) if size is None else size
-    found = np.where(rows[:, None] > 0, np.array([[low, high]]), np.nan)
-    return found[:, :1], found[:, 1:]
+    limits = np.where(rows[:, None] > 0, np.array([[low, high]]), np.nan)
+    return limits[:, :1], limits[:, 1:]
 
 
 def widened(ends: tuple[Floats, Floats], no_rows: Any, low: float, high: float) -> tuple[Floats, Floats]:

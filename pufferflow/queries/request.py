@@ -1,4 +1,4 @@
-"""What is asked of a frame, before anything is read: public filters and columns, groups, and queries."""
+"""A request on a frame, before anything is read: public filters and columns, groups, and queries."""
 
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
@@ -28,7 +28,7 @@ from pufferflow.queries.query import Query
 from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Scenario
 
 ENDS = ("low", "high", "least", "most")
-"""What columns beside an output are called after it: the ends of its error bar, and of what is possible."""
+"""The endings of the columns beside an output: the ends of its error bar, and of its possible values."""
 
 
 @final
@@ -37,7 +37,7 @@ class Request:
     """A table, a scenario, and queries: frozen, every change gives another one."""
 
     engine: Engine
-    """What holds the table, and reads it."""
+    """It holds the table, and reads it."""
     scenario: Scenario
     derived: tuple[tuple[str, pl.Expr], ...] = ()
     filters: tuple[pl.Expr, ...] = ()
@@ -47,12 +47,12 @@ class Request:
 
     @property
     def frame(self) -> Any:
-        """The table that was protected."""
+        """The protected table."""
         return self.engine.table
 
     @property
     def selection(self) -> Selection:
-        """The rows that are asked about, in cells."""
+        """The selected rows, in cells."""
         return Selection(self.scenario.public, self.derived, self.filters, self.by, self.keys)
 
     @cached_property
@@ -72,49 +72,49 @@ class Request:
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """The columns that can be asked about, with their domains: those that a prior speaks of may be missing."""
+        """The sensitive columns of the table, with their domains; those that a prior names may be missing."""
         secret = self.scenario.secret
         known = {name: domain for prior in self.scenario.priors for name, domain in prior.columns.items()}
         known |= {secret.reads[0]: secret.reads[1]} if secret.reads is not None else {}
         return {name: domain for name, domain in known.items() if name in self.schema and name not in self.public}
 
     def missing(self, column: str) -> Label:
-        """Return what null, NaN and unknown labels of a column are read as."""
+        """Return the value as which null, NaN and unknown labels of a column are read."""
         secret = self.scenario.secret
         if secret.reads is not None and secret.reads[0] == column:
             return cast(Any, secret).missing
         return self.domains[column].points[0]
 
     def missing_chosen(self, column: str) -> bool | None:
-        """Return whether somebody chose that; None where nobody knows any more."""
+        """Return whether that value was declared; None if unknown, as for a stored scenario."""
         secret = self.scenario.secret
         return secret.missing_chosen if secret.reads is not None and secret.reads[0] == column else False
 
     @property
     def columns(self) -> DeclaredColumns:
-        """The columns by what may be done with them, for errors that say how to go on."""
+        """The columns by their possible uses, for the suggestions of errors."""
         return DeclaredColumns(self.schema, tuple(self.domains), self.public, self.scenario.secret)
 
     @property
     def points(self) -> int:
-        """How many values the column that is asked about can have; 1 if only rows are counted, and none is declared."""
+        """The number of values of the queried column; 1 if only rows are counted, and no column is declared."""
         domains = self.domains
         known = self.column if self.column is not None else next(iter(domains), None)
         return 1 if known is None else len(domains[known].points)
 
     @property
     def column(self) -> str | None:
-        """The sensitive column that is asked about."""
+        """The sensitive column that the queries read."""
         return next((measure.values.column for measure in self.measures if measure is not None), None)
 
     @cached_property
     def measures(self) -> tuple[Measure | None, ...]:
         """The different sums that the queries read; None is the number of rows.
 
-        Sums that are equal whatever the rows are one, by whatever names they are asked for.
+        Sums that are equal for all rows are one, under whatever names queries use them.
         """
-        found = self._graphs.values()
-        return tuple(None if values is None else Measure(values, self.missing(values.column)) for values in found)
+        functions = self._graphs.values()
+        return tuple(None if values is None else Measure(values, self.missing(values.column)) for values in functions)
 
     @property
     def units(self) -> tuple[Fraction, ...]:
@@ -124,8 +124,8 @@ class Request:
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
         """Which of the measures each query reads."""
-        found = {graph: place for place, graph in enumerate(self._graphs)}
-        return tuple(tuple(found[values and values.graph] for values in query.measures) for query in self.queries)
+        place_of = {graph: place for place, graph in enumerate(self._graphs)}
+        return tuple(tuple(place_of[values and values.graph] for values in query.measures) for query in self.queries)
 
     @property
     def reads(self) -> tuple[tuple[Query, tuple[int, ...]], ...]:
@@ -134,12 +134,12 @@ class Request:
 
     @property
     def _graphs(self) -> dict[Hashable, Values | None]:
-        """The functions that are added up, each as it is first asked for."""
-        found: dict[Hashable, Values | None] = {}
+        """The functions that are added up, each in its first form."""
+        by_graph: dict[Hashable, Values | None] = {}
         for values in (values for query in self.queries for values in query.measures):
             graph = values and values.graph
-            found[graph] = found.get(graph) or values  # a column is named wherever one is
-        return found
+            by_graph[graph] = by_graph.get(graph) or values  # a form with a column is preferred
+        return by_graph
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -148,17 +148,17 @@ class Request:
 
     @property
     def where(self) -> tuple[str, ...]:
-        """Which rows are asked about, and what further columns are, in words."""
+        """The filters and the derived columns, in words."""
         made = (f"{name} = {public_words(expression)}" for name, expression in self.derived)
         return (*made, *map(public_words, self.filters))
 
     @property
     def digest(self) -> str:
-        """A text that requests share only if they ask the same of the same columns."""
+        """A hash that requests share only if they have the same queries on the same columns."""
         made = [(name, identity(expression)) for name, expression in self.derived]
         keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
-        asked = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
-        return hashlib.sha256(repr(asked).encode()).hexdigest()
+        content = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
+        return hashlib.sha256(repr(content).encode()).hexdigest()
 
     # Changes
 
@@ -176,8 +176,8 @@ class Request:
         return replace(self, filters=(*self.filters, read))
 
     def _check_runs(self, predicate: pl.Expr) -> None:
-        """Refuse what compares values of different types or time zones, which engines notice only with the rows."""
-        with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
+        """Refuse comparisons of values of different types or time zones, which fail only when rows are read."""
+        with suppress(pl.exceptions.PolarsError):  # its text may quote the source
             self._no_rows.filter(predicate)
             return
         raise self._misfit(predicate)
@@ -186,11 +186,13 @@ class Request:
         """Return the error for an expression that does not fit the types of its columns, mended where that is clear."""
         tree = read_tree(expression)
         types = {name: self.schema[name] for name in self.public}
-        told = ", ".join(f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3])
+        types_in_words = ", ".join(f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3])
         return Misuse(
             f"{public_words(expression)} does not fit the types of its columns: values of different types, or of "
             "different time zones, are not compared.",
-            allowed=f"values of the column's own type: {told}" if told else "an expression of public columns",
+            allowed=f"values of the column's own type: {types_in_words}"
+            if types_in_words
+            else "an expression of public columns",
             instead=fitting(tree, types) or like(tree, types),
         )
 
@@ -198,7 +200,7 @@ class Request:
         """Return a copy with further public columns, computed from those there are."""
         if named:
             self._before_queries("with_columns")
-        found = list(self.derived)
+        derived = list(self.derived)
         current = self
         for name, expression in named.items():
             if name in current.schema:
@@ -209,8 +211,8 @@ class Request:
                 )
             read = current._read(expression).alias(name)
             current._type(read)
-            found.append((name, read))
-            current = replace(self, derived=tuple(found))
+            derived.append((name, read))
+            current = replace(self, derived=tuple(derived))
         return current
 
     def selected(self, expression: pl.Expr) -> list[str] | None:
@@ -287,8 +289,8 @@ class Request:
 
     def _check_name(self, query: Query) -> None:
         """Refuse the name of another declared column, as in private_sum("level", "price"): two sums were meant."""
-        asked = {values.column for values in query.measures if values is not None}
-        if query.name in {*self.public, *self.domains} - asked:
+        columns = {values.column for values in query.measures if values is not None}
+        if query.name in {*self.public, *self.domains} - columns:
             raise Misuse(
                 f"The answer would be called {query.name!r}, as a column is that it is not about.",
                 allowed="one column for a query, and a name that no other column has",
@@ -310,7 +312,7 @@ class Request:
 
     def _type(self, expression: pl.Expr) -> pl.DataType:
         """Return the type of a public expression, so that one that does not fit its columns is found at once."""
-        with suppress(pl.exceptions.PolarsError):  # what Polars says may quote the source
+        with suppress(pl.exceptions.PolarsError):  # its text may quote the source
             return self._no_rows.lazy().select(expression.alias("it")).collect_schema()["it"]
         raise self._misfit(expression)
 

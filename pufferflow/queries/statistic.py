@@ -1,6 +1,6 @@
-"""What every query comes down to: an additive statistic of one correlated group of rows.
+"""Additive statistics of one correlated group of rows, to which every query reduces.
 
-And which rows weigh alike: what is computed for one of them holds for all.
+Rows of equal weights are one kind: results for one of them hold for all.
 """
 
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ _WEIGHTS = "one finite weight for each row, or rows of them: one for each answer
 class Statistic:
     """Answers Σ_r weights[o, r] · φ_o(X_r) over the rows r of one correlated group, one for each o.
 
-    Every row of the group is one: those that are not asked about have weight 0, for their values are secret too.
+    Every row of the group is included: those that are not selected have weight 0, for their values are secret too.
     `weights` has one number for each row, or one row of them for each answer. `values` gives φ: numbers for the points
     of the domain in their order (the same for all answers, or a row for each), a mapping from value to number, or None
-    for the value itself. On an interval φ is linear between its ends. `positions` tells where in its sequence each row
-    stands; left out, the rows follow each other from 0. `start` is the position at which the sequence began, where a
-    prior's initial law holds. `column` names the column asked about, if there are several. `counts` tells how many rows
-    each column of weights stands for, where they are many and weigh alike; such rows follow each other from 0.
+    for the value itself. On an interval φ is linear between its ends. `positions` are those of the rows in their
+    sequence; left out, the rows follow each other from 0. `start` is the position at which the sequence began, where a
+    prior's initial law holds. `column` names the column to read, if there are several. `counts` are the numbers of rows
+    for which each column of weights stands, where many weigh alike; such rows follow each other from 0.
 
     >>> Statistic([1, 1, 1]).size, Statistic.total(3).answers, Statistic.histogram(3, 4).answers
     (3, 1, 4)
@@ -45,7 +45,7 @@ class Statistic:
     column: str | None
     counts: Whole | None
 
-    def __init__(  # noqa: PLR0913 - what is asked of which rows
+    def __init__(  # noqa: PLR0913 - weights, function, and the place of rows
         self,
         weights: Any,
         values: Any = None,
@@ -174,7 +174,7 @@ def _floats(given: Any, name: str, allowed: str, instead: str) -> Floats:
 
 
 def _counts(given: Any, columns: int) -> Whole | None:
-    """Return how many rows columns stand for, None if each stands for one."""
+    """Validate the number of rows of each column of weights; None if each stands for one."""
     if given is None:
         return None
     allowed, instead = "one whole number >= 1 for each column of weights, below 2^53 together", "counts=[1000, 20]"
@@ -185,7 +185,7 @@ def _counts(given: Any, columns: int) -> Whole | None:
 
 
 def _positions(given: Any, size: int, counts: Whole | None) -> Floats:
-    """Return where rows stand, of columns with counts the first row of each."""
+    """Validate the positions of rows; of columns with counts they are those of first rows."""
     follow = np.arange(size, dtype=np.float64)
     if counts is not None:
         follow = (np.cumsum(counts) - counts).astype(np.float64)
@@ -225,13 +225,13 @@ class Kinds(NamedTuple):
         """
         if len(weights) == 1:  # sorting numbers is much quicker than sorting columns
             values, *places = np.unique(weights[0], return_index=True, return_inverse=True, return_counts=True)
-            found = cls(values[None], *places)
+            kinds = cls(values[None], *places)
         else:
             columns, first, of_row, alike = np.unique(
                 weights, axis=1, return_index=True, return_inverse=True, return_counts=True
             )
-            found = cls(columns, first, of_row.reshape(-1), alike)
-        return found if counts is None else found.standing_for(counts)
+            kinds = cls(columns, first, of_row.reshape(-1), alike)
+        return kinds if counts is None else kinds.standing_for(counts)
 
     def standing_for(self, counts: Array) -> "Kinds":
         """Return the same where column c stands for counts[c] rows; sums of whole numbers, never of floats."""

@@ -1,10 +1,8 @@
 """From exact sums to published numbers: noise on every sum, queries finished from noisy sums, and their error bars.
 
-Numbers and error bars cut to what is possible, whatever the rows: post-processing of what is published (M47).
-
-The limits of every number are public: they follow from the range of what is asked, and from the number of rows where
-everybody may know it. They are a table with two columns for each output, as the error bars are, whole numbers for
-counts; both are kept as one table.
+Numbers and error bars are cut to the values that are possible for any rows, which is post-processing (M47). These
+limits are public: they follow from the range of a query, and from the number of rows where that is public. They are a
+table with two columns for each output, as the error bars are, whole numbers for counts; both are stored as one table.
 """
 
 from collections.abc import Sequence
@@ -27,7 +25,7 @@ from pufferflow.queries import Query
 class Clipped:
     """Numbers and error bars that are possible, in the columns of the release; counts are whole numbers.
 
-    `frame` has null for what would be made of no rows, where everybody may know that there are none.
+    `frame` has null for means of no rows and the like, where it is public that there are none.
     """
 
     frame: pl.DataFrame
@@ -37,16 +35,16 @@ class Clipped:
 def limits_of(query: Query, size: Floats | None, cells: int) -> list[pl.Series]:
     """Return the least and the largest number that each output of a query can be, whatever the rows, as columns."""
     least, most = (np.broadcast_to(ends, (cells, len(query.outputs))) for ends in query.limits(size))
-    found = list[pl.Series]()
+    columns = list[pl.Series]()
     for place, name in enumerate(query.outputs):
         for end, numbers in (("least", least), ("most", most)):
             column = pl.Series(f"{name}_{end}", numbers[:, place], dtype=pl.Float64, nan_to_null=True)
-            found.append(column.clip(upper_bound=MOST_ROWS - 1).cast(pl.Int64) if query.whole else column)
-    return found
+            columns.append(column.clip(upper_bound=MOST_ROWS - 1).cast(pl.Int64) if query.whole else column)
+    return columns
 
 
 def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
-    """Say which answers rest on no rows, in how many cells, where everybody may know that."""
+    """Return a note on answers about no rows, and in how many cells, where that is public."""
     cells = 0 if size is None else int((size == 0).sum())
     names = [query.name for query in queries if cells and np.isnan(query.limits(size)[0]).any()]
     if size is None or not names:
@@ -56,14 +54,14 @@ def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
 
 
 def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> Clipped:
-    """Return numbers and bars cut to limits; columns are known by their places, so that names can be any."""
+    """Return numbers and bars cut to limits; columns are identified by place, so that names can be any."""
     keys = _keys(frame, limits)
     numbers, bars = frame.get_columns()[:keys], frame.get_columns()[:keys]
     for place in range(frame.width - keys):
         low, high = keys + 2 * place, keys + 2 * place + 1
         number, ends = frame.to_series(keys + place), (intervals.to_series(low), intervals.to_series(high))
         least, most = limits.to_series(low), limits.to_series(high)
-        if least.dtype.is_integer():  # outwards, so that bars hold what they held
+        if least.dtype.is_integer():  # outwards, so that bars only widen
             number, ends = number.round(), (ends[0].floor(), ends[1].ceil())
         cut, *cut_ends = (_cut(one, least, most) for one in (number, *ends))
         numbers.append(cut.set(least.is_null(), None))
@@ -87,21 +85,21 @@ def parted(frame: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.Da
 
 
 def _keys(frame: pl.DataFrame, limits: pl.DataFrame) -> int:
-    """Return how many keys stand in front of the outputs, of which limits have two columns each."""
+    """Return the number of key columns in front of the outputs; limits have two columns for each output."""
     return 2 * frame.width - limits.width
 
 
-def _cut(given: pl.Series, least: pl.Series, most: pl.Series) -> pl.Series:
+def _cut(numbers: pl.Series, least: pl.Series, most: pl.Series) -> pl.Series:
     """Return numbers within limits, in the dtype of these; where there are none, as they are."""
-    columns = pl.DataFrame({"given": given, "least": least, "most": most})
+    columns = pl.DataFrame({"given": numbers, "least": least, "most": most})
     cut = pl.when(pl.col("least").is_null()).then("given").otherwise(pl.col("given").clip("least", "most"))
-    return columns.select(cut.cast(least.dtype).alias(given.name)).to_series()
+    return columns.select(cut.cast(least.dtype).alias(numbers.name)).to_series()
 
 
 class NoisyAnswers(NamedTuple):
-    """The answers, the ends of their error bars, and what is possible at all, each with the keys in front; and notes.
+    """The answers, the ends of their error bars, and their limits, each with the keys in front; and notes.
 
-    Limits and notes are public: they know of rows only how many there are, and only where everybody may.
+    Limits and notes are public: they depend on the rows by their number only, and only where that is public.
     """
 
     frame: pl.DataFrame
@@ -118,10 +116,10 @@ def add_noise(decision: Decision, tally: Tally) -> NoisyAnswers:
     answers, bars, limits = list[pl.Series](), list[pl.Series](), list[pl.Series]()
     for query, places in request.reads:
         own = sums[:, list(places)]
-        found = query.finish(own, size)
+        outputs = query.finish(own, size)
         low, high = error_bars(query, [scales[place] for place in places], own, size)
         for place, name in enumerate(query.outputs):
-            answers.append(pl.Series(name, found[:, place]))
+            answers.append(pl.Series(name, outputs[:, place]))
             bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
         limits += limits_of(query, size, len(sums))
     notes = tuple(of_no_rows(request.queries, size))

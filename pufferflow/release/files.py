@@ -68,13 +68,13 @@ def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as ab
     for frame in tables.values():
         check(frame.schema, format)
     write = WRITERS.get(format, _to_parquet)
-    found = dict[str, bytes]()
+    files = dict[str, bytes]()
     if format in WRITERS:
         schema = StoredSchema(release=TextTable.of(parts.frame, format), intervals=TextTable.of(parts.ends, format))
-        found[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
+        files[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
     for name, frame in tables.items():
-        found[f"{name}.{format}"] = guarded(partial(write, frame), _not_written)
-    return {**found, CERTIFICATE: parts.certificate.to_json().encode()}
+        files[f"{name}.{format}"] = guarded(partial(write, frame), _not_written)
+    return {**files, CERTIFICATE: parts.certificate.to_json().encode()}
 
 
 def write(parts: Parts, folder: Path, format: str) -> None:  # noqa: A002 - as above

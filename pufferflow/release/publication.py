@@ -1,8 +1,8 @@
 """A decision is released: compare the source, reserve the cost, read the private rows once, add noise, commit.
 
-Each step is finished before the next begins. What fails after the cost is reserved leaves it reserved: somebody may
-have learned something from the failure. The source is compared again after it was read, unless it is certain to be the
-same. Between reading and noise no frame, and no error, is left that would lead to an exact sum.
+Each step is finished before the next begins. A failure after the reservation leaves the cost reserved, since it may
+have revealed something. The source is compared again after it was read, unless it is certain to be the same. Between
+reading and noise no stack frame, and no error, refers to an exact sum.
 """
 
 from typing import Protocol
@@ -30,7 +30,7 @@ class Reservation(Protocol):
 
     @property
     def cost(self) -> Cost:
-        """The cost that is reserved, which may be from another machine."""
+        """The reserved cost, which may be from another machine."""
         ...
 
     @property
@@ -39,15 +39,15 @@ class Reservation(Protocol):
         ...
 
     def commit(self, release: Release) -> Release:
-        """Keep a release; return the one that is kept, which is another if another process was first."""
+        """Store a release; return the stored one, which is another if another process was first."""
         ...
 
 
-class Account(Protocol):
-    """Where costs are counted."""
+class CostAccount(Protocol):
+    """An account that adds up the costs of releases."""
 
     def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
-        """Return the release that is kept under an id; None if there is none yet."""
+        """Return the release stored under an id; None if there is none yet."""
         ...
 
     def reserve(self, decision: Decision, release_id: str | None) -> Reservation:
@@ -55,7 +55,7 @@ class Account(Protocol):
         ...
 
 
-def publish(decision: Decision, account: Account | None, release_id: str | None, *, estimates: bool) -> Release:
+def publish(decision: Decision, account: CostAccount | None, release_id: str | None, *, estimates: bool) -> Release:
     """Return the noisy answers of a decision."""
     if decision.certificate.certainty == "estimate" and not estimates:
         raise Misuse(
@@ -84,7 +84,7 @@ def publish(decision: Decision, account: Account | None, release_id: str | None,
             )
         return _drawn(decision, source.confirmed(decision.request), None)
     if release_id is None or account.find(release_id) is None:
-        source = source.confirmed(decision.request)  # what is kept needs no source any more
+        source = source.confirmed(decision.request)  # a stored release needs no source any more
     reservation = account.reserve(decision, release_id)
     if reservation.stored is not None:
         return reservation.stored
@@ -104,13 +104,13 @@ def _not_drawn(kind: str) -> InternalError:
 
 
 def _read(decision: Decision, source: SourceDigest) -> Tally:
-    """Read the private rows, once, and see that they are those that noise and cost were made for."""
+    """Read the private rows, once, and check that noise and cost were made for them."""
     request, secret, limit = decision.request, decision.request.scenario.secret, None
     if isinstance(secret, Presence) and secret.rows is not None:
         limit = UnitLimit(secret.within, secret.rows, request.scenario.order_by)
     measures = [measure for measure in request.measures if measure is not None]
-    found = request.engine.tally(request.selection, measures, limit)
+    tally = request.engine.tally(request.selection, measures, limit)
     selected = {source.selected, source.confirmed(request).selected}
-    if None not in selected and int(found.rows.sum()) not in selected:
+    if None not in selected and int(tally.rows.sum()) not in selected:
         raise changed_source()  # neither those of before nor those of afterwards
-    return found
+    return tally

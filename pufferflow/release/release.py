@@ -53,10 +53,10 @@ class Release(Suggesting):
     limits: pl.DataFrame | None = None
 
     def clipped(self) -> Clipped:
-        """Return numbers and error bars cut to what is possible, counts as whole numbers; it costs nothing (M47).
+        """Return numbers and error bars cut to their possible values, counts as whole numbers; it costs nothing (M47).
 
-        Sums are cut to what so many rows can add up to, counts to 0 and the number of rows, means and quantiles to
-        their range; where the number of rows is private, what it would limit has no limit. Bars hold what they held.
+        Sums are cut to the range of so many rows, counts to 0 and the number of rows, means and quantiles to their
+        range; limits that follow from a private number of rows are left out. Bars keep their coverage.
         Cut numbers are off to one side near a limit: totals and means of several groups are to be made of `frame`.
 
         >>> import polars as pl, pufferflow as pf
@@ -76,7 +76,7 @@ class Release(Suggesting):
 
     @property
     def ends(self) -> pl.DataFrame:
-        """The error bars as they are kept, with the limits beside them; of older releases the bars alone."""
+        """The error bars as stored, with the limits beside them; of older releases the bars alone."""
         return self.intervals if self.limits is None else together(self.frame, self.intervals, self.limits)
 
     def write_parquet(self, folder: str | Path) -> Path:
@@ -132,20 +132,22 @@ class Release(Suggesting):
         return cls._of(*files.read(local_path(folder, "The folder")))
 
     def to_bytes(self) -> bytes:
-        """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger keeps them."""
-        return msgspec.msgpack.encode(_StoredRelease(_as_bytes(self.frame), _as_bytes(self.ends), self.certificate.to_json()))
+        """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger stores them."""
+        return msgspec.msgpack.encode(
+            _StoredRelease(_as_bytes(self.frame), _as_bytes(self.ends), self.certificate.to_json())
+        )
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Release":
         """Return the release that `to_bytes` gave."""
         try:
-            found = msgspec.msgpack.decode(stored, type=_StoredRelease)
+            parts = msgspec.msgpack.decode(stored, type=_StoredRelease)
         except (msgspec.MsgspecError, TypeError, RecursionError) as error:
             raise Misuse(
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
             ) from error
-        frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (found.frame, found.intervals)])
-        return cls._of(frames[0], frames[1], Certificate.from_json(found.certificate))
+        frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (parts.frame, parts.intervals)])
+        return cls._of(frames[0], frames[1], Certificate.from_json(parts.certificate))
 
     @classmethod
     def _of(cls, frame: pl.DataFrame, ends: pl.DataFrame, certificate: Certificate) -> "Release":
@@ -172,7 +174,7 @@ class Release(Suggesting):
         )
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
-        """Write a page for people, one HTML file that needs nothing else; with what its plan tells, if that was kept.
+        """Write a page for people, one HTML file that needs nothing else; with the plan's evidence, if given.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -186,7 +188,7 @@ class Release(Suggesting):
         return place
 
     def __repr__(self) -> str:
-        """Show the numbers, the promise, and whether anybody counts."""
+        """Show the numbers, the promise, and the entry of the ledger."""
         counted = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
         return f"{visible(str(self.frame))}\n{self.certificate.promise!r}, {counted}"
 
@@ -197,7 +199,7 @@ class Release(Suggesting):
 
     @property
     def _possible(self) -> pl.DataFrame:
-        """The error bars for people, cut to what is possible if that is known."""
+        """The error bars for people, cut to their limits if these are stored."""
         return self.intervals if self.limits is None else self.clipped().intervals
 
 
@@ -207,7 +209,7 @@ def put_text(place: Path, text: str) -> None:
 
 
 def written(write: Callable[[], object], place: Path) -> None:
-    """Write files, or say that it cannot be done."""
+    """Write files; raise a refusal that names the place where that fails."""
     try:
         write()
     except OSError as error:

@@ -87,7 +87,7 @@ class TextColumn(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 @final
 class TextTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What has to be known to read a table from text, and to see that it is all there."""
+    """The description of a table in text form, by which it is read back and checked to be complete."""
 
     rows: int
     columns: tuple[TextColumn, ...]
@@ -115,10 +115,10 @@ def to_csv(frame: pl.DataFrame) -> bytes:
     b'day,load\n2026-11-20,0.1\n,inf\n'
     """
     carried = _carried(frame)
-    found = carried.select(
+    escaped = carried.select(
         _escaped(named(name)) if kind == pl.String else named(name) for name, kind in carried.schema.items()
     )
-    return found.rename(_escaped_name).write_csv().encode()
+    return escaped.rename(_escaped_name).write_csv().encode()
 
 
 def to_ndjson(frame: pl.DataFrame) -> bytes:
@@ -164,7 +164,7 @@ READERS: dict[str, Callable[[bytes, TextTable], pl.DataFrame]] = {"csv": from_cs
 
 
 def _runs(values: pl.Series) -> bool:
-    """Say whether a spreadsheet would run the name of a column, or a text in it."""
+    """Return whether a spreadsheet would run the name of a column, or a text in it."""
     if _escaped_name(values.name) != values.name:
         return True
     if not isinstance(values.dtype, pl.String | pl.Categorical | pl.Enum):
@@ -189,7 +189,7 @@ def _no_text(problem: str) -> Misuse:
 
 
 def _carrier(dtype: pl.DataType) -> pl.DataType:
-    """Return the dtype of what stands in the text."""
+    """Return the dtype of the values in the text."""
     if isinstance(dtype, pl.Duration):
         return pl.Int64()
     return dtype if dtype.is_numeric() or isinstance(dtype, pl.Boolean) else pl.String()

@@ -55,7 +55,7 @@ class Domain(StoredPart, abc.ABC, family="domain"):
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Say in words what the values are."""
+        """Describe the values in words."""
 
     @cached_property
     def _places(self) -> dict[Label, int]:
@@ -77,7 +77,6 @@ class Domain(StoredPart, abc.ABC, family="domain"):
 
     def read(self, value: object, name: str, problem: str, instead: str) -> Label:
         """Return a value of the domain; `problem` and `instead` begin the error for one outside an interval."""
-        del problem, instead
         return self.points[self.place(value, name)]
 
 
@@ -219,7 +218,7 @@ def listed_values(given: object, name: str) -> Listed:
 
 
 def _list_instead(given: object, name: str) -> str:
-    """Return what to type as a list instead of a text, a set, a column or a number."""
+    """Return a suggested list in place of a text, a set, a column or a number."""
     instead = f"{name}=[0, 1, 2, 3], or {name}=pf.Interval(0, 100)"
     ends = _RANGE.fullmatch(given) if isinstance(given, str) else None
     if ends is not None:

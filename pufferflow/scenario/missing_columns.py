@@ -1,4 +1,4 @@
-"""Errors for columns that cannot be read where they are named: what they are instead, and how to declare them."""
+"""Errors for columns that cannot be read where they are named, with the declaration that would allow it."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

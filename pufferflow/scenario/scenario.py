@@ -139,12 +139,12 @@ class Scenario:
 
     @property
     def start_known(self) -> bool:
-        """Whether it is known where the sequences began: of numbers it is, of times if `start` says so."""
+        """Whether the start of sequences is known: for numbers it is, for times if `start` is given."""
         return self.start is not None
 
     @property
     def start_position(self) -> float:
-        """Where the sequences began, in steps (times since 1970-01-01 UTC); 0.0 if that is not known."""
+        """The start of sequences, in steps (times since 1970-01-01 UTC); 0.0 if unknown."""
         if isinstance(self.start, datetime):
             return (self.start - _EPOCH) // timedelta(microseconds=1) * 1000 / self.step
         return float(Fraction(self.start or 0) / self.step)
@@ -166,7 +166,7 @@ class Scenario:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def describe(self) -> str:
-        """Say in plain words what is hidden, from whom, and what is assumed."""
+        """Describe in plain words the secret, the adversary, and the assumptions."""
         lines = [f"Hidden: {self.secret.describe()}."]
         if len(self.priors) == 1:
             lines.append(f"From: anybody who believes that {self.priors[0].describe()}.")

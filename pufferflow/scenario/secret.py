@@ -1,4 +1,4 @@
-"""What must stay hidden: a row's value, the first value of a sequence, a unit's presence, or something derived."""
+"""Secrets: a row's value, the first value of a sequence, a unit's presence, or a derived property."""
 
 import abc
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class AnySecret(Stored, abc.ABC, family="secret"):
     """Base of the secrets."""
 
     missing_chosen: bool | None = None
-    """Whether `missing` was given; None if that is not known, as for a stored scenario."""
+    """Whether `missing` was given; None if unknown, as for a stored scenario."""
 
     @property
     @abc.abstractmethod
@@ -31,7 +31,7 @@ class AnySecret(Stored, abc.ABC, family="secret"):
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Say in words what is hidden."""
+        """Describe the secret in words."""
 
     @classmethod
     def restored(cls, stored: dict[str, Any]) -> Self:
@@ -242,7 +242,7 @@ class Derived(_OptionalColumn, kind="derived"):
         self._set_column(column, domain, missing)
 
     def value_pairs(self, known: Sequence[Label]) -> list[tuple[Label, Label]]:
-        """Return the pairs of values that must look alike, of those that the prior knows."""
+        """Return the secret pairs among the values that the prior knows."""
         listed = listed_values(self.values if self.values is not None else known, "values")
         for value in listed.points:
             if value not in known:

@@ -60,7 +60,7 @@ class Stored:
         return plain
 
     def fingerprint(self) -> Any:
-        """Return plain values that equal values share; what `stored` gives, if the value can be stored."""
+        """Return plain values that equal values share; those of `stored`, if the value can be stored."""
         return self.stored()
 
     @classmethod

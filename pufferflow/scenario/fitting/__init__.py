@@ -1,4 +1,4 @@
-"""Priors fitted on public references, and what such a fit fails to reproduce."""
+"""Priors fitted on public references, and diagnoses of such fits."""
 
 from pufferflow.scenario.fitting.reference import Reference, frame_origin
 from pufferflow.scenario.fitting.sequences import Clock, count_steps

@@ -69,11 +69,11 @@ def diagnose(sequences: Sequences, kernels: Floats) -> Diagnosis:
     centred /= np.sqrt(size)
     observed, pairs = _observed(sequences, places, centred, lags)
     implied, spread, largest = _implied(kernels, laws, centred @ centred.T)
-    kept = pairs[1:] >= _FEWEST_PAIRS
+    frequent = pairs[1:] >= _FEWEST_PAIRS
     rate = 2 * np.log(2 * lags / _FALSE_ALARM) / np.maximum(pairs[1:], 1)
     margins = np.sqrt(rate * spread[1:]) + rate * largest / 3
     comparison = _Comparison(
-        np.arange(1, lags + 1)[kept], observed[1:][kept], implied[1:][kept], margins[kept], len(kernels)
+        np.arange(1, lags + 1)[frequent], observed[1:][frequent], implied[1:][frequent], margins[frequent], len(kernels)
     )
     return comparison.diagnosis()
 
@@ -275,11 +275,11 @@ def second_step(counts: TransitionCounts, states: int) -> SecondStep:
     freedom = int(((rows - 1) * (columns - 1)).sum())
     share = in_column[column] / in_table[table]
     # a state that never followed differs by its whole share
-    apart = 0.5 * (np.bincount(row, np.abs(times / in_row[row] - share) - share) + 1)
+    variation = 0.5 * (np.bincount(row, np.abs(times / in_row[row] - share) - share) + 1)
     width = np.bincount(_owner(column, table), _deviations(in_column, in_table[_owner(column, table)]))
     owner = _owner(row, table)
     noise = np.sqrt(np.maximum(1 / in_row - 1 / in_table[owner], 0) / (2 * np.pi)) * width[owner]
-    effect = float((in_row * (apart - noise)).sum() / in_row.sum())
+    effect = float((in_row * (variation - noise)).sum() / in_row.sum())
     return SecondStep(float(chi2.sf(statistic, freedom)) if freedom else 1.0, effect)
 
 

@@ -180,9 +180,9 @@ def _initial(sequences: Sequences, transitions: Floats) -> tuple[Floats, tuple[s
     for phase, times in enumerate(seen.sum(axis=1)):
         expected += times * at
         at = at @ transitions[phase]
-    apart = float(np.abs(expected - seen.sum(axis=0)).sum() / (2 * seen.sum()))
-    words = f"states are not seen in the chain's stationary proportions ({apart:.2f} in total variation)"
-    return law, (words,) if apart >= _SETTLED else ()
+    variation = float(np.abs(expected - seen.sum(axis=0)).sum() / (2 * seen.sum()))
+    words = f"states are not seen in the chain's stationary proportions ({variation:.2f} in total variation)"
+    return law, (words,) if variation >= _SETTLED else ()
 
 
 def _seldom_left(counts: Indices) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ def _count_below(left: Indices, fewest: int) -> str:
 
 
 def _defects(diagnosis: Diagnosis, memory: SecondStep) -> tuple[str, ...]:
-    """Return notes on what the chain fails to reproduce."""
+    """Return notes on features of the reference that the chain does not reproduce."""
     notes = [diagnosis.text] if diagnosis.misses or not diagnosis.conclusive else []
     if memory.present:
         notes.append(

@@ -1,4 +1,4 @@
-"""Public references: named tables that everybody may see, from which priors are fitted, and the origin of frames.
+"""Public references: named public tables from which priors are fitted, and the origin of frames.
 
 The origin shows whether a prior was fitted on the private rows themselves, and which files may change.
 """
@@ -35,7 +35,7 @@ class FrameOrigin:
     """Whether the frame is a scan of one file and no more, so that its rows are those of the file each time."""
 
     def holds(self, other: Any) -> bool:
-        """Say whether another frame is this one, or scans one of its files; no row is read for that.
+        """Return whether another frame is this one, or scans one of its files; no row is read for that.
 
         >>> frame = pl.DataFrame({"x": [1]})
         >>> frame_origin(frame).holds(frame), frame_origin(frame).holds(pl.DataFrame({"x": [1]}))

@@ -157,7 +157,7 @@ def _in_order(rows: pl.DataFrame, groups: list[str], clock: Clock, period: int) 
 
 
 def _counts(rows: pl.DataFrame, period: int) -> TransitionCounts:
-    """Count the transitions, together with the state before them where it is known."""
+    """Count the transitions, together with the state before them where there is one."""
     state, before = pl.col("state"), pl.col("state").shift(1)
     steps = pl.col("next") & state.is_not_null() & before.is_not_null()
     counted = (

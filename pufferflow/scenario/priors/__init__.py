@@ -1,4 +1,4 @@
-"""What an adversary may believe; one family of priors per file, the smallest ones together."""
+"""Priors, the beliefs of an adversary; one family per file, the smallest ones together."""
 
 from pufferflow.scenario.priors.correlations import AR1, Exchangeable, spanned
 from pufferflow.scenario.priors.covariance import Covariance, Matrix

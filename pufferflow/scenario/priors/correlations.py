@@ -73,7 +73,6 @@ class AR1(Covariance, kind="ar1"):
         not asked about adds no more, under each phi: between rows the sums are convex in its position, so largest at a
         row whose own movement counts on the same side.
         """
-        del cap
         low, high = spanned(self.phi)
         signed, gaps = np.stack(by_sign(weights)), np.diff(positions)
         if low >= 0:
@@ -146,7 +145,7 @@ def _running(heights: Floats) -> Sides:
 
 
 def _power(base: float, lags: Floats) -> Floats:
-    """Return powers rounded up; what underflows is above 0 still."""
+    """Return powers rounded up; one that underflows stays above 0."""
     if base == 0:
         return np.where(lags == 0, 1.0, 0.0)
     with np.errstate(under="ignore"):
@@ -212,18 +211,15 @@ class Exchangeable(Covariance, kind="exchangeable"):
         A row at no position of the query adds no more: for rho ≥ 0 a row of a sign moves what it would and itself; for
         rho < 0, n rows and this one fit rho ≥ −1/n only, and |rho|·Σ|w| stays below the largest weight.
         """
-        del positions, cap
         plus, minus = map(_without_one, by_sign(weights))
         above, below = self._factors
         return lifted(above * plus + below * minus, 4 * UNIT), lifted(above * minus + below * plus, 4 * UNIT)
 
     def reached(self, positions: Floats, heights: Floats, level: float) -> Floats:
-        del positions
         size = max(self._factors)
         return _without_one(heights) if 0 < size >= level else np.zeros_like(heights)
 
     def between(self, positions: Floats, heights: Floats, level: float) -> Floats:
-        del positions
         size = max(self._factors)
         total = summed_up(heights.sum(axis=1, keepdims=True), heights)
         return total if 0 < size >= level else np.zeros_like(total)

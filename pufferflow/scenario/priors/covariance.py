@@ -45,11 +45,10 @@ class Covariance(StoredPart, abc.ABC, family="covariance"):
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Say in words how rows depend on each other."""
+        """Describe the dependence of rows in words."""
 
     def check(self, positions: Floats) -> None:
         """Refuse rows for which there is no such covariance."""
-        del positions
 
     def places(self, positions: Floats) -> Floats:
         """Return the positions of all rows that can be the secret, whether a query reads them or not."""
@@ -69,7 +68,6 @@ class Covariance(StoredPart, abc.ABC, family="covariance"):
 
     def between(self, positions: Floats, heights: Floats, level: float) -> Floats:
         """Return such sums for secret rows at other positions than `places`: on an interval they are never larger."""
-        del positions, level
         return np.zeros((len(heights), 0))
 
     def sides_at(self, places: Floats, positions: Floats, weights: Floats, cap: float) -> Sides:
@@ -109,7 +107,7 @@ def summed_up(total: Floats, terms: Floats) -> Floats:
 
 
 def semidefinite(matrix: Floats) -> bool:
-    """Say whether a matrix with entries up to about 1 has no eigenvalue below −1e−9, as Cholesky sees it."""
+    """Return whether a matrix with entries up to about 1 has no eigenvalue below −1e−9, by Cholesky."""
     try:
         np.linalg.cholesky(matrix + _SLACK * np.eye(len(matrix)))
     except np.linalg.LinAlgError:
@@ -193,7 +191,6 @@ class Matrix(Covariance, kind="matrix"):
             )
 
     def places(self, positions: Floats) -> Floats:
-        del positions
         return np.arange(len(self.entries), dtype=np.float64)
 
     def toward(self, places: Floats, positions: Floats) -> Sides:

@@ -129,24 +129,24 @@ class Kernel(Covariance, kind="kernel"):
         return self._around(positions, heights, reach)
 
     def _around(self, positions: Floats, weights: Floats, table: Floats) -> Floats:
-        """Return Σ_r w_r·table[lag] over other rows for all places; what the Fourier transform errs by is added."""
+        """Return Σ_r w_r·table[lag] over other rows for all places; the error of the Fourier transform is added."""
         from scipy.fft import irfft, next_fast_len, rfft
 
         far, steps = _width(positions), positions.astype(np.int64) - int(positions[0])
         last = int(steps[-1])
         around = np.concatenate([table[:0:-1], [0.0], table[1:]])
         size = next_fast_len(len(around) + last, real=True)
-        found = np.zeros((len(weights), last + 2 * far + 2))
+        bounds = np.zeros((len(weights), last + 2 * far + 2))
         if not around.any():
-            return found
+            return bounds
         transform, error = rfft(around, size), 32 * np.log2(size) * UNIT * float(np.linalg.norm(around))
         for answer in np.flatnonzero(weights.any(axis=1)):
             dense = np.zeros(last + 1)
             dense[steps] = weights[answer]
             sums = np.asarray(irfft(rfft(dense, size) * transform, size))[far : 3 * far + last + 1]
-            found[answer, :-1] = np.maximum(sums, 0.0) + error * float(np.linalg.norm(dense))
-        found[:, -1] = table[far:].max() * weights.sum(axis=1) * (1 + (weights.shape[1] + 4) * UNIT)
-        return found
+            bounds[answer, :-1] = np.maximum(sums, 0.0) + error * float(np.linalg.norm(dense))
+        bounds[:, -1] = table[far:].max() * weights.sum(axis=1) * (1 + (weights.shape[1] + 4) * UNIT)
+        return bounds
 
     def _correlations(self, lags: Floats) -> Floats:
         """Return the correlations at whole lags, checked."""
@@ -156,7 +156,7 @@ class Kernel(Covariance, kind="kernel"):
         return self._given(int(lags.max(initial=0)) + 1)[lags.astype(np.int64)]
 
     def _given(self, count: int) -> Floats:
-        """Return what the function gives at the first lags; for a lag always the same, whatever it closes over."""
+        """Return the correlations of the first lags; for a lag always the same, whatever the function closes over."""
         identity, values = identity_of(self.function), _called(self._function, np.arange(count, dtype=np.float64))
         given = identity.given
         shared = min(len(given), count)

@@ -364,13 +364,13 @@ class MarkovChain(ChainPrior, kind="markov chain"):
             exact = np.array([[[Decimal(x) for x in row] for row in matrix] for matrix in self.kernels.tolist()])
             one = np.array([[Decimal(int(i == j)) for j in range(self.states)] for i in range(self.states)])
             turn = _product(exact, phase, len(self.kernels), one)
-            found = _product(exact, phase, gap % len(self.kernels), one)
+            product = _product(exact, phase, gap % len(self.kernels), one)
             for bit in range((gap // len(self.kernels)).bit_length()):
                 if gap // len(self.kernels) >> bit & 1:
-                    found = turn @ found
+                    product = turn @ product
                 turn = turn @ turn
-            power = np.array(found, dtype=np.float64)
-            if ((power < _FAINT) & (found > 0)).any():
+            power = np.array(product, dtype=np.float64)
+            if ((power < _FAINT) & (product > 0)).any():
                 raise Refused(
                     f"A gap of {gap} steps, which some states cross too rarely for a float.",
                     allowed="gaps that every possible transition crosses with a probability above 1e-280",

@@ -73,7 +73,7 @@ class Prior(Stored, abc.ABC, family="prior"):
     ordered: bool = False
     """Whether the rows form a sequence, so that a scenario has to name `order_by`."""
     independent_rows: bool = False
-    """Whether the value of one row says nothing about any other row, so that it moves nothing else."""
+    """Whether the value of one row is independent of every other row, so that it moves nothing else."""
     coupled: bool = False
     """Whether its laws are known through one coupling of whole data sets, so that losses of releases add (M1, M24)."""
     shared_class: bool = False
@@ -85,7 +85,7 @@ class Prior(Stored, abc.ABC, family="prior"):
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Say in words what an adversary may believe."""
+        """Describe the belief of an adversary in words."""
 
     @classmethod
     def unknown(cls, kind: object) -> Misuse:
@@ -96,15 +96,13 @@ class Prior(Stored, abc.ABC, family="prior"):
         )
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse a secret that the prior says nothing about; called when a scenario is made."""
-        del secret
+        """Refuse a secret to which the prior gives no law; called when a scenario is made."""
 
     def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
         """Return the values of a secret without a probability at some position, where they need not be hidden.
 
         A value without one at every position is refused by `check`.
         """
-        del secret
         return ()
 
     @property
@@ -122,7 +120,7 @@ class Prior(Stored, abc.ABC, family="prior"):
 
 
 def belief_in_words(prior: Prior) -> str:
-    """Return what a prior says, without where it comes from.
+    """Return the content of a prior, without its provenance.
 
     >>> import pufferflow as pf
     >>> belief_in_words(pf.Independent())
@@ -178,7 +176,7 @@ def stored_law(law: Sequence[Probability]) -> list[float | str]:
 
 
 def restored_law(stored: Sequence[float | str]) -> list[Probability]:
-    """Return what was stored."""
+    """Return the stored value."""
     return [Fraction(one) if isinstance(one, str) else one for one in stored]
 
 

@@ -143,8 +143,8 @@ class Simulator(Prior):
         if drawn.ndim == 1 and statistic.answers == 1:
             drawn = drawn[:, None]
         if drawn.shape != (self.draws, statistic.answers) or not np.isfinite(drawn).all():
-            found = f"the shape {drawn.shape}" if np.isfinite(drawn).all() else "NaN or infinite answers"
-            raise Misuse(f"{self.name} returned {found}.", allowed=allowed, instead="one answer for each draw")
+            problem = f"the shape {drawn.shape}" if np.isfinite(drawn).all() else "NaN or infinite answers"
+            raise Misuse(f"{self.name} returned {problem}.", allowed=allowed, instead="one answer for each draw")
         return drawn
 
     @property

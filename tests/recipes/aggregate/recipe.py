@@ -16,7 +16,7 @@ class SumOfSquares(Query):
 
 '''
 METHOD = '''
-    def private_sum_of_squares(self, column: Asked, name: str | None = None) -> "Batch":
+    def private_sum_of_squares(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
         """Ask for the sum of squares of a column, or of a function of it.
 
         >>> _example().private_sum_of_squares("level").questions.outputs
