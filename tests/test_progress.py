@@ -169,7 +169,8 @@ def test_nothing_is_loaded_until_it_is_shown():
         "with working('Reading') as work: work.advance()\n"
         "assert not {'rich', 'numpy'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.PIPE)
+    ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_steps_are_shown_with_the_work(monkeypatch):

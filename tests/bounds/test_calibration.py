@@ -34,17 +34,22 @@ def test_scales_are_the_smallest_floats_that_keep_the_promise():
         assert Fraction(scale) >= Fraction(3) / Fraction(epsilon) > Fraction(math.nextafter(scale, 0))
 
 
-def test_loss_and_calibrate_are_inverse():
+INVERSE = [
+    (family, kind, bound)
+    for family in (pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy.of(k=4))
+    for kind in (pf.Pure, pf.Renyi.of(3), pf.Approx.of(0.001), pf.ApproxRenyi.of(3, 0.003))
+    for bound in (pf.GWM(), pf.DAGWM(), pf.Exact())
+    if not (kind is pf.Pure and family is pf.Gaussian)
+]
+
+
+@pytest.mark.parametrize(("family", "kind", "bound"), thinned(INVERSE, 0.39, unpack=True))
+def test_loss_and_calibrate_are_inverse(family, kind, bound):
     """The loss at the scale found is the ε asked for, in every kind of promise."""
-    for family in (pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy.of(k=4)):
-        for kind in (pf.Pure, pf.Renyi.of(3), pf.Approx.of(0.001), pf.ApproxRenyi.of(3, 0.003)):
-            if kind is pf.Pure and family is pf.Gaussian:
-                continue
-            for bound in (pf.GWM(), pf.DAGWM(), pf.Exact()):
-                found = pf.calibrate([OUTLIER], kind(0.9), noise=family, bound=bound)
-                assert pf.loss([OUTLIER], found.noise, kind, bound=bound) == pytest.approx(0.9, rel=1e-5)
-                assert found.loss == pytest.approx(0.9, rel=1e-5)
-                assert found.loss <= 0.9
+    found = pf.calibrate([OUTLIER], kind(0.9), noise=family, bound=bound)
+    assert pf.loss([OUTLIER], found.noise, kind, bound=bound) == pytest.approx(0.9, rel=1e-5)
+    assert found.loss == pytest.approx(0.9, rel=1e-5)
+    assert found.loss <= 0.9
 
 
 def test_auto_takes_the_least_scale_of_the_robust_bounds():
@@ -173,19 +178,20 @@ def test_losses_that_no_promise_bounds_are_infinite():
     assert pf.loss([POINTS], pf.Laplace(0), pf.Approx.of(0.5)) == math.inf
 
 
-@pytest.mark.parametrize("size", thinned([5e-324, 1e-310, 1e-200, 1e-8, 1.0, 1e8, 1e200, 1e307], 0.25))
+@pytest.mark.parametrize("size", thinned([1e307, 1e-310, 1e-200, 1e-8, 5e-324, 1.0, 1e8, 1e200], 0.25))
 @pytest.mark.parametrize("family", [pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy], ids=["L", "G", "C"])
 def test_extreme_atoms_do_not_break_the_search(family, size):
     """Atoms as small or large as floats go give a scale in proportion, in every bound."""
-    pair = pf.Law([0.0, size], [0.5, 0.5]), pf.Law([0.0, size], [0.1, 0.9])
-    unit = pf.Law([0.0, 1.0], [0.5, 0.5]), pf.Law([0.0, 1.0], [0.1, 0.9])
     for bound in (pf.GWM(), pf.DAGWM(), pf.Exact(), pf.Group()):
-        promise = pf.Renyi(2, 0.2)
-        scale = pf.calibrate([pair], promise, noise=family, bound=bound).noise.scale
-        known = pf.calibrate([unit], promise, noise=family, bound=bound).noise.scale
+        scale = _scale_of_two_atoms(size, family, bound)
         assert scale > 0
         if size >= 1e-200:
-            assert scale / size == pytest.approx(known, rel=1e-6)
+            assert scale / size == pytest.approx(_scale_of_two_atoms(1.0, family, bound), rel=1e-6)
+
+
+def _scale_of_two_atoms(size, family, bound):
+    pair = pf.Law([0.0, size], [0.5, 0.5]), pf.Law([0.0, size], [0.1, 0.9])
+    return pf.calibrate([pair], pf.Renyi(2, 0.2), noise=family, bound=bound).noise.scale
 
 
 def test_far_light_atoms_are_not_lost():
@@ -220,10 +226,22 @@ def test_rational_laws_keep_the_order(mu, nu, epsilon):
     assert scales == sorted(scales)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(float_laws(), float_laws())
 def test_float_laws_keep_the_order(mu, nu):
     """On float laws of very uneven weights: exact ≤ dagwm ≤ gwm ≤ group for Rényi promises."""
+    check_order_of_float_laws(mu, nu)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(float_laws(), float_laws())
+def test_many_float_laws_keep_the_order(mu, nu):
+    """The same for four times as many laws."""
+    check_order_of_float_laws(mu, nu)
+
+
+def check_order_of_float_laws(mu, nu):
     bounds = [pf.Exact(), pf.DAGWM(), pf.GWM(), pf.Group()]
     scales = [pf.calibrate([(mu, nu)], pf.Renyi(3, 0.7), noise=pf.Laplace, bound=bound).noise.scale for bound in bounds]
     assert scales == sorted(scales)

@@ -81,9 +81,19 @@ def dense(scenario, costs, norm):
 
 
 @pytest.mark.parametrize("phis", thinned([PHIS, pytest.param(MORE, marks=pytest.mark.slow)], 0.25), ids=["few", "more"])
-@pytest.mark.parametrize("secret", [pf.Secret, pf.Initial])
-@pytest.mark.parametrize(("norm", "noise"), [(1, pf.Laplace), (2, pf.Gaussian)])
-@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+@pytest.mark.parametrize(
+    ("domain", "norm", "noise", "secret"),
+    thinned(
+        [
+            (domain, norm, noise, secret)
+            for domain in DOMAINS
+            for norm, noise in ((1, pf.Laplace), (2, pf.Gaussian))
+            for secret in (pf.Secret, pf.Initial)
+        ],
+        0.44,
+        unpack=True,
+    ),
+)
 def test_sums_step_by_step_are_those_of_one_dense_statistic(domain, norm, noise, secret, phis):
     """Windows anywhere, in any order, that overlap: never below, and no more where each release is bounded alike."""
     for seed, phi in enumerate(phis):

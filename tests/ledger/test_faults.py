@@ -129,7 +129,9 @@ def test_a_server_with_other_tables(new_database):
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE diary (page TEXT)")
     with Ledger(address) as ledger:
-        release(ledger.open("power", SCENARIO, limit=pf.Pure(1.0)), ready())
+        account = ledger.open("power", SCENARIO, limit=pf.Pure(1.0))
+        release(account, ready())
+        assert [entry.state for entry in account.history()] == ["committed"]
         ledger.verify()
 
 
@@ -207,6 +209,7 @@ def test_a_short_lock_is_waited_for(file):
         release(account, ready())
         timer.join()
         other.close()
+        assert [entry.state for entry in account.history()] == ["committed"]
 
 
 def full(account):

@@ -151,6 +151,6 @@ class Longer(Machine):
 
 
 TestMachine = Machine.TestCase
-TestMachine.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
+TestMachine.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
 TestLonger = pytest.mark.slow(Longer.TestCase)
 TestLonger.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)

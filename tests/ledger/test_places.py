@@ -181,6 +181,7 @@ def test_file_systems_of_one_machine(filled, monkeypatch, tmp_path, kind):
     mounts(monkeypatch, tmp_path, (filled.parent, "nfs4"), (filled.parent, kind))
     with Ledger(filled) as ledger:
         release(ledger.account("power"), ready())
+        assert [entry.state for entry in ledger.account("power").history()] == ["committed"] * 2
 
 
 @pytest.mark.parametrize(("kind", "writes"), [("9p", True), ("virtiofs", True), ("nfs4", False)])

@@ -38,7 +38,7 @@ def test_races_and_deaths(addresses):
         ("first", next(addresses), 6),
         ("budget", next(addresses), 4),
         ("one_id", next(addresses), 4),
-        ("lines", next(addresses), -40),
+        ("lines", next(addresses), -80),
     )
 
 

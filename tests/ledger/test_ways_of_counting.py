@@ -47,7 +47,7 @@ def counted_as_before(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", thinned(KINDS, 0.25))
-@pytest.mark.parametrize("prior", TIED)
+@pytest.mark.parametrize("prior", thinned(TIED, 0.67))
 @pytest.mark.parametrize("older", [False, True], ids=["now", "older ledger"])
 def test_a_release_about_no_row_does_not_choose(prior, kind, older, tmp_path, monkeypatch):
     """Gaussian noise is counted as it would be without that release, in ledgers that are older too."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.scenario import Bins, Derived, Initial, Interval, Presence, Secret
+from pufferflow.scenario import Bins, Derived, Initial, Interval, Presence, Scenario, Secret
 from pufferflow.scenario.priors.latent_class import LatentClass
 
 HALF = Fraction(1, 2)
@@ -82,4 +82,4 @@ def test_secrets_that_a_latent_class_knows_are_taken():
         Derived("class", column="x", domain=[0, 1]),
         Derived("class", ["good", "bad"], column="x", domain=[0, 1]),
     ):
-        prior.check(secret)
+        assert Scenario(secret, prior).priors == (prior,)

@@ -34,11 +34,11 @@ def check(rng, dimension, norm):
     return mu, nu
 
 
-@pytest.mark.parametrize("part", thinned(range(4), 0.5))
+@pytest.mark.parametrize("part", thinned(range(10), 0.2))
 def test_line_equals_rational_flows(part):
     """On the line W_∞ and nearness are exact for rational weights, and the same for the floats nearest to them."""
     rng = np.random.default_rng(part)
-    for _ in range(500):
+    for _ in range(200):
         check(rng, 1, 2)
 
 
@@ -50,13 +50,14 @@ def test_space_equals_rational_flows(norm):
         check(rng, 2 + trial % 2, norm)
 
 
-@pytest.mark.parametrize(
-    ("dimension", "norm", "count"), thinned([(1, 2, 300), (2, 1, 40), (2, 2, 40), (3, math.inf, 40)], 0.5, unpack=True)
-)
-def test_wasserstein_equals_linear_programs(dimension, norm, count):
+PROGRAMS = [(2, 2, 0), *((1, 2, part) for part in range(6)), (2, 1, 0), (3, math.inf, 0)]
+
+
+@pytest.mark.parametrize(("dimension", "norm", "part"), thinned(PROGRAMS, 0.22, unpack=True))
+def test_wasserstein_equals_linear_programs(dimension, norm, part):
     """W_p equals the optimum of the transport program, to the program's own precision, and is not below it."""
-    rng = np.random.default_rng(5)
-    for _ in range(count):
+    rng = np.random.default_rng(5 + part)
+    for _ in range(40):
         mu, nu = (random_law(rng, dimension=dimension) for _ in range(2))
         for p in (1, 1.7, 3):
             found = pf.wasserstein(law_of(mu), law_of(nu), p, norm)
