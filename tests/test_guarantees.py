@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from thinned import thinned
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
+from thinned import thinned
 
 import pufferflow as pf
 

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from thinned import thinned
 from answers import asked, close_above, cost, largest_ratio
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.composition.additive import GranularityRule

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from thinned import thinned
 from answers import asked, close_above, cost, largest_ratio
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.composition import table as joint
