@@ -1,0 +1,69 @@
+"""A job whose sink is a SQLite file: chosen in its job.toml, written once, found again, read back, and kept apart."""
+
+import sqlite3
+
+import polars as pl
+import pytest
+
+import pufferflow as pf
+
+PYTHON = """
+import polars as pl, pufferflow as pf
+
+scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])
+
+
+def build(frame, period):
+    return pf.protect(frame, scenario).private_sum("on", "load")
+
+
+def rows(period):
+    return pl.LazyFrame({"day": [1, 2, 1, 2], "on": [0, 1, 1, 1]})
+"""
+JOB = """
+name = "ons"
+build = "own.py:build"
+source = { function = "own.py:rows" }
+guarantee = { epsilon = 0.6 }
+ledger = { account = "ons", limit = { epsilon = 6.0 } }
+sink = { kind = "database", file = "published.db" }
+retries = { attempts = 1 }
+"""
+DAY = "2024-01-01"
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A job with its functions."""
+    (tmp_path / "own.py").write_text(PYTHON)
+    (tmp_path / "job.toml").write_text(JOB)
+    return pf.Job.read(tmp_path / "job.toml")
+
+
+def test_a_release_is_a_row_once(job, tmp_path):
+    """A second run finds the row, and a row that went away is sent again as it was."""
+    first, again = job.run(DAY), job.run(DAY)
+    assert (first.state, again.state) == ("released", "kept")
+    with sqlite3.connect(tmp_path / "published.db") as database:
+        ((label, numbers, certificate),) = database.execute("SELECT label, numbers, certificate FROM releases")
+        database.execute("DELETE FROM releases")
+    assert label == DAY
+    assert pl.read_csv(numbers.encode()).equals(first.release.frame)
+    assert pf.Certificate.from_json(certificate) == first.release.certificate
+    assert job.run(DAY).state == "sent again"
+
+
+def test_another_ledgers_release_is_not_replaced(job, tmp_path):
+    """Where the ledger went away, nothing is drawn, and the row stays."""
+    job.run(DAY)
+    (tmp_path / "ledger.db").rename(tmp_path / "away.db")
+    with pytest.raises(pf.Misuse, match=r"published\.db"):
+        job.run(DAY)
+
+
+def test_a_file_that_is_no_database_fails_as_a_sink_does(job, tmp_path):
+    """The error is one that may go well later, and says nothing of what the file holds."""
+    (tmp_path / "published.db").write_text("no database " * 100)
+    with pytest.raises(pf.SinkFailed, match=r"published\.db") as caught:
+        job.run(DAY)
+    assert "no database" not in str(caught.value)
