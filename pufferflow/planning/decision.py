@@ -145,7 +145,7 @@ class Decision:
     @cached_property
     def source(self) -> SourceDigest:
         """The public facts that noise and cost rest on, to be compared with the source at a release."""
-        return self.facts.digest
+        return self.facts.digest(self.tables)
 
     @cached_property
     def name(self) -> str:

@@ -170,15 +170,20 @@ class PublicFacts:
         patterns = self._reading[0].get(PLACED)
         return None if isinstance(patterns, Misuse) else patterns  # too many steps, or rows before all time
 
-    @property
-    def digest(self) -> SourceDigest:
-        """The digest of everything that noise and cost rest on, to be compared with the source at a release."""
-        orders, request, (by_order, _) = list(self._orders), self.request, self._reading
+    def digest(self, tables: Sequence[Sequence[Tables]]) -> SourceDigest:
+        """Return the digest of everything that the noise for these tables and its cost rest on.
+
+        A table may stand in for a prior, and look at rows in another order than the prior itself.
+        """
+        request, (by_order, _) = self.request, self._reading
+        secret, orders = request.scenario.secret, dict.fromkeys(self._orders)
+        if orders:
+            priors = [table.prior for of_prior in tables for table in of_prior]
+            orders |= dict.fromkeys(_order_of(prior, secret) for prior in priors if not prior.independent_rows)
         if isinstance(by_order.get(PLACED), Misuse) and UNORDERED in by_order:
-            orders.append(UNORDERED)  # the cost rests on it then
-        compared = {order: by_order[order] for order in orders}
+            orders[UNORDERED] = None  # the cost rests on it then
         keys = self.cells.keys if orders and request.by and request.keys is None else None
-        return SourceDigest.of(compared, keys, self._snapshot)
+        return SourceDigest.of({order: by_order[order] for order in orders}, keys, self._snapshot)
 
     def laws(self, tables: Sequence[Sequence[Tables]], weights: Floats) -> Laws:
         """Return the laws of the weighted sums under all priors and patterns, by the shortest movement for each prior.

@@ -183,6 +183,23 @@ def test_more_rows_than_a_cover_has():
         plan.release()
 
 
+def test_a_house_that_grows_within_the_cover_of_places():
+    """Noise for Gaussian rows may rest on how many rows a house has, where too many kinds of places are covered."""
+    gap = np.arange(1, 71)
+    house, first = np.repeat(gap, 2), gap % 3
+    source = Refilled(
+        house=house,
+        hour=np.stack([first, first + gap], axis=1).ravel(),
+        day=np.zeros_like(house),
+        level=np.ones(len(house)),
+    )
+    plan = asking(batch(source, LEVEL, pf.GaussianPrior(pf.AR1(0.5)))).plan(pf.Pure(1.0))
+    plan.release()
+    source.fill(house=np.where(house == 67, 68, house))  # four hours of one house, within the others' reach
+    with pytest.raises(pf.SourceFailed, match="other rows"):
+        plan.release()
+
+
 # Where rows stand
 
 
