@@ -34,7 +34,7 @@ _DIGITS = 9
 class Ratio:
     """The log ratio: a sum of terms, each of which looks at some coordinates."""
 
-    terms: tuple["Exactly | Table", ...]
+    terms: tuple["ExactRatio | TabulatedRatio", ...]
 
     @classmethod
     def of(cls, worlds: Sequence[World], noises: Sequence[Noise], drawn: Floats) -> "Ratio":
@@ -42,7 +42,7 @@ class Ratio:
         both = [world.points() for world in worlds]
         many = max(len(weights) for _, weights in both) > _FEW
         if not many:
-            return cls((Exactly(slice(None), tuple(noises), both[0], both[1]),))
+            return cls((ExactRatio(slice(None), tuple(noises), both[0], both[1]),))
         return cls(tuple(_on_line(both, noises[k], k, drawn[:, k]) for k in range(len(noises))))
 
     def __call__(self, noisy: Floats) -> Floats:
@@ -53,7 +53,7 @@ class Ratio:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Exactly:
+class ExactRatio:
     """A sum over all points, in some coordinates."""
 
     where: slice
@@ -69,7 +69,7 @@ class Exactly:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Table:
+class TabulatedRatio:
     """One coordinate's ratio between nodes; beyond them it stays as it is."""
 
     coordinate: int
@@ -81,16 +81,16 @@ class Table:
         return np.interp(noisy[:, self.coordinate], self.nodes, self.ratios)
 
 
-def _on_line(both: Sequence[Points], noise: Noise, k: int, drawn: Floats) -> "Exactly | Table":
+def _on_line(both: Sequence[Points], noise: Noise, k: int, drawn: Floats) -> "ExactRatio | TabulatedRatio":
     points = [_gathered(values[:, k], weights) for values, weights in both]
-    term = Exactly(slice(k, k + 1), (noise,), points[0], points[1])
+    term = ExactRatio(slice(k, k + 1), (noise,), points[0], points[1])
     if max(len(weights) for _, weights in points) <= _FEW:
         return term
     atoms = [values[:: max(len(values) // _NODES, 1), 0] for values, _ in points]
     nodes = np.unique(np.concatenate([np.quantile(drawn, np.linspace(0, 1, _NODES)), *atoms]))
     at = np.zeros((len(nodes), k + 1))
     at[:, k] = nodes
-    return Table(k, nodes, term(at))
+    return TabulatedRatio(k, nodes, term(at))
 
 
 def _gathered(values: Floats, weights: Floats) -> Points:

@@ -1,13 +1,9 @@
-"""A plan in tables: what each cell will look like, and what the same promise costs under every bound.
-
-Whether noise drowns the answers: the error that is expected against the largest size that an answer can have.
-
-Both come from public sizes alone, so nothing has to be released to see that it would say nothing.
-"""
+"""The errors of a plan's outputs against the largest answers, and what the same promise costs under every bound."""
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 import polars as pl
@@ -29,55 +25,90 @@ from pufferflow.errors import PufferflowError
 from pufferflow.noise import Noise
 from pufferflow.planning import AnswerColumn, Decision, expected_error, half_width
 from pufferflow.progress import working
-from pufferflow.queries import Query
 from pufferflow.report import at_most, counted, plain
-from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY
+from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY, BoundRow
 
 ALL_ROWS = "all rows"
 _MOST_WORK = 3e9
+_ROUNDED = 1e-9
 BY_MOVEMENT = "by movement alone: joint laws are not known, or too many to compare"
 """Why a bound had to do without the laws that it needs: its row is that of how far the answers can move at all."""
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class OutputErrors:
+    """The noise of one output in every cell: NaN where an error depends on the answers, or a size is not public."""
+
+    output: AnswerColumn
+    expected: Floats
+    half: Floats
+    """Half the 95 % interval."""
+    largest: Floats
+    """The largest size that the answer could have without noise."""
+
+
+def output_errors(plan: Decision) -> list[OutputErrors]:
+    """Return the errors of every output; they come from public sizes alone."""
+    size, cells = plan.facts.size, len(plan.facts.cells.rows)
+    unknown, rows = np.full(cells, np.nan), list[OutputErrors]()
+    for output in plan.outputs:
+        query, measure = output.query, output.measure
+        if not query.linear:
+            rows.append(OutputErrors(output, unknown, unknown, unknown))
+            continue
+        expected = np.broadcast_to(expected_error(query, output.noise, size), cells)
+        half = np.broadcast_to(half_width(query, output.noise, size), cells)
+        largest = unknown
+        if size is not None and measure is not None:
+            row = max(abs(measure.values.low), abs(measure.values.high)) * float(measure.values.unit)
+            largest = np.broadcast_to(size * row * query.factor(size), cells)
+        rows.append(OutputErrors(output, expected, half, largest))
+    return rows
+
+
 def summary(plan: Decision) -> pl.DataFrame:
     """Return one row for each output cell; errors that depend on the answers themselves are null."""
-    groups = group_names(plan)
-    size = plan.facts.size
-    parts: list[pl.DataFrame] = []
-    for output in plan.outputs:
-        noise = output.noise
-        expected, half = _errors(output.query, noise, size, groups.len())
-        parts.append(
-            pl.DataFrame(
-                {"query": pl.repeat(output.name, groups.len(), eager=True), "group": groups},
-            ).with_columns(
-                pl.lit(type(noise).__name__).alias("noise"),
-                pl.lit(noise.scale).alias("scale"),
-                pl.Series("expected_error", expected, dtype=pl.Float64, nan_to_null=True),
-                pl.Series("interval_95", half, dtype=pl.Float64, nan_to_null=True),
-                pl.lit(repr(plan.calibration.bound)).alias("bound"),
-                pl.lit(plan.calibration.certainty.value).alias("certainty"),
-            )
+    groups = pl.Series("group", group_names(plan), dtype=pl.String)
+    bound, certainty = repr(plan.calibration.bound), plan.calibration.certainty.value
+    return pl.concat(
+        pl.DataFrame({"query": pl.repeat(errors.output.name, groups.len(), eager=True), "group": groups}).with_columns(
+            pl.lit(type(errors.output.noise).__name__).alias("noise"),
+            pl.lit(errors.output.noise.scale).alias("scale"),
+            pl.Series("expected_error", errors.expected.copy(), dtype=pl.Float64, nan_to_null=True),
+            pl.Series("interval_95", errors.half.copy(), dtype=pl.Float64, nan_to_null=True),
+            pl.lit(bound).alias("bound"),
+            pl.lit(certainty).alias("certainty"),
         )
-    return pl.concat(parts)
+        for errors in output_errors(plan)
+    )
 
 
 def compare(plan: Decision) -> pl.DataFrame:
     """Return, for every bound, the noise that it asks for to keep the same promise; refusals say why."""
-    guarantee = plan.calibration.guarantee
-    rows: list[dict[str, Any]] = []
+    schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
+    schema |= {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
+    rows = bound_rows(plan)
+    return pl.DataFrame({name: [getattr(row, name) for row in rows] for name in schema}, schema=schema)
+
+
+def bound_rows(plan: Decision) -> list[BoundRow]:
+    """Return what every bound, group privacy and ordinary differential privacy ask of each output."""
+    rows = list[BoundRow]()
     with working("comparing bounds"):
-        for bound in compared_bounds(guarantee):
-            found, note = _tried(plan, bound)
+        for bound in compared_bounds(plan.calibration.guarantee):
+            calibration, note = _tried(plan, bound)
             if not note and bound.by_movement and _by_movement(plan):
                 note = BY_MOVEMENT
-            rows += _compared(plan, repr(bound), found, note)
-        found, note = _calibrated(plan, lambda: plan.group_laws, Group())
-        rows += _compared(plan, GROUP_PRIVACY, found, note)
-        rows += _ordinary(plan)
-    schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
-    more = {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
-    return pl.DataFrame(rows, schema=schema | more)
+            rows += _rows_of(plan, repr(bound), calibration, note)
+        calibration, note = _calibrated(plan, lambda: plan.group_laws, Group())
+        rows += _rows_of(plan, GROUP_PRIVACY, calibration, note)
+        row_laws = plan.row_laws
+        if row_laws is not None:
+            calibration, note = _calibrated(plan, lambda: row_laws, "auto")
+            note = note if calibration is None else _left_here(plan, calibration.noise)
+            rows += _rows_of(plan, ORDINARY, calibration, note)
+    return rows
 
 
 def _tried(plan: Decision, bound: Bound) -> tuple[Calibration | None, str]:
@@ -97,15 +128,6 @@ def _tried(plan: Decision, bound: Bound) -> tuple[Calibration | None, str]:
     )
 
 
-def _ordinary(plan: Decision) -> Iterator[dict[str, Any]]:
-    """Return the noise that differential privacy would add, and what it would keep under the scenario's priors."""
-    alone = plan.row_laws
-    if alone is None:
-        return iter(())
-    found, note = _calibrated(plan, lambda: alone, "auto")
-    return _compared(plan, ORDINARY, found, note if found is None else _left_here(plan, found.noise))
-
-
 def _left_here(plan: Decision, noise: Noise) -> str:
     kind = plan.calibration.guarantee.kind
     if kind is None:
@@ -122,20 +144,18 @@ def _by_movement(plan: Decision) -> bool:
     return any(laws.movement_only for laws in pieces)
 
 
-def group_names(plan: Decision) -> pl.Series:
+def group_names(plan: Decision) -> list[str]:
     """Return a name for every cell."""
     keys = plan.facts.cells.keys
     if keys is None:
-        return pl.Series([ALL_ROWS])
-    texts = zip(*map(_texts, keys.get_columns()), strict=True)
-    return pl.Series("group", [", ".join(parts) for parts in texts], dtype=pl.String)
+        return [ALL_ROWS]
+    return [", ".join(parts) for parts in zip(*map(_texts, keys.get_columns()), strict=True)]
 
 
-def _errors(query: Query, noise: Noise, size: Floats | None, cells: int) -> tuple[Floats, Floats]:
-    if not query.linear:
-        return np.full(cells, np.nan), np.full(cells, np.nan)
-    expected, half = expected_error(query, noise, size), half_width(query, noise, size)
-    return np.broadcast_to(expected, cells).copy(), np.broadcast_to(half, cells).copy()
+def _texts(keys: pl.Series) -> list[str]:
+    """Return the keys of one column as people read them; what Polars has no text for as Python shows it."""
+    shown = keys if keys.dtype.is_nested() or keys.dtype == pl.Binary else keys.cast(pl.String)
+    return [f"{keys.name}={'null' if key is None else key}" for key in shown.to_list()]
 
 
 def _calibrated(plan: Decision, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
@@ -145,74 +165,46 @@ def _calibrated(plan: Decision, laws: Callable[[], Laws], bound: Bounds) -> tupl
         return None, refusal.problem
 
 
-def _compared(plan: Decision, bound: str, found: Calibration | None, note: str) -> Iterator[dict[str, Any]]:
-    size = plan.facts.size
-    noise = plan.calibration.noise if found is None else found.noise
+def _rows_of(plan: Decision, bound: str, calibration: Calibration | None, note: str) -> Iterator[BoundRow]:
+    own, size = plan.calibration.noise, plan.facts.size
+    noise = own if calibration is None else calibration.noise
+    chosen = calibration is not None and bound == repr(plan.calibration.bound)
     for output in plan.outputs_with(noise):
-        query, scaled = output.query, output.noise
-        row: dict[str, Any] = {"bound": bound, "query": output.name, "noise": type(noise).__name__}
-        if found is None:
-            yield row | {"note": note}
+        query, name = output.query, type(noise).__name__
+        if calibration is None:
+            yield BoundRow(bound, output.name, name, note=note, worked_out=False)
             continue
-        errors = expected_error(query, scaled, size)
-        error = float(errors.mean()) if query.linear and len(errors) else None
-        times = noise.scale / plan.calibration.noise.scale if plan.calibration.noise.scale else None
-        yield row | {
-            "scale": scaled.scale,
-            "expected_error": error,
-            "times": times,
-            "certainty": found.certainty.value,
-            "note": note or found.note,
-        }
-
-
-def _texts(keys: pl.Series) -> list[str]:
-    """Return the keys of one column as people read them; what Polars has no text for as Python shows it."""
-    shown = keys if keys.dtype.is_nested() or keys.dtype == pl.Binary else keys.cast(pl.String)
-    return [f"{keys.name}={'null' if key is None else key}" for key in shown.to_list()]
-
-
-_ROUNDED = 1e-9
+        errors = expected_error(query, output.noise, size)
+        yield BoundRow(
+            bound,
+            output.name,
+            name,
+            scale=output.noise.scale,
+            expected_error=float(errors.mean()) if query.linear and len(errors) else None,
+            times=noise.scale / own.scale if own.scale else None,
+            certainty=calibration.certainty.value,
+            note=note or calibration.note,
+            chosen=chosen,
+            worked_out=chosen or note != BY_MOVEMENT,
+        )
 
 
 def too_noisy(plan: Decision) -> list[str]:
     """Return a line for each query whose noise is larger than any answer it can have; empty groups do not count."""
-    errors, sizes = summary(plan)["expected_error"].fill_null(np.nan).to_numpy(), largest_answers(plan)
-    found, start = list[str](), 0
+    of_outputs, lines = output_errors(plan), list[str]()
     for query in plan.request.queries:
-        own = slice(start, start := start + len(query.outputs) * len(plan.facts.cells.rows))
-        line = _line(query.name, errors[own], sizes[own])
-        found += [line] if line else []
-    return found
-
-
-def _line(name: str, errors: Floats, sizes: Floats) -> str:
-    """Return the line of a query, with its largest answer of those that drown; nothing if none does."""
-    possible = sizes > 0
-    drowned = np.flatnonzero(possible & (errors > sizes * (1 + _ROUNDED)))
-    if not len(drowned):
-        return ""
-    place = drowned[sizes[drowned].argmax()]
-    largest, error = plain(float(sizes[place])), plain(float(errors[place]))
-    line = f"noise on {name} is larger than the largest possible answer ({largest}): expected error {error}"
-    return line + _of(len(drowned), int(possible.sum()))
-
-
-def _of(drowned: int, possible: int) -> str:
-    if possible == 1:
-        return ""
-    return f", for {'all' if drowned == possible else f'{drowned:,}'} of its {counted(possible, 'number')}"
-
-
-def largest_answers(plan: Decision) -> Floats:
-    """Return the largest size that each answer could have without noise, in the order of the summary; NaN: unknown."""
-    return np.concatenate([_largest(output, plan) for output in plan.outputs])
-
-
-def _largest(output: AnswerColumn, plan: Decision) -> Floats:
-    """Return how large a linear answer about so many rows can be, in each cell."""
-    cells, query, measure, size = len(plan.facts.cells.rows), output.query, output.measure, plan.facts.size
-    if not query.linear or size is None or measure is None:
-        return np.full(cells, np.nan)
-    row = max(abs(measure.values.low), abs(measure.values.high)) * float(measure.values.unit)
-    return np.broadcast_to(size * row * query.factor(size), cells)
+        own = [errors for errors in of_outputs if errors.output.query is query]
+        expected, largest = (np.concatenate([getattr(one, part) for one in own]) for part in ("expected", "largest"))
+        possible = largest > 0
+        drowned = np.flatnonzero(possible & (expected > largest * (1 + _ROUNDED)))
+        if not len(drowned):
+            continue
+        place = drowned[largest[drowned].argmax()]
+        size, error = plain(float(largest[place])), plain(float(expected[place]))
+        line = f"noise on {query.name} is larger than the largest possible answer ({size}): expected error {error}"
+        numbers = int(possible.sum())
+        if numbers > 1:
+            many = "all" if len(drowned) == numbers else f"{len(drowned):,}"
+            line += f", for {many} of its {counted(numbers, 'number')}"
+        lines.append(line)
+    return lines

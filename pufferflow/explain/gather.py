@@ -4,13 +4,12 @@ How long rows are remembered under each prior of a scenario, as plain values for
 """
 
 import math
-from typing import Any
 
 import numpy as np
-import polars as pl
+from msgspec.structs import replace
 
 from pufferflow.errors import PufferflowError
-from pufferflow.explain.compare import BY_MOVEMENT, compare, largest_answers, summary, too_noisy
+from pufferflow.explain.compare import bound_rows, group_names, output_errors, too_noisy
 from pufferflow.explain.sentences import assumptions, explained, notes, readings_together
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import worst_pair
@@ -93,61 +92,54 @@ def evidence(
 
 def _cells(plan: Decision) -> tuple[tuple[Cell, ...], int]:
     """Return the first cells of every output, as many of each, and how many more there are."""
-    table = summary(plan).with_columns(pl.Series("largest", largest_answers(plan), dtype=pl.Float64))
-    outputs = max(sum(len(query.outputs) for query in plan.request.queries), 1)
-    each = pl.int_range(pl.len()).over("query") < max(MOST_CELLS // outputs, 1)
-    found = [
+    outputs, groups = output_errors(plan), group_names(plan)
+    most = max(MOST_CELLS // max(len(outputs), 1), 1)
+    cells = tuple(
         Cell(
-            row["query"],
-            row["group"],
-            row["noise"],
-            row["scale"],
-            _finite(row["expected_error"]),
-            _finite(row["interval_95"]),
-            _finite(row["largest"]),
+            errors.output.name,
+            group,
+            type(errors.output.noise).__name__,
+            errors.output.noise.scale,
+            *(_finite(float(part[place])) for part in (errors.expected, errors.half, errors.largest)),
         )
-        for row in table.filter(each).iter_rows(named=True)
-    ]
-    return tuple(found), table.height - len(found)
+        for errors in outputs
+        for place, group in enumerate(groups[:most])
+    )
+    return cells, len(outputs) * len(groups) - len(cells)
 
 
 def _bounds(plan: Decision) -> tuple[BoundRow, ...]:
     """Return what each bound asks for, the plan's own first; what cannot be compared becomes a note."""
-    own = repr(plan.calibration.bound)
     try:
-        rows = compare(plan).to_dicts()
+        compared = bound_rows(plan)
     except PufferflowError as refusal:
-        return (*_own(plan, own), *_none(plan, refusal.problem))
-    listed = tuple(_bound(row, own) for row in rows)
-    return listed if any(row.chosen for row in listed) else (*_own(plan, own), *listed)
-
-
-def _bound(row: dict[str, Any], own: str) -> BoundRow:
-    chosen = row["bound"] == own and row["scale"] is not None
-    return BoundRow(
-        row["bound"],
-        row["query"],
-        row["noise"],
-        _finite(row["scale"]),
-        _finite(row["expected_error"]),
-        _finite(row["times"]),
-        row["certainty"],
-        row["note"] or "",
-        chosen=chosen,
-        worked_out=chosen or (row["scale"] is not None and row["note"] != BY_MOVEMENT),
+        noise = type(plan.calibration.noise).__name__
+        compared = [BoundRow("others", query.name, noise, note=refusal.problem) for query in plan.request.queries]
+    if not any(row.chosen for row in compared):
+        compared = [*_own_rows(plan), *compared]
+    return tuple(
+        replace(row, scale=_finite(row.scale), expected_error=_finite(row.expected_error), times=_finite(row.times))
+        for row in compared
     )
 
 
-def _own(plan: Decision, bound: str) -> list[BoundRow]:
+def _own_rows(plan: Decision) -> list[BoundRow]:
     """Return the rows of the plan's own bound, if it is none of those that are compared."""
-    rows = summary(plan).group_by("query", maintain_order=True).first().to_dicts()
-    own = {"bound": bound, "times": 1.0, "certainty": plan.calibration.certainty.value, "note": ""}
-    return [_bound(row | own, bound) for row in rows]
-
-
-def _none(plan: Decision, problem: str) -> list[BoundRow]:
-    noise = type(plan.calibration.noise).__name__
-    return [BoundRow("others", query.name, noise, note=problem) for query in plan.request.queries]
+    bound, certainty = repr(plan.calibration.bound), plan.calibration.certainty.value
+    return [
+        BoundRow(
+            bound,
+            errors.output.name,
+            type(errors.output.noise).__name__,
+            errors.output.noise.scale,
+            float(errors.expected[0]),
+            1.0,
+            certainty,
+            chosen=True,
+        )
+        for errors in output_errors(plan)
+        if len(errors.expected)
+    ]
 
 
 def _finite(number: float | None) -> float | None:
