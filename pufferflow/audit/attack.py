@@ -1,11 +1,8 @@
-"""`pf.audit.attack`: how much of a secret noisy answers can be shown to tell.
+"""`pf.audit.attack`: a lower bound on the loss of noisy answers, by telling two secrets apart.
 
-An attack on one pair or several: some draws to choose a pair and a test, all others to count with it.
-
-Choosing a test: which secret is called first, by which score answers are ordered, and where it is cut.
-
-All is chosen on draws that are not counted afterwards. What counts as best is the bound that would come out if the
-draws to be counted fell a little worse than those looked at: of many events with few draws, some look good by chance.
+Some draws choose a pair and a test: which secret is called first, by which score answers are ordered, and where it is
+cut. All other draws are counted with it. What counts as best is the bound that would come out if the draws to be
+counted fell a little worse than those looked at: of many events with few draws, some look good by chance.
 """
 
 from collections.abc import Iterable, Sequence
@@ -73,21 +70,20 @@ class Stakes:
         return loss / promised if self.claimed and promised > 0 else loss
 
 
-def chosen(scores: tuple[Floats, Floats], stakes: Stakes) -> Test:
+def choose_test(scores: tuple[Floats, Floats], stakes: Stakes) -> Test:
     """Return the test that promises most, for the scores of answers of both worlds."""
-    found: list[_Single] = []
-    for first in (0, 1):
-        towards = 1 if first == 0 else -1
+    candidates: list[_Candidate] = []
+    for first, towards in ((0, 1), (1, -1)):
         for score in range(len(scores[0])):
             signs = (towards, -towards) if score != RATIO else (towards,)
-            found += [_single(first, score, sign, scores, stakes) for sign in signs]
-    best = sorted(found, key=lambda one: one.appeal, reverse=True)[:_REFINED]
-    refined = [_refined(one, stakes) for one in best]
-    return max(refined, key=lambda one: one.appeal).test
+            candidates += [_best_event(first, score, sign, scores, stakes) for sign in signs]
+    best = sorted(candidates, key=lambda candidate: candidate.appeal, reverse=True)[:_REFINED]
+    refined = [_with_more_cuts(candidate, stakes) for candidate in best]
+    return max(refined, key=lambda candidate: candidate.appeal).test
 
 
 @dataclass(frozen=True, eq=False)
-class _Single:
+class _Candidate:
     """A test, first with one event: where it might be cut, and how many answers might be beyond."""
 
     test: Test
@@ -102,7 +98,7 @@ class _Single:
         return self.test.expected * (_PLAINER if self.test.score == RATIO else 1.0)
 
 
-def _single(first: int, score: int, sign: int, scores: tuple[Floats, Floats], stakes: Stakes) -> _Single:
+def _best_event(first: int, score: int, sign: int, scores: tuple[Floats, Floats], stakes: Stakes) -> _Candidate:
     """Return the best single event of a score, for the part of the promise that it says most about."""
     own, other = (np.sort(sign * scores[side][score]) for side in (first, 1 - first))
     cuts, counts = _cuts(own, other, stakes.draws)
@@ -112,25 +108,25 @@ def _single(first: int, score: int, sign: int, scores: tuple[Floats, Floats], st
     target, best = stakes.targets[place], int(losses[place].argmax())
     loss = float(losses[place][best])
     test = Test(first, score, sign, cuts[[best]], stakes.size(target, loss))
-    return _Single(test, target, cuts, counts, best, loss)
+    return _Candidate(test, target, cuts, counts, best, loss)
 
 
-def _refined(one: _Single, stakes: Stakes) -> _Single:
+def _with_more_cuts(candidate: _Candidate, stakes: Stakes) -> _Candidate:
     """Return a test with more and more cuts, as long as another one is worth its share of the error."""
-    if one.target.divergence is not Divergence.RENYI:
-        return one
-    some = sorted({one.best, *range(0, len(one.cuts), max(len(one.cuts) // _FEW_CUTS, 1))})
-    cuts, loss = [one.best], one.loss
+    if candidate.target.divergence is not Divergence.RENYI:
+        return candidate
+    places = sorted({candidate.best, *range(0, len(candidate.cuts), max(len(candidate.cuts) // _FEW_CUTS, 1))})
+    cuts, loss = [candidate.best], candidate.loss
     while len(cuts) < _MOST_LEVELS:
-        p, q = _bounds(one.counts, stakes, events=len(cuts) + 1)
-        tried = [sorted([*cuts, another]) for another in some if another not in cuts]
-        losses = [of_nested(one.target, p[those], q[those]) for those in tried]
+        p, q = _bounds(candidate.counts, stakes, events=len(cuts) + 1)
+        trials = [sorted([*cuts, another]) for another in places if another not in cuts]
+        losses = [of_nested(candidate.target, p[those], q[those]) for those in trials]
         if not losses or max(losses) <= loss * (1 + _WORTH):
             break
         loss = max(losses)
-        cuts = tried[losses.index(loss)]
-    expected = stakes.size(one.target, loss)
-    return replace(one, test=replace(one.test, cuts=one.cuts[cuts], expected=expected), loss=loss)
+        cuts = trials[losses.index(loss)]
+    expected = stakes.size(candidate.target, loss)
+    return replace(candidate, test=replace(candidate.test, cuts=candidate.cuts[cuts], expected=expected), loss=loss)
 
 
 def _bounds(counts: Floats, stakes: Stakes, events: int) -> tuple[Floats, Floats]:
@@ -155,7 +151,7 @@ _LEAST_PILOT = 500
 
 @final
 @dataclass(frozen=True)
-class Found:
+class LowerBound:
     """A lower bound of the loss of a target, and how it came about."""
 
     lower: float
@@ -164,24 +160,20 @@ class Found:
     pair: str
 
 
-def measured(duels: Sequence[Duel], stakes: Stakes, looked_at: int, rng: Generator | None) -> Found:
+def count_events(duels: Sequence[Duel], stakes: Stakes, looked_at: int, rng: Generator | None) -> LowerBound:
     """Return a lower bound that is wrong with a probability of at most `stakes.error`.
 
     Everything that depends on draws is chosen on the `looked_at` first ones. Of the others only the counts of the
     events are used: each of the 2m probabilities of m events has its share of the error.
     """
-    with working("attacking", total=_chunks(stakes.draws, duels[0])) as work:
-        duel = _worst(duels, stakes, looked_at, rng)
-        scores, test = _chosen(duel, stakes, looked_at, rng)
+    with working("attacking", total=len(_sizes(stakes.draws, duels[0]))) as work:
+        duel = _worst_duel(duels, stakes, looked_at, rng)
+        scores, test = _learn(duel, stakes, looked_at, rng)
         counts = np.zeros((2, len(test.cuts)), dtype=np.int64)
         for size in _sizes(stakes.draws, duel):
             for side in (0, 1):
                 counts[side] += test.counts(scores(duel.draw(side, size, rng)))
             work.advance()
-    return _found(duel, scores, test, counts, stakes)
-
-
-def _found(duel: Duel, scores: Scores, test: Test, counts: npt.NDArray[np.int64], stakes: Stakes) -> Found:
     share = stakes.error / (2 * len(test.cuts))
     p = at_least(counts[test.first], stakes.draws, share)
     q = at_most(counts[1 - test.first], stakes.draws, share)
@@ -189,42 +181,31 @@ def _found(duel: Duel, scores: Scores, test: Test, counts: npt.NDArray[np.int64]
     place = max(range(len(losses)), key=lambda k: stakes.size(stakes.targets[k], losses[k]))
     event = scores.words(test.score, test.sign, test.cuts, test.first)
     note = f"; {duel.note}" if duel.note else ""
-    return Found(losses[place], stakes.targets[place], f"{event}{note}", duel.words(test.first))
+    return LowerBound(losses[place], stakes.targets[place], f"{event}{note}", duel.words(test.first))
 
 
-def _chosen(duel: Duel, stakes: Stakes, draws: int, rng: Generator | None) -> tuple[Scores, Test]:
+def _learn(duel: Duel, stakes: Stakes, draws: int, rng: Generator | None) -> tuple[Scores, Test]:
     """Return a test; scores are learnt on half of the draws, and compared on the rest."""
-    first, second = (_drawn(duel, side, draws, rng) for side in (0, 1))
+    sizes = _sizes(draws, duel)
+    first, second = (np.concatenate([duel.draw(side, size, rng) for size in sizes]) for side in (0, 1))
     half = draws // 2
     scores = Scores.of(duel, first[:half], second[:half])
-    return scores, chosen((scores(first[half:]), scores(second[half:])), stakes)
+    return scores, choose_test((scores(first[half:]), scores(second[half:])), stakes)
 
 
-def _worst(duels: Sequence[Duel], stakes: Stakes, draws: int, rng: Generator | None) -> Duel:
+def _worst_duel(duels: Sequence[Duel], stakes: Stakes, draws: int, rng: Generator | None) -> Duel:
     """Return the pair that looks worst at a first glance."""
     if len(duels) == 1:
         return duels[0]
     glance = max(min(draws // len(duels), draws), _LEAST_PILOT)
-    tests = [_chosen(duel, stakes, glance, rng)[1] for duel in duels]
+    tests = [_learn(duel, stakes, glance, rng)[1] for duel in duels]
     return duels[max(range(len(duels)), key=lambda k: tests[k].expected)]
-
-
-def _drawn(duel: Duel, side: int, draws: int, rng: Generator | None) -> npt.NDArray[np.float64]:
-    return np.concatenate([duel.draw(side, size, rng) for size in _sizes(draws, duel)])
 
 
 def _sizes(draws: int, duel: Duel) -> list[int]:
     """Return how many to draw at a time, so that what is in memory stays small."""
-    step = _step(duel)
+    step = max(_AT_ONCE // len(duel.mechanism.noises), 1)
     return [min(step, draws - at) for at in range(0, draws, step)]
-
-
-def _chunks(draws: int, duel: Duel) -> int:
-    return -(-draws // _step(duel))
-
-
-def _step(duel: Duel) -> int:
-    return max(_AT_ONCE // len(duel.mechanism.noises), 1)
 
 
 _LEAST_TRIALS = 100
@@ -293,9 +274,9 @@ def attack(  # noqa: PLR0913 - the last four have defaults
         return Attack(0.0, promised, promised, sure, draws, "no row moves an answer", "no pair")
     looked_at = min(draws // 2, _MOST_LOOKED_AT)
     stakes = Stakes(tuple(kind.singles), 1 - sure, draws - looked_at, claimed=promised is not None)
-    found = measured(duels, stakes, looked_at, source)
-    against = None if promised is None else found.target
-    return Attack(found.lower, promised, against, sure, draws, found.event, found.pair)
+    bound = count_events(duels, stakes, looked_at, source)
+    against = None if promised is None else bound.target
+    return Attack(bound.lower, promised, against, sure, draws, bound.event, bound.pair)
 
 
 def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guarantee | None, Guarantee]:
