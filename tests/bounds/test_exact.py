@@ -1,4 +1,4 @@
-"""Cases that once came out below the truth, or much above it, or not at all; each against its own slow truth."""
+"""Exact losses, and bounds that leave something out, against slow truths: never below them at the ends of floats."""
 
 import math
 from fractions import Fraction
