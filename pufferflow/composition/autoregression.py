@@ -288,7 +288,7 @@ class _MovementSums:
             statistic,
             self._secret,
             self._norm,
-            apart=unsigned,
+            open_cells=unsigned,
             least=least,
             fades=math.isfinite(self._cut),
         )

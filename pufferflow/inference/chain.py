@@ -1,6 +1,6 @@
-"""Transfer along a Markov chain: the laws of sums by forward and backward steps (M18), and the chain itself (M20).
+"""Markov chains: the laws of sums by forward and backward steps (M18), and the chain itself for messages (M20).
 
-Classes of Markov chains: messages that hold for every member (M20), and group privacy.
+Of a class of chains no laws are listed: messages hold for every member, and so does group privacy.
 """
 
 import math
@@ -59,7 +59,7 @@ def _(prior: MarkovChain, statistic: Statistic, secret: AnySecret) -> Laws:
 
 @final
 class ChainLaws(AlongLaws[Chain]):
-    """The laws of sums along a chain, whose pairs are listed only where somebody goes through them."""
+    """The laws of sums along a chain, whose pairs are listed only when they are iterated over."""
 
     @property
     def certainty(self) -> Certainty:
@@ -92,7 +92,7 @@ class ChainLaws(AlongLaws[Chain]):
         return Reach(length * self._rows.unit * (1 - _SLIGHT), Certainty.UPPER_BOUND, place)
 
     def least_near(self, delta: float, norm: float) -> Reach:
-        """Return what one row in the middle of a chain asks for, of a long one as far as expectations tell.
+        """Return a lower bound from one row in the middle of a chain, of a long one from expectations.
 
         If all but δ moves by z at most, expectations differ by no more than z and δ times the movement of the group.
         """
@@ -105,7 +105,7 @@ class ChainLaws(AlongLaws[Chain]):
         return found if found.certainty == Certainty.EXACT else super().least_near(delta, norm)
 
     def least_loss(self, rate: float, witness: Witness) -> float:
-        """Return what the tails tell, given the states of the row of the witness, or of one in the middle."""
+        """Return a lower bound from the tails, given the states of the row of the witness, or of one in the middle."""
         rows = {min(witness.row or 0, self._chain.length - 1), int(self._middle.argmax())}
         return max(self._tails(rate, row) for row in sorted(rows)) * (1 - _SLIGHT)
 
@@ -141,9 +141,9 @@ class ChainLaws(AlongLaws[Chain]):
 
     def _joint_work(self, walk: float, pairs: float) -> WorkEstimate:
         """Return the work of laws that are listed: of vectors as many values as answers have together."""
-        if self.dimension > 1 and many_atoms(self._chain, self._rows.apart):
+        if self.dimension > 1 and many_atoms(self._chain, self._rows.disjoint_rows):
             return WorkEstimate(walk, pairs=math.inf, pair=math.inf, number=pairs)
-        atoms = float(np.prod(1.0 + self._rows.apart))
+        atoms = float(np.prod(1.0 + self._rows.disjoint_rows))
         compared = atoms * atoms if self.dimension > 1 else atoms
         listing = 1e3 * self._chain.length * self._chain.states * atoms
         return WorkEstimate(
@@ -155,7 +155,7 @@ class ChainLaws(AlongLaws[Chain]):
         """Whether the joint laws can be listed, and compared in a few seconds; else every row may change (M7)."""
         if not self._jointly:
             return True  # those that are too long to list refuse to be
-        if self.dimension > 1 and many_atoms(self._chain, self._rows.apart):
+        if self.dimension > 1 and many_atoms(self._chain, self._rows.disjoint_rows):
             return False
         try:
             return few_atoms(self.pairs)

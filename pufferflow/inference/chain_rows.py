@@ -96,8 +96,8 @@ class ChainRows:
         return group_movement(self.weights, counts, self.tables, norm)
 
     @property
-    def apart(self) -> Indices:
-        """How many rows move each of some answers that share no row."""
+    def disjoint_rows(self) -> Indices:
+        """The number of rows that move each of some answers which share no row."""
         counts = np.bincount(self.kinds, minlength=self.weights.shape[1])
         found, free = list[int](), np.ones(len(counts), dtype=np.bool_)
         for weights, table in zip(self.weights, self.tables, strict=True):

@@ -1,7 +1,4 @@
-"""Joint laws of several sums along a chain, given the state of one row, while they are small (M18).
-
-Expected sums along a chain: how far apart two laws are at least.
-"""
+"""Sums along a chain given the state of one row: joint laws while they are small (M18), expectations and tails."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -113,13 +110,13 @@ class JointLaws:
         return Law.point(0.0 if width == 1 else np.zeros(width))
 
 
-def many_atoms(chain: Chain, apart: Indices) -> bool:
+def many_atoms(chain: Chain, disjoint_rows: Indices) -> bool:
     """Say whether laws are too large to be compared before any is listed.
 
-    `apart` counts the rows that move each of some answers which share no row. n such rows have n + 1 sums or more, one
+    `disjoint_rows` counts the rows of each of some answers that share no row. n such rows have n + 1 sums or more, one
     less given a row of them, and answers together have the product; fewer only where a transition is impossible.
     """
-    log_atoms = float(np.log1p(apart).sum()) - math.log(2)
+    log_atoms = float(np.log1p(disjoint_rows).sum()) - math.log(2)
     every = bool((chain.kernels > 0).all())
     return every and 2 * log_atoms + math.log(chain.length) > math.log(_MOST_COMPARED)
 
@@ -167,8 +164,8 @@ def tail_loss(chain: Chain, values: Floats, kinds: Indices, row: int, pairs: Ind
     behind = _grown(((back.rows[back.order[i]][:, 0, :], kinds[i]) for i in range(row - 1, -1, -1)), grown)
     with np.errstate(divide="ignore", invalid="ignore"):
         total = values[kinds[row]] + np.log(ahead) + np.log(behind)
-        apart = np.abs(total[pairs[:, 0]] - total[pairs[:, 1]])
-    return float(apart.max()) if np.isfinite(apart).all() else 0.0
+        differences = np.abs(total[pairs[:, 0]] - total[pairs[:, 1]])
+    return float(differences.max()) if np.isfinite(differences).all() else 0.0
 
 
 @np.errstate(under="ignore")

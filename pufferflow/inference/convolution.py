@@ -1,12 +1,10 @@
 """Laws of sums over independent rows, added on whole numbers so that no two equal sums come out as different atoms.
 
 Weights and values are read as the decimals they print as; every sum is then a base plus a whole number of steps,
-exactly. Float masses are never let fall so far that one could be lost (M8): then the law is refused, not shortened.
+exactly. Where a float mass could underflow, a law is refused, not shortened (M8).
 
-Laws on the whole numbers 0, 1, … N − 1 with float masses that never underflow: sums of very many rows (M8).
-
-Masses are kept on planes of growing exponents, so W_∞ sees the farthest tails. Only laws whose masses all fit floats
-can be listed as a `Law`.
+Sums of very many rows are `Dense`: laws on 0, 1, … N − 1 whose masses lie on planes of growing exponents, so that none
+underflows and W_∞ includes the farthest tails. They become a `Law` only if all masses fit floats.
 """
 
 import math
@@ -75,16 +73,16 @@ class Dense:
         return Dense(settled(convolved(self.planes, other.planes)).planes)
 
     def law(self) -> Law:
-        """Return the same as a law, if no mass is lost."""
+        """Return it as a `Law`; refuse if a mass would be lost."""
         if self.faint:
             raise faint()
         return self.most()
 
     def most(self) -> Law:
-        """Return the same without what is too small for floats: a share below 1e-280 of it."""
+        """Return it as a `Law` without masses too small for floats: a share below 1e-280."""
         masses = self._floats
-        kept = masses >= FAINT
-        return Law(np.flatnonzero(kept), masses[kept] / masses.sum())
+        held = masses >= FAINT
+        return Law(np.flatnonzero(held), masses[held] / masses.sum())
 
     def winf(self, other: "Dense", error: int) -> Gap:
         """Return W_∞ in steps, for masses known to `error` half units in the last place."""
@@ -94,7 +92,7 @@ class Dense:
 
 
 def rounding(error: int) -> float:
-    """Return how much of two laws so exact rounding can have brought from one to the other."""
+    """Return the mass that rounding can have moved between two laws with such an error."""
     return 2 * (error + 1) * UNIT
 
 
@@ -119,7 +117,7 @@ _decimals: Any = np.frompyfunc(decimal_reading, 1, 1)
 @final
 @dataclass(frozen=True, eq=False)
 class RowTerms:
-    """What rows add to the answers: a row of kind j at point x adds `exact[j, o, x]` to answer o.
+    """Contributions of rows to the answers: a row of kind j at point x adds `exact[j, o, x]` to answer o.
 
     Rows with the same weights are of one kind: `counts` of them, the first of which is row `first`.
     """
@@ -164,10 +162,10 @@ class Lattice:
         """Return the law of one row's whole numbers."""
         if self.dense and masses.dtype != object:
             return Dense.of(self.whole[kind, 0], masses)
-        return self.alone(kind, masses)
+        return self.row_law(kind, masses)
 
-    def alone(self, kind: int, masses: Array) -> Law:
-        """Return the same as a law with no more than the points it has."""
+    def row_law(self, kind: int, masses: Array) -> Law:
+        """Return the law of one row as a list of its own points."""
         return Law(self.whole[kind].T, masses)
 
     def placed(self, law: Law, kind: int | None) -> Law:
@@ -217,7 +215,7 @@ class Lattice:
         return 2 * rows * (masses.shape[1] + 4) + size * rounds + 4 * len(masses) + 16
 
     def work(self, masses: Array, *, each: bool) -> float:
-        """Return how much of what is allowed adding up the rows takes, in time."""
+        """Estimate the time of the convolution as a share of the limit."""
         rounds = len(masses) * (2 * len(self.terms.counts) if each else 1)
         bits = self._bits(masses)
         if self.dense:
@@ -262,12 +260,12 @@ class Lattice:
 
     def _sum(self, *laws: AnySum) -> AnySum:
         """Add laws up, the short ones first."""
-        found, *rest = sorted(laws, key=len)
+        total, *rest = sorted(laws, key=len)
         for law in rest:
-            if not self.dense and len(found) * len(law) > _MOST_PRODUCT:
+            if not self.dense and len(total) * len(law) > _MOST_PRODUCT:
                 raise _too_many(self.terms)
-            found = added(found, law)
-        return found
+            total = added(total, law)
+        return total
 
     def _power(self, kind: int, masses: Array, count: int) -> AnySum:
         """Return the law of the sum of so many rows of a kind: by squaring on a line, else one by one."""

@@ -50,7 +50,7 @@ def _star(  # noqa: PLR0913, PLR0917 - what is asked, of what, and where it come
 ) -> Star:
     """Return the shared columns as a class: the law of a row given them, and both given each value of the secret.
 
-    Where nothing is shared there is one class, and each row stands alone.
+    Where nothing is shared there is one class, and rows are independent.
     """
     (_, points), joint = table.joint(table.shared, [column])
     rows = _placed(joint, points, domain)
@@ -62,7 +62,7 @@ def _star(  # noqa: PLR0913, PLR0917 - what is asked, of what, and where it come
         mass = part.sum(axis=1)
         own = None if hidden in table.shared else _each(part)
         given[value] = Given(mass / mass.sum(), own)
-    return Star(_each(rows), given, pairs, prior, alone=not table.shared)
+    return Star(_each(rows), given, pairs, prior, independent_rows=not table.shared)
 
 
 def _each(masses: Array) -> Array:

@@ -1,7 +1,4 @@
-"""The laws that a scenario implies for a statistic, for the curious and for calibration.
-
-From a prior, a statistic and a secret to the laws of the answer under every two values of the secret.
-"""
+"""From a prior, a statistic and a secret to the laws of the answer under every two values of the secret."""
 
 from functools import singledispatch
 

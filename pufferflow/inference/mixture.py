@@ -1,6 +1,6 @@
 """Rows that share a hidden class: the class given the secret, then the sum of the other rows given the class (M21).
 
-What a row says of the others goes through the class. Given the secret the class has another law (its posterior), and
+Rows depend on each other through the class. Given the secret the class has another law (its posterior), and
 that is what moves the sum of the other rows: leaving them out, or taking the class's marginal law, would miss it.
 """
 
@@ -63,7 +63,7 @@ def _star(prior: LatentClass, secret: AnySecret) -> Star:
 
 @final
 class StarLaws(Laws):
-    """The laws of sums over rows that share a class, whose pairs are listed only where somebody goes through them."""
+    """The laws of sums over rows that share a class, whose pairs are listed only when they are iterated over."""
 
     def __init__(self, star: Star, statistic: Statistic, domain: Domain) -> None:
         self._star, self._statistic, self._domain = star, statistic, domain
@@ -81,11 +81,11 @@ class StarLaws(Laws):
         """Return the largest difference between expected answers, which no coupling can undercut."""
         if self.dimension > 1:
             return super().least_winf(norm)
-        length = _apart(self._means, self._star.pairs) * (1 - _SLIGHT)
+        length = _largest_difference(self._means, self._star.pairs) * (1 - _SLIGHT)
         return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
 
     def least_near(self, delta: float, norm: float) -> Reach:
-        """Return what expectations tell: they differ by no more than z and δ times the movement of the group."""
+        """Return a lower bound from expectations, which differ by at most z and δ times the movement of the group."""
         mean = self.least_winf(norm)
         if mean.length == 0:
             return mean
@@ -97,16 +97,16 @@ class StarLaws(Laws):
         star, counts = self._star.as_floats(), self._terms.counts
         added = self._terms.exact.sum(axis=1).astype(np.float64).T
         each = star.rows @ added  # classes by kinds
-        rest = np.zeros_like(each) if star.alone else (each * counts).sum(axis=1)[:, None] - each
+        rest = np.zeros_like(each) if star.independent_rows else (each * counts).sum(axis=1)[:, None] - each
         return {
             value: given.classes @ (rest + (each if given.own is None else given.own @ added))
             for value, given in star.given.items()
         }
 
     def least_loss(self, rate: float, witness: Witness) -> float:
-        """Return what the tails tell of any pair, given the secret of any kind of row."""
+        """Return a lower bound from the tails of any pair, given the secret of any kind of row."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            tails = [_apart(self._log_moments(sign * rate), self._star.pairs) for sign in (1, -1)]
+            tails = [_largest_difference(self._log_moments(sign * rate), self._star.pairs) for sign in (1, -1)]
         return max(tails) * (1 - _SLIGHT) if np.isfinite(tails).all() else 0.0
 
     def _log_moments(self, rate: float) -> dict[Label, Floats]:
@@ -114,7 +114,7 @@ class StarLaws(Laws):
         star, counts = self._star.as_floats(), self._terms.counts
         added = rate * self._terms.exact.sum(axis=1).astype(np.float64)
         each = np.log(star.rows[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]  # classes by kinds
-        rest = np.zeros_like(each) if star.alone else (each * counts).sum(axis=1)[:, None] - each
+        rest = np.zeros_like(each) if star.independent_rows else (each * counts).sum(axis=1)[:, None] - each
         found = dict[Label, Floats]()
         for value, given in star.given.items():
             own = (
@@ -127,7 +127,10 @@ class StarLaws(Laws):
         kinds = np.flatnonzero(self._terms.first == (witness.row or 0))
         if witness.secrets is None or witness.secrets not in self._star.pairs or not len(kinds):
             return None
-        own, sums = (int(kinds[0]) if self._star.alone else None), self._sums[int(kinds[0]) % len(self._sums)]
+        own, sums = (
+            (int(kinds[0]) if self._star.independent_rows else None),
+            self._sums[int(kinds[0]) % len(self._sums)],
+        )
         a, b = witness.secrets
         mu, nu = (self._terms.lattice.placed(_as_law(sums[value]), own) for value in (a, b))
         return self._pair(mu, nu, int(kinds[0]), (a, b))
@@ -216,7 +219,7 @@ class StarLaws(Laws):
 
     def _span_of_vectors(self, norm: float) -> Reach:
         tables, parts = self._statistic.on(self._domain), [(self._kinds.columns, self._kinds.counts)]
-        if self._star.alone:
+        if self._star.independent_rows:
             parts = [(column[:, None], np.ones(1, dtype=np.intp)) for column in self._kinds.columns.T]
         length = max(group_movement(weights, counts, tables, norm) for weights, counts in parts)
         return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
@@ -232,7 +235,7 @@ class StarLaws(Laws):
                 (most, reached.max(axis=1), own.max(axis=1)),
             ):
                 total = (others * self._terms.counts).sum()
-                found.append(end if self._star.alone else total - others + end)
+                found.append(end if self._star.independent_rows else total - others + end)
         return np.min(least, axis=0), np.max(most, axis=0)
 
     def __len__(self) -> int:
@@ -243,7 +246,7 @@ class StarLaws(Laws):
         """The pairs, once for all rows of one weight."""
         found: list[Pair] = []
         for kind, sums in enumerate(self._sums):
-            own = kind if self._star.alone else None
+            own = kind if self._star.independent_rows else None
             laws = {value: self._terms.lattice.placed(_as_law(law), own) for value, law in sums.items()}
             found += [self._pair(laws[a], laws[b], kind, (a, b)) for a, b in self._star.pairs]
         return found
@@ -255,10 +258,10 @@ class StarLaws(Laws):
         Rational masses too long to carry become floats.
         """
         star, lattice = self._star, self._terms.lattice
-        if star.alone:
+        if star.independent_rows:
             given = {value: one.own[0] for value, one in star.given.items() if one.own is not None}
             kinds = range(len(self._terms.counts))
-            return [{value: lattice.alone(kind, own) for value, own in given.items()} for kind in kinds]
+            return [{value: lattice.row_law(kind, own) for value, own in given.items()} for kind in kinds]
         if star.rows.dtype == object and lattice.work(star.rows, each=not star.of_group) > 1:
             star = star.as_floats()
         lattice.check(star.rows, each=not star.of_group)
@@ -287,8 +290,8 @@ class StarLaws(Laws):
         return Place(self.dimension, self._star.prior, values, int(self._terms.first[kind]))
 
 
-def _apart(numbers: Mapping[Label, Floats], pairs: Sequence[tuple[Label, Label]]) -> float:
-    """Return how far numbers of two values of the secret lie apart at most."""
+def _largest_difference(numbers: Mapping[Label, Floats], pairs: Sequence[tuple[Label, Label]]) -> float:
+    """Return the largest difference of numbers between two values of the secret."""
     return max(float(np.abs(numbers[a] - numbers[b]).max()) for a, b in pairs)
 
 

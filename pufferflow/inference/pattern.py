@@ -42,7 +42,7 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
     most there are; left out, every row may be in a cell of its own. `patterns` says how many patterns are worked out
     like this one, so that all together joint laws are compared for seconds, not for minutes.
 
-    Rows that are `alone` move one cell each, and a single row says it all (M2, M25).
+    Independent rows move one cell each, so a single row stands for all (M2, M25).
 
     >>> import pufferflow as pf
     >>> days = Pattern(np.arange(48) // 24, np.ones(48, dtype=int), np.arange(48.0))
@@ -56,35 +56,35 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
     if prior.independent_rows and not isinstance(secret, Presence):
         pattern = _one_row(pattern, secret)
     open_cells = isinstance(secret, Presence) or pattern.covers
-    asked = PatternSums(pattern, np.atleast_2d(tables), column, open_cells, cells, _MOST_COMPARED / max(patterns, 1))
-    moves = moves_of(prior, secret, asked.tables)
-    laws = _laws(prior, secret, asked, moves)
+    sums = PatternSums(pattern, np.atleast_2d(tables), column, open_cells, cells, _MOST_COMPARED / max(patterns, 1))
+    moves = moves_of(prior, secret, sums.tables)
+    laws = _laws(prior, secret, sums, moves)
     if rounding is None or isinstance(secret, Presence) or not np.any(rounding):
         return laws
     growth = np.asarray(rounding, dtype=np.float64).reshape(-1, 1)
-    if growth.shape[0] != len(asked.tables) or not (growth >= 0).all():
+    if growth.shape[0] != len(sums.tables) or not (growth >= 0).all():
         raise Misuse("rounding does not fit the measures.", allowed="one number >= 0 for each measure")
-    return Rounded(laws, asked.in_cells(growth), asked.in_cells(moves))
+    return Rounded(laws, sums.in_cells(growth), sums.in_cells(moves))
 
 
-def _laws(prior: Prior, secret: AnySecret, asked: "PatternSums", moves: Floats) -> Laws:
+def _laws(prior: Prior, secret: AnySecret, sums: "PatternSums", moves: Floats) -> Laws:
     """Return the laws answer by answer where something is gained by that, and in time; else what bounds them."""
-    alone = asked.split <= 1 and len(asked.tables) == 1
-    if not asked.pattern.covers and (alone or asked.worth_listing(prior)):
-        return implied(prior, asked.statistic(apart=True), secret)
-    together = asked.statistic(apart=False)
-    found = scattered(prior, together, secret)
-    one = implied(prior, together, secret) if found is None else found
-    dimension = asked.split * len(asked.tables)
-    return CoveringLaws(prior, secret, one, asked.in_cells(moves), dimension, scattered=found is not None)
+    single = sums.split <= 1 and len(sums.tables) == 1
+    if not sums.pattern.covers and (single or sums.worth_listing(prior)):
+        return implied(prior, sums.statistic(by_cell=True), secret)
+    together = sums.statistic(by_cell=False)
+    movement = scattered(prior, together, secret)
+    one_cell = implied(prior, together, secret) if movement is None else movement
+    dimension = sums.split * len(sums.tables)
+    return CoveringLaws(prior, secret, one_cell, sums.in_cells(moves), dimension, scattered=movement is not None)
 
 
 def _one_row(pattern: Pattern, secret: AnySecret) -> Pattern:
-    """Return the pattern of one row alone, asked about if any is; of the first row, if that is the secret."""
-    asked = pattern.cells >= 0
+    """Return the pattern of a single row, in a cell if any row is; of the first row, if that is the secret."""
+    selected = pattern.cells >= 0
     if isinstance(secret, Initial) and pattern.positions is not None:
-        asked &= pattern.positions == pattern.start
-    return Pattern(np.array([0 if asked.any() else -1]), np.ones(1, dtype=np.int64))
+        selected &= pattern.positions == pattern.start
+    return Pattern(np.array([0 if selected.any() else -1]), np.ones(1, dtype=np.int64))
 
 
 def _choices(rows: int, kinds: int) -> float:
@@ -126,7 +126,7 @@ def _starts(prior: MarkovChain, position: float, start: float) -> bool:
 @final
 @dataclass(frozen=True, eq=False)
 class PatternSums:
-    """What is asked of the rows of a pattern; `open_cells` if their cells are not told."""
+    """The sums over the rows of a pattern, by cell and measure; `open_cells` if the cells of rows are not known."""
 
     pattern: Pattern
     tables: Floats
@@ -165,10 +165,10 @@ class PatternSums:
         """Return the cells with what a row moves."""
         return Cells.of(self.pattern, moves, open_cells=self.open_cells)
 
-    def statistic(self, *, apart: bool) -> Statistic:
-        """Return what is asked as sums with weights 0 and 1: cell by cell, or of all cells together."""
+    def statistic(self, *, by_cell: bool) -> Statistic:
+        """Return sums with weights 0 and 1: cell by cell, or over all cells together."""
         cells, counts = self._entries
-        known = cells if apart and not self.open_cells else np.minimum(cells, 0)
+        known = cells if by_cell and not self.open_cells else np.minimum(cells, 0)
         many = max(int(known.max(initial=0)) + 1, 1)
         weights = np.repeat(known[None] == np.arange(many)[:, None], len(self.tables), axis=0)
         positions, start = self.pattern.positions, self.pattern.start

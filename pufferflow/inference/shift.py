@@ -56,13 +56,13 @@ def _(prior: Independent, statistic: Statistic, secret: AnySecret) -> Laws:
 @implied.register(GaussianPrior)
 @row_by_row
 def _(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
-    return _translated(prior, statistic, secret, apart=False)
+    return _translated(prior, statistic, secret, open_cells=False)
 
 
-def _translated(prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, apart: bool) -> Laws:
+def _translated(prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, open_cells: bool) -> Laws:
     question = _of_one_row(prior, statistic, secret)
     prior.covariance.check(statistic.positions)
-    return MovementLaws(prior, Translation(question, prior.covariance, apart).movement(), question.group)
+    return MovementLaws(prior, Translation(question, prior.covariance, open_cells).movement(), question.group)
 
 
 def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | None:
@@ -73,7 +73,7 @@ def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | N
     the sum of lengths; nor, answer by answer, than the norm of the sums of sizes.
     """
     if isinstance(prior, GaussianPrior):
-        return _apart(prior, statistic, secret)
+        return _translated_in_cells(prior, statistic, secret)
     if prior.coupled or isinstance(secret, Presence):
         return implied(prior, statistic, secret)
     return None
@@ -85,29 +85,29 @@ def lengths_along(  # noqa: PLR0913 - a movement and what is left out of it
     secret: Secret | Initial,
     norm: float,
     *,
-    apart: bool,
+    open_cells: bool,
     least: float,
     fades: bool,
 ) -> Floats:
     """Return how far all answers move together for a secret at each of the rows, whichever row a scenario hides.
 
     Rows read in classes that correlate less than `least` with the secret stay where they are if movements fade, and
-    else may cross a border as those do that hardly correlate. `apart` is as in `scattered`.
+    else may cross a border as those do that hardly correlate. `open_cells`: rows may be in any cells.
     """
     question = replace(_of_one_row(prior, statistic, secret), first=False)
     prior.covariance.check(statistic.positions)
-    found = Translation(question, prior.covariance, apart, least, fades)
-    return found.lengths(norm)[: len(statistic.positions)]
+    translation = Translation(question, prior.covariance, open_cells, least, fades)
+    return translation.lengths(norm)[: len(statistic.positions)]
 
 
 def farthest(prior: GaussianPrior, secret: Secret | Initial) -> float:
-    """Return how far apart two values of the secret are at most."""
+    """Return the largest distance between two values of the secret."""
     return _of_one_row(prior, Statistic([1.0]), secret).farthest[0]
 
 
 @row_by_row
-def _apart(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
-    return _translated(prior, statistic, secret, apart=True)
+def _translated_in_cells(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
+    return _translated(prior, statistic, secret, open_cells=True)
 
 
 @implied.register(Diffusion)
@@ -141,7 +141,7 @@ def _since(statistic: Statistic) -> Floats:
 
 def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
     """Return Δ_own + 2·distance·(the most that moving one value by 1 does), at most the movement of the group (M17)."""
-    alone, slopes = SingleRow(prior, question), _slopes(question)
+    single, slopes = SingleRow(prior, question), _slopes(question)
     largest = np.abs(question.weights).max(axis=1)
     ranges = question.tables.max(axis=1) - question.tables.min(axis=1)
     within = float((np.abs(question.weights).sum(axis=1) * ranges).max()) / 2  # well below the movement of the group
@@ -149,15 +149,15 @@ def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
     def length(norm: float) -> float:
         spread = row_norms(question.kinds.columns, slopes, norm)[0].max()
         moved = Fraction(2 * prior.distance) * Fraction(float(spread))
-        total = float_above(Fraction(alone.length(norm)) + moved)
+        total = float_above(Fraction(single.length(norm)) + moved)
         return total if total < within else min(total, question.group(norm))
 
-    found = alone.movement()
+    own = single.movement()
     certainty = Certainty.EXACT if prior.distance == 0 else Certainty.UPPER_BOUND
     if question.answers == 1:
-        return Movement.of_one(length(1), certainty, found.secrets, found.row)
+        return Movement.of_one(length(1), certainty, own.secrets, own.row)
     spreads = lifted(2 * prior.distance * products_above(largest, slopes.max(axis=1)), 2 * UNIT)
-    return Movement(sums_above(found.steps, spreads), length, certainty, found.secrets, found.row)
+    return Movement(sums_above(own.steps, spreads), length, certainty, own.secrets, own.row)
 
 
 def _slopes(question: Question) -> Floats:

@@ -52,14 +52,14 @@ class Given:
 class Star:
     """A hidden class with the laws of a row given each, of shape (classes, points), and what each secret value says.
 
-    With a single class rows are independent; then the others may be left out, each row standing `alone` (M2).
+    With a single class there may be `independent_rows`: then all but the secret's own row drop out (M2).
     """
 
     rows: Array
     given: Mapping[Label, Given]
     pairs: Sequence[tuple[Label, Label]]
     prior: Any
-    alone: bool = False
+    independent_rows: bool = False
 
     @property
     def of_group(self) -> bool:
@@ -69,7 +69,7 @@ class Star:
     def as_floats(self) -> "Star":
         """Return the same with floats."""
         given = {value: one.as_floats() for value, one in self.given.items()}
-        return Star(_floats(self.rows), given, self.pairs, self.prior, self.alone)
+        return Star(_floats(self.rows), given, self.pairs, self.prior, self.independent_rows)
 
     @property
     def both_orders(self) -> Sequence[tuple[Label, Label]]:

@@ -26,7 +26,7 @@ class Translation:
     max(Σ(w_r v_r)⁺, Σ(w_r v_r)⁻), each term at most |w_r|·(high − low). In classes it may cross borders either way.
     Movements of several answers are bounded one by one, and in classes also row by row.
 
-    Rows asked about in cells that are still open, `apart`, may move one cell up and another down. Then both sums count,
+    Rows in cells that are still open, `open_cells`, may move one cell up and another down. Then both sums count,
     and no split of the rows into cells moves farther in the norms 1 and 2: neither norm of a split number is larger
     than the sum of its parts' sizes, for each answer.
 
@@ -35,7 +35,7 @@ class Translation:
 
     question: Question
     covariance: Covariance
-    apart: bool = False
+    open_cells: bool = False
     least: float = 0.0
     fades: bool = False
 
@@ -117,7 +117,7 @@ class Translation:
         own = products_above(self.question.weights, self.question.differences.max(axis=1, keepdims=True))
         plus_side, minus_side = np.where(signed > 0, own, 0.0), np.where(signed < 0, own, 0.0)
         above, below = sums_above(self._at_places(plus_side), up), sums_above(self._at_places(minus_side), down)
-        return sums_above(above, below) if self.apart else np.maximum(above, below)
+        return sums_above(above, below) if self.open_cells else np.maximum(above, below)
 
     def _levels(self, heights: Floats) -> list[tuple[Floats, float]]:
         """Return by how much more φ can jump from level to level, and the correlation that takes."""
@@ -151,7 +151,7 @@ class Translation:
         variance above 0 is somewhere where the reading lets it move all the way, and somewhere where it stays.
         """
         positions, at = self.question.positions, self.places[[min(place, len(self.places) - 1)]]
-        if self.apart or self.question.answers > 1 or place >= len(self.places) or not np.isfinite(at[0]):
+        if self.open_cells or self.question.answers > 1 or place >= len(self.places) or not np.isfinite(at[0]):
             return False
         above, below = (side[0] for side in self.covariance.toward(at, positions))
         moves = (self.question.weights[0] != 0) & (positions != at[0]) & (above + below > 0)
@@ -164,8 +164,8 @@ class Translation:
         row = int(self.rows[place])
         own = np.zeros(1) if row < 0 else self.question.weights[0, [row]]
         aligned = own[0] * self.question.weights[0, other] * (above - below)[other] >= 0
-        alone = self.steps[0, place] == products_above(own, self.question.differences.max(keepdims=True)[0])[0]
-        return bool((aligned or alone) and (above + below)[other] * back < _NOT_CERTAIN)
+        only_row = self.steps[0, place] == products_above(own, self.question.differences.max(keepdims=True)[0])[0]
+        return bool((aligned or only_row) and (above + below)[other] * back < _NOT_CERTAIN)
 
 
 def by_shares(question: Question, shares: Floats) -> Movement:
@@ -177,10 +177,10 @@ def by_shares(question: Question, shares: Floats) -> Movement:
     rest = weights[:, ~start], shares[~start]
     others = _on_interval(question, *rest) if isinstance(question.domain, Interval) else _in_classes(question, *rest)
     steps = sums_above(own, others)
-    alone = int((weights > 0).sum()) <= 1 and (
+    single = int((weights > 0).sum()) <= 1 and (
         isinstance(question.domain, Interval) or bool(start[weights[0] > 0].all())
     )
-    certainty = Certainty.EXACT if alone and question.answers == 1 else Certainty.UPPER_BOUND
+    certainty = Certainty.EXACT if single and question.answers == 1 else Certainty.UPPER_BOUND
     row = int(start.argmax()) if start.any() else None
     if question.answers == 1:
         return Movement.of_one(float(steps[0]), certainty, pair, row)
@@ -202,8 +202,8 @@ def _total(terms: Floats) -> Floats:
     """Return sums of terms ≥ 0, rounded up."""
     total = terms.sum(axis=-1)
     whole = bool((terms == np.rint(terms)).all()) and float(terms.sum()) < 2.0**52
-    alone = (terms > 0).sum(axis=-1) <= 1
-    return np.where(whole | alone, total, lifted(total, (terms.shape[-1] + 2) * UNIT))
+    single = (terms > 0).sum(axis=-1) <= 1
+    return np.where(whole | single, total, lifted(total, (terms.shape[-1] + 2) * UNIT))
 
 
 def _length(question: Question, steps: Floats, shares: Floats, distance: float, norm: float) -> float:
