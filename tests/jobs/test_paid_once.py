@@ -1,0 +1,81 @@
+"""A job pays once: not by another ledger, not in another job's folder, and one failing period holds up no other."""
+
+import pytest
+
+import pufferflow as pf
+from pufferflow.jobs import job as room
+
+DAY, NEXT = "2026-10-20", "2026-10-21"
+
+
+@pytest.fixture
+def today(monkeypatch):
+    """The last period that is over is the 22nd of October."""
+    monkeypatch.setattr(room, "last_complete", lambda every, zone, _: pf.Period.read("2026-10-22", every, zone))
+
+
+def entries(job):
+    return [(entry.release_id, entry.state) for entry in job.account().history()]
+
+
+def test_a_ledger_that_was_moved_away_is_not_begun_anew(make, tmp_path):
+    """Where releases are that a ledger paid for, another one that knows nothing of them does not begin."""
+    job = make()
+    job.run(DAY)
+    (tmp_path / "ledger.db").rename(tmp_path / "elsewhere.db")
+    for day in (DAY, NEXT):
+        with pytest.raises(pf.Misuse, match="ledger is not there"):
+            job.run(day)
+    assert not (tmp_path / "ledger.db").exists()
+    (tmp_path / "elsewhere.db").rename(tmp_path / "ledger.db")
+    assert job.run(DAY).state == "kept"
+
+
+def test_a_folder_of_another_ledger_or_job_is_refused_before_anything_is_paid(make, tmp_path):
+    """A period's folder with a release that the account does not know costs nothing and stays as it is."""
+    job = make()
+    ran = job.run(DAY)
+    text = job.path.read_text()
+    for old, new in (('name = "hours"', 'name = "other"'), ("hours-2026", "another-account")):
+        (tmp_path / "other.toml").write_text(text.replace(old, new).replace("[ledger]", '[ledger]\ndataset = "b"'))
+        other = pf.Job.read(tmp_path / "other.toml")
+        with pytest.raises(pf.Misuse, match="does not know"):
+            other.run(DAY)
+    assert entries(job) == [(f"hours-{DAY}", "committed")]
+    assert pf.Release.read(ran.folder).frame.equals(ran.release.frame)
+
+
+@pytest.mark.parametrize("start", ["sqlite:///", "sqlite+pysqlite:///"])
+def test_a_ledger_is_where_the_file_says_from_wherever_it_is_run(start, make, tmp_path, monkeypatch):
+    """A relative address is relative to the job file, also as a URL: one account, not one for each folder."""
+    job = make()
+    job.path.write_text(job.path.read_text().replace("[ledger]", f'[ledger]\naddress = "{start}own.db"'))
+    (tmp_path / "away").mkdir()
+    for place, day in ((tmp_path, DAY), (tmp_path / "away", NEXT)):
+        monkeypatch.chdir(place)
+        pf.Job.read(job.path).run(day)
+    assert len(entries(pf.Job.read(job.path))) == 2
+    assert not list((tmp_path / "away").iterdir())
+
+
+@pytest.mark.usefixtures("today")
+def test_one_folder_that_cannot_be_written_holds_up_no_other(make):
+    """The periods after one whose place is taken are released; the error is told at the end."""
+    job = make()
+    job.run("2026-10-19")
+    (job.folder / "published" / DAY).write_text("in the way")
+    found = []
+    with pytest.raises(pf.SinkFailed):
+        found.extend(ran.period for ran in job.catch_up())
+    assert found == [NEXT, "2026-10-22"]
+    (job.folder / "published" / DAY).unlink()
+    assert [(ran.period, ran.state) for ran in job.catch_up()] == [(DAY, "sent again")]
+
+
+def test_an_empty_variable_is_no_place(make, monkeypatch):
+    """A sink whose variable is empty would be the folder of the job itself."""
+    job = make()
+    job.path.write_text(job.path.read_text().replace("[sink]", '[sink]\npath = "${NOWHERE}"'))
+    monkeypatch.setenv("NOWHERE", "")
+    with pytest.raises(pf.Misuse, match="NOWHERE"):
+        pf.Job.read(job.path).run(DAY)
