@@ -1,7 +1,4 @@
-"""Text as it may be shown: nothing in it can move a cursor, and nothing can be taken for markup.
-
-Writing to a stream that may lead nowhere: closed from the start, left by its reader, or on a disk that is full.
-"""
+"""Text that is safe on a terminal, plain tables, JSON documents, and streams that may be closed or full."""
 
 import json
 import math
@@ -51,7 +48,7 @@ def lines_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[s
 
 
 def is_number(rows: Sequence[Sequence[object]], place: int) -> bool:
-    """Say whether a column has numbers and nothing else."""
+    """Return whether a column has numbers and nothing else."""
     found = [row[place] for row in rows if row[place] is not None]
     return bool(found) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in found)
 
@@ -86,7 +83,7 @@ def _finite(value: Any) -> Any:
 
 
 def write(stream: TextIO | None, text: str, end: str = "\n") -> None:
-    """Write text as it is; that nobody can read it is no reason to stop, nor to exit otherwise."""
+    """Write text as it is; a closed or full stream changes neither the run nor its exit code."""
     if stream is None or stream.closed:
         return
     try:
@@ -97,7 +94,7 @@ def write(stream: TextIO | None, text: str, end: str = "\n") -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Let a stream lead nowhere, so that closing it at the end does not fail once more."""
+    """Redirect a stream to /dev/null, so that Python's last flush cannot fail."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         try:
@@ -107,5 +104,5 @@ def silence(stream: TextIO) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Say whether a person looks at a stream."""
+    """Return whether a stream is a terminal."""
     return stream is not None and not stream.closed and stream.isatty()

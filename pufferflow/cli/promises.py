@@ -59,14 +59,13 @@ def disagreements(job: "Job", account: "Account | None") -> list[str]:
     """Return in what a file and an account differ, a sentence each; nothing before there is an account."""
     if account is None:
         return []
+    charged, wrong = job.file.ledger, list[str]()
+    if charged.limit.guarantee != account.limit:
+        wrong.append(_disagreement(account, "limit", in_words(account.limit), in_words(charged.limit.guarantee)))
+    if charged.dataset not in {None, account.dataset}:
+        wrong.append(_disagreement(account, "data set", repr(account.dataset), repr(charged.dataset)))
+    return wrong
 
-    asked, found = job.file.ledger, list[str]()
-    if asked.limit.guarantee != account.limit:
-        found.append(_told(account, "limit", in_words(account.limit), in_words(asked.limit.guarantee)))
-    if asked.dataset not in {None, account.dataset}:
-        found.append(_told(account, "data set", repr(account.dataset), repr(asked.dataset)))
-    return found
 
-
-def _told(account: "Account", what: str, kept: str, asked: str) -> str:
-    return f"The account {account.name!r} has the {what} {kept}, the file has {asked}: a new release will be refused."
+def _disagreement(account: "Account", what: str, ours: str, theirs: str) -> str:
+    return f"The account {account.name!r} has the {what} {ours}, the file has {theirs}: a new release will be refused."

@@ -1,6 +1,6 @@
-"""The program around all commands: it runs one, tells how it ended, and exits with the code of that.
+"""The program around all commands: runs one, prints its answer or its error, and exits with its code.
 
-How commands are made: each is a function of a screen and its own options, and returns what programs are told.
+A command is a function of a screen and its own options, and returns the document for programs.
 """
 
 import inspect
@@ -28,7 +28,7 @@ _TRACEBACK: Final = Annotated[
 
 
 class Answer(NamedTuple):
-    """What a program is told, and the code to exit with."""
+    """The document for programs, and the exit code."""
 
     document: Mapping[str, Any]
     exit: int = 0
@@ -43,16 +43,16 @@ def command(app: typer.Typer, name: str, *, example: str) -> Callable[[Command],
     def add(function: Command) -> Command:
         def run(context: typer.Context, **given: Any) -> Answer:
             del given["json"], given["traceback"]  # the screen has read them, as it must before mistakes are found
-            return _called(function, cast(Screen, context.obj), given)
+            return _call(function, cast(Screen, context.obj), given)
 
         _sign(run, function)
-        app.command(name, help=_reflowed(function.__doc__ or ""), epilog=f"Example:\n\n{example}")(run)
+        app.command(name, help=_reflow(function.__doc__ or ""), epilog=f"Example:\n\n{example}")(run)
         return function
 
     return add
 
 
-def _called(function: Command, screen: Screen, given: Mapping[str, Any]) -> Answer:
+def _call(function: Command, screen: Screen, given: Mapping[str, Any]) -> Answer:
     """Call a command; what functions of a job print is no part of a document, and they may not end the program."""
     aside = redirect_stdout(sys.stderr) if screen.json else nullcontext()
     try:
@@ -77,7 +77,7 @@ def _parameter(name: str, annotation: object, default: object = inspect.Paramete
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def _reflowed(text: str) -> str:
+def _reflow(text: str) -> str:
     """Return paragraphs in one line each: a terminal breaks them where it ends."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
@@ -96,38 +96,37 @@ class Root(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run the command, and exit with its code."""
-        del prog_name, standalone_mode
         given = list(sys.argv[1:] if args is None else args)
-        screen, parent = Screen.asked_by(given), super()
+        screen, parent = Screen.of(given), super()
 
         def work() -> object:
             return parent.main(
                 given, "pufferflow", complete_var, False, windows_expand_args, **{**extra, "obj": screen}
             )
 
-        sys.exit(ended(screen, work))
+        sys.exit(run_to_end(screen, work))
 
 
-def ended(screen: Screen, work: Callable[[], object]) -> int:
-    """Return the code with which some work ends, and tell what came of it."""
+def run_to_end(screen: Screen, work: Callable[[], object]) -> int:
+    """Run a command, print its document or its error, and return the exit code."""
     try:
-        with _words(screen):
-            found = work()
-        if isinstance(found, Answer):
-            screen.answer(found.document, found.exit)
-            return found.exit
-        if found == STOPPED:
-            return failed(screen, KeyboardInterrupt())
-        return found if isinstance(found, int) else 0
+        with _with_words(screen):
+            result = work()
+        if isinstance(result, Answer):
+            screen.answer(result.document, result.exit)
+            return result.exit
+        if result == STOPPED:
+            return report_error(screen, KeyboardInterrupt())
+        return result if isinstance(result, int) else 0
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of an engine is no Exception, and Ctrl-C is none either
-        return failed(screen, error)
+        return report_error(screen, error)
 
 
 @contextmanager
-def _words(screen: Screen) -> Generator[None]:
-    """Let functions of a job that fail keep their words, if that is asked for."""
+def _with_words(screen: Screen) -> Generator[None]:
+    """Show the words of errors of the job's functions, with `--traceback`."""
     if not screen.traceback:
         yield
         return
@@ -143,18 +142,18 @@ def _words(screen: Screen) -> Generator[None]:
             os.environ[TRACEBACK] = before
 
 
-def failed(screen: Screen, error: BaseException) -> int:
-    """Tell of an error, and return its code."""
+def report_error(screen: Screen, error: BaseException) -> int:
+    """Print an error, and return its exit code."""
     fault = fault_of(error)
-    if not isinstance(error, KeyboardInterrupt | typer.Abort) and _quotes(screen, error):
+    if not isinstance(error, KeyboardInterrupt | typer.Abort) and _shows_traceback(screen, error):
         screen.note("A traceback can quote data: look at it before you pass it on.")
         write(sys.stderr, "".join(traceback.format_exception(error)), end="")
     screen.fail(fault)
     return fault.exit
 
 
-def _quotes(screen: Screen, error: BaseException) -> bool:
-    """Say whether an error is shown with its traceback; that of a mistyped command helps nobody who did not ask."""
+def _shows_traceback(screen: Screen, error: BaseException) -> bool:
+    """Return whether an error is shown with its traceback; that of a mistyped command only on request."""
     if screen.traceback or hasattr(error, "format_message"):
         return screen.traceback
     from pufferflow.jobs import tracebacks  # not above: help loads little

@@ -1,7 +1,7 @@
-"""What a command tells, and where: answers on stdout, notes and errors on stderr; one JSON document if it is asked for.
+"""The output of a command: answers on stdout, notes and errors on stderr; with `--json` one JSON document.
 
 On a terminal rich draws; anywhere else lines are plain, whole, and without colours. A reader that has gone away
-(`| head`) is no reason to stop: what was begun is finished without words.
+(`| head`) stops nothing: the command ends without output.
 """
 
 import io
@@ -17,7 +17,7 @@ from pufferflow.cli.output import document, is_terminal, lines_of, safe, write
 @final
 @dataclass
 class Screen:
-    """Where one command tells things; `so_far` is what a document keeps of it if an error comes."""
+    """The output of one command; `so_far` is the part of its JSON document that is printed if it fails."""
 
     json: bool = False
     traceback: bool = False
@@ -25,8 +25,8 @@ class Screen:
     so_far: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
-    def asked_by(cls, arguments: Sequence[str]) -> "Screen":
-        """Return the screen that a command line asks for, even one with mistakes in it."""
+    def of(cls, arguments: Sequence[str]) -> "Screen":
+        """Return the screen for a command line, even one with mistakes in it."""
         given = set(arguments[: arguments.index("--")] if "--" in arguments else arguments)
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -34,22 +34,22 @@ class Screen:
         return cls("--json" in given, "--traceback" in given, sys.stdout)
 
     def say(self, text: str = "") -> None:
-        """Tell people something; programs are told in the document."""
+        """Print a text for people; programs read the document."""
         if not self.json:
-            told(self.out, text)
+            write_words(self.out, text)
 
     def raw(self, text: str) -> None:
-        """Give people a text to copy or to send on, in lines that nobody breaks."""
+        """Print a text as it is, without wrapping, to be copied or sent on."""
         if not self.json:
             write(self.out, text)
 
     def log(self, text: str) -> None:
-        """Tell how far the work is, as soon as it is."""
-        told(sys.stderr if self.json else self.out, text)
+        """Print progress at once, on stderr beside a document."""
+        write_words(sys.stderr if self.json else self.out, text)
 
     def note(self, text: str) -> None:
-        """Tell something beside the answer."""
-        told(sys.stderr, text)
+        """Print a note on stderr."""
+        write_words(sys.stderr, text)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Show a table to people."""
@@ -74,24 +74,26 @@ class Screen:
             width = max((len(name) for name, _ in pairs), default=0)
             write(self.out, "\n".join(f"{name:<{width}}  {safe(str(value))}" for name, value in pairs))
 
-    def answer(self, found: Mapping[str, Any], code: int) -> None:
-        """End a command that went well, or as well as could be told."""
+    def answer(self, answer: Mapping[str, Any], code: int) -> None:
+        """Print the document of a command that ended."""
         if self.json:
-            write(self.out, document({**found, "exit": code}))
+            write(self.out, document({**answer, "exit": code}))
 
     def fail(self, fault: Fault) -> None:
-        """End a command that failed."""
+        """Print an error."""
         if self.json:
             write(self.out, document({**self.so_far, **fault.document()}))
             return
         named = fault.exit not in {BUG, STOPPED}
-        told(sys.stderr, f"{fault.kind}: {fault.problem}" if named else fault.problem, "bold red" if named else "bold")
+        write_words(
+            sys.stderr, f"{fault.kind}: {fault.problem}" if named else fault.problem, "bold red" if named else "bold"
+        )
         for name, text in (("allowed", fault.allowed), ("try", fault.instead)):
             if text:
-                told(sys.stderr, f"  {name}: {text}")
+                write_words(sys.stderr, f"  {name}: {text}")
 
 
-def told(stream: TextIO | None, text: str, style: str = "") -> None:
+def write_words(stream: TextIO | None, text: str, style: str = "") -> None:
     """Write a text: on a terminal broken between words, elsewhere as it is."""
     if is_terminal(stream):
         from pufferflow.cli.terminal import draw_text

@@ -180,13 +180,13 @@ class JobFile(TomlTable, frozen=True):
             )
 
     @property
-    def wanted(self) -> dict[str, Any]:
-        """What `batch.plan` is asked for."""
+    def plan_arguments(self) -> dict[str, Any]:
+        """The arguments of `batch.plan`."""
         floor = None if self.floor == "none" else self.floor
-        asked: dict[str, Any] = {"noise": self.noise, "bound": self.bound, "shares": self.shares, "floor": floor}
+        others: dict[str, Any] = {"noise": self.noise, "bound": self.bound, "shares": self.shares, "floor": floor}
         if self.accuracy is None:
-            return {"guarantee": self.guarantee and self.guarantee.guarantee, **asked}
-        return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **asked}
+            return {"guarantee": self.guarantee and self.guarantee.guarantee, **others}
+        return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **others}
 
 
 def check_source(path: str) -> None:

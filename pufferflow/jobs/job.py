@@ -24,7 +24,7 @@ from pufferflow.jobs.missed import History
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
 from pufferflow.jobs.published import check_known, check_not_lost, check_not_older, promise_changes, write_page
 from pufferflow.jobs.sink import Sink
-from pufferflow.jobs.sources import called, frame_of, functions_of
+from pufferflow.jobs.sources import call_safely, frame_of, functions_of
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
 from pufferflow.release import Release
@@ -189,20 +189,20 @@ class Job:
         chosen = self.period(period)
         build, rows = self.functions
         frame = frame_of(self.file.source, rows, self.folder, chosen)
-        found = called(build, (frame, chosen), Misuse)
-        if not isinstance(found, Batch):
+        batch = call_safely(build, (frame, chosen), Misuse)
+        if not isinstance(batch, Batch):
             raise Misuse(
-                f"The job's {self.file.build} returns {type(found).__name__}.",
+                f"The job's {self.file.build} returns {type(batch).__name__}.",
                 allowed="a batch: a protected frame, and what is asked of it",
                 instead='return pf.protect(frame, scenario).private_sum("level")',
             )
-        return found
+        return batch
 
     def plan(self, period: When | None = None) -> Plan:
         """Return what would be released for a period, and how noisy; reads public columns only."""
         check_addresses(self.file)
         chosen = self.period(period)
-        plan = self.batch(chosen).plan(**self.file.wanted)
+        plan = self.batch(chosen).plan(**self.file.plan_arguments)
         questions = plan.questions
         self.file.sink.check_keys(pl.Schema({name: questions.schema[name] for name in questions.by}))
         if plan.rows == 0:

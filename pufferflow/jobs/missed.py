@@ -1,4 +1,4 @@
-"""Which periods are to be released, or to be written again, by what the account remembers and the sink has."""
+"""Which periods are to be released, or written again: the history of the account compared with the sink."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -16,28 +16,28 @@ _REVISION = re.compile(r"\.[0-9]+$")
 @final
 @dataclass(frozen=True)
 class History:
-    """The periods whose cost is paid, by name: those whose release is kept, and those that a revision has settled."""
+    """Periods by label: cost reserved and not committed, release committed, and settled by a revision."""
 
-    paid: frozenset[str]
-    kept: frozenset[str]
+    reserved: frozenset[str]
+    committed: frozenset[str]
     revised: frozenset[str]
-    written: Callable[[str], bool]
+    in_sink: Callable[[str], bool]
     """Whether the sink has the release of a period."""
 
     @classmethod
-    def of(cls, account: Account | None, prefix: str, every: Every, written: Callable[[str], bool]) -> "History":
+    def of(cls, account: Account | None, prefix: str, every: Every, in_sink: Callable[[str], bool]) -> "History":
         """Read the history of an account: releases whose ids are a prefix and a period."""
-        paid, kept, revised = set[str](), set[str](), set[str]()
+        reserved, committed, revised = set[str](), set[str](), set[str]()
         for entry in () if account is None else account.history():
             name = entry.release_id.removeprefix(prefix)
             label = _REVISION.sub("", name)
-            if name != entry.release_id and _names_a_period(label, every):
-                committed = entry.state == "committed"
-                if name == label:
-                    (kept if committed else paid).add(label)
-                elif committed:
-                    revised.add(label)
-        return cls(frozenset(paid), frozenset(kept), frozenset(revised), written)
+            if name != entry.release_id and _is_label(label, every):
+                if entry.state != "committed":
+                    if name == label:
+                        reserved.add(label)
+                else:
+                    (committed if name == label else revised).add(label)
+        return cls(frozenset(reserved), frozenset(committed), frozenset(revised), in_sink)
 
     def since(self, first: Period, last: Period) -> list[Period]:
         """Return the periods from the first to the last that are to be released, or to be written."""
@@ -56,22 +56,22 @@ class History:
         return found[::-1]
 
     def after_the_last(self, last: Period, at_most: int) -> list[Period]:
-        """Return those of the last periods that come after all that is released, or are kept and not written.
+        """Return those of the last periods that come after all that is released, or are committed and not in the sink.
 
         Those whose cost is paid come first, however long ago they were. If nothing was released, the last is all.
         """
-        done = self.kept | self.revised
+        done = self.committed | self.revised
         newest = max(done, default=last.previous().label)
-        unfinished = sorted(self.paid - done)
+        unfinished = sorted(self.reserved - done)
         found = [Period.read(label, last.every, last.zone) for label in unfinished]
         for _, period in zip(range(at_most), _back(last), strict=False):
             label = period.label
-            if label not in self.paid and not self._settled(label) and (label > newest or label in self.kept):
+            if label not in self.reserved and not self._settled(label) and (label > newest or label in self.committed):
                 found.append(period)
         return sorted(found, key=lambda period: period.start)
 
     def _settled(self, label: str) -> bool:
-        return self.written(label) if label in self.kept else label in self.revised
+        return self.in_sink(label) if label in self.committed else label in self.revised
 
 
 def _back(period: Period) -> Iterator[Period]:
@@ -80,7 +80,7 @@ def _back(period: Period) -> Iterator[Period]:
         period = period.previous()
 
 
-def _names_a_period(label: str, every: Every) -> bool:
+def _is_label(label: str, every: Every) -> bool:
     try:
         Period.read(label, every)
     except Misuse:

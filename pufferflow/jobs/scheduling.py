@@ -100,8 +100,7 @@ def _stop_signals() -> Generator[_Stop]:
         yield stop
         return
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        del number, frame
+    def handle(_number: int, _frame: FrameType | None) -> None:
         stop.requested = True
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -1,9 +1,7 @@
 """Private rows for a period, as a lazy frame: from files, or from a function of the job.
 
-The functions that a job file names: found, and called so that nothing of the rows gets into an error.
-
-What a function raises can quote rows. So its class and line are told and its words are not, unless the environment has
-PUFFERFLOW_TRACEBACK, which a person sets who may see the rows.
+The functions that a job file names are imported and called here. What they raise can quote rows, so an error has its
+class and line, and its words only if PUFFERFLOW_TRACEBACK is set, by a person who may see the rows.
 """
 
 import glob
@@ -33,7 +31,7 @@ _SHOW = f"{TRACEBACK}=1, which shows what it said; that may quote rows"
 
 
 def tracebacks() -> bool:
-    """Say whether somebody asked for words and tracebacks, which may quote rows."""
+    """Return whether the environment allows words and tracebacks, which may quote rows."""
     return os.environ.get(TRACEBACK, "").lower() not in {"", "0", "false", "no"}
 
 
@@ -61,20 +59,20 @@ def _function_of(call: str, folder: Path, modules: dict[str, ModuleType]) -> Cal
     return found
 
 
-def called(function: Callable[..., Any], arguments: tuple[Any, ...], failed: type[PufferflowError]) -> Any:
-    """Return what a function gives; what it raises becomes an error of a kind of ours, without its words."""
+def call_safely(function: Callable[..., Any], arguments: tuple[Any, ...], failed: type[PufferflowError]) -> Any:
+    """Return the result of a function of the job; what it raises becomes `failed`, without its words."""
     try:
         return function(*arguments)
     except (PufferflowError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of the engine is no Exception
-        told, cause = _told(error), error if tracebacks() else None
+        words, cause = _where_raised(error), error if tracebacks() else None
     name = getattr(function, "__name__", "function")
-    raise failed(f"The job's {name}() failed: {told}.", allowed="a function that returns", instead=_SHOW) from cause
+    raise failed(f"The job's {name}() failed: {words}.", allowed="a function that returns", instead=_SHOW) from cause
 
 
-def _told(error: BaseException) -> str:
-    """Say of which class an error is, and in which line of which file it came up last."""
+def _where_raised(error: BaseException) -> str:
+    """Return the class of an error, and the last line of the job's own files in its traceback."""
     place, not_own = "", (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<")
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
@@ -101,34 +99,34 @@ def _from_file(path: Path) -> ModuleType:
         raise Misuse(f"{path.name!r} cannot be imported.", allowed="a Python file", instead='build = "job.py:build"')
     module, loader = importlib.util.module_from_spec(spec), spec.loader
     sys.modules[name] = module
-    return _imported(lambda: (loader.exec_module(module), module)[1], path.name)
+    return _import(lambda: (loader.exec_module(module), module)[1], path.name)
 
 
 def _from_path(name: str, folder: Path) -> ModuleType:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    return _imported(lambda: importlib.import_module(name), name)
+    return _import(lambda: importlib.import_module(name), name)
 
 
-def _imported(load: Callable[[], ModuleType], name: str) -> ModuleType:
+def _import(load: Callable[[], ModuleType], name: str) -> ModuleType:
     try:
         return load()
     except (PufferflowError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a module may do anything when it is imported
-        told, cause = _told_of_import(error), error if tracebacks() else None
-    raise Misuse(f"{name!r} cannot be imported: {told}.", allowed="a module that loads", instead=_SHOW) from cause
+        words, cause = _import_failure(error), error if tracebacks() else None
+    raise Misuse(f"{name!r} cannot be imported: {words}.", allowed="a module that loads", instead=_SHOW) from cause
 
 
-def _told_of_import(error: BaseException) -> str:
-    """Say why a module does not load, in words of Python's own only: a module may read rows while it loads."""
+def _import_failure(error: BaseException) -> str:
+    """Return why a module does not load, in Python's own words only: a module may read rows while it loads."""
     match error:
         case ModuleNotFoundError(name=str(name)) if name.replace(".", "").isidentifier():
             return f"there is no module {name[:60]!r}"
         case SyntaxError(filename=str(file), lineno=int(line), msg=message) if Path(file).is_file():
             return f"{message} in {Path(file).name}, line {line}"
         case _:
-            return _told(error)
+            return _where_raised(error)
 
 
 def _functions(module: ModuleType) -> list[str]:
@@ -148,7 +146,7 @@ _COLUMNS = '[source.columns] with hour = "datetime", level = "integer"'
 
 def frame_of(source: Source, function: Callable[..., Any] | None, folder: Path, period: Period) -> pl.LazyFrame:
     """Return the rows, of which none is read here."""
-    found = scanned(source, folder, period) if function is None else called(function, (period,), SourceFailed)
+    found = scan_files(source, folder, period) if function is None else call_safely(function, (period,), SourceFailed)
     if isinstance(found, pl.DataFrame):
         return found.lazy()
     if not isinstance(found, pl.LazyFrame):
@@ -160,7 +158,7 @@ def frame_of(source: Source, function: Callable[..., Any] | None, folder: Path, 
     return found
 
 
-def scanned(source: Source, folder: Path, period: Period) -> pl.LazyFrame:
+def scan_files(source: Source, folder: Path, period: Period) -> pl.LazyFrame:
     """Return the rows of files, whose types are those that they have or are said to have, never guessed from rows."""
     pattern = with_variables(source.path or "").replace("{period}", str(period))
     check_source(pattern)

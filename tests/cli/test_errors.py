@@ -7,7 +7,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.cli.errors import EXITS, MEANINGS, exit_code, fault_of
-from pufferflow.cli.run import ended
+from pufferflow.cli.run import run_to_end
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import PufferflowError
 
@@ -158,7 +158,7 @@ def test_what_nobody_foresaw_is_told_by_its_class_alone(capsys, error):
     def work():
         raise error
 
-    assert ended(Screen(out=sys.stdout), work) == 1
+    assert run_to_end(Screen(out=sys.stdout), work) == 1
     told = capsys.readouterr().err
     assert told.startswith("This is a bug of ours")
     assert "--traceback" in told

@@ -33,7 +33,7 @@ def refused(text):
 
 def test_the_starter_says_what_its_comments_say():
     """Keys that the starter shows as comments are those of the schema, with their default values."""
-    assert read_text(STARTER, "job.toml").wanted["guarantee"] == pf.Pure(0.5)
+    assert read_text(STARTER, "job.toml").plan_arguments["guarantee"] == pf.Pure(0.5)
     lines = [line.strip() for line in STARTER.splitlines()]
     shown = [line for line in lines if line.startswith("# ") and " = " in line.split("#")[1]]
     assert len(shown) >= 8
@@ -51,8 +51,8 @@ def test_the_starter_says_what_its_comments_say():
     found, plain = read_text(full, "job.toml"), read_text(STARTER, "job.toml")
     for key in ("sink", "schedule", "noise", "floor", "estimates"):
         assert getattr(found, key) == getattr(plain, key)
-    assert plain.wanted["floor"] == "row"
-    assert read_text(changed(('# floor = "row"', 'floor = "none"')), "job.toml").wanted["floor"] is None
+    assert plain.plan_arguments["floor"] == "row"
+    assert read_text(changed(('# floor = "row"', 'floor = "none"')), "job.toml").plan_arguments["floor"] is None
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_one_promise(text):
 )
 def test_promises_of_every_kind(table, kind):
     """Which keys there are says which kind of promise it is."""
-    assert read_text(changed(("epsilon = 0.5", table)), "job.toml").wanted["guarantee"] == kind
+    assert read_text(changed(("epsilon = 0.5", table)), "job.toml").plan_arguments["guarantee"] == kind
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_promises_of_every_kind(table, kind):
 def test_accuracies_of_every_kind(table, kind):
     """An accuracy says which kind of promise is sought in the same way."""
     asked = changed(("[guarantee] ", "[accuracy] "), ("epsilon = 0.5", f"error = 20\n{table}"))
-    wanted = read_text(asked, "job.toml").wanted
+    wanted = read_text(asked, "job.toml").plan_arguments
     assert wanted["accuracy"] == pf.Within(20)
     assert kind in repr(wanted["guarantee"])
 
@@ -177,6 +177,6 @@ def test_the_schema_knows_every_key():
 def test_a_job_names_a_bound():
     """The proof may be chosen, by the names that `bound=` has; another name is answered with those."""
     named = changed(('# bound = "auto"', 'bound = "messages" #'))
-    assert read_text(named, "job.toml").wanted["bound"] == "messages"
-    assert read_text(STARTER, "job.toml").wanted["bound"] == "auto"
+    assert read_text(named, "job.toml").plan_arguments["bound"] == "messages"
+    assert read_text(STARTER, "job.toml").plan_arguments["bound"] == "auto"
     assert "bound" in str(refused(changed(('# bound = "auto"', 'bound = "message" #'))))

@@ -8,7 +8,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.jobs.file import Source
-from pufferflow.jobs.sources import called, frame_of, functions_of, tracebacks
+from pufferflow.jobs.sources import call_safely, frame_of, functions_of, tracebacks
 
 DAY = pf.Period.read("2026-11-20")
 HIDDEN = "4711-top-secret"
@@ -109,13 +109,13 @@ def test_what_a_function_raises_is_told_by_class_and_line_only(tmp_path, monkeyp
     monkeypatch.delenv("PUFFERFLOW_TRACEBACK", raising=False)
     folder = module(tmp_path, f"def rows(period):\n    secret = '{HIDDEN}'\n    raise KeyError(secret)\n")
     with pytest.raises(pf.SourceFailed) as caught:
-        called(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
+        call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
     assert "rows() failed: KeyError in own.py, line 3" in caught.value.problem
     assert HIDDEN not in str(caught.value)
     assert caught.value.__context__ is None
     monkeypatch.setenv("PUFFERFLOW_TRACEBACK", "1")
     with pytest.raises(pf.SourceFailed) as caught:
-        called(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
+        call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
     assert HIDDEN in str(caught.value.__cause__)
 
 
@@ -124,7 +124,7 @@ def test_errors_of_the_library_and_stops_pass(error, tmp_path):
     """What is told on purpose reaches the caller as it is."""
     folder = module(tmp_path, f"import pufferflow as pf\ndef rows(period):\n    raise {error}\n")
     with pytest.raises((pf.Refused, KeyboardInterrupt, SystemExit)):
-        called(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
+        call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
 
 
 @pytest.mark.parametrize(

@@ -46,15 +46,15 @@ def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> A
     if output is not None:
         _check_name(output)
         check_free(output, force=force)
-    found = of_a_job()
+    json_schema = of_a_job()
     if output is None:
-        screen.raw(json.dumps(found, indent=2))
+        screen.raw(json.dumps(json_schema, indent=2))
     else:
         from pufferflow.release import put_text
 
-        put_text(output, json.dumps(found, indent=2) + "\n")
+        put_text(output, json.dumps(json_schema, indent=2) + "\n")
         screen.note(f"The schema is {output}.")
-    return Answer({"path": output, "schema": found})
+    return Answer({"path": output, "schema": json_schema})
 
 
 def check(screen: Screen, job: JobPath) -> Answer:
@@ -68,15 +68,15 @@ def check(screen: Screen, job: JobPath) -> Answer:
     batch = Job.read(job)
     check_addresses(batch.file)
     _ = batch.functions
-    document = _described(batch)
+    document = _describe(batch)
     notes = differences(batch)
-    screen.facts([(name, value) for name, value in (document | _in_words(batch)).items() if value is not None])
+    screen.facts([(name, value) for name, value in (document | _describe_in_words(batch)).items() if value is not None])
     for note in notes:
         screen.note(note)
     return Answer({"path": batch.path, **document})
 
 
-def _described(job: "Job") -> dict[str, Any]:
+def _describe(job: "Job") -> dict[str, Any]:
     from pufferflow.jobs import next_time
 
     plan, period = job.file.schedule, job.period()
@@ -95,8 +95,8 @@ def _described(job: "Job") -> dict[str, Any]:
     }
 
 
-def _in_words(job: "Job") -> dict[str, Any]:
-    """Return what people are told otherwise than programs."""
+def _describe_in_words(job: "Job") -> dict[str, Any]:
+    """Return the values that people read in other words than programs."""
     from pufferflow.cli.commands.run import near
     from pufferflow.cli.promises import in_words
 

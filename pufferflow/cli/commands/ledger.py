@@ -37,7 +37,7 @@ def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> 
     """
     with existing(ledger) as found:
         names = found.accounts() if account is None else (account,)
-        accounts = [_account(found.account(name), history=account is not None) for name in names]
+        accounts = [_account_document(found.account(name), history=account is not None) for name in names]
         document = {"ledger": found.address, "head": found.head(), "accounts": accounts}
     if account is None:
         _show_accounts(screen, accounts)
@@ -75,7 +75,7 @@ def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = 
     return Answer({"ledger": name, "path": place, "entries": entries, "bytes": size})
 
 
-def _account(account: "Account", *, history: bool) -> dict[str, Any]:
+def _account_document(account: "Account", *, history: bool) -> dict[str, Any]:
     entries, spent = account.history(), account.spent()
     committed = sum(entry.state == "committed" for entry in entries)
     found: dict[str, Any] = {

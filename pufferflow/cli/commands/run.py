@@ -126,16 +126,16 @@ def schedule(screen: Screen, job: JobPath, since: SinceName = None) -> Answer:
     from pufferflow.jobs import schedule as keep_running
 
     batch = Job.read(job)
-    diary = _Diary(screen, batch)
-    with _calm():
-        keep_running(batch, since, diary.tell)
-    screen.log(f"{diary.now}Stopped.")
-    return Answer(diary.counts)
+    log = _ScheduleLog(screen, batch)
+    with _end_quietly():
+        keep_running(batch, since, log.add)
+    screen.log(f"{log.now}Stopped.")
+    return Answer(log.counts)
 
 
 @final
-class _Diary:
-    """What is told of a schedule, a line each with the time, and counted for the document at the end."""
+class _ScheduleLog:
+    """Runs and failures of a schedule, logged with the time, and counted for the document at the end."""
 
     def __init__(self, screen: Screen, job: "Job") -> None:
         self._screen, self._job = screen, job
@@ -146,8 +146,7 @@ class _Diary:
     def now(self) -> str:
         return datetime.now(ZoneInfo(self._job.file.schedule.timezone)).isoformat(" ", "seconds") + "  "
 
-    def tell(self, what: "Ran | PufferflowError | datetime") -> None:
-
+    def add(self, what: "Ran | PufferflowError | datetime") -> None:
         if isinstance(what, datetime):
             self._screen.log(f"{self.now}The next run is at {what.isoformat(' ', 'minutes')}.")
         elif isinstance(what, PufferflowError):
@@ -160,7 +159,7 @@ class _Diary:
 
 
 @contextmanager
-def _calm() -> Generator[None]:
+def _end_quietly() -> Generator[None]:
     """Let a signal that comes before the schedule listens to any end it as calmly."""
     if threading.current_thread() is not threading.main_thread():
         yield
