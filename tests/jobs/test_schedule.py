@@ -12,7 +12,7 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.jobs import Ran, next_time, scheduling
+from pufferflow.jobs import Ran, folder_sink, next_time, scheduling
 from pufferflow.jobs import job as running
 from pufferflow.release import folder
 
@@ -247,7 +247,7 @@ def test_it_stops_after_the_run_that_is_under_way(job, watch, monkeypatch):
         times.append(time.monotonic())
         return whole(release, place, form)
 
-    monkeypatch.setattr(running, "send", send)
+    monkeypatch.setattr(folder_sink, "send", send)
     scheduling.schedule(job, DAYS[0], watch)
     assert watch.periods == DAYS[:1]
     assert time.monotonic() - times[0] < 1
