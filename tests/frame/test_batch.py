@@ -2,12 +2,14 @@
 
 import math
 from datetime import date, datetime
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import pufferflow as pf
 
+ASKING = Path(__file__).parents[2] / "docs" / "asking.md"
 ROWS = pl.DataFrame(
     {
         "meter": [1, 1, 2, 2],
@@ -182,3 +184,14 @@ def test_public_columns_can_be_derived():
     assert found.frame["day"].to_list() == [date(2026, 1, 1)]
     grouped = batch().group_by(pl.col("hour").dt.hour().alias("of_day")).private_sum("level").release(epsilon=1.0)
     assert grouped.frame["of_day"].to_list() == [0, 1]
+
+
+def test_a_batch_is_no_lock():
+    """Whoever holds a batch holds the frame, and the documentation says so."""
+    rows = pl.DataFrame({"day": [1, 1, 2], "level": [0, 3, 2]})
+    levels = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
+    batch = pf.protect(rows, levels).group_by("day").private_sum("level")
+    assert batch.questions.frame.collect().equals(rows)
+    for text in (pf.Batch.__doc__ or "", ASKING.read_text(encoding="utf-8")):
+        assert "batch.questions.frame" in text
+        assert "no way through" not in text

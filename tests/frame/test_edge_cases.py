@@ -1,4 +1,4 @@
-"""Cases in which an earlier state of this library promised too much, leaked, or failed; each found by an attack."""
+"""Edge cases of batches in which noise could be too small, a value could leak, or a valid batch could fail."""
 
 import math
 
