@@ -1,0 +1,138 @@
+"""What was recorded, stored and compared: texts and whole numbers exactly, floats closely or bit for bit."""
+
+import json
+import lzma
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from readings import BITS
+
+GOLDEN = Path(__file__).parent / "golden.jsonl.xz"
+CLOSE = 1e-12
+_FLOAT = re.compile(r"(-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+)(?![\w.])")
+_HASH = re.compile(r"\b[0-9a-f]{32,64}\b|\bpf1-[0-9a-f]{32}\b")
+_DIGITS = 12
+_SHOWN = 400
+
+
+def stored(record: Any) -> Any:
+    """Return a record without what is compared on one machine only."""
+    if isinstance(record, dict):
+        return {name: stored(one) for name, one in record.items() if not name.endswith(BITS)}
+    return [stored(one) for one in record] if isinstance(record, list) else record
+
+
+def write(records: Mapping[str, Any], place: Path = GOLDEN) -> None:
+    """Keep records: a line of JSON for each case, compressed."""
+    lines = [json.dumps([name, stored(one)], ensure_ascii=False) + "\n" for name, one in records.items()]
+    place.write_bytes(lzma.compress("".join(lines).encode(), preset=9 | lzma.PRESET_EXTREME))
+
+
+def read(place: Path = GOLDEN) -> dict[str, Any]:
+    """Return the recorded cases."""
+    return dict(map(json.loads, lzma.decompress(place.read_bytes()).decode().splitlines()))
+
+
+def differences(expected: Any, found: Any) -> list[str]:
+    """Return a line for each thing in which two records differ.
+
+    Floats may differ in their last bits, in texts too, as machines do. A hash may differ only where some float of the
+    record does: it may be made of it.
+    """
+    comparison = _Comparison()
+    comparison.compare("", json.loads(json.dumps(stored(expected))), json.loads(json.dumps(stored(found))))
+    return comparison.lines if comparison.bits_differ else [*comparison.lines, *comparison.hashes]
+
+
+class _Comparison:
+    def __init__(self) -> None:
+        self.lines, self.hashes, self.bits_differ = list[str](), list[str](), False
+
+    def compare(self, path: str, expected: Any, found: Any) -> None:  # noqa: C901 - one way for each kind of value
+        """Compare two trees."""
+        if isinstance(expected, dict) and isinstance(found, dict):
+            if list(expected) != list(found):
+                self._differ(path, f"keys {list(expected)}", f"keys {list(found)}")
+            for name in expected.keys() & found.keys():
+                self.compare(f"{path}/{name}", expected[name], found[name])
+        elif isinstance(expected, list) and isinstance(found, list):
+            if len(expected) != len(found):
+                self._differ(path, f"{len(expected)} of them", f"{len(found)} of them")
+            for place, (one, other) in enumerate(zip(expected, found, strict=False)):
+                self.compare(f"{path}[{place}]", one, other)
+        elif isinstance(expected, str) and isinstance(found, str):
+            self._compare_texts(path, expected, found)
+        elif type(expected) is not type(found):
+            self._differ(path, repr(expected), repr(found))
+        elif isinstance(expected, float):
+            self._compare_floats(path, expected, found)
+        elif expected != found:
+            self._differ(path, repr(expected), repr(found))
+
+    def _compare_floats(self, path: str, expected: float, found: float) -> None:
+        if expected == found or (math.isnan(expected) and math.isnan(found)):
+            return
+        if math.isclose(expected, found, rel_tol=CLOSE, abs_tol=0.0):
+            self.bits_differ = True
+        else:
+            self._differ(path, repr(expected), repr(found))
+
+    def _compare_texts(self, path: str, expected: str, found: str) -> None:
+        if expected == found:
+            return
+        parts, others = _FLOAT.split(expected), _FLOAT.split(found)
+        if len(parts) != len(others):
+            self._differ(path, *_where(expected, found))
+            return
+        for place, (one, other) in enumerate(zip(parts, others, strict=True)):
+            if one == other:
+                continue
+            if place % 2 and max(_digits(one), _digits(other)) >= _DIGITS:
+                self._compare_floats(path, float(one), float(other))
+            elif place % 2 == 0 and _HASH.sub("#", one) == _HASH.sub("#", other):
+                self.hashes.append(f"{path}: a hash is another: {' … '.join(_where(one, other))}")
+            else:
+                self._differ(path, *_where(expected, found))
+                return
+
+    def _differ(self, path: str, expected: str, found: str) -> None:
+        self.lines.append(f"{path}:\n    was {expected[:_SHOWN]}\n    is  {found[:_SHOWN]}")
+
+
+def _digits(number: str) -> int:
+    return len(number.partition("e")[0].replace(".", "").lstrip("-0"))
+
+
+def _where(expected: str, found: str) -> tuple[str, str]:
+    """Return the first stretches in which two texts differ."""
+    pairs = zip(expected, found, strict=False)
+    at = next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(found)))
+    start = max(at - 60, 0)
+    return repr(expected[start : at + 120]), repr(found[start : at + 120])
+
+
+def lines(record: Any, path: str = "") -> Iterator[str]:
+    """Yield a record as lines of text, floats in hexadecimal digits: equal bits make equal lines."""
+    if isinstance(record, dict):
+        for name, one in record.items():
+            yield from lines(one, f"{path}/{name}")
+        if not record:
+            yield f"{path} = {{}}"
+    elif isinstance(record, list):
+        if all(not isinstance(one, dict | list) for one in record):
+            yield f"{path} = [{', '.join(map(_leaf, record))}]"
+        else:
+            for place, one in enumerate(record):
+                yield from lines(one, f"{path}[{place}]")
+    elif isinstance(record, str) and "\n" in record:
+        yield f"{path} ="
+        yield from (f"    {line}" for line in record.split("\n"))
+    else:
+        yield f"{path} = {_leaf(record)}"
+
+
+def _leaf(value: Any) -> str:
+    return value.hex() if isinstance(value, float) else repr(value)

@@ -1,0 +1,64 @@
+"""Behaviour, numbers, texts and stored bytes stay as they were recorded.
+
+Only the public door is used, so that names inside may change. What is meant to change is recorded anew by
+`python tests/golden/record.py --commit`, and its difference is read.
+"""
+
+import functools
+
+import compared
+import pytest
+from cases import CASES, record, thinned
+from readings import BITS
+
+THIN = thinned()
+
+
+@functools.cache
+def golden():
+    return compared.read()
+
+
+def check(names):
+    wrong = [f"{name}{line}" for name in names for line in compared.differences(golden()[name], record(name))]
+    assert not wrong, "\n".join([*wrong[:40], "anew, if this is meant: python tests/golden/record.py --commit"])
+
+
+def kind(name):
+    return "/".join(name.split("/")[:2])
+
+
+@pytest.mark.parametrize("name", THIN)
+def test_recorded_cases_stay(name):
+    """Each scenario with one kind of batch, each kind of batch, and some of all else is as it was recorded."""
+    check([name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of", sorted({kind(name) for name in CASES.keys() - set(THIN)}))
+def test_all_recorded_cases_stay(of):
+    """Every scenario with every kind of batch, every account, page, number and command is as it was recorded."""
+    check([name for name in CASES if kind(name) == of and name not in THIN])
+
+
+def test_every_case_is_recorded():
+    """The file has each of the cases, and no others."""
+    assert list(golden()) == list(CASES)
+
+
+def test_floats_are_compared_closely_and_all_else_exactly():
+    """Last bits may differ, also in texts, and then hashes; a billionth, a word, a name or an order may not."""
+    one = {"scale": 2.5, "text": "Laplace(scale=2.922966261540034) pf1-" + "0" * 32, "n": 3, f"page {BITS}": "x"}
+    near = {**one, "text": "Laplace(scale=2.922966261540035) pf1-" + "1" * 32, f"page {BITS}": "y"}
+    assert compared.differences(one, near) == []
+    for other in (
+        {**one, "scale": 2.5 * (1 + 1e-9)},
+        {**one, "text": one["text"].replace("2.922966261540034", "2.922966263")},
+        {**one, "text": one["text"].replace("Laplace", "Laplase")},
+        {**one, "text": one["text"].replace("0" * 32, "1" * 32)},
+        {**one, "n": 3.0},
+        {"text": one["text"], "scale": 2.5, "n": 3},
+        {**one, "more": None},
+    ):
+        assert len(compared.differences(one, other)) == 1
+    assert list(compared.lines(one)) != list(compared.lines({**one, "scale": 2.5000000000000004}))
