@@ -31,4 +31,5 @@ CHANGED = {
 CONTRACTS = [
     ["pufferflow/noise/logistic.py", "tests/test_door.py"],
     ["tests/noise/test_contract.py", "tests/noise/test_drawing.py", "-k", "logistic"],
+    ["tests/test_every_noise_and_promise.py", "-k", "Logistic"],
 ]
