@@ -265,9 +265,9 @@ class Batch(Suggesting):
 
     def __repr__(self) -> str:
         """Show the queries so far."""
-        from pufferflow.explain import asked_in_words
+        from pufferflow.explain import queries_in_words
 
-        queries = asked_in_words(self.questions) if self.questions.queries else "nothing asked yet"
+        queries = queries_in_words(self.questions) if self.questions.queries else "nothing asked yet"
         return visible(f"<Batch {queries}; {self.questions.scenario!r}>", one_line=True)
 
     # Reading arguments

@@ -13,12 +13,12 @@ from pufferflow.bounds import Calibration
 from pufferflow.composition import Cost
 from pufferflow.errors import Misuse, visible
 from pufferflow.explain import (
-    asked_in_words,
     assumptions,
     compare,
     evidence,
-    explained,
     notes,
+    plan_in_words,
+    queries_in_words,
     readings,
     readings_together,
     summary,
@@ -71,7 +71,7 @@ class Plan(Suggesting):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise that is kept."""
+        """The promise about all answers together."""
         return self.calibration.guarantee
 
     @property
@@ -91,12 +91,12 @@ class Plan(Suggesting):
 
     @property
     def questions(self) -> Request:
-        """What is asked."""
+        """The queries of the batch."""
         return self._decision.request
 
     @property
     def cost(self) -> Cost:
-        """What a release would tell, in numbers: what composition adds up."""
+        """The cost of a release, in numbers: what composition adds up."""
         return self._decision.cost
 
     @property
@@ -106,7 +106,7 @@ class Plan(Suggesting):
 
     @property
     def rows(self) -> int | None:
-        """How many rows are asked about; None where that is private."""
+        """The number of rows that are queried; None where that is private."""
         return int(self._decision.facts.cells.rows.sum()) if self.questions.counts_are_public else None
 
     @property
@@ -123,7 +123,7 @@ class Plan(Suggesting):
 
     def explain(self) -> str:
         """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
-        return explained(self._decision)
+        return plan_in_words(self._decision)
 
     def readings(self) -> tuple[str, ...]:
         """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
@@ -177,10 +177,10 @@ class Plan(Suggesting):
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
         >>> plan = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(1.0))
-        >>> found = plan.evidence()
-        >>> found.pair.first, found.pair.second, found.cells[0].largest
+        >>> evidence = plan.evidence()
+        >>> evidence.pair.first, evidence.pair.second, evidence.cells[0].largest
         ('0', '1', 2.0)
-        >>> found.what_if[1].wrong, found.what_if[1].left
+        >>> evidence.what_if[1].wrong, evidence.what_if[1].left
         ('if beliefs are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
         """
         budget = None if account is None else account.budget(self, every)
@@ -199,17 +199,17 @@ class Plan(Suggesting):
         """Write a page for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
         from pufferflow.report import plan_page
 
-        shown = self.evidence(account, every, job=job, period=period, dataset=dataset)
-        place, page = local_path(path, "The place of a page"), plan_page(shown, datetime.now(UTC))
-        put_text(place, page)
-        return place
+        content = self.evidence(account, every, job=job, period=period, dataset=dataset)
+        file, page = local_path(path, "The place of a page"), plan_page(content, datetime.now(UTC))
+        put_text(file, page)
+        return file
 
     def __repr__(self) -> str:
-        """Show what is asked, the promise, the noise and the bound."""
-        found = self.calibration
+        """Show the queries, the promise, the noise and the bound."""
+        calibration = self.calibration
         noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
-        asked = asked_in_words(self.questions)
-        return visible(f"<Plan {asked}; {found.guarantee!r} by {found.bound!r}; {noise}>", one_line=True)
+        queries = queries_in_words(self.questions)
+        return visible(f"<Plan {queries}; {calibration.guarantee!r} by {calibration.bound!r}; {noise}>", one_line=True)
 
     def __copy__(self) -> Self:
         """Return the plan itself: nothing in it changes."""
@@ -240,7 +240,7 @@ def plan_of(request: Request, terms: Terms) -> Plan:
 
 def certificate_of(plan: Decision) -> Certificate:
     """Return the facts that go out with the answers."""
-    request, found = plan.request, plan.calibration
+    request, calibration = plan.request, plan.calibration
     sums = tuple(
         NoisySum(
             "the number of rows" if measure is None else measure.values.words,
@@ -255,19 +255,19 @@ def certificate_of(plan: Decision) -> Certificate:
     return Certificate(
         scenario=request.scenario.fingerprint,
         hidden=request.scenario.describe(),
-        promise=found.guarantee,
-        loss=found.loss,
+        promise=calibration.guarantee,
+        loss=calibration.loss,
         queries=queries,
         sums=sums,
         where=request.where,
         cost=cost_of(plan) if plan.reserved is None else plan.reserved,
         questions=request.digest,
         groups=request.by,
-        bound=repr(found.bound),
+        bound=repr(calibration.bound),
         sensitivity=sensitivity,
         sensitivity_unit=unit,
         witness=witness_in_words(plan),
-        certainty=found.certainty.value,
+        certainty=calibration.certainty.value,
         composition=COMPOSITION,
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
@@ -279,12 +279,12 @@ def certificate_of(plan: Decision) -> Certificate:
 
 def _sensitivity(plan: Decision) -> tuple[float, str]:
     """Return the movement that the noise was measured against, in the answer's unit if there is one sum only."""
-    found, weights = plan.calibration.sensitivity, plan.weights
+    length, weights = plan.calibration.sensitivity, plan.weights
     if not plan.calibration.bound.by_movement:
-        return found, "by one row alone, in units in which a row moves all sums by at most 1"
+        return length, "by one row alone, in units in which a row moves all sums by at most 1"
     if len(weights) == 1 and weights[0] > 0:
-        return found / float(weights[0]) * float(plan.request.units[0]), "in the unit of the answer"
-    return found, "in units in which one row moves all sums by at most 1"
+        return length / float(weights[0]) * float(plan.request.units[0]), "in the unit of the answer"
+    return length, "in units in which one row moves all sums by at most 1"
 
 
 def _version() -> str:

@@ -41,7 +41,7 @@ class StarRule(CompositionRule):
         rates = Rates.of(touches, star.rows)
         every = not releases.unseen_rows and all(shape.rows and shape.rows.others == 0 for shape in releases.shapes)
         if star.of_group:
-            return float(star.told_of_class(rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]).max())
+            return float(star.loss_of_class(rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]).max())
         try:
             return float(_of_row(star, rates, every=every).max())
         except Refused:  # too many combinations of classes and values
@@ -88,7 +88,7 @@ def _of_row(star: Star, rates: Rates, *, every: bool) -> Floats:
 
 
 def _worst(star: Star, own: Sequence[Floats], others: Sequence[Floats] | Floats) -> Floats:
-    return np.max([star.told_of_row(*one) for one in zip(own, others, strict=True)], axis=0)
+    return np.max([star.loss_of_row(*one) for one in zip(own, others, strict=True)], axis=0)
 
 
 def _of_any_number(star: Star, rates: Rates) -> tuple[Floats, bool]:
@@ -100,12 +100,12 @@ def _of_any_number(star: Star, rates: Rates) -> tuple[Floats, bool]:
     """
     touches = rates.touches
     if star.points is None:
-        return star.told_of_row(touches.whole, rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]), False
+        return star.loss_of_row(touches.whole, rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]), False
     most = rates.alone.max(axis=(1, 2)) * max(len(star.rows) - 1, 1) * (1 + UNIT)
     exposed = touches.exposures[:, star.points[:, 0], star.points[:, 1]].T
     own = exposed >= most
     patterns, which = np.unique(own, axis=0, return_inverse=True)
-    losses = np.array([star.told_of_row(touches.whole, one) for one in rates.of_others(patterns * touches.times)])
+    losses = np.array([star.loss_of_row(touches.whole, one) for one in rates.of_others(patterns * touches.times)])
     return losses[which.reshape(-1), np.arange(len(own))], bool(own.all())
 
 

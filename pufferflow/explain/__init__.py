@@ -4,10 +4,10 @@ from pufferflow.explain.compare import compare, summary, too_noisy
 from pufferflow.explain.gather import evidence
 from pufferflow.explain.one_number import Origin, at_place, origin_of
 from pufferflow.explain.sentences import (
-    asked_in_words,
     assumptions,
-    explained,
     notes,
+    plan_in_words,
+    queries_in_words,
     readings,
     readings_together,
     witness_in_words,
@@ -15,14 +15,14 @@ from pufferflow.explain.sentences import (
 
 __all__ = [
     "Origin",
-    "asked_in_words",
     "assumptions",
     "at_place",
     "compare",
     "evidence",
-    "explained",
     "notes",
     "origin_of",
+    "plan_in_words",
+    "queries_in_words",
     "readings",
     "readings_together",
     "summary",

@@ -97,28 +97,28 @@ def bound_rows(plan: Decision) -> list[BoundRow]:
     rows = list[BoundRow]()
     with working("comparing bounds"):
         for bound in compared_bounds(plan.calibration.guarantee):
-            calibration, note = _tried(plan, bound)
+            calibration, note = _calibrate_unless_too_long(plan, bound)
             if not note and bound.by_movement and _by_movement(plan):
                 note = BY_MOVEMENT
             rows += _rows_of(plan, repr(bound), calibration, note)
-        calibration, note = _calibrated(plan, lambda: plan.group_laws, Group())
+        calibration, note = _calibrate(plan, lambda: plan.group_laws, Group())
         rows += _rows_of(plan, GROUP_PRIVACY, calibration, note)
         row_laws = plan.row_laws
         if row_laws is not None:
-            calibration, note = _calibrated(plan, lambda: row_laws, "auto")
+            calibration, note = _calibrate(plan, lambda: row_laws, "auto")
             note = note if calibration is None else _left_here(plan, calibration.noise)
             rows += _rows_of(plan, ORDINARY, calibration, note)
     return rows
 
 
-def _tried(plan: Decision, bound: Bound) -> tuple[Calibration | None, str]:
+def _calibrate_unless_too_long(plan: Decision, bound: Bound) -> tuple[Calibration | None, str]:
     """Return what a bound asks for, or why it was not tried: too much work for what it can win over the plan's own."""
     pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     guarantee, scale = plan.calibration.guarantee, plan.calibration.noise.scale
     if sum(bound.work(laws.work, guarantee) for laws in pieces) <= _MOST_WORK or type(bound) is type(
         plan.calibration.bound
     ):
-        return _calibrated(plan, lambda: plan.laws, bound)
+        return _calibrate(plan, lambda: plan.laws, bound)
     least = max(Scales(guarantee, plan.family).least(bound, laws, scale, plan.calibration.witness) for laws in pieces)
     if least >= scale:
         return None, "not tried: no less noise"
@@ -154,11 +154,11 @@ def group_names(plan: Decision) -> list[str]:
 
 def _texts(keys: pl.Series) -> list[str]:
     """Return the keys of one column as people read them; what Polars has no text for as Python shows it."""
-    shown = keys if keys.dtype.is_nested() or keys.dtype == pl.Binary else keys.cast(pl.String)
-    return [f"{keys.name}={'null' if key is None else key}" for key in shown.to_list()]
+    texts = keys if keys.dtype.is_nested() or keys.dtype == pl.Binary else keys.cast(pl.String)
+    return [f"{keys.name}={'null' if key is None else key}" for key in texts.to_list()]
 
 
-def _calibrated(plan: Decision, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
+def _calibrate(plan: Decision, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
     try:
         return calibrate(laws(), plan.calibration.guarantee, plan.family, bound), ""
     except PufferflowError as refusal:
@@ -194,17 +194,19 @@ def too_noisy(plan: Decision) -> list[str]:
     of_outputs, lines = output_errors(plan), list[str]()
     for query in plan.request.queries:
         own = [errors for errors in of_outputs if errors.output.query is query]
-        expected, largest = (np.concatenate([getattr(one, part) for one in own]) for part in ("expected", "largest"))
+        expected, largest = (
+            np.concatenate([getattr(output, part) for output in own]) for part in ("expected", "largest")
+        )
         possible = largest > 0
-        drowned = np.flatnonzero(possible & (expected > largest * (1 + _ROUNDED)))
-        if not len(drowned):
+        exceeded = np.flatnonzero(possible & (expected > largest * (1 + _ROUNDED)))
+        if not len(exceeded):
             continue
-        place = drowned[largest[drowned].argmax()]
+        place = exceeded[largest[exceeded].argmax()]
         size, error = plain(float(largest[place])), plain(float(expected[place]))
         line = f"noise on {query.name} is larger than the largest possible answer ({size}): expected error {error}"
         numbers = int(possible.sum())
         if numbers > 1:
-            many = "all" if len(drowned) == numbers else f"{len(drowned):,}"
+            many = "all" if len(exceeded) == numbers else f"{len(exceeded):,}"
             line += f", for {many} of its {counted(numbers, 'number')}"
         lines.append(line)
     return lines

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pufferflow.errors import PufferflowError
 from pufferflow.explain.compare import bound_rows, group_names, output_errors, too_noisy
-from pufferflow.explain.sentences import assumptions, explained, notes, readings_together
+from pufferflow.explain.sentences import assumptions, notes, plan_in_words, readings_together
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import worst_pair
 from pufferflow.planning import Decision
@@ -35,8 +35,8 @@ _BEYOND = 1.25
 
 def memories(scenario: Scenario) -> tuple[Memory, ...]:
     """Return how long a row is remembered, for each prior of which that is one number after every step."""
-    found = (_memory(prior, scenario.step_in_words) for prior in scenario.priors)
-    return tuple(one for one in found if one is not None)
+    candidates = (_memory(prior, scenario.step_in_words) for prior in scenario.priors)
+    return tuple(memory for memory in candidates if memory is not None)
 
 
 def _memory(prior: Prior, step: str) -> Memory | None:
@@ -46,7 +46,7 @@ def _memory(prior: Prior, step: str) -> Memory | None:
     forgotten, longest = forgotten_after(prior), longest_memory(prior)
     last = longest if forgotten is None else min(max(round(_BEYOND * forgotten), _LEAST_STEPS), longest)
     steps = np.unique(np.linspace(0, last, _POINTS + 1).round().astype(np.int64)).tolist()
-    left = tuple(memory_after(prior, one) or 0.0 for one in steps)
+    left = tuple(memory_after(prior, lag) or 0.0 for lag in steps)
     return Memory(belief_in_words(prior), measure, step, tuple(steps), left, forgotten)
 
 
@@ -65,7 +65,7 @@ def evidence(
     grouped = f", by {', '.join(request.by)}" if request.by else ""
     return Evidence(
         title=f"{', '.join(query.name for query in request.queries)}{grouped}",
-        sentence=explained(plan),
+        sentence=plan_in_words(plan),
         promise=repr(plan.calibration.guarantee),
         scenario=request.scenario.describe(),
         assumptions=tuple(assumptions(plan)),

@@ -41,8 +41,8 @@ def origin_of(plan: Decision) -> Origin:
     """Return where the witness comes from: of several patterns that cost equally much, the one with the most rows."""
     deciding = set(map(id, plan.calibration.deciding))
     origins = _origins(plan)
-    possible = [one for one in origins if id(one.laws) in deciding] or origins
-    return max(_matching(possible, plan.calibration.witness), key=lambda one: one.pattern.selected)
+    possible = [origin for origin in origins if id(origin.laws) in deciding] or origins
+    return max(_matching(possible, plan.calibration.witness), key=lambda origin: origin.pattern.selected)
 
 
 def _origins(plan: Decision) -> list[Origin]:
@@ -58,14 +58,14 @@ def _origins(plan: Decision) -> list[Origin]:
 
 def _matching(origins: Sequence[Origin], witness: Witness) -> Sequence[Origin]:
     """Return those that may have the witness: of its prior and its number of answers; not a movement if it has laws."""
-    found = [one for one in origins if one.tables.prior is witness.prior] or origins
-    found = [one for one in found if one.laws.dimension == witness.dimension] or found
+    candidates = [origin for origin in origins if origin.tables.prior is witness.prior] or origins
+    candidates = [origin for origin in candidates if origin.laws.dimension == witness.dimension] or candidates
     if isinstance(witness, Pair):
         spread = any(not isinstance(law, Law) or len(law) > 1 for law in witness)
-        found = [one for one in found if not (spread and one.laws.movement_only)] or found
-    if not found:
+        candidates = [origin for origin in candidates if not (spread and origin.laws.movement_only)] or candidates
+    if not candidates:
         raise InternalError("The plan has no laws.", instead="reporting it")
-    return found
+    return candidates
 
 
 STAND_INS = "two points stand in for the laws: all that is known, or all that noise was made for, is how far they move"
@@ -80,7 +80,7 @@ _ROUNDED = "values of rows are rounded a little for the picture"
 
 @final
 @dataclass(frozen=True, eq=False)
-class Seen:
+class NumberLaws:
     """Two laws of the sum of one measure over `rows` rows, in whole steps, the least value of a row counting as 0."""
 
     measure: int
@@ -95,8 +95,8 @@ class Seen:
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What is asked about one cell: which measure, of which rows, and which of them has the secret."""
+class _CellSum:
+    """The sum of one measure over one cell: of which rows, and whether the row with the secret is one of them."""
 
     origin: Origin
     measure: int
@@ -105,11 +105,11 @@ class _Asked:
     table: Floats
     """What a row adds at each value of the secret, the least of it counting as 0."""
     own: bool
-    """Whether the secret's row is asked about."""
+    """Whether the secret's row is one of those that are summed."""
 
     @property
     def statistic(self) -> Statistic:
-        """The sum of what is asked."""
+        """The sum as a statistic."""
         pattern = self.pattern
         return Statistic(
             (pattern.cells >= 0).astype(np.float64)[None],
@@ -126,48 +126,50 @@ class _Asked:
         return _COVERS if self.origin.pattern.covers else ""
 
 
-def at_place(plan: Decision, origin: Origin, witness: Witness) -> Seen:
+def at_place(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
     """Return the two laws of one number that a place stands for; refuse where they cannot be listed quickly."""
-    one, prior = _asked(plan, origin, witness), origin.tables.prior
+    cell_sum, prior = _cell_sum(plan, origin, witness), origin.tables.prior
     chain = isinstance(prior, MarkovChain)
-    one, grid = _on_a_grid(one, _most_steps_along_a_chain(prior, one) if chain else _most_steps_with_a_class(one))
-    found = _along_a_chain(prior, one, witness) if chain else _with_a_class(prior, one, witness)
-    mu, nu = (law.map(lambda values: values * grid.width) for law in found)
-    notes = "; ".join(note for note in (one.note, grid.note) if note)
-    return Seen(one.measure, mu, nu, witness.secrets, one.pattern.selected, notes)
+    cell_sum, grid = _round_to_grid(
+        cell_sum, _most_steps_along_a_chain(prior, cell_sum) if chain else _most_steps_with_a_class(cell_sum)
+    )
+    laws = _along_a_chain(prior, cell_sum, witness) if chain else _with_a_class(prior, cell_sum, witness)
+    mu, nu = (law.map(lambda values: values * grid.width) for law in laws)
+    notes = "; ".join(note for note in (cell_sum.note, grid.note) if note)
+    return NumberLaws(cell_sum.measure, mu, nu, witness.secrets, cell_sum.pattern.selected, notes)
 
 
-def span_of(plan: Decision, origin: Origin, witness: Witness) -> Seen:
+def span_of(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
     """Return two points as far apart as the rows of a group can move one number, and as noise was made for."""
-    one = _asked(plan, origin, witness)
-    laws = implied(origin.tables.prior, one.statistic, origin.tables.secret)
-    most = plan.calibration.sensitivity / float(plan.weights[one.measure])
+    cell_sum = _cell_sum(plan, origin, witness)
+    laws = implied(origin.tables.prior, cell_sum.statistic, origin.tables.secret)
+    most = plan.calibration.sensitivity / float(plan.weights[cell_sum.measure])
     length = min(laws.span(1).length, most)
-    return stand_ins(one.measure, length, witness.secrets, one.note)
+    return stand_ins(cell_sum.measure, length, witness.secrets, cell_sum.note)
 
 
-def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note: str = "") -> Seen:
+def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note: str = "") -> NumberLaws:
     """Return two points so far apart; what is not there adds nothing."""
     notes = "; ".join(part for part in (STAND_INS, note) if part)
     ends = (length, 0.0) if secrets == PRESENCE else (0.0, length)
-    return Seen(measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes, stands_in=True)
+    return NumberLaws(measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes, stands_in=True)
 
 
-def _asked(plan: Decision, origin: Origin, witness: Witness) -> _Asked:
-    """Return what is asked about the cell of the secret's row: the sum that this row moves farthest for its noise."""
+def _cell_sum(plan: Decision, origin: Origin, witness: Witness) -> _CellSum:
+    """Return the sum over the cell of the secret's row: of the measure that this row moves farthest for its noise."""
     pattern = origin.pattern
     whole = origin.tables.unsigned or pattern.covers or isinstance(origin.tables.secret, Presence)
     cells = np.minimum(pattern.cells, 0) if whole else pattern.cells
     cell, own = _cell_of(pattern, cells, witness.row or 0)
-    alone = replace(pattern, cells=np.where(cells == cell, 0, -1), covers=False)
+    of_cell = replace(pattern, cells=np.where(cells == cell, 0, -1), covers=False)
     measure = _farthest(plan, origin, witness)
     table = origin.tables.values[measure]
     low = 0.0 if isinstance(origin.tables.secret, Presence) else float(table.min())
-    return _Asked(origin, measure, plan.request.column, alone, table - low, own)
+    return _CellSum(origin, measure, plan.request.column, of_cell, table - low, own)
 
 
 def _cell_of(pattern: Pattern, cells: Array, row: int) -> tuple[int, bool]:
-    """Return the cell of a row, or the one of the next row that is asked about; and whether it is the row's own.
+    """Return the cell of a row, or that of the next row in any cell; and whether it is the row's own.
 
     Rows without an order are counted cell by cell, those that are not asked about first.
     """
@@ -210,14 +212,14 @@ class _Grid:
     note: str = ""
 
 
-def _on_a_grid(one: _Asked, most: float) -> tuple[_Asked, _Grid]:
+def _round_to_grid(cell_sum: _CellSum, most: float) -> tuple[_CellSum, _Grid]:
     """Return the same with values in as few steps as they are multiples of, or rounded to `most` steps.
 
     A picture has no use for the fine steps in which sums are published, nor time for them.
     """
-    largest = float(np.abs(one.table).max()) or 1.0
+    largest = float(np.abs(cell_sum.table).max()) or 1.0
     counts = np.arange(1, min(most, _FINEST) + 1)
-    multiples = np.outer(counts, one.table / largest)
+    multiples = np.outer(counts, cell_sum.table / largest)
     exact = np.abs(multiples - np.rint(multiples)).max(axis=1, initial=0.0) < _NEAR
     if exact.any():
         grid = _Grid(largest / int(counts[exact.argmax()]))
@@ -225,59 +227,63 @@ def _on_a_grid(one: _Asked, most: float) -> tuple[_Asked, _Grid]:
         grid = _Grid(largest / int(counts[-1]), _ROUNDED)
     else:
         raise Refused(
-            f"The laws of a sum of {one.pattern.selected} rows with so many values take too long to list for a picture."
+            f"The laws of a sum of {cell_sum.pattern.selected} rows with so many values take too long to list for a "
+            "picture."
         )
-    return replace(one, table=np.rint(one.table / grid.width)), grid
+    return replace(cell_sum, table=np.rint(cell_sum.table / grid.width)), grid
 
 
-def _most_steps_along_a_chain(prior: MarkovChain, one: _Asked) -> float:
-    rows = one.pattern.selected + 1
+def _most_steps_along_a_chain(prior: MarkovChain, cell_sum: _CellSum) -> float:
+    rows = cell_sum.pattern.selected + 1
     return min(_MOST_WORK / (rows * prior.states) ** 2, _MOST_PLACES / rows)
 
 
-def _most_steps_with_a_class(one: _Asked) -> float:
-    return _MOST_POINTS / (one.pattern.selected + 1)
+def _most_steps_with_a_class(cell_sum: _CellSum) -> float:
+    return _MOST_POINTS / (cell_sum.pattern.selected + 1)
 
 
-def _along_a_chain(prior: MarkovChain, one: _Asked, witness: Witness) -> tuple[Law, Law]:
+def _along_a_chain(prior: MarkovChain, cell_sum: _CellSum, witness: Witness) -> tuple[Law, Law]:
     """Return the laws of a sum along a chain given two states of one row (M18)."""
-    secret = one.origin.tables.secret
-    statistic, initial = one.statistic, isinstance(secret, Initial)
+    secret = cell_sum.origin.tables.secret
+    statistic, initial = cell_sum.statistic, isinstance(secret, Initial)
     _, domain = column_and_domain(prior, statistic, secret)
-    rows, row = _that_matter(ChainRows.of(statistic, domain, first=initial), 0 if initial else witness.row or 0)
+    rows, row = _rows_that_matter(ChainRows.of(statistic, domain, first=initial), 0 if initial else witness.row or 0)
     first, second = (domain.place(value, "a value") for value in witness.secrets or ())
     sums = Sums(prior.chain(rows.positions, statistic.start), rows.values, rows.kinds)
     return pair_of(sums, row, (first, second))
 
 
-def _that_matter(rows: ChainRows, secret: int) -> tuple[ChainRows, int]:
-    """Return the rows that are asked about and the secret's, and its new place.
+def _rows_that_matter(rows: ChainRows, secret: int) -> tuple[ChainRows, int]:
+    """Return the rows that are summed and the secret's, and its new place.
 
     A chain passes others by: where they stood, kernels are multiplied over the gap (M18).
     """
-    kept = (rows.weights != 0).any(axis=0)[rows.kinds]
-    kept[secret] = True
-    asked_about = replace(rows, positions=rows.positions[kept], kinds=rows.kinds[kept], secret=None)
-    return asked_about, int(kept[:secret].sum())
+    needed = (rows.weights != 0).any(axis=0)[rows.kinds]
+    needed[secret] = True
+    summed = replace(rows, positions=rows.positions[needed], kinds=rows.kinds[needed], secret=None)
+    return summed, int(needed[:secret].sum())
 
 
-def _with_a_class(prior: Prior, one: _Asked, witness: Witness) -> tuple[Law, Law]:
+def _with_a_class(prior: Prior, cell_sum: _CellSum, witness: Witness) -> tuple[Law, Law]:
     """Return the laws of a sum of rows that share a class given two values of the secret (M21)."""
-    one = _one_row_unasked(one)
-    found: list[Pair] = []
-    for pair in implied(_in_floats(prior), one.statistic, one.origin.tables.secret):
-        found += [turned for turned in (pair, pair.swapped()) if turned.secrets == witness.secrets]
-    own = [pair for pair in found if pair.row is None or _is_asked(one.pattern, pair.row) == one.own]
-    if not found:
+    cell_sum = _keep_one_other_row(cell_sum)
+    pairs: list[Pair] = []
+    for pair in implied(_in_floats(prior), cell_sum.statistic, cell_sum.origin.tables.secret):
+        pairs += [turned for turned in (pair, pair.swapped()) if turned.secrets == witness.secrets]
+    own = [pair for pair in pairs if pair.row is None or _is_counted(cell_sum.pattern, pair.row) == cell_sum.own]
+    if not pairs:
         raise Refused("The laws of the two secrets that cost most are not among those that can be listed.")
-    return finite_laws((own or found)[0])
+    return finite_laws((own or pairs)[0])
 
 
-def _one_row_unasked(one: _Asked) -> _Asked:
-    """Return the same with one row that is not asked about instead of many: given the class it is like all others."""
-    if one.pattern.positions is not None:
-        return one
-    return replace(one, pattern=replace(one.pattern, counts=np.where(one.pattern.cells < 0, 1, one.pattern.counts)))
+def _keep_one_other_row(cell_sum: _CellSum) -> _CellSum:
+    """Return the same with one row outside the cell instead of many: given the class it is like all others."""
+    if cell_sum.pattern.positions is not None:
+        return cell_sum
+    return replace(
+        cell_sum,
+        pattern=replace(cell_sum.pattern, counts=np.where(cell_sum.pattern.cells < 0, 1, cell_sum.pattern.counts)),
+    )
 
 
 def _in_floats(prior: Prior) -> Prior:
@@ -287,8 +293,8 @@ def _in_floats(prior: Prior) -> Prior:
     return LatentClass([float(one) for one in prior.weights], [[float(one) for one in law] for law in prior.rows])
 
 
-def _is_asked(pattern: Pattern, row: int) -> bool:
-    """Say whether a row is asked about; entries stand for as many rows as they count."""
+def _is_counted(pattern: Pattern, row: int) -> bool:
+    """Return whether a row is in a cell; entries stand for as many rows as they count."""
     return bool(pattern.cells[np.searchsorted(np.cumsum(pattern.counts), row, side="right")] >= 0)
 
 
@@ -304,7 +310,7 @@ class Number:
 def number_of(plan: Decision, measure: int) -> Number:
     """Return the first answer that is made of a sum."""
     request = plan.request
-    asked = request.measures[measure]
+    summed = request.measures[measure]
     unit = float(request.units[measure])
     for query, places in request.reads:
         if measure not in places:
@@ -312,15 +318,15 @@ def number_of(plan: Decision, measure: int) -> Number:
         factor = _factor(plan, query)
         if query.linear and factor is not None:
             return Number(query.outputs[places.index(measure)], unit * factor)
-        return Number(f"{_what(asked)}, behind {query.name}", unit)
+        return Number(f"{_measure_in_words(summed)}, behind {query.name}", unit)
     return Number("a sum", unit)
 
 
-def _what(asked: Measure | None) -> str:
+def _measure_in_words(measure: Measure | None) -> str:
     """Say what a sum is of; that of a condition counts rows."""
-    if asked is None:
+    if measure is None:
         return "the number of rows"
-    return f"{'rows with' if asked.values.boolean else 'the sum of'} {asked.values.words}"
+    return f"{'rows with' if measure.values.boolean else 'the sum of'} {measure.values.words}"
 
 
 def _factor(plan: Decision, query: Query) -> float | None:

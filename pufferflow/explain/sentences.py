@@ -46,15 +46,15 @@ def readings_together(request: Request) -> tuple[str, ...]:
     return tuple(_line(queries, columns) for queries in alike.values())
 
 
-def assumed(request: Request) -> list[str]:
+def notes_on_missing(request: Request) -> list[str]:
     """Say what was assumed where nobody chose what missing values count as."""
-    secret, found = request.scenario.secret, list[str]()
+    secret, lines = request.scenario.secret, list[str]()
     for column in _columns(request):
         if request.missing_chosen(column) is False:
             own = secret.reads is not None and secret.reads[0] == column
             why = "since missing= was left out" if own else "its first value, since the secret names no other"
-            found.append(f"{_missing(request, column)}, {why}")
-    return found
+            lines.append(f"{_missing(request, column)}, {why}")
+    return lines
 
 
 @final
@@ -70,7 +70,7 @@ class _Reading:
 
 
 def _columns(request: Request) -> list[str]:
-    return list(dict.fromkeys(one.values.column for one in request.measures if one is not None))
+    return list(dict.fromkeys(measure.values.column for measure in request.measures if measure is not None))
 
 
 def _column(query: Query) -> str | None:
@@ -93,18 +93,20 @@ def _line(queries: Sequence[Query], columns: dict[str, _Reading], it: str = "") 
     names, column = ", ".join(query.name for query in queries), _column(queries[0])
     if column is None:
         return f"{names}: every row counts, whatever its values"
-    one = columns[column]
-    off = [words for query in queries for words in [_off(query, one.distance, it or query.name)] if words]
-    limit = f", without limit for values {one.beyond}" if off and one.beyond else ""
+    reading = columns[column]
+    errors = [
+        words for query in queries for words in [_error_in_words(query, reading.distance, it or query.name)] if words
+    ]
+    limit = f", without limit for values {reading.beyond}" if errors and reading.beyond else ""
     inside = (
         _INSIDE
         if any(isinstance(query, Quantile) and len(query.edges) > len(query.measures) for query in queries)
         else ""
     )
-    return f"{names}: {'; '.join(filter(None, [one.words, ', '.join(off) + limit, inside]))}"
+    return f"{names}: {'; '.join(filter(None, [reading.words, ', '.join(errors) + limit, inside]))}"
 
 
-def _off(query: Query, distance: float, it: str) -> str:
+def _error_in_words(query: Query, distance: float, it: str) -> str:
     """Say how far an answer may be off because values are read as others near them; nothing where rows are counted."""
     if not distance or isinstance(query, Count | Histogram):
         return ""
@@ -113,12 +115,12 @@ def _off(query: Query, distance: float, it: str) -> str:
     slope = _slope(query.measures[0]) if isinstance(query, Sum | Mean | MeanOfUnknown) else None
     if slope is None:
         return f"every value behind {it} may be off by up to {distance:.4g}"
-    each = " for each row" if isinstance(query, Sum) else ""
-    return f"{it} may be off by up to {slope * distance:.4g}{each}"
+    per_row = " for each row" if isinstance(query, Sum) else ""
+    return f"{it} may be off by up to {slope * distance:.4g}{per_row}"
 
 
 def _slope(values: Values | None) -> float | None:
-    """Return how much faster what is asked about rises or falls than the value itself, if that is everywhere alike."""
+    """Return how much faster the measure rises or falls than the value itself, if that is everywhere alike."""
     if not isinstance(values, OnPoints):
         return None
     points, numbers = values.domain.numbers, np.array(values.steps) * float(values.unit)
@@ -133,7 +135,7 @@ def _missing(request: Request, column: str) -> str:
     dtype, domain = request.schema[column], request.domains[column]
     kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * _unknown_labels(domain, dtype)]
     what = kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
-    return f"{what} in {column!r} {'counts' if len(kinds) == 1 else 'count'} as {_shown(request.missing(column))}"
+    return f"{what} in {column!r} {'counts' if len(kinds) == 1 else 'count'} as {_value_text(request.missing(column))}"
 
 
 def _unknown_labels(domain: Domain, dtype: pl.DataType) -> bool:
@@ -150,13 +152,13 @@ def _nearest(domain: Domain, dtype: pl.DataType) -> tuple[str, float, str]:
         return "", 0.0, ""
     points = sorted(domain.numbers.tolist())
     least, most = _ends(dtype)
-    below = [f"numbers below {_shown(points[0])} as {_shown(points[0])}"] * (least < points[0])
-    above = [f"numbers above {_shown(points[-1])} as {_shown(points[-1])}"] * (most > points[-1])
-    ends = [f"below {_shown(points[0])}"] * bool(below) + [f"above {_shown(points[-1])}"] * bool(above)
+    below = [f"numbers below {_value_text(points[0])} as {_value_text(points[0])}"] * (least < points[0])
+    above = [f"numbers above {_value_text(points[-1])} as {_value_text(points[-1])}"] * (most > points[-1])
+    ends = [f"below {_value_text(points[0])}"] * bool(below) + [f"above {_value_text(points[-1])}"] * bool(above)
     gaps = [high - low for low, high in itertools.pairwise(points)]
     if isinstance(domain, Interval) or (max(gaps) <= 1 and _whole(points, dtype)):
         return ", ".join([*below, *above]), 0.0, ""
-    between = f"other numbers as the nearest of {_listed_readings(domain.points)}, the lower of two as near"
+    between = f"other numbers as the nearest of {_join_values(domain.points)}, the lower of two as near"
     return between, max(gaps) / 2, " and ".join(ends)
 
 
@@ -165,7 +167,8 @@ def _of_classes(domain: Bins) -> tuple[str, float, str]:
     edges = [-np.inf, *domain.edges, np.inf] if domain.open else list(domain.edges)
     classes = list(itertools.pairwise(edges))
     named = [
-        f"{_class(low, high)} as {_shown(value)}" for (low, high), value in zip(classes, domain.values, strict=True)
+        f"{_class(low, high)} as {_value_text(value)}"
+        for (low, high), value in zip(classes, domain.values, strict=True)
     ]
     more = f", … ({len(named)} classes)" if len(named) > _MOST else ""
     outside = "" if domain.open else ", numbers beyond as the class next to them"
@@ -177,13 +180,17 @@ def _of_classes(domain: Bins) -> tuple[str, float, str]:
         for (low, high), value in zip(classes, domain.numbers.tolist(), strict=True)
         if np.isfinite(high - low)
     ]
-    return words, max(inner, default=0.0), f"below {_shown(domain.edges[0])} and from {_shown(domain.edges[-1])} on"
+    return (
+        words,
+        max(inner, default=0.0),
+        f"below {_value_text(domain.edges[0])} and from {_value_text(domain.edges[-1])} on",
+    )
 
 
 def _class(low: float, high: float) -> str:
     if low == -np.inf:
-        return f"below {_shown(high)}"
-    return f"{_shown(low)} and more" if high == np.inf else f"{_shown(low)} to {_shown(high)}"
+        return f"below {_value_text(high)}"
+    return f"{_value_text(low)} and more" if high == np.inf else f"{_value_text(low)} to {_value_text(high)}"
 
 
 def _whole(points: Sequence[float], dtype: pl.DataType) -> bool:
@@ -202,11 +209,11 @@ def _ends(dtype: pl.DataType) -> tuple[float, float]:
     return float(ends.min), float(ends.max)
 
 
-def _listed_readings(points: Sequence[Label]) -> str:
-    return ", ".join(map(_shown, points[:_MOST])) + (f", … ({len(points)} values)" if len(points) > _MOST else "")
+def _join_values(points: Sequence[Label]) -> str:
+    return ", ".join(map(_value_text, points[:_MOST])) + (f", … ({len(points)} values)" if len(points) > _MOST else "")
 
 
-def _shown(value: Label) -> str:
+def _value_text(value: Label) -> str:
     """Show a declared value with all its digits."""
     whole = isinstance(value, float) and value.is_integer() and abs(value) < _LONG
     return repr(int(value)) if whole else repr(value)
@@ -216,11 +223,11 @@ _NEARLY = 0.999
 _SAME = 1e-6
 
 
-def explained(plan: Decision) -> str:
+def plan_in_words(plan: Decision) -> str:
     """Return the text that a person can sign."""
     request, size = plan.request, plan.facts.size
     lines = [
-        f"Published: {asked_in_words(request)}.",
+        f"Published: {queries_in_words(request)}.",
         *request.scenario.describe().split("\n"),
         f"How well: {promise_in_words(plan.calibration.guarantee)}.",
         f"How: {noise_in_words(plan)}",
@@ -235,12 +242,12 @@ def explained(plan: Decision) -> str:
     return "\n".join(visible(line, one_line=True) for line in lines)
 
 
-def asked_in_words(request: Request) -> str:
-    """Say what is asked of whom."""
-    asked = _listed([f"{query.words} ({query.name})" for query in request.queries])
-    filtered = f" where {_listed([public_words(one) for one in request.filters])}" if request.filters else ""
-    grouped = f", for each {_listed(request.by)}" if request.by else ""
-    return f"{asked}, over rows{filtered}{grouped}" if filtered else f"{asked}{grouped}"
+def queries_in_words(request: Request) -> str:
+    """Say which queries are answered, over which rows."""
+    queries = _join([f"{query.words} ({query.name})" for query in request.queries])
+    filters = f" where {_join([public_words(condition) for condition in request.filters])}" if request.filters else ""
+    groups = f", for each {_join(request.by)}" if request.by else ""
+    return f"{queries}, over rows{filters}{groups}" if filters else f"{queries}{groups}"
 
 
 def noise_in_words(plan: Decision) -> str:
@@ -249,8 +256,8 @@ def noise_in_words(plan: Decision) -> str:
     scales = [noise.scale for noise in plan.noises_in_units]
     parts = [f"{_scales([scales[place] for place in places])} behind {query.name}" for query, places in request.reads]
     name = type(plan.calibration.noise).__name__
-    each = f", for each {_listed(request.by)}" if request.by else ""
-    return f"{name} noise on every sum{each}, of scale {'; '.join(parts)}."
+    groups = f", for each {_join(request.by)}" if request.by else ""
+    return f"{name} noise on every sum{groups}, of scale {'; '.join(parts)}."
 
 
 def _scales(scales: Sequence[float]) -> str:
@@ -262,11 +269,16 @@ def _scales(scales: Sequence[float]) -> str:
 
 def carried_by(plan: Decision) -> str:
     """Say which theorem and which belief the promise stands on."""
-    found = plan.calibration
-    sure = {"exact": "exactly", "upper_bound": "as an upper bound", "estimate": "as an ESTIMATE, which may be too low"}
+    calibration = plan.calibration
+    certainties = {
+        "exact": "exactly",
+        "upper_bound": "as an upper bound",
+        "estimate": "as an ESTIMATE, which may be too low",
+    }
     return (
-        f"{type(found.bound).__name__}, which was worked out {sure[found.certainty.value]}; the costliest secret is "
-        f"{witness_in_words(plan)}. All answers are one vector, so they are paid for once (M23)."
+        f"{type(calibration.bound).__name__}, which was worked out {certainties[calibration.certainty.value]}; "
+        f"the costliest secret is {witness_in_words(plan)}. All answers are one vector, "
+        "so they are paid for once (M23)."
     )
 
 
@@ -282,10 +294,10 @@ def ordinary_in_words(plan: Decision) -> str:
     row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
     pairs = "" if cast(ValueSecret, secret).pairs == "all" else ", over the pairs of values above and no others"
     known = f"if everything but {row} is known"
-    kept = promise_in_words(plan.ordinary)
+    promise = promise_in_words(plan.ordinary)
     if _weaker(plan.ordinary, plan.calibration.guarantee):
-        return f"less than is promised{pairs}; {known}: {kept}."
-    return f"ordinary differential privacy too{pairs}, {known}: {kept}."
+        return f"less than is promised{pairs}; {known}: {promise}."
+    return f"ordinary differential privacy too{pairs}, {known}: {promise}."
 
 
 def _weaker(guarantee: Guarantee, promised: Guarantee) -> bool:
@@ -301,18 +313,18 @@ def _not_of_a_row(secret: AnySecret) -> str:
 def assumptions(plan: Decision) -> list[str]:
     """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
     scenario = plan.request.scenario
-    found = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
+    sentences = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
     if not all(isinstance(prior, AnyCorrelation) for prior in scenario.priors):
-        found.append("rows hang together as is believed above")
+        sentences.append("rows hang together as is believed above")
     if scenario.within:
-        found.append(f"rows that differ in {_listed(scenario.within)} are independent of each other")
+        sentences.append(f"rows that differ in {_join(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
-        found.append(f"the column {scenario.secret.within!r} says in every row whose row it is")
+        sentences.append(f"the column {scenario.secret.within!r} says in every row whose row it is")
     else:
-        known = f"{_listed(scenario.public)} and " if scenario.public else ""
-        found.append(f"everybody may know {known}which rows there are")
-        found.append("the rows that are released are those that were planned with")
-    return found
+        known = f"{_join(scenario.public)} and " if scenario.public else ""
+        sentences.append(f"everybody may know {known}which rows there are")
+        sentences.append("the rows that are released are those that were planned with")
+    return sentences
 
 
 def _origin(prior: Prior) -> str:
@@ -322,40 +334,42 @@ def _origin(prior: Prior) -> str:
 
 
 def notes(plan: Decision) -> list[str]:
-    """Return what is worth knowing of the way the noise was found, and of how rows are read."""
-    found = [plan.calibration.note] if plan.calibration.note else []
-    found += dict.fromkeys(one.note for way in plan.tables for one in way if one.note)
-    found += floor_notes(plan)
-    late = list(dict.fromkeys(repr(one.bound) for one in plan.calibration.untried if one.late))
-    if late:
-        found.append(
-            f"planning was given {plan.terms.seconds:g} s: {', '.join(late)} might ask for less noise, untried"
+    """Return notes on how the noise was calibrated and on how rows are read."""
+    lines = [plan.calibration.note] if plan.calibration.note else []
+    lines += dict.fromkeys(tables.note for of_prior in plan.tables for tables in of_prior if tables.note)
+    lines += floor_notes(plan)
+    untried = list(dict.fromkeys(repr(trial.bound) for trial in plan.calibration.untried if trial.late))
+    if untried:
+        lines.append(
+            f"planning was given {plan.terms.seconds:g} s: {', '.join(untried)} might ask for less noise, untried"
         )
-    found += assumed(plan.request)
+    lines += notes_on_missing(plan.request)
     secret = plan.request.scenario.secret
     if isinstance(secret, Presence) and secret.rows is not None:
         order = plan.request.scenario.order_by
         first = f"by {order}" if order else "in the order of the file"
-        found.append(
+        lines.append(
             f"at most {secret.rows} rows of each {secret.within} are read, the first {first}; of units that have more, "
             "answers tell less than there is, and error bars do not allow for that"
         )
-    return found
+    return lines
 
 
 def floor_notes(plan: Decision) -> list[str]:
     """Say where a prior hides nothing, and whether noise is more than it needs, or too little for one row alone."""
-    left = "ordinary differential privacy of one row is kept there" if plan.floor else "nothing is promised there"
-    values = _listed([repr(value) for value in impossible_values(plan.request.scenario)])
-    found = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {left}"]
-    found = found if values else []
+    consequence = (
+        "ordinary differential privacy of one row is kept there" if plan.floor else "nothing is promised there"
+    )
+    values = _join([repr(value) for value in impossible_values(plan.request.scenario)])
+    lines = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {consequence}"]
+    lines = lines if values else []
     if plan.floor or plan.row_laws is None:
-        return [*found, *_raised(plan)]
-    kept = "nothing that is known" if plan.ordinary is None else repr(plan.ordinary)
-    return [*found, f"floor=None: noise was made for the prior alone; of one row alone it keeps {kept}"]
+        return [*lines, *_note_of_raised_noise(plan)]
+    promise = "nothing that is known" if plan.ordinary is None else repr(plan.ordinary)
+    return [*lines, f"floor=None: noise was made for the prior alone; of one row alone it keeps {promise}"]
 
 
-def _raised(plan: Decision) -> list[str]:
+def _note_of_raised_noise(plan: Decision) -> list[str]:
     """Say that noise is what one row alone needs, if the prior needs less."""
     promised, ordinary = plan.calibration.guarantee, plan.ordinary
     if promised.kind is None or ordinary is None or ordinary.kind is None:
@@ -368,7 +382,7 @@ def _raised(plan: Decision) -> list[str]:
 
 def if_wrong(plan: Decision) -> str:
     """Say what is left of the promise if rows hang together in another way, or if beliefs are a little off."""
-    parts = [f"{one.wrong}, {one.left}" for one in what_if(plan)]
+    parts = [f"{case.wrong}, {case.left}" for case in what_if(plan)]
     return "; ".join(parts) + "." if parts else "nothing can be said."
 
 
@@ -383,5 +397,5 @@ def witness_in_words(plan: Decision) -> str:
     return f"{first} against {second}{prior}"
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _join(parts: Sequence[str]) -> str:
     return ", ".join(parts)

@@ -22,13 +22,17 @@ def what_if(plan: Decision, ratios: Sequence[float] = (RATIO,), shares: Sequence
     Likelihoods may be off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
     """
     if nothing_assumed(plan):
-        return [_any_correlation(plan), *_apart(plan)]
-    found = [_other_correlation(plan), *(_off(plan, ratio) for ratio in ratios), *(_moved(plan, one) for one in shares)]
-    return [*(one for one in found if one is not None), *_apart(plan)]
+        return [_any_correlation(plan), *_dependent_groups(plan)]
+    cases = [
+        _other_correlation(plan),
+        *(_beliefs_off(plan, ratio) for ratio in ratios),
+        *(_laws_moved(plan, share) for share in shares),
+    ]
+    return [*(case for case in cases if case is not None), *_dependent_groups(plan)]
 
 
 def nothing_assumed(plan: Decision) -> bool:
-    """Say whether rows of one group may hang together in any way already."""
+    """Return whether rows of one group may hang together in any way already."""
     return all(isinstance(prior, AnyCorrelation) for prior in plan.request.scenario.priors)
 
 
@@ -38,20 +42,20 @@ def under_group(plan: Decision) -> float | None:
     if kind is None:
         return None
     try:
-        found = loss(plan.group_laws, plan.calibration.noise, kind)
+        epsilon = loss(plan.group_laws, plan.calibration.noise, kind)
     except PufferflowError:
         return None
-    return found if math.isfinite(found) else None
+    return epsilon if math.isfinite(epsilon) else None
 
 
 def _any_correlation(plan: Decision) -> WhatIf:
     within = plan.request.scenario.within
     if not within:
         return WhatIf("nothing was assumed of how rows hang together", "so that nothing of it can be wrong")
-    return WhatIf(_whatever(within), "the promise holds as it is")
+    return WhatIf(_whatever_rows_do(within), "the promise holds as it is")
 
 
-def _apart(plan: Decision) -> list[WhatIf]:
+def _dependent_groups(plan: Decision) -> list[WhatIf]:
     """Say that groups are believed to be independent of each other, which every prior within groups rests on (M7)."""
     within = plan.request.scenario.within
     if not within:
@@ -59,7 +63,7 @@ def _apart(plan: Decision) -> list[WhatIf]:
     return [WhatIf(f"if rows of different {', '.join(within)} depend on each other", "nothing is promised about that")]
 
 
-def _whatever(within: Sequence[str]) -> str:
+def _whatever_rows_do(within: Sequence[str]) -> str:
     whose = f"of one {', '.join(within)}" if within else "of the whole frame"
     return f"whatever the rows {whose} have to do with each other"
 
@@ -70,37 +74,39 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
         return None
     delta = plan.calibration.guarantee.delta
     return WhatIf(
-        _whatever(plan.request.scenario.within),
+        _whatever_rows_do(plan.request.scenario.within),
         f"the same noise still keeps epsilon {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else ""),
         group,
     )
 
 
-def _off(plan: Decision, ratio: float) -> WhatIf | None:
+def _beliefs_off(plan: Decision, ratio: float) -> WhatIf | None:
     factor = downwards(math.exp(ratio), 3)  # what is left holds up to e^ratio, and so up to less
     wrong = f"if beliefs are off by a factor of up to {factor:g} either way"
-    return _left(wrong, lambda: stretched(plan.calibration.guarantee, ratio))
+    return _case_of(wrong, lambda: stretched(plan.calibration.guarantee, ratio))
 
 
-def _moved(plan: Decision, share: float) -> WhatIf | None:
+def _laws_moved(plan: Decision, share: float) -> WhatIf | None:
     promised = plan.calibration
     error = float_above(Fraction(share) * Fraction(promised.sensitivity))
     if error == 0:
         return None
     what = "the movement that the noise was made for" if promised.by_movement else "what one row alone moves the answer"
     wrong = f"if the answer's laws are up to {share:.0%} of {what} away from those believed"
-    return _left(wrong, lambda: robustness(promised, error))
+    return _case_of(wrong, lambda: robustness(promised, error))
 
 
-def _left(wrong: str, ask: Callable[[], Guarantee]) -> WhatIf | None:
+def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
     try:
-        found = ask()
+        guarantee = promise()
     except PufferflowError:
         return None
-    return WhatIf(wrong, f"{_told(found)} is left (M30)", None if found.kind is None else found.epsilon)
+    return WhatIf(
+        wrong, f"{_promise_in_words(guarantee)} is left (M30)", None if guarantee.kind is None else guarantee.epsilon
+    )
 
 
-def _told(guarantee: Guarantee) -> str:
+def _promise_in_words(guarantee: Guarantee) -> str:
     if guarantee.kind is None:
         return repr(guarantee)
     delta = f" with delta {at_most(guarantee.delta)}" if guarantee.delta else ""

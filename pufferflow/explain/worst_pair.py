@@ -9,7 +9,7 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Pair, finite_laws
 from pufferflow.errors import PufferflowError
-from pufferflow.explain.one_number import Number, Origin, Seen, at_place, number_of, origin_of, span_of, stand_ins
+from pufferflow.explain.one_number import Number, NumberLaws, Origin, at_place, number_of, origin_of, span_of, stand_ins
 from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.law import Law
 from pufferflow.planning import Decision, on_interval
@@ -30,21 +30,21 @@ def worst_pair(plan: Decision) -> tuple[WorstPair | None, str]:
     if plan.calibration.noise.scale == 0 or not (plan.weights > 0).any():
         return None, _NO_NOISE
     try:
-        return _shown(plan, _seen(plan)), ""
+        return _in_answer_unit(plan, _laws_of_worst_pair(plan)), ""
     except PufferflowError as refusal:
         return None, refusal.problem
 
 
-def _seen(plan: Decision) -> Seen:
+def _laws_of_worst_pair(plan: Decision) -> NumberLaws:
     """Return the two laws: those of a pair, or those that a place stands for, where laws were not needed so far."""
-    found, origin = plan.calibration, origin_of(plan)
-    if isinstance(found.witness, Pair):
-        return _of_pair(plan, origin, found.witness)
-    by_movement = found.bound.supports_only or (origin.laws.movement_only and found.bound.by_movement)
-    return span_of(plan, origin, found.witness) if by_movement else at_place(plan, origin, found.witness)
+    calibration, origin = plan.calibration, origin_of(plan)
+    if isinstance(calibration.witness, Pair):
+        return _of_pair(plan, origin, calibration.witness)
+    by_movement = calibration.bound.supports_only or (origin.laws.movement_only and calibration.bound.by_movement)
+    return span_of(plan, origin, calibration.witness) if by_movement else at_place(plan, origin, calibration.witness)
 
 
-def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> Seen:
+def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> NumberLaws:
     """Return the coordinate of a pair whose two laws lie farthest apart."""
     mu, nu = finite_laws(pair)
     steps = _distances(mu, nu)
@@ -56,15 +56,15 @@ def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> Seen:
     rows = 1 if origin.laws.constant or origin.tables.prior.independent_rows else int(_rows_in(origin, cell))
     coordinate = int(steps.argmax())
     first, second = (_coordinate(law, coordinate).map(lambda values: values / weight) for law in (mu, nu))
-    return Seen(measure, first, second, pair.secrets, rows)
+    return NumberLaws(measure, first, second, pair.secrets, rows)
 
 
 def _distances(mu: Law, nu: Law) -> Floats:
     """Return how far the laws of each coordinate lie apart."""
     if len(mu) == len(nu) == 1:
         return np.abs(np.atleast_1d(mu.values[0] - nu.values[0])).astype(np.float64)
-    each = range(mu.dimension)
-    return np.array([float(winf(_coordinate(mu, at), _coordinate(nu, at), 1)) for at in each])
+    coordinates = range(mu.dimension)
+    return np.array([float(winf(_coordinate(mu, at), _coordinate(nu, at), 1)) for at in coordinates])
 
 
 def _coordinate(law: Law, at: int) -> Law:
@@ -77,16 +77,16 @@ def _rows_in(origin: Origin, cell: int) -> int:
     return int(pattern.counts[pattern.cells == cell].sum())
 
 
-def _shown(plan: Decision, seen: Seen) -> WorstPair:
+def _in_answer_unit(plan: Decision, pair_laws: NumberLaws) -> WorstPair:
     """Return the pair in the unit of the answer."""
-    number, noise = number_of(plan, seen.measure), plan.noises[seen.measure]
-    first, second = _names(plan, seen)
-    mu, nu, coarser = _pictured(seen, number, _least(plan, seen))
+    number, noise = number_of(plan, pair_laws.measure), plan.noises[pair_laws.measure]
+    first, second = _names(plan, pair_laws)
+    mu, nu, coarser = _atoms_of_both(pair_laws, number, _least_values(plan, pair_laws))
     one_of = _ONE_OF if plan.request.by or len(plan.weights) > 1 else ""
-    notes = [_left_out(plan), seen.note, one_of, coarser]
-    epsilon, delta = _promised(plan.calibration.guarantee)
+    notes = [_left_out(plan), pair_laws.note, one_of, coarser]
+    epsilon, delta = _epsilon_and_delta(plan.calibration.guarantee)
     return WorstPair(
-        answer=_answer(plan, seen, number),
+        answer=_answer(plan, pair_laws, number),
         first=first,
         second=second,
         mu=mu,
@@ -100,23 +100,23 @@ def _shown(plan: Decision, seen: Seen) -> WorstPair:
     )
 
 
-def _names(plan: Decision, seen: Seen) -> tuple[str, str]:
+def _names(plan: Decision, pair_laws: NumberLaws) -> tuple[str, str]:
     """Return the two secrets as they are called."""
-    if seen.secrets is None or nameless(plan):
+    if pair_laws.secrets is None or nameless(plan):
         return NAMELESS
-    return str(seen.secrets[0]), str(seen.secrets[1])
+    return str(pair_laws.secrets[0]), str(pair_laws.secrets[1])
 
 
 def nameless(plan: Decision) -> bool:
-    """Say whether secrets are places in a table, which stand for numbers of an interval and tell nobody anything."""
+    """Return whether secrets are places in a table: those stand for numbers of an interval and say nothing."""
     request = plan.request
     return on_interval(request.measures) and not isinstance(request.scenario.secret, Presence)
 
 
-def _answer(plan: Decision, seen: Seen, number: Number) -> str:
+def _answer(plan: Decision, pair_laws: NumberLaws, number: Number) -> str:
     """Say what the two laws are laws of: rows of one group, as those of others are the same under both secrets."""
     within = ", ".join(plan.request.scenario.within)
-    if seen.stands_in:
+    if pair_laws.stands_in:
         return f"the movement of {number.answer} by the rows{f' of one {within}' if within else ''}"
     return f"what the rows of one {within} add to {number.answer}" if within else number.answer
 
@@ -126,33 +126,36 @@ def _left_out(plan: Decision) -> str:
     return f"rows of any other {within} are left out: they are the same under both secrets" if within else ""
 
 
-def _least(plan: Decision, seen: Seen) -> float:
+def _least_values(plan: Decision, pair_laws: NumberLaws) -> float:
     """Return the sum of the least values of all rows, which laws leave out, in steps."""
     if on_interval(plan.request.measures) or isinstance(plan.request.scenario.secret, Presence):
         return 0.0
-    return seen.rows * float(plan.values[seen.measure].min())
+    return pair_laws.rows * float(plan.values[pair_laws.measure].min())
 
 
-def _pictured(seen: Seen, number: Number, least: float) -> tuple[Atoms, Atoms, str]:
+def _atoms_of_both(pair_laws: NumberLaws, number: Number, least: float) -> tuple[Atoms, Atoms, str]:
     """Return both laws in the unit of the answer; where they have too many values for a picture, in the same bins."""
-    laws = [((law.values.astype(np.float64) + least) * number.step, law.probabilities) for law in (seen.mu, seen.nu)]
+    laws = [
+        ((law.values.astype(np.float64) + least) * number.step, law.probabilities)
+        for law in (pair_laws.mu, pair_laws.nu)
+    ]
     if max(len(values) for values, _ in laws) <= _MOST_ATOMS:
         mu, nu = (Atoms(tuple(values.tolist()), tuple(weights.tolist())) for values, weights in laws)
         return mu, nu, ""
     ends = np.concatenate([values for values, _ in laws])
     edges = ends.min() + (ends.max() - ends.min()) * (np.arange(_MOST_ATOMS + 1) / _MOST_ATOMS)
-    mu, nu = (_binned(values, weights, edges) for values, weights in laws)
+    mu, nu = (_bin_atoms(values, weights, edges) for values, weights in laws)
     return mu, nu, _BINNED
 
 
-def _binned(values: Floats, weights: Floats, edges: Floats) -> Atoms:
+def _bin_atoms(values: Floats, weights: Floats, edges: Floats) -> Atoms:
     masses, _ = np.histogram(values, bins=edges, weights=weights)
-    kept = masses > 0
+    occupied = masses > 0
     centres = (edges[:-1] + edges[1:]) / 2
-    return Atoms(tuple(centres[kept].tolist()), tuple(masses[kept].tolist()))
+    return Atoms(tuple(centres[occupied].tolist()), tuple(masses[occupied].tolist()))
 
 
-def _promised(guarantee: Guarantee) -> tuple[float | None, float]:
+def _epsilon_and_delta(guarantee: Guarantee) -> tuple[float | None, float]:
     if guarantee.divergence is Divergence.RENYI:
         return None, 0.0
     return guarantee.epsilon, guarantee.delta

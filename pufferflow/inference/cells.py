@@ -46,10 +46,10 @@ def departure(weights: Floats, tables: Floats, rows: Any = None) -> Movement:
     columns, counts = columns_of(weights, rows)
 
     def length(norm: float) -> float:
-        each, _ = row_norms(np.abs(columns), np.abs(tables), norm)
-        total = float(np.dot(each, counts))
-        whole = bool((each == np.rint(each)).all()) and total < 2.0**52
-        return min(float(norms_above(steps, norm)), total if whole else upwards(total, (len(each) + 4) * UNIT))
+        row_lengths, _ = row_norms(np.abs(columns), np.abs(tables), norm)
+        total = float(np.dot(row_lengths, counts))
+        whole = bool((row_lengths == np.rint(row_lengths)).all()) and total < 2.0**52
+        return min(float(norms_above(steps, norm)), total if whole else upwards(total, (len(row_lengths) + 4) * UNIT))
 
     return Movement(steps, length, Certainty.UPPER_BOUND, PRESENCE)
 
@@ -57,7 +57,9 @@ def departure(weights: Floats, tables: Floats, rows: Any = None) -> Movement:
 def _most_added(weights: Floats, table: Floats, rows: Any) -> float:
     """Return the largest |Σ_r w_r φ(x_r)|, rounded up once."""
     alike = Kinds.of(weights[None], rows)
-    sums = [Fraction(one) * count for one, count in zip(alike.columns[0].tolist(), alike.counts.tolist(), strict=True)]
+    sums = [
+        Fraction(weight) * count for weight, count in zip(alike.columns[0].tolist(), alike.counts.tolist(), strict=True)
+    ]
     plus_sum, minus_sum = sum((r for r in sums if r > 0), Fraction(0)), sum((-r for r in sums if r < 0), Fraction(0))
     low, high = Fraction(float(table.min())), Fraction(float(table.max()))
     return float_above(max(abs(plus_sum * high - minus_sum * low), abs(plus_sum * low - minus_sum * high)))
@@ -69,7 +71,7 @@ Whole = Any
 @final
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """`sizes[c]` rows are asked about in cell c; one row moves the answers about its cell by one of `moves`, or less.
+    """`sizes[c]` rows are in cell c; one row moves the answers about its cell by one of `moves`, or less.
 
     `moves` has a row for each answer about a cell and a column for each way to move.
     """
@@ -80,10 +82,10 @@ class Cells:
     @classmethod
     def of(cls, pattern: Pattern, moves: Floats, *, open_cells: bool) -> "Cells":
         """Return the cells of a pattern; a single one with all rows if it is open which cells they are in."""
-        asked = pattern.cells >= 0
-        places = np.where(open_cells, 0, pattern.cells[asked])
+        counted = pattern.cells >= 0
+        places = np.where(open_cells, 0, pattern.cells[counted])
         sizes = np.zeros(1 if open_cells else max(pattern.answers, 1), dtype=np.int64)
-        np.add.at(sizes, places, pattern.counts[asked])
+        np.add.at(sizes, places, pattern.counts[counted])
         return cls(sizes, moves)
 
     def length(self, norm: float) -> float:
@@ -102,7 +104,7 @@ class Cells:
 
     def _size(self, norm: float) -> float:
         """Return the norm of the sizes, rounded up; in whole numbers, for squares of many rows are beyond floats."""
-        sizes, cells = (found.tolist() for found in np.unique(self.sizes, return_counts=True))
+        sizes, cells = (column.tolist() for column in np.unique(self.sizes, return_counts=True))
         if norm == math.inf:
             return float(max(sizes))
         if norm == 1:

@@ -101,8 +101,8 @@ class ChainLaws(AlongLaws[Chain]):
             return replace(mean, length=max(mean.length - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT))
         if self._jointly:
             return super().least_near(delta, norm)
-        found = self._reach(nearest(self._sums, self._pairs, delta, self._middle))
-        return found if found.certainty == Certainty.EXACT else super().least_near(delta, norm)
+        reach = self._reach(nearest(self._sums, self._pairs, delta, self._middle))
+        return reach if reach.certainty == Certainty.EXACT else super().least_near(delta, norm)
 
     def least_loss(self, rate: float, witness: Witness) -> float:
         """Return a lower bound from the tails, given the states of the row of the witness, or of one in the middle."""
@@ -136,8 +136,10 @@ class ChainLaws(AlongLaws[Chain]):
         if points > most_points(self._sums):
             return WorkEstimate(walk, _A_MINUTE, _A_MINUTE, math.inf, math.inf, secret * pairs, points)
         laws = rows * 2e5 + secret * (3e5 + 250 * states * points * (1 + points / 4000))
-        one = rows * (1e5 + 20 * states * states * points)
-        return WorkEstimate(walk, laws, 1.5 * laws, laws + 1e3 * secret * pairs * points, one, secret * pairs, points)
+        single_row = rows * (1e5 + 20 * states * states * points)
+        return WorkEstimate(
+            walk, laws, 1.5 * laws, laws + 1e3 * secret * pairs * points, single_row, secret * pairs, points
+        )
 
     def _joint_work(self, walk: float, pairs: float) -> WorkEstimate:
         """Return the work of laws that are listed: of vectors as many values as answers have together."""
@@ -212,14 +214,14 @@ class ChainLaws(AlongLaws[Chain]):
     def _pair(self, mu: Law, nu: Law, row: int, states: tuple[int, int]) -> Pair:
         return Pair(mu, nu, self._prior, (self._labels[states[0]], self._labels[states[1]]), row)
 
-    def _reach(self, found: Farthest) -> Reach:
-        certainty = Certainty.EXACT if found.exact else Certainty.UPPER_BOUND
-        length = float_above(Fraction(found.length) * Fraction(self._rows.unit))
-        return Reach(length, certainty, self._place(found.row, found.states))
+    def _reach(self, farthest_pair: Farthest) -> Reach:
+        certainty = Certainty.EXACT if farthest_pair.exact else Certainty.UPPER_BOUND
+        length = float_above(Fraction(farthest_pair.length) * Fraction(self._rows.unit))
+        return Reach(length, certainty, self._place(farthest_pair.row, farthest_pair.states))
 
-    def _at_most(self, norm: float, found: Farthest) -> Reach:
-        """Return a distance that was found; if it is a bound only, no more than the movement of the group."""
-        reach = self._reach(found)
+    def _at_most(self, norm: float, farthest_pair: Farthest) -> Reach:
+        """Return a computed distance; if it is a bound only, no more than the movement of the group."""
+        reach = self._reach(farthest_pair)
         if reach.certainty == Certainty.EXACT:
             return reach
         whole = self.span(norm)

@@ -99,13 +99,13 @@ class ChainRows:
     def disjoint_rows(self) -> Indices:
         """The number of rows that move each of some answers which share no row."""
         counts = np.bincount(self.kinds, minlength=self.weights.shape[1])
-        found, free = list[int](), np.ones(len(counts), dtype=np.bool_)
+        row_counts, free = list[int](), np.ones(len(counts), dtype=np.bool_)
         for weights, table in zip(self.weights, self.tables, strict=True):
             moving = weights != 0
             if np.ptp(table) > 0 and moving.any() and free[moving].all():
-                found.append(int(counts[moving].sum()))
+                row_counts.append(int(counts[moving].sum()))
                 free &= ~moving
-        return np.array(found, dtype=np.intp)
+        return np.array(row_counts, dtype=np.intp)
 
     @property
     def shifts(self) -> Floats:
@@ -118,7 +118,11 @@ class ChainRows:
         sizes = np.abs(self.weights[self.weights != 0])
         least = Fraction(float(sizes.min(initial=np.inf))) if len(sizes) else Fraction(1)
         multiples = [Fraction(size) / least for size in sizes.tolist()]
-        return float(least) if all(one.denominator == 1 and one <= _MOST_MULTIPLE for one in multiples) else 1.0
+        return (
+            float(least)
+            if all(multiple.denominator == 1 and multiple <= _MOST_MULTIPLE for multiple in multiples)
+            else 1.0
+        )
 
     @property
     def values(self) -> Floats:

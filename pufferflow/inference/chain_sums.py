@@ -49,14 +49,14 @@ class JointLaws:
 
     def _total(self, before: Law, after: Law, row: int, state: int) -> Law:
         self._count(len(before) * len(after))
-        return self._kept(before.convolve(after).shift(self._step(row, state)))
+        return self._check_size(before.convolve(after).shift(self._step(row, state)))
 
     def _futures(self) -> list[list[Law]]:
         laws = [[self._nothing()] * self._chain.states]
         for row in range(self._chain.length - 1, 0, -1):
             kernel = self._chain.kernels[self._chain.order[row - 1]]
             moved = [law.shift(self._step(row, state)) for state, law in enumerate(laws[-1])]
-            laws.append([self._mixed(moved, weights) for weights in kernel])
+            laws.append([self._mix(moved, weights) for weights in kernel])
         return laws[::-1]
 
     def _pasts(self) -> Iterator[list[list[Law]]]:
@@ -67,9 +67,9 @@ class JointLaws:
             matrix = self._chain.kernels[kernel]
             following: list[list[Law]] = []
             for weights, laws in zip(law, before, strict=True):
-                moved = [one.shift(self._step(row, state)) for state, one in enumerate(laws)]
+                moved = [past.shift(self._step(row, state)) for state, past in enumerate(laws)]
                 joint = weights[:, None] * matrix
-                following.append([self._mixed(moved, column) for column in joint.T])
+                following.append([self._mix(moved, column) for column in joint.T])
             law, before = law @ matrix, following
             yield self._by_state(law, before, first=False)
 
@@ -82,16 +82,16 @@ class JointLaws:
             for state in range(self._chain.states)
         ]
 
-    def _mixed(self, laws: list[Law], weights: Floats) -> Law:
+    def _mix(self, laws: list[Law], weights: Floats) -> Law:
         """Return the mixture with these weights, which need not add up to 1; nothing where they are all 0."""
         total = weights.sum()
         if total == 0:
             return self._nothing()
         used = [(law, weight) for law, weight in zip(laws, (weights / total).tolist(), strict=True) if weight > 0]
         self._count(sum(len(law) for law, _ in used))
-        return self._kept(Law.mixture([law for law, _ in used], [weight for _, weight in used]))
+        return self._check_size(Law.mixture([law for law, _ in used], [weight for _, weight in used]))
 
-    def _kept(self, law: Law) -> Law:
+    def _check_size(self, law: Law) -> Law:
         if len(law) > _MOST_ATOMS or law.probabilities.min() < _LEAST_MASS:
             raise _too_large()
         return law

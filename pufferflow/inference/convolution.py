@@ -200,9 +200,9 @@ class Lattice:
             after.append(self._sum(after[-1], law))
         return [self._sum(a, law, b) for a, law, b in zip(before, fewer, after[::-1], strict=True)]
 
-    def check(self, masses: Array, *, each: bool) -> None:
-        """Refuse sums with too many atoms; `each`: of all rows but one of each kind."""
-        if self.work(masses, each=each) > 1:
+    def check(self, masses: Array, *, every_row: bool) -> None:
+        """Refuse sums with too many atoms; `every_row`: of all rows but one of each kind."""
+        if self.work(masses, every_row=every_row) > 1:
             raise _too_many(self.terms)
 
     def error(self, masses: Array) -> int:
@@ -214,9 +214,9 @@ class Lattice:
         rounds = 2 * rows.bit_length() + 2 * len(self.terms.counts) + 6
         return 2 * rows * (masses.shape[1] + 4) + size * rounds + 4 * len(masses) + 16
 
-    def work(self, masses: Array, *, each: bool) -> float:
+    def work(self, masses: Array, *, every_row: bool) -> float:
         """Estimate the time of the convolution as a share of the limit."""
-        rounds = len(masses) * (2 * len(self.terms.counts) if each else 1)
+        rounds = len(masses) * (2 * len(self.terms.counts) if every_row else 1)
         bits = self._bits(masses)
         if self.dense:
             size = float(self.volume)
@@ -232,7 +232,7 @@ class Lattice:
     def volume(self) -> int:
         """How many points the sums can lie on."""
         reach = (self.whole.max(axis=2) * self.terms.counts[:, None]).sum(axis=0)
-        return math.prod(int(one) + 1 for one in reach)
+        return math.prod(int(steps) + 1 for steps in reach)
 
     @cached_property
     def _compositions(self) -> int:
@@ -284,17 +284,17 @@ def added(left: AnySum, right: AnySum) -> AnySum:
     """Return the law of X + Y, unless a mass could be lost."""
     if isinstance(left, Dense) or isinstance(right, Dense):
         return cast(Dense, left).convolve(cast(Dense, right))
-    return _checked(left.convolve(right))
+    return _check_atoms(left.convolve(right))
 
 
 def mixed(laws: Sequence[AnySum], masses: Array) -> AnySum:
     """Return the law of a draw from one of the laws, unless a mass could be lost."""
     if isinstance(laws[0], Dense):
         return Dense.mixture(cast(Sequence[Dense], laws), masses)
-    return _checked(Law.mixture(cast(Sequence[Law], laws), masses))
+    return _check_atoms(Law.mixture(cast(Sequence[Law], laws), masses))
 
 
-def _checked(law: Law) -> Law:
+def _check_atoms(law: Law) -> Law:
     if not law.exact and law.probabilities.min() < FAINT:
         raise faint()
     return law

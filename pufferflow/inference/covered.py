@@ -28,7 +28,7 @@ _MOST_STEPS = 10_000
 
 @final
 class CoveringLaws(Laws):
-    """What holds of all patterns whose rows are among those given, in whatever cells they are asked about.
+    """What holds of all patterns whose rows are among those given, in whatever cells they are.
 
     `one` are the laws of all rows in a single cell. Its walks serve every split into cells: outputs see a row through
     its exposure ℓ_t alone, a sum over the answers that the row touches (M20), and each row touches the answers of one
@@ -45,10 +45,10 @@ class CoveringLaws(Laws):
 
     movement_only = True
 
-    def __init__(  # noqa: PLR0913 - what is asked, of whom, and two bounds on it
-        self, prior: Prior, secret: AnySecret, one: Laws, cells: Cells, dimension: int, *, scattered: bool
+    def __init__(  # noqa: PLR0913 - prior, secret and two bounds
+        self, prior: Prior, secret: AnySecret, of_one_cell: Laws, cells: Cells, dimension: int, *, scattered: bool
     ) -> None:
-        self._prior, self._secrets, self._one, self._cells = prior, values_of(secret), one, cells
+        self._prior, self._secrets, self._of_one_cell, self._cells = prior, values_of(secret), of_one_cell, cells
         self._dimension, self._scattered = dimension, scattered
 
     @cached_property
@@ -77,19 +77,19 @@ class CoveringLaws(Laws):
 
     def walks(self) -> Sequence[DependentRows]:
         """Return the walks of one cell, as those of so many answers: noises of their own are on each of them."""
-        return [replace(cast(Any, walk), answers=self._dimension) for walk in self._one.walks()]
+        return [replace(cast(Any, walk), answers=self._dimension) for walk in self._of_one_cell.walks()]
 
     @cached_property
     def work(self) -> WorkEstimate:
         """That of one cell, along its walks and where it is compared."""
-        one = self._one.work
-        return WorkEstimate(one.walk, *((one.winf, one.near) if self._scattered else ()))
+        single_cell = self._of_one_cell.work
+        return WorkEstimate(single_cell.walk, *((single_cell.winf, single_cell.near) if self._scattered else ()))
 
     def winf(self, norm: float) -> Reach:
         whole = self.span(norm)
         if not self._scattered:
             return whole
-        return replace(whole, length=min(whole.length, self._one.winf(norm).length))
+        return replace(whole, length=min(whole.length, self._of_one_cell.winf(norm).length))
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the movement: what moves less, and how often, is not known."""

@@ -45,7 +45,7 @@ def _laws(prior: Prior, table: Table, statistic: Statistic, secret: AnySecret) -
     return StarLaws(_star(prior, table, hidden, column, domain, pairs), statistic, domain)
 
 
-def _star(  # noqa: PLR0913, PLR0917 - what is asked, of what, and where it comes from
+def _star(  # noqa: PLR0913, PLR0917 - a table, its shared class, and the question
     prior: Prior, table: Table, hidden: str, column: str, domain: Domain, pairs: Sequence[tuple[Label, Label]]
 ) -> Star:
     """Return the shared columns as a class: the law of a row given them, and both given each value of the secret.
@@ -53,25 +53,25 @@ def _star(  # noqa: PLR0913, PLR0917 - what is asked, of what, and where it come
     Where nothing is shared there is one class, and rows are independent.
     """
     (_, points), joint = table.joint(table.shared, [column])
-    rows = _placed(joint, points, domain)
+    rows = _place_on_domain(joint, points, domain)
     (_, values, points), joint = table.joint(table.shared, [hidden], [column])
-    whole = _placed(joint, points, domain)
+    whole = _place_on_domain(joint, points, domain)
     given: dict[Label, Given] = {}
     for place, (value,) in enumerate(values):
         part = whole[:, place]
         mass = part.sum(axis=1)
-        own = None if hidden in table.shared else _each(part)
+        own = None if hidden in table.shared else _normalise_rows(part)
         given[value] = Given(mass / mass.sum(), own)
-    return Star(_each(rows), given, pairs, prior, independent_rows=not table.shared)
+    return Star(_normalise_rows(rows), given, pairs, prior, independent_rows=not table.shared)
 
 
-def _each(masses: Array) -> Array:
+def _normalise_rows(masses: Array) -> Array:
     """Return rows divided by their sums; a row of nothing, which nobody will ask for, stays one."""
     total = masses.sum(axis=1, keepdims=True)
     return masses / np.where(total > 0, total, 1)
 
 
-def _placed(joint: Array, values: Sequence[Values], domain: Domain) -> Array:
+def _place_on_domain(joint: Array, values: Sequence[Values], domain: Domain) -> Array:
     """Return masses with the points of the domain along the last axis."""
     place = {point: at for at, point in enumerate(domain.points)}
     missing = [value for (value,) in values if value not in place]
@@ -81,6 +81,6 @@ def _placed(joint: Array, values: Sequence[Values], domain: Domain) -> Array:
             allowed="a domain with all values that have a probability above 0",
             instead=f"a domain with {missing[0]!r}",
         )
-    found = np.zeros((*joint.shape[:-1], len(place)), dtype=joint.dtype)
-    found[..., [place[value] for (value,) in values]] = joint
-    return found
+    masses = np.zeros((*joint.shape[:-1], len(place)), dtype=joint.dtype)
+    masses[..., [place[value] for (value,) in values]] = joint
+    return masses

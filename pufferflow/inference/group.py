@@ -157,5 +157,5 @@ class SingleRow:
 
 
 def _lengths_above(lengths: Floats, norm: float) -> Floats:
-    """Return how far the answers of each pair are apart in a norm, rounded up."""
+    """Return the distance in a norm between the answers of each pair, rounded up."""
     return np.atleast_1d(norms_above(lengths, norm))

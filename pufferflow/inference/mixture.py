@@ -96,10 +96,10 @@ class StarLaws(Laws):
         """The expected sum given each value of the secret, by kind of its row."""
         star, counts = self._star.as_floats(), self._terms.counts
         added = self._terms.exact.sum(axis=1).astype(np.float64).T
-        each = star.rows @ added  # classes by kinds
-        rest = np.zeros_like(each) if star.independent_rows else (each * counts).sum(axis=1)[:, None] - each
+        by_kind = star.rows @ added  # classes by kinds
+        rest = np.zeros_like(by_kind) if star.independent_rows else (by_kind * counts).sum(axis=1)[:, None] - by_kind
         return {
-            value: given.classes @ (rest + (each if given.own is None else given.own @ added))
+            value: given.classes @ (rest + (by_kind if given.own is None else given.own @ added))
             for value, given in star.given.items()
         }
 
@@ -113,15 +113,17 @@ class StarLaws(Laws):
         """Return log E[e^{rate·sum} | secret] for each value of it, by kind of its row."""
         star, counts = self._star.as_floats(), self._terms.counts
         added = rate * self._terms.exact.sum(axis=1).astype(np.float64)
-        each = np.log(star.rows[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]  # classes by kinds
-        rest = np.zeros_like(each) if star.independent_rows else (each * counts).sum(axis=1)[:, None] - each
-        found = dict[Label, Floats]()
+        by_kind = np.log(star.rows[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]  # classes by kinds
+        rest = np.zeros_like(by_kind) if star.independent_rows else (by_kind * counts).sum(axis=1)[:, None] - by_kind
+        log_moments = dict[Label, Floats]()
         for value, given in star.given.items():
             own = (
-                each if given.own is None else np.log(given.own[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]
+                by_kind
+                if given.own is None
+                else np.log(given.own[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]
             )
-            found[value] = np.logaddexp.reduce(np.log(given.classes)[:, None] + rest + own, axis=0)
-        return found
+            log_moments[value] = np.logaddexp.reduce(np.log(given.classes)[:, None] + rest + own, axis=0)
+        return log_moments
 
     def at(self, witness: Witness) -> Pair | None:
         kinds = np.flatnonzero(self._terms.first == (witness.row or 0))
@@ -184,13 +186,13 @@ class StarLaws(Laws):
 
     def _farthest(self, measure: Callable[[AnySum, AnySum], tuple[float, bool]]) -> Reach:
         """Return the longest distance on the line, measured in steps."""
-        found: list[Reach] = []
+        reaches: list[Reach] = []
         for kind, sums in enumerate(self._sums):
             for a, b in self._star.pairs:
                 steps, exact = measure(sums[a], sums[b])
                 certainty = Certainty.EXACT if exact else Certainty.UPPER_BOUND
-                found.append(Reach(self._terms.lattice.length(steps), certainty, self._place(kind, (a, b))))
-        return longest_reach(found)
+                reaches.append(Reach(self._terms.lattice.length(steps), certainty, self._place(kind, (a, b))))
+        return longest_reach(reaches)
 
     def _gap(self, mu: AnySum, nu: AnySum) -> tuple[float, bool]:
         """Return W_∞ in steps, and whether it is exact."""
@@ -208,14 +210,14 @@ class StarLaws(Laws):
         """Return the farthest two answers that two secrets allow (M7): exactly for one answer, from above for more."""
         if self.dimension > 1:
             return self._span_of_vectors(norm)
-        ends = {value: self._ends(one) for value, one in self._star.given.items()}
-        found: list[Reach] = []
+        ends = {value: self._ends(given) for value, given in self._star.given.items()}
+        reaches: list[Reach] = []
         for a, b in self._star.pairs:
             (low, high), (least, most) = ends[a], ends[b]
             lengths = np.maximum(high - least, most - low)
             kind = max(range(len(lengths)), key=lengths.__getitem__)
-            found.append(Reach(float_above(lengths[kind]), Certainty.EXACT, self._place(kind, (a, b))))
-        return max(found, key=lambda reach: reach.length)
+            reaches.append(Reach(float_above(lengths[kind]), Certainty.EXACT, self._place(kind, (a, b))))
+        return max(reaches, key=lambda reach: reach.length)
 
     def _span_of_vectors(self, norm: float) -> Reach:
         tables, parts = self._statistic.on(self._domain), [(self._kinds.columns, self._kinds.counts)]
@@ -230,12 +232,12 @@ class StarLaws(Laws):
         for c in np.flatnonzero(given.classes > 0).tolist():
             reached = self._terms.exact[:, 0, self._star.rows[c] > 0]
             own = reached if given.own is None else self._terms.exact[:, 0, given.own[c] > 0]
-            for found, others, end in (
+            for bounds, others, end in (
                 (least, reached.min(axis=1), own.min(axis=1)),
                 (most, reached.max(axis=1), own.max(axis=1)),
             ):
                 total = (others * self._terms.counts).sum()
-                found.append(end if self._star.independent_rows else total - others + end)
+                bounds.append(end if self._star.independent_rows else total - others + end)
         return np.min(least, axis=0), np.max(most, axis=0)
 
     def __len__(self) -> int:
@@ -244,12 +246,12 @@ class StarLaws(Laws):
     @cached_property
     def pairs(self) -> Sequence[Pair]:
         """The pairs, once for all rows of one weight."""
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         for kind, sums in enumerate(self._sums):
             own = kind if self._star.independent_rows else None
             laws = {value: self._terms.lattice.placed(_as_law(law), own) for value, law in sums.items()}
-            found += [self._pair(laws[a], laws[b], kind, (a, b)) for a, b in self._star.pairs]
-        return found
+            pairs += [self._pair(laws[a], laws[b], kind, (a, b)) for a, b in self._star.pairs]
+        return pairs
 
     @cached_property
     def _sums(self) -> list[dict[Label, AnySum]]:
@@ -259,19 +261,31 @@ class StarLaws(Laws):
         """
         star, lattice = self._star, self._terms.lattice
         if star.independent_rows:
-            given = {value: one.own[0] for value, one in star.given.items() if one.own is not None}
+            given = {
+                value: conditional.own[0] for value, conditional in star.given.items() if conditional.own is not None
+            }
             kinds = range(len(self._terms.counts))
             return [{value: lattice.row_law(kind, own) for value, own in given.items()} for kind in kinds]
-        if star.rows.dtype == object and lattice.work(star.rows, each=not star.of_group) > 1:
+        if star.rows.dtype == object and lattice.work(star.rows, every_row=not star.of_group) > 1:
             star = star.as_floats()
-        lattice.check(star.rows, each=not star.of_group)
+        lattice.check(star.rows, every_row=not star.of_group)
         if star.of_group:
             totals = [lattice.total(masses) for masses in star.rows]
-            used = {value: np.flatnonzero(one.classes > 0).tolist() for value, one in star.given.items()}
-            return [{v: mixed([totals[c] for c in used[v]], one.classes[used[v]]) for v, one in star.given.items()}]
+            used = {
+                value: np.flatnonzero(conditional.classes > 0).tolist() for value, conditional in star.given.items()
+            }
+            return [
+                {
+                    v: mixed([totals[c] for c in used[v]], conditional.classes[used[v]])
+                    for v, conditional in star.given.items()
+                }
+            ]
         others = [lattice.others(masses) for masses in star.rows]
         return [
-            {value: self._given_row(one, [sums[kind] for sums in others], kind) for value, one in star.given.items()}
+            {
+                value: self._given_row(conditional, [sums[kind] for sums in others], kind)
+                for value, conditional in star.given.items()
+            }
             for kind in range(len(self._terms.counts))
         ]
 

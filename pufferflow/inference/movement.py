@@ -138,10 +138,10 @@ class ShortestMovement(Laws):
 
     @cached_property
     def work(self) -> WorkEstimate:
-        """That of all ways together, as far as they are asked the same."""
-        each = [way.work for way in self._ways]
-        added = [sum(sizes) for sizes in zip(*(one[1:4] for one in each), strict=True)]
-        return each[0]._replace(winf=added[0], near=added[1], pairs=added[2], number=1.0, atoms=1.0)
+        """The work of all ways together, as far as they do the same."""
+        works = [way.work for way in self._ways]
+        added = [sum(sizes) for sizes in zip(*(work[1:4] for work in works), strict=True)]
+        return works[0]._replace(winf=added[0], near=added[1], pairs=added[2], number=1.0, atoms=1.0)
 
     def walks(self) -> Sequence[DependentRows]:
         """Return the walks of the first way, if it has any."""
@@ -183,14 +183,14 @@ def _sharing(touched: Flags) -> Indices:
     return np.unique(labels[:answers], return_inverse=True)[1]
 
 
-def _together(weights: Floats, counts: Indices, tables: Floats, norm: float, some: Flags) -> float:
+def _together(weights: Floats, counts: Indices, tables: Floats, norm: float, chosen: Flags) -> float:
     """Return the bound for some answers that share rows."""
-    kinds = np.asarray(weights[some].any(axis=0))
-    weights, counts, tables = weights[some][:, kinds], counts[kinds], tables[some]
-    each = np.array([_total(row, counts, table) for row, table in zip(weights, tables, strict=True)])
+    kinds = np.asarray(weights[chosen].any(axis=0))
+    weights, counts, tables = weights[chosen][:, kinds], counts[kinds], tables[chosen]
+    steps = np.array([_total(row, counts, table) for row, table in zip(weights, tables, strict=True)])
     moves = (tables[:, :, None] - tables[:, None, :]).reshape(len(tables), -1)
     rows = [float(masses.norms(np.abs(column[:, None] * moves), norm).max()) for column in weights.T]
-    least = min(float(masses.norms(each, norm)), float(np.dot(rows, counts)))
+    least = min(float(masses.norms(steps, norm)), float(np.dot(rows, counts)))
     return upwards(least, (weights.size + len(tables) + 8) * UNIT)
 
 

@@ -1,4 +1,4 @@
-"""What is asked of one group: how its rows read values, and how far two values of one row move the answers.
+"""The question about one group: how its rows read values, and how far two values of one row move the answers.
 
 How far φ can jump when a value that is read in classes moves by a given distance.
 
@@ -102,7 +102,7 @@ class Question:
 
     @cached_property
     def distances(self) -> list[float]:
-        """How far apart the two values of each pair are, at most, in the unit of the column; rounded up."""
+        """The largest distance between the two values of each pair, in the unit of the column; rounded up."""
         if isinstance(self.domain, Bins | Interval):
             return [self._distance(a, b) for a, b in self.pairs]
         left, right = (self.domain.numbers[places] for places in self._places.T)
@@ -153,10 +153,10 @@ def row_norms(columns: Floats, moves: Floats, norm: float) -> tuple[Floats, Indi
     longest, which = np.empty(columns.shape[1]), np.empty(columns.shape[1], dtype=np.intp)
     width = max(_AT_ONCE // moves.size, 1)
     for start in range(0, columns.shape[1], width):
-        some = slice(start, start + width)
-        found = norms_above(products_above(columns[:, some, None], moves[:, None, :]), norm)
-        which[some] = found.argmax(axis=1)
-        longest[some] = found.max(axis=1)
+        block = slice(start, start + width)
+        norms = norms_above(products_above(columns[:, block, None], moves[:, None, :]), norm)
+        which[block] = norms.argmax(axis=1)
+        longest[block] = norms.max(axis=1)
     return longest, which
 
 
@@ -232,6 +232,6 @@ def _levels(gaps: Floats) -> Indices:
         if gap > gaps[starts[-1]] * (1 + _SAME):
             starts.append(place)
     if len(starts) > _MOST_LEVELS:
-        kept: list[int] = np.linspace(0, len(starts) - 1, _MOST_LEVELS).astype(int).tolist()
-        starts = [starts[place] for place in kept]
+        places: list[int] = np.linspace(0, len(starts) - 1, _MOST_LEVELS).astype(int).tolist()
+        starts = [starts[place] for place in places]
     return np.array(starts, dtype=np.intp)

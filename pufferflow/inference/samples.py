@@ -51,8 +51,8 @@ def slack(draws: int, confidence: float, pairs: int) -> float:
 class SampledLaws(Laws):
     """Laws that only draws are known of. They answer one question, once: how near all pairs are for one δ.
 
-    M8 holds for a δ that was fixed before the draws. So the draws are made when δ is asked, and another δ (or norm)
-    asked of the same laws is refused: choosing among several answers would take more than the confidence stated.
+    M8 holds for a δ that was fixed before the draws. So the draws are made when δ is given, and another δ (or norm)
+    for the same laws is refused: choosing among several answers would take more than the confidence stated.
     """
 
     def __init__(
@@ -103,8 +103,12 @@ class SampledLaws(Laws):
         prior, draws = self._prior, self._prior.draws
         left = delta - Fraction(slack(draws, prior.confidence, len(self)))
         if left < 0:
-            one = slack(1, prior.confidence, len(self))
-            needed = "no number is enough for delta=0" if not delta else f"more than {(one / float(delta)) ** 2:.2g}"
+            single_slack = slack(1, prior.confidence, len(self))
+            needed = (
+                "no number is enough for delta=0"
+                if not delta
+                else f"more than {(single_slack / float(delta)) ** 2:.2g}"
+            )
             raise Refused(
                 f"{draws} draws for each value of the secret cannot certify delta={float(delta):g} for "
                 f"{len(self)} pairs with confidence {prior.confidence:g}.",
@@ -112,14 +116,14 @@ class SampledLaws(Laws):
                 instead="a larger delta, or a prior whose laws can be worked out",
             )
         rng = np.random.default_rng(prior.seed)
-        found: list[Reach] = []
+        reaches: list[Reach] = []
         for row in self._rows:
             values = dict.fromkeys(value for pair in self._pairs for value in pair)
             laws = {value: self._draw(value, row, rng) for value in values}
             for a, b in self._pairs:
                 place = Place(self.dimension, prior, (a, b), row or 0)
-                found.append(Reach(float(near(laws[a], laws[b], left, norm)), Certainty.UPPER_BOUND, place))
-        return max(found, key=lambda reach: reach.length)
+                reaches.append(Reach(float(near(laws[a], laws[b], left, norm)), Certainty.UPPER_BOUND, place))
+        return max(reaches, key=lambda reach: reach.length)
 
     def _draw(self, value: Label, row: int | None, rng: np.random.Generator) -> Law:
         drawn = self._prior.sample(value, row, self._statistic, rng)

@@ -68,7 +68,7 @@ class Star:
 
     def as_floats(self) -> "Star":
         """Return the same with floats."""
-        given = {value: one.as_floats() for value, one in self.given.items()}
+        given = {value: conditional.as_floats() for value, conditional in self.given.items()}
         return Star(_floats(self.rows), given, self.pairs, self.prior, self.independent_rows)
 
     @property
@@ -83,20 +83,24 @@ class Star:
         known = [(a, b) for a, b in points if a is not None and b is not None]
         return np.array(known) if len(known) == len(points) else None
 
-    def told_of_class(self, limits: Floats) -> Floats:
-        """Return what is told of the secrets of every pair where D, of shape (C, C), is told of the class (M20)."""
+    def loss_of_class(self, limits: Floats) -> Floats:
+        """Return the loss about the secrets of every pair from limits D on that of the class, of shape (C, C) (M20)."""
         tops, bottoms = (np.array([self.given[pair[side]].classes for pair in self.both_orders]) for side in (0, 1))
         return between(tops, bottoms, limits)
 
-    def told_of_row(self, losses: Floats, others: Floats) -> Floats:
-        """Return what is told of a row's secret: by itself, if its points are known, and by the others."""
+    def loss_of_row(self, losses: Floats, others: Floats) -> Floats:
+        """Return the loss about a row's secret: by itself, if its points are known, and by the others."""
         if self.points is None:
             return self._jointly(losses, others)
-        return (losses[*self.points.T] + self.told_of_class(others)) * (1 + UNIT)
+        return (losses[*self.points.T] + self.loss_of_class(others)) * (1 + UNIT)
 
     def _jointly(self, losses: Floats, others: Floats) -> Floats:
         """Return the same with class and point as one state, whose limits add up."""
-        laws = {v: (one.classes[:, None] * one.own).ravel() for v, one in self.given.items() if one.own is not None}
+        laws = {
+            v: (conditional.classes[:, None] * conditional.own).ravel()
+            for v, conditional in self.given.items()
+            if conditional.own is not None
+        }
         used = np.flatnonzero(np.any(list(laws.values()), axis=0))
         if len(used) > _MOST_STATES:
             raise Refused(
@@ -137,14 +141,14 @@ class DependentStar(DependentRows):
         losses = self.exposures(noise)
         if losses is None:
             return math.inf, self._place(0, self.star.both_orders[0])
-        told = of_class(self.star.rows, losses)
+        messages = of_class(self.star.rows, losses)
         if self.star.of_group:
-            found = self.star.told_of_class(of_all(told, self.counts))[None]
+            limits = self.star.loss_of_class(of_all(messages, self.counts))[None]
         else:
-            others = of_others(told, self.counts)
-            found = np.array([self.star.told_of_row(losses[j], others[j]) for j in range(len(losses))])
-        kind, pair = np.unravel_index(int(found.argmax()), found.shape)
-        return float(found[kind, pair]), self._place(int(kind), self.star.both_orders[int(pair)])
+            others = of_others(messages, self.counts)
+            limits = np.array([self.star.loss_of_row(losses[j], others[j]) for j in range(len(losses))])
+        kind, pair = np.unravel_index(int(limits.argmax()), limits.shape)
+        return float(limits[kind, pair]), self._place(int(kind), self.star.both_orders[int(pair)])
 
     def _place(self, kind: int, pair: tuple[Label, Label]) -> Place:
         return Place(self.answers, self.star.prior, pair, int(self.first[kind]))

@@ -50,12 +50,12 @@ class Translation:
     def rows(self) -> Indices:
         """The row that is at each place, −1 if it is not asked about; in classes of values with places between rows."""
         positions = self.question.positions
-        found = np.minimum(np.searchsorted(positions, self.places), len(positions) - 1)
-        asked = np.where(positions[found] == self.places, found, -1)
+        nearest = np.minimum(np.searchsorted(positions, self.places), len(positions) - 1)
+        rows = np.where(positions[nearest] == self.places, nearest, -1)
         if self.question.first or isinstance(self.question.domain, Interval):
-            return asked
+            return rows
         between = self.covariance.between(positions, np.zeros((1, len(positions))), 0.0)
-        return np.concatenate([asked, np.full(between.shape[1], -1)])
+        return np.concatenate([rows, np.full(between.shape[1], -1)])
 
     @cached_property
     def steps(self) -> Floats:
@@ -66,8 +66,8 @@ class Translation:
         own = products_above(weights, self.question.differences.max(axis=1, keepdims=True))
         others = np.zeros((len(weights), len(self.rows)))
         for heights, level in self._levels(self.jumps.of_answers):
-            others += self._reached(weights * heights[:, None], level)
-        return sums_above(self._at_places(own), self._rounded(others))
+            others += self._reach(weights * heights[:, None], level)
+        return sums_above(self._at_places(own), self._round_up(others))
 
     @cached_property
     def jumps(self) -> Jumps:
@@ -84,8 +84,8 @@ class Translation:
         own = self.question.own(norm)[0][kind_of][None]
         others = np.zeros((1, len(self.rows)))
         for heights, level in self._levels(kinds):
-            others += self._reached(heights[kind_of][None], level)
-        return np.minimum(whole, sums_above(self._at_places(own), self._rounded(others))[0])
+            others += self._reach(heights[kind_of][None], level)
+        return np.minimum(whole, sums_above(self._at_places(own), self._round_up(others))[0])
 
     def movement(self) -> Movement:
         """Return the farthest movement over all places and pairs of values."""
@@ -128,19 +128,19 @@ class Translation:
         levels = np.maximum(levels, self.least) if self.fades else np.where(levels < self.least, 0.0, levels)
         return [(more[..., k], float(level)) for k, level in enumerate(levels) if more[..., k].any()]
 
-    def _reached(self, heights: Floats, level: float) -> Floats:
+    def _reach(self, heights: Floats, level: float) -> Floats:
         if self.question.first:
             return self.covariance.reached_at(self.places, self.question.positions, heights, level)
-        asked = self.covariance.reached(self.question.positions, heights, level)
-        return np.concatenate([asked, self.covariance.between(self.question.positions, heights, level)], axis=1)
+        at_rows = self.covariance.reached(self.question.positions, heights, level)
+        return np.concatenate([at_rows, self.covariance.between(self.question.positions, heights, level)], axis=1)
 
     def _at_places(self, values: Floats) -> Floats:
         return np.where(self.rows >= 0, values[:, self.rows], 0.0)
 
-    def _rounded(self, sums: Floats) -> Floats:
+    def _round_up(self, sums: Floats) -> Floats:
         """Return sums over levels rounded up, with the products in them; those of whole numbers are exact."""
         numbers = self.question.weights, self.question.tables
-        if all((one == np.rint(one)).all() for one in numbers) and float(sums.max(initial=0.0)) < 2.0**52:
+        if all((array == np.rint(array)).all() for array in numbers) and float(sums.max(initial=0.0)) < 2.0**52:
             return sums
         return lifted(sums, 2 * (len(self.jumps.gaps) + 4) * UNIT)
 
@@ -217,5 +217,5 @@ def _length(question: Question, steps: Floats, shares: Floats, distance: float, 
         return whole
     start, kind_of = question.starts, question.kinds.of_row
     own = question.own(norm)[0][kind_of]
-    each = np.where(start, own, kinds[kind_of, jumps.level(shares * distance)])
-    return min(whole, float(_total(each[None])[0]))
+    row_lengths = np.where(start, own, kinds[kind_of, jumps.level(shares * distance)])
+    return min(whole, float(_total(row_lengths[None])[0]))
