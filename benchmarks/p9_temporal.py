@@ -10,7 +10,7 @@ that functions attain, followed to where they rest.
 import numpy as np
 from measure import Row, compare, report
 
-from pufferflow.chains import Chain, Exposures, Secrets, Window, continued, exposures_of, stationary
+from pufferflow.chains import Chain, Exposures, Secrets, Window, continued_leak, exposures_of, stationary
 from pufferflow.chains.lipschitz_ratio import bounds_by_plans, shortest
 from pufferflow.composition.chain import temporal_leakage
 
@@ -73,7 +73,7 @@ def windows(count: int) -> Row:
 
     def total() -> float:
         _, head = exposures_of([day], np.zeros(count, dtype=np.intp), 24 * np.arange(count))
-        return continued(chain, head, later, secrets).value
+        return continued_leak(chain, head, later, secrets).value
 
     return compare(
         f"{count:,} windows, then for ever", total, "endless alone", lambda: temporal_leakage(STAY, STEP), rounds=3

@@ -17,7 +17,7 @@ from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import explained
-from pufferflow.transport import Certainty, Plan, line, of_coupling, winf
+from pufferflow.transport import Certainty, Plan, line, plan_of_coupling, winf
 
 
 @final
@@ -68,7 +68,7 @@ class CouplingLoss(LossCurve):
         if mu.dimension == 1:
             self.plan = line.plan(mu, nu)
         else:
-            self.plan = of_coupling(winf(mu, nu, noise.norm, coupling=True).coupling)
+            self.plan = plan_of_coupling(winf(mu, nu, noise.norm, coupling=True).coupling)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         raise Refused(

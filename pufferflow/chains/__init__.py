@@ -4,11 +4,11 @@ from pufferflow.chains.bands import Chains
 from pufferflow.chains.chain import Chain, stationary
 from pufferflow.chains.exposures import Window, exposures_of
 from pufferflow.chains.farthest import farthest, listed, most_points, pair_of, three_terms
-from pufferflow.chains.leak import Exposures, Secrets, continued, endless, leak
+from pufferflow.chains.leak import Exposures, Secrets, continued_leak, endless_leak, leak
 from pufferflow.chains.nearest import nearest
-from pufferflow.chains.periods import LONG, repeated
+from pufferflow.chains.periods import LONG, tile
 from pufferflow.chains.quilts import Quilts, approximate_quilts, exact_quilts
-from pufferflow.chains.star import Rates, Touches, between, of_all, of_class, of_others
+from pufferflow.chains.star import Rates, Touches, class_leak, others_class_leak, padded_log_ratio, total_class_leak
 from pufferflow.chains.sums import Farthest, Sums, lattice
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
     "Touches",
     "Window",
     "approximate_quilts",
-    "between",
-    "continued",
-    "endless",
+    "class_leak",
+    "continued_leak",
+    "endless_leak",
     "exact_quilts",
     "exposures_of",
     "farthest",
@@ -35,11 +35,11 @@ __all__ = [
     "listed",
     "most_points",
     "nearest",
-    "of_all",
-    "of_class",
-    "of_others",
+    "others_class_leak",
+    "padded_log_ratio",
     "pair_of",
-    "repeated",
     "stationary",
     "three_terms",
+    "tile",
+    "total_class_leak",
 ]

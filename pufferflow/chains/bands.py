@@ -12,10 +12,19 @@ from typing import final
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.chains.bounded_steps import Between, Extremes, Marginals, among, between, future, past, resting
+from pufferflow.chains.bounded_steps import (
+    Extremes,
+    KernelBounds,
+    Marginals,
+    future_extremes,
+    invariant_marginals,
+    kernels_between,
+    marginals_hull,
+    past_extremes,
+)
 from pufferflow.chains.chain import StateSequence
 from pufferflow.chains.lipschitz_ratio import MOST_STATES, Tangent
-from pufferflow.chains.periods import LONGEST_PERIOD, Stretch, possible, repeat, repeated, stretches
+from pufferflow.chains.periods import LONGEST_PERIOD, Stretch, reachable_states, stretches, tile, tile_into
 from pufferflow.chains.steps import SAME
 from pufferflow.errors import Misuse
 
@@ -62,7 +71,7 @@ class Chains(StateSequence):
         return self.low.shape[-1]
 
     def repeated(self, steps: int) -> "Chains":
-        return Chains(self.low, self.high, repeated(self.order, steps), self.initial)
+        return Chains(self.low, self.high, tile(self.order, steps), self.initial)
 
     def settling(self) -> int | None:
         """Return after how many rows the laws of its rows repeat, or count as repeating, if its steps do.
@@ -83,7 +92,9 @@ class Chains(StateSequence):
     @cached_property
     def forward(self) -> "Bounds":
         """The steps of messages about the future, the last row first."""
-        return Bounds([future(step) for step in self.kernels], self.order[::-1], tight=self.states <= MOST_STATES)
+        return Bounds(
+            [future_extremes(step) for step in self.kernels], self.order[::-1], tight=self.states <= MOST_STATES
+        )
 
     @cached_property
     def backward(self) -> "Bounds":
@@ -94,26 +105,26 @@ class Chains(StateSequence):
         return Bounds(reversed_steps.pool, reversed_steps.order, tight=reversed_steps.tight)
 
     @cached_property
-    def kernels(self) -> list[Between]:
+    def kernels(self) -> list[KernelBounds]:
         """The kernels, by what they give to sets."""
-        return [between(low, high) for low, high in zip(self.low, self.high, strict=True)]
+        return [kernels_between(low, high) for low, high in zip(self.low, self.high, strict=True)]
 
     @cached_property
     def _first(self) -> Marginals:
-        return resting(self.kernels) if self.initial is None else among(self.initial)
+        return invariant_marginals(self.kernels) if self.initial is None else marginals_hull(self.initial)
 
     @cached_property
     def _possible(self) -> tuple[Flags, Indices]:
         links = np.array([step.high > 0 for step in self.kernels])
-        return possible(links, self.order, self._first.most[1 << np.arange(self.states)] > 0)
+        return reachable_states(links, self.order, self._first.most[1 << np.arange(self.states)] > 0)
 
-    def turn(self, stretch: Stretch) -> list[Between]:
+    def turn(self, stretch: Stretch) -> list[KernelBounds]:
         return [self.kernels[int(which)] for which in self.order[stretch.start : stretch.start + stretch.period]]
 
     def rest(self, stretch: Stretch) -> Marginals:
         """Return laws that no period of a stretch leads out of."""
         met = np.unique(self.mask_of[stretch.start : stretch.end + 1])
-        return resting(self.turn(stretch), np.asarray(self.masks[met].any(axis=0)))
+        return invariant_marginals(self.turn(stretch), np.asarray(self.masks[met].any(axis=0)))
 
 
 @final
@@ -170,7 +181,7 @@ class _ReversedBounds:
         for row in range(at, min(at + stretch.period, stretch.end)):
             places.append(self.place(row, phases[-1]))
             phases.append(phases[-1].after(self.chains.kernels[int(self.chains.order[row])]))
-        repeat(self.order[at : stretch.end], np.array(places, dtype=np.intp))
+        tile_into(self.order[at : stretch.end], np.array(places, dtype=np.intp))
         return phases[left % stretch.period]
 
     def place(self, at: int, laws: Marginals) -> int:
@@ -180,6 +191,6 @@ class _ReversedBounds:
         if known is not None and laws.within(known[0], SAME) and known[0].near(laws, SAME):
             return known[1]
         sources, targets = self.chains.masks[self.chains.mask_of[at : at + 2]]
-        self.pool.append(past(laws, self.chains.kernels[kernel], sources, targets))
+        self.pool.append(past_extremes(laws, self.chains.kernels[kernel], sources, targets))
         self.last[kernel, mask] = laws, len(self.pool) - 1
         return len(self.pool) - 1

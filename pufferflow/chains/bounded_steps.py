@@ -47,14 +47,14 @@ class Marginals:
     least: Floats
     most: Floats
 
-    def after(self, step: "Between") -> "Marginals":
+    def after(self, step: "KernelBounds") -> "Marginals":
         """Return the laws one step on."""
         error = (self.least.shape[-1].bit_length() + 4) * UNIT  # a sum of k products, and their factors
         least = _mean(step.low_layers, self.least) * (1 - error)
         most = np.minimum(_mean(step.high_layers, self.most) * (1 + error), 1.0)
         return _pinned(np.maximum(least, (1 - most[..., ::-1]) * (1 - UNIT)), most)
 
-    def along(self, steps: Sequence["Between"]) -> "Marginals":
+    def along(self, steps: Sequence["KernelBounds"]) -> "Marginals":
         """Return the laws after several steps."""
         laws = self
         for step in steps:
@@ -85,7 +85,7 @@ class Marginals:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Between:
+class KernelBounds:
     """Kernels by what they give at least and at most to each set, from each state: shape (k, 2^k)."""
 
     least: Floats
@@ -115,15 +115,15 @@ class Between:
         """The drops of P(·,A) at its most, in falling order, and the sets above them."""
         return _layers(self.most)
 
-    def then(self, other: "Between") -> "Between":
+    def then(self, other: "KernelBounds") -> "KernelBounds":
         laws = Marginals(self.least, self.most).after(other)
-        return Between(laws.least, laws.most)
+        return KernelBounds(laws.least, laws.most)
 
 
-def between(low: Floats, high: Floats) -> Between:
+def kernels_between(low: Floats, high: Floats) -> KernelBounds:
     """Return the kernels with entries between bounds, rows summing to 1.
 
-    >>> kernels = between(np.array([[0.8, 0.0], [0.0, 0.7]]), np.array([[0.9, 1.0], [1.0, 0.9]]))
+    >>> kernels = kernels_between(np.array([[0.8, 0.0], [0.0, 0.7]]), np.array([[0.9, 1.0], [1.0, 0.9]]))
     >>> kernels.low.round(9).tolist(), kernels.high.round(9).tolist()
     ([[0.8, 0.1], [0.1, 0.7]], [[0.9, 0.2], [0.3, 0.9]])
     """
@@ -135,17 +135,17 @@ def between(low: Floats, high: Floats) -> Between:
     most = np.minimum(high @ inside, 1 - low @ (1 - inside) + error)
     most = np.clip(most, 0.0, 1.0)
     laws = _pinned(np.clip(least, 0.0, most), most)
-    return Between(laws.least, laws.most)
+    return KernelBounds(laws.least, laws.most)
 
 
-def among(laws: Any) -> Marginals:
+def marginals_hull(laws: Any) -> Marginals:
     """Return what some laws, of shape (…, k), and their mixtures give to each set."""
     rows = np.atleast_2d(np.asarray(laws, dtype=np.float64))
     shares = rows / rows.sum(axis=1, keepdims=True) @ members(rows.shape[1]).T
     return _pinned(shares.min(axis=0), np.minimum(shares.max(axis=0), 1.0))
 
 
-def resting(turn: Sequence[Between], passed: Flags | None = None) -> Marginals:
+def invariant_marginals(turn: Sequence[KernelBounds], passed: Flags | None = None) -> Marginals:
     """Return laws that hold every law which turns of kernels may leave as it is, and that no turn leads out of.
 
     A member's kernels C for one turn leave π as it is if and only if (1 + C)/2 does, whose powers soon forget where
@@ -154,7 +154,7 @@ def resting(turn: Sequence[Between], passed: Flags | None = None) -> Marginals:
     said of others, and some room is left for states that rows only pass through.
     """
     states = np.ones(turn[0].size, dtype=np.bool_) if passed is None else passed
-    whole = among(np.eye(turn[0].size)[states])
+    whole = marginals_hull(np.eye(turn[0].size)[states])
     far = _lazy(turn)
     for _ in range(_DOUBLINGS):
         far = far.then(far)
@@ -175,7 +175,7 @@ def resting(turn: Sequence[Between], passed: Flags | None = None) -> Marginals:
     return whole
 
 
-def _closed(laws: Marginals, turn: Sequence[Between], pad: float) -> Marginals | None:
+def _closed(laws: Marginals, turn: Sequence[KernelBounds], pad: float) -> Marginals | None:
     """Return laws that no turn leads out of, after some turns that each add a little; None if there are none so near.
 
     Where turns forget, laws no longer move once they add as much as is forgotten, and a turn that adds nothing falls
@@ -189,13 +189,13 @@ def _closed(laws: Marginals, turn: Sequence[Between], pad: float) -> Marginals |
     return None
 
 
-def _lazy(turn: Sequence[Between]) -> Between:
+def _lazy(turn: Sequence[KernelBounds]) -> KernelBounds:
     """Return the kernels (1 + C)/2 of one turn."""
     whole = turn[0]
     for step in turn[1:]:
         whole = whole.then(step)
     stay = members(whole.size).T
-    return Between((whole.least + stay) / 2, (whole.most + stay) / 2)
+    return KernelBounds((whole.least + stay) / 2, (whole.most + stay) / 2)
 
 
 def _layers(values: Floats) -> tuple[Floats, Indices]:
@@ -280,7 +280,7 @@ class Extremes:
         return np.where(known, alpha, top), np.where(known, beta, least)
 
 
-def future(step: Between) -> Extremes:
+def future_extremes(step: KernelBounds) -> Extremes:
     """Return the extremes of the rows of a kernel between bounds: each row chosen by itself."""
     states = np.arange(step.size)
     with np.errstate(divide="ignore"):
@@ -292,7 +292,7 @@ def future(step: Between) -> Extremes:
     return Extremes(states, states, odds.T, None, rows)
 
 
-def past(laws: Marginals, step: Between, sources: Flags, targets: Flags) -> Extremes:
+def past_extremes(laws: Marginals, step: KernelBounds, sources: Flags, targets: Flags) -> Extremes:
     """Return the extremes of reversed rows w/Σw, w_u = m(u)·P(u,x), any m among the laws and any P between bounds."""
     from_, to = np.flatnonzero(sources), np.flatnonzero(targets)
     low, high = step.low[np.ix_(from_, to)], step.high[np.ix_(from_, to)]

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.chains.periods import Stretch, possible, repeat, repeated, stretches
+from pufferflow.chains.periods import Stretch, reachable_states, stretches, tile, tile_into
 from pufferflow.chains.steps import SAME, Steps
 from pufferflow.errors import Refused
 
@@ -71,7 +71,7 @@ class Chain(StateSequence):
 
     def repeated(self, steps: int) -> "Chain":
         """Return the chain whose steps are these over and over."""
-        return Chain(self.kernels, repeated(self.order, steps), self.initial)
+        return Chain(self.kernels, tile(self.order, steps), self.initial)
 
     def settling(self) -> int | None:
         """Return after how many rows the laws of its rows repeat, if its steps do; None if that takes too long."""
@@ -107,7 +107,7 @@ class Chain(StateSequence):
                         reversed_steps.place(kernel, law[None], self.kernels[kernel])
                         for kernel, law in zip(self.order[at : at + stretch.period], settled, strict=True)
                     ]
-                    repeat(order[at : stretch.end], np.array(places, dtype=np.intp))
+                    tile_into(order[at : stretch.end], np.array(places, dtype=np.intp))
                     laws = np.broadcast_to(settled[(stretch.end - at) % stretch.period], laws.shape)
                     break
                 matrix = self.kernels[self.order[at]]
@@ -117,7 +117,7 @@ class Chain(StateSequence):
 
     @cached_property
     def _possible(self) -> tuple[Flags, Indices]:
-        return possible(self.kernels > 0, self.order, np.asarray((self.initial > 0).any(axis=0)))
+        return reachable_states(self.kernels > 0, self.order, np.asarray((self.initial > 0).any(axis=0)))
 
     def _settled(self, stretch: Stretch) -> list[Floats] | None:
         """Return the laws that a stretch leaves as they are, one for each phase; None if there is no single such law.

@@ -26,14 +26,14 @@ from pufferflow.law import (
     Levels,
     Masses,
     Yardstick,
-    convolved,
+    convolve,
+    disjoint_planes,
     gap,
-    holds,
     levels,
-    normalised,
-    settled,
-    tight,
-    within,
+    levels_within,
+    normalise,
+    rescale,
+    winf_at_most,
     yardstick,
 )
 
@@ -74,7 +74,7 @@ def farthest(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
         return three_terms(sums, pairs, rows)
     if where.error:
         snapped = _searched(sums, secrets, lattice(sums, min(most // _SNAPPED, FINE * sums.length)))
-        bound = affordable(sums, secrets)
+        bound = affordable_three_terms(sums, secrets)
         return bound if bound is not None and bound.length < snapped.length else snapped
     return _searched(sums, secrets, where)
 
@@ -92,7 +92,7 @@ def _searched(sums: Sums, secrets: SumSecrets, where: SumLattice) -> Farthest:
     looks = [_Look(best, secrets, by) for _ in pasts]
     for row, (future, *before) in enumerate(zip(sides.futures(), *pasts, strict=True)):
         if secrets.rows[row]:
-            after = conditional(future.planes)
+            after = conditional_laws(future.planes)
             values = where.points[sums.kinds[row]].tolist()
             for look, past in zip(looks, before, strict=True):
                 look.at(row, past, after, values)
@@ -121,10 +121,10 @@ class _Best:
 
     def holds(self, mu: Levels, nu: Levels) -> bool:
         """Return whether two laws are surely no farther apart, or are so up to ties that are known to matter."""
-        if within(mu, nu, self.gap.length, -self.by.ties):
+        if levels_within(mu, nu, self.gap.length, -self.by.ties):
             return True
-        ties = self.gap.most > self.gap.length and within(mu, nu, self.gap.most, -self.by.ties)
-        return ties and holds(mu, nu, self.gap.length, self.by)
+        ties = self.gap.most > self.gap.length and levels_within(mu, nu, self.gap.most, -self.by.ties)
+        return ties and winf_at_most(mu, nu, self.gap.length, self.by)
 
     def look(self, mu: Levels, nu: Levels, row: int, states: Pair) -> None:
         """Measure two laws that are farther apart, or whose ties matter."""
@@ -148,13 +148,15 @@ class _Look:
 
     def at(self, row: int, past: Masses, after: list[Floats], values: list[int]) -> None:
         """Look at one row: its past, what comes after each of its states, and the values of those."""
-        before = conditional(past.planes)
-        pairs = self._open(before, after, self._secrets.possible(possible(past)), values)
+        before = conditional_laws(past.planes)
+        pairs = self._open(before, after, self._secrets.possible(possible_states(past)), values)
         laws: dict[int, Levels] = {}
         for a, b in pairs:
             for state in (a, b):
                 if state not in laws:
-                    laws[state] = levels(convolved(tight(before[state]), tight(after[state])), values[state], self._by)
+                    laws[state] = levels(
+                        convolve(disjoint_planes(before[state]), disjoint_planes(after[state])), values[state], self._by
+                    )
             if not self._best.holds(laws[a], laws[b]):
                 self._best.look(laws[a], laws[b], row, (a, b))
 
@@ -163,7 +165,7 @@ class _Look:
         if self._wait:
             self._wait -= 1
             return pairs
-        bounds = added(self._past.gaps(before, pairs), self._future.gaps(after, pairs), values)
+        bounds = add_three_terms(self._past.gaps(before, pairs), self._future.gaps(after, pairs), values)
         left = [pair for pair in pairs if not self._best.covers(bounds[pair])]
         self._idle = min(2 * self._idle + 1, _PATIENCE) if 2 * len(left) > len(pairs) else 0
         self._wait = self._idle
@@ -182,7 +184,7 @@ def three_terms(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthe
     >>> three_terms(counts, np.array([[0, 1]])).length
     12.0
     """
-    found = affordable(sums, read_secrets(sums, pairs, rows))
+    found = affordable_three_terms(sums, read_secrets(sums, pairs, rows))
     if found is None:
         raise Refused(
             f"The laws of a sum of {sums.length} rows have too many points, or too small masses, to follow row by row.",
@@ -192,7 +194,7 @@ def three_terms(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthe
     return found
 
 
-def affordable(sums: Sums, secrets: SumSecrets) -> Farthest | None:
+def affordable_three_terms(sums: Sums, secrets: SumSecrets) -> Farthest | None:
     """Return the largest three-term bound, on the exact lattice if there is one; None if that takes too long."""
     rows, states = sums.length, sums.chain.states
     passes = rows * states * (states + _PASSES)
@@ -204,36 +206,36 @@ def affordable(sums: Sums, secrets: SumSecrets) -> Farthest | None:
         return None
     # on how many planes laws lie on average, judged by the last rows alone
     tried = min(_SAMPLE, rows)
-    law = settled(next(islice(PastAndFuture(sums, where).futures_back(), tried - 1, None)).planes)
+    law = rescale(next(islice(PastAndFuture(sums, where).futures_back(), tried - 1, None)).planes)
     bits = BITS * (len(law.planes) - 1) - float(np.log2(law.least))
     planes = 1 + 2 / 3 * bits / tried * rows / BITS
     if passes * where.size * planes > _MOST_THREE_TERM_WORK:
         return None
-    return bounded(sums, secrets, where)
+    return largest_three_term_bound(sums, secrets, where)
 
 
-def bounded(sums: Sums, secrets: SumSecrets, where: SumLattice) -> Farthest:
+def largest_three_term_bound(sums: Sums, secrets: SumSecrets, where: SumLattice) -> Farthest:
     """Return the largest three-term bound on a lattice: all pasts on the way forth, all futures on the way back."""
     by = yardstick(sums.length, sums.chain.states, where.size)
     futures: list[dict[Pair, Gap]] = []
     side = SideDistances(by)
     for row, law in zip(range(sums.length - 1, -1, -1), PastAndFuture(sums, where).futures_back(), strict=True):
-        futures.append(side.gaps(conditional(law.planes), secrets.pairs) if secrets.rows[row] else {})
+        futures.append(side.gaps(conditional_laws(law.planes), secrets.pairs) if secrets.rows[row] else {})
     best, found = -1, secrets.nothing
     for initial in sums.chain.initial:
         side = SideDistances(by)
         for row, law in enumerate(PastAndFuture(sums, where).pasts(initial)):
             if secrets.rows[row]:
-                past = side.gaps(conditional(law.planes), secrets.possible(possible(law)))
+                past = side.gaps(conditional_laws(law.planes), secrets.possible(possible_states(law)))
                 values = where.points[sums.kinds[row]].tolist()
-                for pair, total in added(past, futures[-1 - row], values).items():
+                for pair, total in add_three_terms(past, futures[-1 - row], values).items():
                     if total.length > best:
                         best = total.length
                         found = Farthest(where.length(best), row, pair, exact=False, rounding=by.rounding)
     return found
 
 
-def added(past: dict[Pair, Gap], future: dict[Pair, Gap], values: list[int]) -> dict[Pair, Gap]:
+def add_three_terms(past: dict[Pair, Gap], future: dict[Pair, Gap], values: list[int]) -> dict[Pair, Gap]:
     """Return the three-term bounds of the pairs of one row, given its values."""
     bounds: dict[Pair, Gap] = {}
     for (a, b), one in past.items():
@@ -261,14 +263,14 @@ class SideDistances:
         return found
 
 
-def possible(law: Masses) -> Flags:
+def possible_states(law: Masses) -> Flags:
     """Return for each state whether it has any mass."""
     return np.asarray(law.planes.any(axis=(0, 2)))
 
 
-def conditional(planes: Floats) -> list[Floats]:
+def conditional_laws(planes: Floats) -> list[Floats]:
     """Return the law given each state, from joint or conditional ones; a state without mass has an empty one."""
-    return [normalised(law) if law.any() else law for law in planes.transpose(1, 0, 2)]
+    return [normalise(law) if law.any() else law for law in planes.transpose(1, 0, 2)]
 
 
 def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, Law]:
@@ -291,14 +293,14 @@ def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, 
     read_secrets(sums, np.array(states), None)
     places = _PointNumbers(sums)
     past = next(islice(places.sides.pasts(sums.chain.initial[initial]), row, None))
-    if not possible(past)[list(states)].all():
+    if not possible_states(past)[list(states)].all():
         raise Refused(
             f"Row {row} cannot have both states {states}.",
             allowed="states that have a probability above 0 there",
             instead="listed, which passes over the others",
         )
     future = next(islice(places.sides.futures_back(), sums.length - 1 - row, None))
-    before, after = conditional(past.planes), conditional(future.planes)
+    before, after = conditional_laws(past.planes), conditional_laws(future.planes)
     mu, nu = (places.law(row, state, before[state], after[state]) for state in states)
     return mu, nu
 
@@ -309,8 +311,8 @@ def listed(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Iterator[tu
     for initial in sums.chain.initial:
         sides = zip(places.sides.pasts(initial), places.sides.futures(), strict=True)
         for row, (past, future) in enumerate(sides):
-            found = secrets.possible(possible(past)) if secrets.rows[row] else []
-            before, after = conditional(past.planes), conditional(future.planes)
+            found = secrets.possible(possible_states(past)) if secrets.rows[row] else []
+            before, after = conditional_laws(past.planes), conditional_laws(future.planes)
             laws = {
                 state: places.law(row, state, before[state], after[state])
                 for state in {a for pair in found for a in pair}
@@ -342,7 +344,7 @@ class _PointNumbers:
 
     def law(self, row: int, state: int, before: Floats, after: Floats) -> Law:
         """Return the law of the sum given a state of a row, from what comes before and after it."""
-        planes = convolved(tight(before), tight(after))
+        planes = convolve(disjoint_planes(before), disjoint_planes(after))
         masses = sum((plane / SPAN**depth for depth, plane in enumerate(planes[:2])), np.zeros(planes.shape[1]))
         at = np.flatnonzero(planes.any(axis=0))
         if float(masses[at].min()) < _LEAST_MASS:

@@ -16,7 +16,7 @@ import numpy as np
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.bands import Chains
 from pufferflow.chains.chain import Chain
-from pufferflow.chains.periods import LONG, repeated
+from pufferflow.chains.periods import LONG, tile
 from pufferflow.chains.recursion import Run, SomeSteps, run, settle
 from pufferflow.rounding import UNIT
 
@@ -85,7 +85,7 @@ def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
     return _largest(chain, past, future.backwards(), exposures, secrets)
 
 
-def endless(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
+def endless_leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
     """Return the same for a sequence that never ends; ∞ if its losses do not come to rest.
 
     `chain` gives one turn of the kernels and the laws of row 0; `exposures` one turn of the exposures.
@@ -93,14 +93,14 @@ def endless(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Le
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
     >>> chain = Chain(stay, np.zeros(1, dtype=np.intp), np.array([[0.5, 0.5]]))
     >>> steps = Exposures(0.1 * (1 - np.eye(2))[None], np.zeros(1, dtype=np.intp))
-    >>> round(endless(chain, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
+    >>> round(endless_leak(chain, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
     0.8724
     """
-    return continued(chain, Exposures(exposures.losses, exposures.kinds[:0]), exposures, secrets)
+    return continued_leak(chain, Exposures(exposures.losses, exposures.kinds[:0]), exposures, secrets)
 
 
 @_QUIET
-def continued(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets) -> Leak:
+def continued_leak(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets) -> Leak:
     """Return the same for first rows with exposures of their own, and then a turn of others for ever.
 
     Row t has `head.kinds[t]`, and from row len(head.kinds) on `turn.kinds[t % len(turn.kinds)]`: whatever takes turns
@@ -110,7 +110,7 @@ def continued(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: 
     >>> chain = Chain(stay, np.zeros(1, dtype=np.intp), np.array([[0.5, 0.5]]))
     >>> steps = Exposures((1 - np.eye(2))[None] * np.array([0.1, 0.5])[:, None, None], np.zeros(1, dtype=np.intp))
     >>> first = Exposures(steps.losses, np.ones(3, dtype=np.intp))
-    >>> round(continued(chain, first, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
+    >>> round(continued_leak(chain, first, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
     1.5893
     """
     schedule, start = _HeadAndTurns(chain, head.losses, head.kinds, turn.losses, turn.kinds), chain.settling()
@@ -168,13 +168,13 @@ class _HeadAndTurns:
 
     def kinds(self, rows: int) -> Indices:
         """Return which of `losses` each of so many rows has."""
-        found = len(self.first) + repeated(self.turn, rows)
+        found = len(self.first) + tile(self.turn, rows)
         found[: len(self.head)] = self.head[:rows]
         return found
 
     def resting(self) -> Run | None:
         """Return messages about the future far from the head, rows in falling order from a multiple of the period."""
-        far = len(self.first) + repeated(self.turn, self.period + 1)[:0:-1]
+        far = len(self.first) + tile(self.turn, self.period + 1)[:0:-1]
         return settle(self._futurewards(self.period), self.losses, far)
 
     def future(self, resting: Run, rows: int) -> Run:
@@ -205,4 +205,4 @@ class _HeadAndTurns:
 
     def _futurewards(self, row: int) -> SomeSteps:
         """Return the steps of messages about the future from a row to row 0."""
-        return SomeSteps(self.one.forward, repeated(self.one.order, row)[::-1])
+        return SomeSteps(self.one.forward, tile(self.one.order, row)[::-1])

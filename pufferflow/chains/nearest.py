@@ -26,10 +26,10 @@ import numpy as np
 
 from pufferflow.arguments import decimal_reading, probability_below_one
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.chains.farthest import FINE, Pair, conditional, farthest, most_points, possible
+from pufferflow.chains.farthest import FINE, Pair, conditional_laws, farthest, most_points, possible_states
 from pufferflow.chains.nearness import NearnessSearch, Tolerance
 from pufferflow.chains.sums import Farthest, PastAndFuture, SumLattice, Sums, SumSecrets, lattice, read_secrets
-from pufferflow.law import Masses, shifted, tight, yardstick
+from pufferflow.law import Masses, disjoint_planes, shift, yardstick
 from pufferflow.rounding import SMALLEST, UNIT, float_below
 
 ALIKE = 1e-14
@@ -112,7 +112,7 @@ def marginals(sums: Sums, initial: Floats) -> tuple[Floats, Flags]:
     return np.where(reached, np.maximum(laws, SMALLEST), 0.0), reached
 
 
-def alike(laws: Floats) -> Indices:
+def law_labels(laws: Floats) -> Indices:
     """Return a label for each law: those with the same one are equal within `ALIKE`."""
     cells = np.rint(np.log(np.where(laws > 0, laws, 1.0)) / ALIKE)
     cells = np.where(laws > 0, cells, 1.0)
@@ -191,7 +191,7 @@ class View:
 
     @cached_property
     def _alike(self) -> Indices:
-        return alike(self._marginals[0])
+        return law_labels(self._marginals[0])
 
     def _rows(self) -> Iterator[tuple[int, Floats, Floats]]:
         """Yield rows with P(X_{row−h} = c, S = s | X_row = a) at [a, c, s], and the same for what comes after.
@@ -202,14 +202,14 @@ class View:
         sides, laws = PastAndFuture(self.sums, self.where), self._marginals[0]
         for row, law in enumerate(islice(sides.pasts(self.initial), reach + 1)):
             if wanted[row]:
-                yield row, visible(law), self.windows.carried(row)[0]
+                yield row, leading_masses(law), self.windows.carried(row)[0]
         for row in self._inner.tolist():
             yield row, self.windows.past(row, laws[row - reach]), self.windows.carried(row)[0]
         for back, law in enumerate(islice(sides.futures_back(), reach + 1)):
             row = last - back
             if wanted[row]:
                 points = self.where.points[self.sums.kinds[row]]
-                after = visible(shifted(law, points, int(self.where.spans[row])))
+                after = leading_masses(shift(law, points, int(self.where.spans[row])))
                 yield row, self.windows.past(row, laws[row - reach]), after
 
     @property
@@ -224,9 +224,9 @@ class View:
         return np.sort(at[np.unique(code, return_index=True)[1]])
 
 
-def visible(law: Masses) -> Floats:
+def leading_masses(law: Masses) -> Floats:
     """Return the law given each state, at [state, 0, s], without masses below 2^−200; they count as unmatched."""
-    return np.stack([tight(planes)[:1] for planes in conditional(law.planes)])
+    return np.stack([disjoint_planes(planes)[:1] for planes in conditional_laws(law.planes)])
 
 
 def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows: Flags | None = None) -> Farthest:
@@ -266,8 +266,8 @@ def _exactly(sums: Sums, secrets: SumSecrets, where: SumLattice, share: float) -
         return None
     for initial in sums.chain.initial:
         for row, (past, future) in enumerate(zip(sides.pasts(initial), sides.futures(), strict=True)):
-            found = secrets.possible(possible(past)) if secrets.rows[row] else []
-            before, after = visible(past)[:, 0], visible(future)[:, 0]
+            found = secrets.possible(possible_states(past)) if secrets.rows[row] else []
+            before, after = leading_masses(past)[:, 0], leading_masses(future)[:, 0]
             values = where.points[sums.kinds[row]].tolist()
             laws = {
                 a: np.concatenate([np.zeros(values[a]), np.convolve(before[a], after[a])])[None]

@@ -55,7 +55,7 @@ def _cut(code: Indices, period: int) -> list[Stretch]:
     return found + [Stretch(at, len(code), 0)] * (at < len(code))
 
 
-def possible(links: Flags, order: Indices, first: Flags) -> tuple[Flags, Indices]:
+def reachable_states(links: Flags, order: Indices, first: Flags) -> tuple[Flags, Indices]:
     """Follow the states that row 0 can have through links `links[order[t]]`: sets of states, and each row's set."""
     places, masks = dict[bytes, int](), list[Flags]()
     mask_of = np.empty(len(order) + 1, dtype=np.intp)
@@ -73,13 +73,13 @@ def possible(links: Flags, order: Indices, first: Flags) -> tuple[Flags, Indices
             mask = write(np.asarray(links[order[at]][mask].any(axis=0)), at + 1)
             done = at + 1 - stretch.start
             if period and done >= period and mask_of[at + 1] == mask_of[at + 1 - period]:
-                repeat(mask_of[at + 2 : stretch.end + 1], mask_of[at + 2 - period : at + 2].copy())
+                tile_into(mask_of[at + 2 : stretch.end + 1], mask_of[at + 2 - period : at + 2].copy())
                 mask = masks[int(mask_of[stretch.end])]
                 break
     return np.array(masks), mask_of
 
 
-def repeat(target: Indices, places: Indices) -> None:
+def tile_into(target: Indices, places: Indices) -> None:
     """Fill an array with a few numbers that take turns."""
     turns = len(target) // len(places)
     whole = turns * len(places)
@@ -87,12 +87,12 @@ def repeat(target: Indices, places: Indices) -> None:
     target[whole:] = places[: len(target) - whole]
 
 
-def repeated(places: Indices, length: int) -> Indices:
+def tile(places: Indices, length: int) -> Indices:
     """Return a few numbers over and over, so many in all; faster than `np.resize` where they are many.
 
-    >>> repeated(np.array([5, 7]), 5).tolist()
+    >>> tile(np.array([5, 7]), 5).tolist()
     [5, 7, 5, 7, 5]
     """
     found = np.empty(length, dtype=np.intp)
-    repeat(found, places)
+    tile_into(found, places)
     return found

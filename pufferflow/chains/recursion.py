@@ -13,7 +13,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats, Indices
 from pufferflow.chains.lipschitz_ratio import Tangent
-from pufferflow.chains.periods import Stretch, repeat, stretches
+from pufferflow.chains.periods import Stretch, stretches, tile_into
 
 Turn = Callable[[Floats], Floats]
 """What one turn makes of a message."""
@@ -174,7 +174,7 @@ class _Messages:
                 steady = rest.steady(self, message, stretch, left)
                 if steady is not None:
                     places = np.array([self.add(one) for one in steady], dtype=np.intp)
-                    repeat(index[at + 1 : stretch.end + 1], places)
+                    tile_into(index[at + 1 : stretch.end + 1], places)
                     return steady[(left - 1) % stretch.period]
             message = self.step(message, at)
             index[at + 1] = self.add(message)

@@ -39,36 +39,36 @@ from pufferflow.chains.lipschitz_ratio import largest_log_ratio
 from pufferflow.rounding import SMALLEST, UNIT
 
 
-def between(top: Floats, bottom: Floats, limits: Floats) -> Floats:
+def padded_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
     """Return M20's g, with what the rounding of computed laws of k states can hide: a few units for each state.
 
-    >>> between(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]])).round(6)
+    >>> padded_log_ratio(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]])).round(6)
     array([0.776137])
     """
     widest = float(limits.max(initial=0.0))
     return np.minimum(largest_log_ratio(top, bottom, limits) + 8 * (len(limits) + 4) * UNIT, widest)
 
 
-def of_class(rows: Floats, losses: Floats) -> Floats:
+def class_leak(rows: Floats, losses: Floats) -> Floats:
     """Return g_rows(ℓ), what one row of each kind tells of the class: of shape (kinds, C, C), for laws (C, k).
 
-    >>> of_class(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[[0, 1.0], [1.0, 0]]])).round(6)[0, 0]
+    >>> class_leak(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[[0, 1.0], [1.0, 0]]])).round(6)[0, 0]
     array([0.      , 0.776137])
     """
     size = len(rows)
     told = np.zeros((len(losses), size, size))
     first, second = np.nonzero(~np.eye(size, dtype=np.bool_))
     for kind, limits in enumerate(losses):
-        told[kind, first, second] = between(rows[first], rows[second], limits)
+        told[kind, first, second] = padded_log_ratio(rows[first], rows[second], limits)
     return told
 
 
-def of_all(told: Floats, counts: Indices) -> Floats:
+def total_class_leak(told: Floats, counts: Indices) -> Floats:
     """Return what all rows tell of the class: D, of shape (C, C)."""
     return (told * counts[:, None, None]).sum(axis=0) * (1 + (len(counts) + 2) * UNIT)
 
 
-def of_others(told: Floats, counts: Indices) -> Floats:
+def others_class_leak(told: Floats, counts: Indices) -> Floats:
     """Return what all rows but one of each kind tell of the class: of shape (kinds, C, C).
 
     Sums from both ends, not a difference: an infinite row is left out as well.
@@ -337,6 +337,6 @@ def _leak(laws: Floats, exposure: Floats) -> Floats:
 def _cached_leak(laws: bytes, shape: tuple[int, ...], exposure: bytes) -> Floats:
     """Return the same; from one release to the next nearly all exposures are those of before."""
     limits = np.frombuffer(exposure).reshape(shape[1], shape[1])
-    found = of_class(np.frombuffer(laws).reshape(shape), limits[None])[0]
+    found = class_leak(np.frombuffer(laws).reshape(shape), limits[None])[0]
     found.flags.writeable = False
     return found

@@ -24,7 +24,7 @@ from pufferflow.arguments import decimal_reading
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.chain import Chain
 from pufferflow.errors import Misuse
-from pufferflow.law import Masses, mixed, settled, shifted
+from pufferflow.law import Masses, mix, rescale, shift
 from pufferflow.rounding import float_above
 
 
@@ -224,15 +224,15 @@ class PastAndFuture:
     def __init__(self, sums: Sums, lattice: SumLattice) -> None:
         self._chain, self._kinds, self._lattice = sums.chain, sums.kinds, lattice
         kernels: list[Floats] = list(sums.chain.kernels)
-        self._forth: list[Masses] = [settled(kernel[None]) for kernel in kernels]
-        self._back: list[Masses] = [settled(kernel.T[None].copy()) for kernel in kernels]
+        self._forth: list[Masses] = [rescale(kernel[None]) for kernel in kernels]
+        self._back: list[Masses] = [rescale(kernel.T[None].copy()) for kernel in kernels]
 
     def pasts(self, initial: Floats) -> Iterator[Masses]:
         """Yield G_t for t = 0, 1, …, from one initial law."""
-        law = settled(initial[None, :, None])
+        law = rescale(initial[None, :, None])
         yield law
         for row, kernel in enumerate(self._chain.order.tolist()):
-            law = mixed(self._back[int(kernel)], self._moved(law, row))
+            law = mix(self._back[int(kernel)], self._moved(law, row))
             yield law
 
     def futures_back(self) -> Iterator[Masses]:
@@ -254,9 +254,9 @@ class PastAndFuture:
         """Yield F_t from a row, whose law is given, back to another."""
         yield law
         for before in range(row - 1, until - 1, -1):
-            law = mixed(self._forth[int(self._chain.order[before])], self._moved(law, before + 1))
+            law = mix(self._forth[int(self._chain.order[before])], self._moved(law, before + 1))
             yield law
 
     def _moved(self, law: Masses, row: int) -> Masses:
         """Add the value of a row to the sum, for each of its states."""
-        return shifted(law, self._lattice.points[self._kinds[row]], int(self._lattice.spans[row]))
+        return shift(law, self._lattice.points[self._kinds[row]], int(self._lattice.spans[row]))

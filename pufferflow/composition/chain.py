@@ -17,12 +17,12 @@ from pufferflow.chains import (
     Exposures,
     Secrets,
     Window,
-    continued,
-    endless,
+    continued_leak,
+    endless_leak,
     exposures_of,
     leak,
-    repeated,
     stationary,
+    tile,
 )
 from pufferflow.composition.cost import Cost
 from pufferflow.composition.rule import CompositionRule, UnitReleases
@@ -125,7 +125,7 @@ class MessagesRule(CompositionRule):
             return math.inf
         head, after = known.kinds[: steady - base], known.kinds[steady - base : steady - base + every]
         turn, secrets = np.roll(after, (steady - base) % every), _secrets(releases, base, len(known.kinds))
-        return continued(chain, Exposures(known.losses, head), Exposures(known.losses, turn), secrets).value
+        return continued_leak(chain, Exposures(known.losses, head), Exposures(known.losses, turn), secrets).value
 
 
 def _span(releases: UnitReleases) -> tuple[int, int]:
@@ -178,16 +178,16 @@ def temporal_leakage(transition: Any, exposure: Any, initial: Any = "stationary"
     chain = Chain(kernels, np.arange(len(kernels)), _laws(initial, kernels))
     secrets = Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_)))
     if steps is None:
-        return endless(chain, exposures, secrets).value
+        return endless_leak(chain, exposures, secrets).value
     instead = "steps=None, which holds for all of them"
     length = whole_number(steps, "steps", allowed=_STEPS, instead=instead, kind=numbers.Integral)
     if length > _MOST_STEPS:
         raise Refused(f"Releases along {length} steps.", allowed=f"at most {_MOST_STEPS}", instead="steps=None")
-    whole = Exposures(exposures.losses, repeated(exposures.kinds, length))
+    whole = Exposures(exposures.losses, tile(exposures.kinds, length))
     finite = leak(chain.repeated(length - 1), whole, secrets).value
     if length < LONG:
         return finite
-    return min(finite, endless(chain, exposures, secrets).value)  # both are bounds, each padded in its own way
+    return min(finite, endless_leak(chain, exposures, secrets).value)  # both are bounds, each padded in its own way
 
 
 def _laws(initial: Any, kernels: Floats) -> Floats:

@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.chains import Exposures, endless
+from pufferflow.chains import Exposures, endless_leak
 from pufferflow.composition.additive import CouplingRule, TranslationRule
 from pufferflow.composition.autoregression import Movements
 from pufferflow.composition.chain import MessagesRule, along_one_chain, chain_of, exposed, secrets_of
@@ -155,7 +155,7 @@ class RunningTotal:
         if key not in self._for_ever:
             chain, _ = chain_of(self.prior, np.arange((self.prior.period or 1) + 1.0), 0)
             step = Exposures(most[None], np.zeros(1, dtype=np.intp))
-            self._for_ever[key] = endless(chain, step, secrets_of(self.scenario.secret)).value
+            self._for_ever[key] = endless_leak(chain, step, secrets_of(self.scenario.secret)).value
         return self._for_ever[key]
 
 

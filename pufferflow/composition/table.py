@@ -30,7 +30,7 @@ import numpy as np
 
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.bounds import loss
-from pufferflow.chains import between
+from pufferflow.chains import padded_log_ratio
 from pufferflow.composition.additive import CouplingRule
 from pufferflow.composition.cost import Shape
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
@@ -221,7 +221,7 @@ def _loss_of(block: _Block, limits: Floats) -> float:
             possible = zip(tops > 0, bottoms > 0, strict=True)
             value = max(float(limits[np.ix_(one, other)].max()) for one, other in possible)
         else:
-            value = float(between(tops.astype(np.float64), bottoms.astype(np.float64), limits).max())
+            value = float(padded_log_ratio(tops.astype(np.float64), bottoms.astype(np.float64), limits).max())
     return value + float_above(block.unequal) * (1 + UNIT) if block.unequal else value
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from pufferflow.arguments import decimal_reading
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.errors import Refused
-from pufferflow.law import SPAN, Gap, Law, Yardstick, convolved, exactly, gap, levels, settled
+from pufferflow.law import SPAN, Gap, Law, Yardstick, as_fractions, convolve, gap, levels, rescale
 from pufferflow.queries import Kinds, Statistic
 from pufferflow.rounding import UNIT, float_above
 from pufferflow.scenario import Domain
@@ -43,7 +43,7 @@ class Dense:
             raise faint()
         row = np.zeros(int(points.max()) + 1)
         np.add.at(row, points.astype(np.intp), masses)
-        return cls(settled(row[None]).planes)
+        return cls(rescale(row[None]).planes)
 
     @classmethod
     def mixture(cls, laws: "Sequence[Dense]", weights: Floats) -> "Dense":
@@ -53,7 +53,7 @@ class Dense:
         planes = np.zeros((max(len(law.planes) for law in laws), max(map(len, laws))))
         for law, weight in zip(laws, weights.tolist(), strict=True):
             planes[: len(law.planes), : len(law)] += law.planes * weight
-        return cls(settled(planes).planes)
+        return cls(rescale(planes).planes)
 
     def __len__(self) -> int:
         """Return the number of points."""
@@ -70,7 +70,7 @@ class Dense:
 
     def convolve(self, other: "Dense") -> "Dense":
         """Return the law of a sum."""
-        return Dense(settled(convolved(self.planes, other.planes)).planes)
+        return Dense(rescale(convolve(self.planes, other.planes)).planes)
 
     def law(self) -> Law:
         """Return it as a `Law`; refuse if a mass would be lost."""
@@ -175,8 +175,8 @@ class Lattice:
         """
         base = self.base[kind] if kind is not None else (self.base * self.terms.counts[:, None]).sum(axis=0)
         if self.terms.answers == 1:
-            return law.map(lambda values: (exactly(values) * self.step[0] + base[0]).astype(np.float64))
-        return law.map(lambda values: exactly(values) * self.step + base)
+            return law.map(lambda values: (as_fractions(values) * self.step[0] + base[0]).astype(np.float64))
+        return law.map(lambda values: as_fractions(values) * self.step + base)
 
     def length(self, steps: float) -> float:
         """Return so many steps on a line, rounded up."""

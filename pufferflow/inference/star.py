@@ -10,7 +10,7 @@ import numpy as np
 
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.bounds import DependentRows, Place
-from pufferflow.chains import between, of_all, of_class, of_others
+from pufferflow.chains import class_leak, others_class_leak, padded_log_ratio, total_class_leak
 from pufferflow.errors import Refused
 from pufferflow.inference.chain_rows import alike, shifts_of
 from pufferflow.noise import Noise
@@ -86,7 +86,7 @@ class Star:
     def loss_of_class(self, limits: Floats) -> Floats:
         """Return the loss about the secrets of every pair from limits D on that of the class, of shape (C, C) (M20)."""
         tops, bottoms = (np.array([self.given[pair[side]].classes for pair in self.both_orders]) for side in (0, 1))
-        return between(tops, bottoms, limits)
+        return padded_log_ratio(tops, bottoms, limits)
 
     def loss_of_row(self, losses: Floats, others: Floats) -> Floats:
         """Return the loss about a row's secret: by itself, if its points are known, and by the others."""
@@ -111,7 +111,7 @@ class Star:
         classes, points = np.divmod(used, losses.shape[0])
         limits = others[np.ix_(classes, classes)] + losses[np.ix_(points, points)]
         tops, bottoms = (np.array([laws[pair[side]][used] for pair in self.both_orders]) for side in (0, 1))
-        return between(tops, bottoms, limits * (1 + UNIT))
+        return padded_log_ratio(tops, bottoms, limits * (1 + UNIT))
 
 
 @final
@@ -141,11 +141,11 @@ class DependentStar(DependentRows):
         losses = self.exposures(noise)
         if losses is None:
             return math.inf, self._place(0, self.star.both_orders[0])
-        messages = of_class(self.star.rows, losses)
+        messages = class_leak(self.star.rows, losses)
         if self.star.of_group:
-            limits = self.star.loss_of_class(of_all(messages, self.counts))[None]
+            limits = self.star.loss_of_class(total_class_leak(messages, self.counts))[None]
         else:
-            others = of_others(messages, self.counts)
+            others = others_class_leak(messages, self.counts)
             limits = np.array([self.star.loss_of_row(losses[j], others[j]) for j in range(len(losses))])
         kind, pair = np.unravel_index(int(limits.argmax()), limits.shape)
         return float(limits[kind, pair]), self._place(int(kind), self.star.both_orders[int(pair)])

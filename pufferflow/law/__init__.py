@@ -1,6 +1,6 @@
 """Laws of answers, finite or Gaussian; nothing here knows of privacy."""
 
-from pufferflow.law.atoms import exactly, log_quotient
+from pufferflow.law.atoms import as_fractions, log_quotient
 from pufferflow.law.finite import Law
 from pufferflow.law.gaussian import GaussianLaw
 from pufferflow.law.lattice import (
@@ -10,16 +10,16 @@ from pufferflow.law.lattice import (
     Levels,
     Masses,
     Yardstick,
-    convolved,
+    convolve,
+    disjoint_planes,
     gap,
-    holds,
     levels,
-    mixed,
-    normalised,
-    settled,
-    shifted,
-    tight,
-    within,
+    levels_within,
+    mix,
+    normalise,
+    rescale,
+    shift,
+    winf_at_most,
     yardstick,
 )
 
@@ -32,17 +32,17 @@ __all__ = [
     "Levels",
     "Masses",
     "Yardstick",
-    "convolved",
-    "exactly",
+    "as_fractions",
+    "convolve",
+    "disjoint_planes",
     "gap",
-    "holds",
     "levels",
+    "levels_within",
     "log_quotient",
-    "mixed",
-    "normalised",
-    "settled",
-    "shifted",
-    "tight",
-    "within",
+    "mix",
+    "normalise",
+    "rescale",
+    "shift",
+    "winf_at_most",
     "yardstick",
 ]

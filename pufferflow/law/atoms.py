@@ -117,7 +117,7 @@ def merge(values: Array, masses: Array, total: int) -> tuple[Array, Array, int]:
     return values, masses, total
 
 
-def exactly(floats: Array) -> Array:
+def as_fractions(floats: Array) -> Array:
     """Return numbers as the Fractions they are."""
     return np.vectorize(Fraction, otypes=[object])(floats)
 
@@ -133,7 +133,7 @@ def whole(masses: Sequence[int] | Array, total: int) -> Array:
     return np.asarray(masses, dtype=np.int64 if total < LARGEST_MACHINE_TOTAL else object)
 
 
-def normalised(masses: Array) -> Array:
+def normalise_masses(masses: Array) -> Array:
     """Return float masses with sum 1; those that miss it by no more than rounding explains are left as they are."""
     total = float(masses.sum())
     if abs(total - 1) <= len(masses) * UNIT:
@@ -206,7 +206,7 @@ def _float_masses(weights: Array) -> Array:
         total = float(weights.sum())
     if not abs(total - 1) <= _SLACK:
         raise _bad_sum(f"{total:.17g}")
-    return normalised(weights)
+    return normalise_masses(weights)
 
 
 def _fits_float(value: Any) -> bool:

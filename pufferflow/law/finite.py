@@ -54,7 +54,7 @@ class Law:
     def _made(cls, values: Array, masses: Array, total: int) -> "Law":
         """Make a law from checked parts; what the operations below return."""
         law = object.__new__(cls)
-        law._set(values, masses if masses.dtype != np.float64 else atoms.normalised(masses), total)
+        law._set(values, masses if masses.dtype != np.float64 else atoms.normalise_masses(masses), total)
         return law
 
     @classmethod
@@ -268,7 +268,7 @@ def _no_laws(problem: str) -> Misuse:
 def _sum(left: Array, right: Array) -> Array:
     """Add values; where one side is rational, the floats of the other are read exactly, not rounded into the sum."""
     if left.dtype != right.dtype:
-        return atoms.exactly(left) + atoms.exactly(right)
+        return atoms.as_fractions(left) + atoms.as_fractions(right)
     with np.errstate(over="ignore"):
         total = left + right
     if total.dtype == np.float64 and not np.isfinite(total).all():

@@ -46,7 +46,7 @@ class Masses:
     least: float
 
 
-def settled(planes: Floats) -> Masses:
+def rescale(planes: Floats) -> Masses:
     """Return the same numbers with each on one plane, where it is 0 or at least 2^−200.
 
     Entries may be spread over several planes, and lie within [2^−930, 2^980].
@@ -66,18 +66,18 @@ def settled(planes: Floats) -> Masses:
     return Masses(found, float(np.min(found, initial=1.0, where=found > 0)))
 
 
-def mixed(kernel: Masses, law: Masses) -> Masses:
+def mix(kernel: Masses, law: Masses) -> Masses:
     """Return kernel @ law: rows of masses mixed by the weights of a kernel."""
     if len(kernel.planes) > 1:
         planes = np.zeros((len(kernel.planes) + len(law.planes) - 1, *law.planes.shape[1:]))
         for depth, weights in enumerate(kernel.planes):
             planes[depth : depth + len(law.planes)] += weights @ law.planes
-        return settled(planes)
+        return rescale(planes)
     planes, least = kernel.planes[0] @ law.planes, kernel.least * law.least
-    return Masses(planes, least) if least >= LEAST else settled(planes)
+    return Masses(planes, least) if least >= LEAST else rescale(planes)
 
 
-def shifted(law: Masses, by: Indices, span: int) -> Masses:
+def shift(law: Masses, by: Indices, span: int) -> Masses:
     """Return laws on points 0, 1, … moved by some points each, on `span` more points than before."""
     size = law.planes.shape[-1]
     planes = np.zeros((*law.planes.shape[:-1], size + span))
@@ -86,7 +86,7 @@ def shifted(law: Masses, by: Indices, span: int) -> Masses:
     return Masses(planes, law.least)
 
 
-def normalised(planes: Floats) -> Floats:
+def normalise(planes: Floats) -> Floats:
     """Return one law of shape (L, N) divided by its total; entries may then lie within [2^−930, 2^930]."""
     totals = planes.sum(axis=1)
     top = int(np.flatnonzero(totals)[0])
@@ -94,12 +94,12 @@ def normalised(planes: Floats) -> Floats:
     return planes[top:] / total
 
 
-def tight(planes: Floats) -> Floats:
+def disjoint_planes(planes: Floats) -> Floats:
     """Return a law with each mass on one plane; on a single plane a normalised law is that already."""
-    return planes if len(planes) == 1 else settled(planes).planes
+    return planes if len(planes) == 1 else rescale(planes).planes
 
 
-def convolved(left: Floats, right: Floats) -> Floats:
+def convolve(left: Floats, right: Floats) -> Floats:
     """Return the law of a sum of two, given tight on planes (L, N); directly, since an FFT would lose small masses."""
     if len(left) == len(right) == 1:
         return np.convolve(left[0], right[0])[None]
@@ -201,7 +201,7 @@ def _positions(tails: Floats, by: Yardstick) -> Ladder:
     return found
 
 
-def within(mu: Levels, nu: Levels, steps: int, slack: int) -> bool:
+def levels_within(mu: Levels, nu: Levels, steps: int, slack: int) -> bool:
     """Return whether every level of either law is at most `slack` above that of the other so many steps on."""
     return _reaches(mu, nu, steps, slack) and _reaches(nu, mu, steps, slack)
 
@@ -219,16 +219,16 @@ def _reaches(mu: Levels, nu: Levels, steps: int, slack: int) -> bool:
 def gap(mu: Levels, nu: Levels, by: Yardstick, guess: Gap) -> Gap:
     """Return W_∞ in steps; a guess that holds is cheap to confirm."""
     z = guess.length
-    sure = guess.least == guess.most and within(mu, nu, z, -by.ties)
-    if sure and (z == 0 or not within(mu, nu, z - 1, by.ties)):
+    sure = guess.least == guess.most and levels_within(mu, nu, z, -by.ties)
+    if sure and (z == 0 or not levels_within(mu, nu, z - 1, by.ties)):
         return guess
     least, most = (max(_needed(mu, nu, slack), _needed(nu, mu, slack), 0) for slack in (by.ties, -by.ties))
     return Gap(least, least if least == most or _untangled(mu, nu, least, by) else most, most)
 
 
-def holds(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
+def winf_at_most(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
     """Return whether W_∞ is at most so many steps, levels that tie being equal."""
-    return within(mu, nu, steps, by.ties) and _untangled(mu, nu, steps, by)
+    return levels_within(mu, nu, steps, by.ties) and _untangled(mu, nu, steps, by)
 
 
 def _needed(mu: Levels, nu: Levels, slack: int) -> int:
@@ -259,7 +259,7 @@ def _untangled(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
     nearest = np.minimum(np.abs(after - tied), np.abs(tied - before))
     if (nearest > 4 * by.ties).all():
         return True
-    left, right = tight(mu.masses), tight(nu.masses)
+    left, right = disjoint_planes(mu.masses), disjoint_planes(nu.masses)
     if steps or mu.low != nu.low or left.shape != right.shape:
         return False
     differences: Any = np.abs(left - right)  # every atom has the same mass in both laws, within rounding

@@ -8,7 +8,7 @@ from pufferflow.transport.coupling import (
     Distance,
     Plan,
     all_differences,
-    of_coupling,
+    plan_of_coupling,
 )
 from pufferflow.transport.distances import MOST_PAIRS, near, wasserstein, winf
 from pufferflow.transport.emd import small_plans
@@ -27,7 +27,7 @@ __all__ = [
     "longest",
     "masses",
     "near",
-    "of_coupling",
+    "plan_of_coupling",
     "small_plans",
     "wasserstein",
     "winf",

@@ -140,7 +140,7 @@ class Plan:
         return Coupling(self.left, self.right, self.rows, self.columns, self.masses)
 
 
-def of_coupling(coupling: Coupling) -> Plan:
+def plan_of_coupling(coupling: Coupling) -> Plan:
     """Return the plan of a coupling whose marginals are exact."""
     left, right = masses.values(coupling.left, coupling.right)
     differences = signed_above(left[coupling.rows], right[coupling.columns])

@@ -16,7 +16,7 @@ from pufferflow.errors import InternalError
 from pufferflow.law import Law
 from pufferflow.rounding import SMALLEST, UNIT, upwards
 from pufferflow.transport import masses, space
-from pufferflow.transport.coupling import Certainty, Coupling, Distance, Plan, of_coupling
+from pufferflow.transport.coupling import Certainty, Coupling, Distance, Plan, plan_of_coupling
 from pufferflow.transport.line import upper_power
 from pufferflow.transport.matching import Matching
 
@@ -53,7 +53,7 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
 
 def cheapest(mu: Law, nu: Law, costs: Floats) -> Plan:
     """Return a plan of little E cost, for a cost in [0, 1] per pair of atoms: POT's optimum with exact marginals."""
-    return of_coupling(_solved(mu, nu, costs, costs)[0])
+    return plan_of_coupling(_solved(mu, nu, costs, costs)[0])
 
 
 def _solved_powers(mu: Law, nu: Law, p: float, matrix: Floats, longest: float) -> tuple[Coupling, float]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from pufferflow.arrays import Array, Floats
-from pufferflow.law import Law, exactly
+from pufferflow.law import Law, as_fractions
 from pufferflow.rounding import SMALLEST, UNIT, float_above
 
 LARGEST_TOTAL = 2**59
@@ -27,7 +27,7 @@ def values(mu: Law, nu: Law) -> tuple[Array, Array]:
     """Return the atoms of both laws, as Fractions if either law has some that no float holds."""
     if mu.values.dtype == nu.values.dtype:
         return mu.values, nu.values
-    return exactly(mu.values), exactly(nu.values)
+    return as_fractions(mu.values), as_fractions(nu.values)
 
 
 def difference(left: Array, right: Array) -> Array:
@@ -37,7 +37,7 @@ def difference(left: Array, right: Array) -> Array:
             step = left - right
         if ((left == np.rint(left)) & (right == np.rint(right)) & (np.abs(step) < 2.0**52)).all():
             return step
-    return exactly(left) - exactly(right)
+    return as_fractions(left) - as_fractions(right)
 
 
 def length_above(step: list[Fraction], norm: float) -> float:

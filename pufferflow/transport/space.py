@@ -98,10 +98,10 @@ def _improved(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow
     rows = np.searchsorted(change.indptr, moved, "right") - 1
     columns = change.indices[moved].astype(np.intp) - n
     inner = (rows < n) & (columns >= 0) & (columns < m)
-    return together(flow, Flow(rows[inner], columns[inner], _unbounded(change.data[moved][inner]), 0), m)
+    return add_flows(flow, Flow(rows[inner], columns[inner], _unbounded(change.data[moved][inner]), 0), m)
 
 
-def together(first: Flow, second: Flow, width: int) -> Flow:
+def add_flows(first: Flow, second: Flow, width: int) -> Flow:
     """Return the sum of two flows to `width` demands."""
     pairs = np.concatenate([flow.rows * width + flow.columns for flow in (first, second)])
     distinct, at = np.unique(pairs, return_inverse=True)
@@ -240,7 +240,7 @@ def _saturating(pairs: Pairs, left: Array, right: Array, tolerance: int) -> Flow
     if forth.value < left.sum() or not tolerance:
         return forth if forth.value == left.sum() else None
     back = greatest_flow(pairs, _exceeded(left, tolerance), right)
-    return together(forth, back, len(right)) if back.value == right.sum() else None
+    return add_flows(forth, back, len(right)) if back.value == right.sum() else None
 
 
 def _exceeded(whole: Array, tolerance: int) -> Array:

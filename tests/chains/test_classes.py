@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 from thinned import thinned
 
-from pufferflow.chains import Chain, Chains, Exposures, Secrets, endless, leak, stationary
-from pufferflow.chains.bounded_steps import among, between, corners, future, past, resting
+from pufferflow.chains import Chain, Chains, Exposures, Secrets, endless_leak, leak, stationary
+from pufferflow.chains.bounded_steps import (
+    corners,
+    future_extremes,
+    invariant_marginals,
+    kernels_between,
+    marginals_hull,
+    past_extremes,
+)
 from pufferflow.chains.lipschitz_ratio import largest_log_ratio, members
 from pufferflow.chains.recursion import run
 from pufferflow.errors import Misuse
@@ -219,15 +226,15 @@ def test_an_endless_schedule_of_a_class(states):
     low, high = np.array([kernel - 0.02, kernel - 0.01]), np.array([kernel + 0.01, kernel + 0.02])
     exposures = Exposures(0.05 * np.abs(np.subtract.outer(np.arange(states), np.arange(states)))[None], constant(1))
     turn = np.arange(2)
-    for_ever = endless(Chains(low, high, turn), exposures, every_pair(states)).value
+    for_ever = endless_leak(Chains(low, high, turn), exposures, every_pair(states)).value
     finite = Exposures(exposures.losses, constant(301))
     assert leak(Chains(low, high, np.arange(300) % 2), finite, every_pair(states)).value <= for_ever * HAIR < math.inf
     for _ in range(3):
         kernels = np.array([draw(rng, *bounds) for bounds in zip(low, high, strict=True)])
         one = Chain(kernels, turn, stationary(kernels)[None])
-        assert endless(one, exposures, every_pair(states)).value <= for_ever * HAIR
+        assert endless_leak(one, exposures, every_pair(states)).value <= for_ever * HAIR
     still = np.maximum(np.eye(states) - 0.01, 0)[None], np.ones((1, states, states))
-    assert endless(Chains(*still, constant(1)), exposures, every_pair(states)).value == math.inf
+    assert endless_leak(Chains(*still, constant(1)), exposures, every_pair(states)).value == math.inf
 
 
 SWINGING = np.array(
@@ -245,7 +252,7 @@ def test_messages_that_do_not_settle_evenly_come_to_rest():
     kernel = SWINGING / SWINGING.sum(axis=1, keepdims=True)
     chains = Chains(np.maximum(kernel - 0.02, 0)[None], np.minimum(kernel + 0.02, 1)[None], constant(1))
     exposures = Exposures(0.1 * np.abs(np.subtract.outer(np.arange(4), np.arange(4)))[None], constant(1))
-    found = endless(chains, exposures, every_pair(4))
+    found = endless_leak(chains, exposures, every_pair(4))
     assert found.value < 1
     assert leak(chains.repeated(40), Exposures(exposures.losses, constant(41)), every_pair(4)).value <= found.value
 
@@ -284,10 +291,10 @@ def test_a_step_forwards_is_the_largest_over_corners_of_rows(size):
     """Against linear programs for every pair of corners: the same."""
     rng = np.random.default_rng(size)
     for scale in (0.1, 3.0):
-        step = between(*box(rng, size, 0.2))
+        step = kernels_between(*box(rng, size, 0.2))
         limits = scale * rng.exponential(size=(size, size))
         np.fill_diagonal(limits, 0.0)
-        message = future(step).send(limits)
+        message = future_extremes(step).send(limits)
         ends = [corners(low, high) for low, high in zip(step.low, step.high, strict=True)]
         for a, b in itertools.permutations(range(size), 2):
             top, bottom = (one.reshape(-1, size) for one in np.broadcast_arrays(ends[a][:, None], ends[b][None]))
@@ -301,7 +308,7 @@ def test_a_step_backwards_is_never_below_a_member(size):
     low, high = box(rng, size, 0.3)
     corner_laws = rng.dirichlet(np.ones(size), 3)
     all_states = np.ones(size, dtype=bool)
-    step = past(among(corner_laws), between(low, high), all_states, all_states)
+    step = past_extremes(marginals_hull(corner_laws), kernels_between(low, high), all_states, all_states)
     for scale in (0.1, 3.0):
         limits = scale * rng.exponential(size=(size, size))
         np.fill_diagonal(limits, 0.0)
@@ -318,8 +325,8 @@ def test_laws_are_followed_from_outside():
     rng = np.random.default_rng(2)
     for states in (2, 3, 5):
         low, high = box(rng, states, 0.2)
-        step, sets = between(low, high), members(states)
-        held, rest = among(np.eye(states)[:2]), resting([step])
+        step, sets = kernels_between(low, high), members(states)
+        held, rest = marginals_hull(np.eye(states)[:2]), invariant_marginals([step])
         law = np.eye(states)[0]
         assert rest.after(step).within(rest)
         for _ in range(20):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from thinned import thinned
 
-from pufferflow.chains import Chain, Exposures, Secrets, endless, leak, stationary
+from pufferflow.chains import Chain, Exposures, Secrets, endless_leak, leak, stationary
 from pufferflow.chains.lipschitz_ratio import bounds_by_plans, bounds_by_plans_or_vertices, largest_log_ratio, shortest
 from pufferflow.chains.steps import Steps
 
@@ -70,7 +70,7 @@ def test_rest_of_many_states_is_near_that_of_long_sequences(kind):
     kernel, losses = kernel_of(rng, 12, 1.0, 0.3), limits_of(rng, kind, 12, 0.2)[None]
     chain = Chain(kernel[None], np.zeros(1, dtype=np.intp), stationary(kernel[None])[None])
     secrets = Secrets(np.argwhere(~np.eye(12, dtype=bool)))
-    found = endless(chain, Exposures(losses, np.zeros(1, dtype=np.intp)), secrets)
+    found = endless_leak(chain, Exposures(losses, np.zeros(1, dtype=np.intp)), secrets)
     finite = leak(chain.repeated(59), Exposures(losses, np.zeros(60, dtype=np.intp)), secrets)
     assert finite.value <= found.value == pytest.approx(finite.value, rel=1e-5)
     assert found.tight
@@ -84,7 +84,7 @@ def test_kernels_of_many_states_that_take_turns():
     losses = np.array([0.1, 0.0, 0.3])[:, None, None] * (1 - np.eye(11))
     chain = Chain(kernels, np.arange(2), stationary(kernels)[None])
     secrets = Secrets(np.argwhere(~np.eye(11, dtype=bool)))
-    found = endless(chain, Exposures(losses, np.arange(3)), secrets)
+    found = endless_leak(chain, Exposures(losses, np.arange(3)), secrets)
     finite = leak(chain.repeated(47), Exposures(losses, np.arange(48) % 3), secrets)
     assert finite.value <= found.value == pytest.approx(finite.value, rel=1e-5)
 
@@ -94,7 +94,7 @@ def test_neighbours_on_a_line_need_the_matrix():
     kernel = np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]])
     chain = Chain(kernel[None], np.zeros(1, dtype=np.intp), stationary(kernel[None])[None])
     line = Exposures(0.5 * np.abs(np.arange(3)[:, None] - np.arange(3))[None], np.zeros(1, dtype=np.intp))
-    found = endless(chain, line, Secrets(np.argwhere(~np.eye(3, dtype=bool))))
+    found = endless_leak(chain, line, Secrets(np.argwhere(~np.eye(3, dtype=bool))))
     assert found.value < 4
     even = np.zeros((3, 3))
     for _ in range(200):
@@ -111,7 +111,7 @@ def test_neighbours_only_mix_slowly_and_still_come_to_rest(size):
     chain = Chain(kernel[None], np.zeros(1, dtype=np.intp), stationary(kernel[None])[None])
     secrets = Secrets(np.argwhere(~np.eye(size, dtype=bool)))
     totals = [
-        endless(chain, Exposures(step * (1 - np.eye(size))[None], np.zeros(1, dtype=np.intp)), secrets).value
+        endless_leak(chain, Exposures(step * (1 - np.eye(size))[None], np.zeros(1, dtype=np.intp)), secrets).value
         for step in (0.02, 0.04)
     ]
     assert 0.04 < totals[0] < totals[1] < math.inf

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from thinned import thinned
 
-from pufferflow.chains import Chain, Exposures, Secrets, endless, leak, stationary
+from pufferflow.chains import Chain, Exposures, Secrets, endless_leak, leak, stationary
 from pufferflow.chains.steps import Steps
 
 
@@ -222,7 +222,7 @@ def turns(count):
 def test_an_endless_schedule_costs_a_finite_amount(step, value):
     """Stay-probability .9, one release per step for ever; and not less than any finite schedule."""
     exposures = Exposures(step * (1 - np.eye(2))[None], turns(1))
-    found = endless(binary(0.1, 0.9, 2), exposures, every_pair(2))
+    found = endless_leak(binary(0.1, 0.9, 2), exposures, every_pair(2))
     assert found.value == pytest.approx(value, abs=1e-4 if step == 0.5 else 2e-6)
     for length in (10, 200):
         finite = leak(binary(0.1, 0.9, length), Exposures(exposures.losses, constant(length)), every_pair(2))
@@ -232,7 +232,7 @@ def test_an_endless_schedule_costs_a_finite_amount(step, value):
 def test_days_for_ever():
     """A daily sum of 24 steps with b = 50, every day: .179761."""
     exposures = Exposures((1 - np.eye(2))[None] / 50, turns(1))
-    assert endless(binary(0.1, 0.9, 2), exposures, every_pair(2)).value == pytest.approx(0.179761, abs=2e-6)
+    assert endless_leak(binary(0.1, 0.9, 2), exposures, every_pair(2)).value == pytest.approx(0.179761, abs=2e-6)
 
 
 def test_endless_turns_of_kernels_and_exposures_are_followed():
@@ -241,7 +241,7 @@ def test_endless_turns_of_kernels_and_exposures_are_followed():
     kernels = rng.dirichlet([2.0, 1.0], (24, 2))
     losses = np.array([0.3, 0.0, 1.1])[:, None, None] * (1 - np.eye(2))
     chain = Chain(kernels, turns(24), np.array([[0.99, 0.01]]))
-    for_ever = endless(chain, Exposures(losses, turns(3)), every_pair(2))
+    for_ever = endless_leak(chain, Exposures(losses, turns(3)), every_pair(2))
     many = turns(480)
     finite = leak(chain.repeated(479), Exposures(losses, many % 3), every_pair(2))
     assert finite.value <= for_ever.value == pytest.approx(finite.value, rel=1e-6)
@@ -251,7 +251,7 @@ def test_endless_turns_of_kernels_and_exposures_are_followed():
 def test_what_never_forgets_has_no_endless_total(kernel):
     """Identity and periodic kernels: the messages grow for ever, and the answer is ∞."""
     chain = Chain(np.array([kernel], dtype=float), turns(1), np.array([[0.5, 0.5]]))
-    assert endless(chain, Exposures(0.1 * (1 - np.eye(2))[None], turns(1)), every_pair(2)).value == math.inf
+    assert endless_leak(chain, Exposures(0.1 * (1 - np.eye(2))[None], turns(1)), every_pair(2)).value == math.inf
 
 
 def test_two_states_have_a_closed_form():

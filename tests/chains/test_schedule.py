@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 from thinned import thinned
 
-from pufferflow.chains import Chain, Chains, Exposures, Secrets, Window, continued, endless, exposures_of, leak
+from pufferflow.chains import (
+    Chain,
+    Chains,
+    Exposures,
+    Secrets,
+    Window,
+    continued_leak,
+    endless_leak,
+    exposures_of,
+    leak,
+)
 from pufferflow.chains import stationary as stationary_law
 from pufferflow.chains.recursion import run
 
@@ -68,7 +78,7 @@ def test_no_finite_cut_is_above_what_goes_on_for_ever(seed):
     head, later = Exposures(losses, rng.integers(0, 3, length)), Exposures(losses, last)
     initial = [None, np.eye(size), rng.dirichlet(np.ones(size))][seed % 3]
     chain = one_turn(kernels, initial)
-    found = continued(chain, head, later, every_pair(size))
+    found = continued_leak(chain, head, later, every_pair(size))
     values = [leak(*cut(chain, head, later, length + more), every_pair(size)).value for more in (1, 8, 40, 300)]
     assert max(values) <= found.value <= max(values) * (1 + 1e-6) + 1e-9
     assert found.tight
@@ -83,7 +93,7 @@ def test_a_head_and_what_follows_are_never_below_brute_force(length):
     later = Exposures(losses, np.array([1, 0, 1]))
     truth = brute(*cut(chain, head, later, length))
     assert truth <= leak(*cut(chain, head, later, length), every_pair(2)).value + 1e-12
-    assert truth <= continued(chain, head, later, every_pair(2)).value
+    assert truth <= continued_leak(chain, head, later, every_pair(2)).value
 
 
 def test_phases_are_those_of_the_row_number():
@@ -92,10 +102,10 @@ def test_phases_are_those_of_the_row_number():
     kernels = rng.dirichlet([2.0, 1.0], (3, 2))
     later = Exposures(np.array([0.0, 0.4, 1.5])[:, None, None] * APART, np.array([0, 2, 0, 1]))
     chain = one_turn(kernels)
-    whole = endless(chain, later, every_pair(2)).value
+    whole = endless_leak(chain, later, every_pair(2)).value
     for length in (1, 2, 5, 30):
         head = Exposures(later.losses, later.kinds[np.arange(length) % 4])
-        assert continued(chain, head, later, every_pair(2)).value == pytest.approx(whole, rel=1e-7)
+        assert continued_leak(chain, head, later, every_pair(2)).value == pytest.approx(whole, rel=1e-7)
 
 
 @pytest.mark.parametrize(("scale", "alone", "for_ever"), [(10.0, 0.822639, 0.872441), (50.0, 0.167502, 0.179761)])
@@ -106,8 +116,8 @@ def test_days_in_windows(scale, alone, for_ever):
     chain = one_turn(STAY)
     nothing, daily = (Exposures(losses[None], turns(1)) for losses in (0 * APART, APART / scale))
     assert base == 0
-    assert continued(chain, head, nothing, every_pair(2)).value == pytest.approx(alone, abs=1e-6)
-    assert continued(chain, head, daily, every_pair(2)).value == pytest.approx(for_ever, abs=1e-6)
+    assert continued_leak(chain, head, nothing, every_pair(2)).value == pytest.approx(alone, abs=1e-6)
+    assert continued_leak(chain, head, daily, every_pair(2)).value == pytest.approx(for_ever, abs=1e-6)
 
 
 def test_a_slow_chain_is_checked_and_not_iterated_from_below():
@@ -115,7 +125,7 @@ def test_a_slow_chain_is_checked_and_not_iterated_from_below():
     chain = one_turn([[[0.999, 0.001], [0.001, 0.999]]])
     steps = Exposures(0.001 * APART[None], turns(1))
     for length in (0, 10, 700):
-        found = continued(chain, Exposures(steps.losses, np.zeros(length, dtype=np.intp)), steps, every_pair(2))
+        found = continued_leak(chain, Exposures(steps.losses, np.zeros(length, dtype=np.intp)), steps, every_pair(2))
         assert 0.96151 <= found.value <= 0.96155
 
 
@@ -130,7 +140,7 @@ def test_messages_of_the_future_start_where_no_turn_raises_them():
     future = run(whole.forward, exposures.losses, exposures.kinds[::-1]).backwards()
     at_first = leak(*cut(chain, head, later, 21), first).value
     assert at_first < future.pool[future.index[0], 0, 1] + 0.5
-    assert future.pool[future.index].max() + 0.5 < continued(chain, head, later, every_pair(2)).value
+    assert future.pool[future.index].max() + 0.5 < continued_leak(chain, head, later, every_pair(2)).value
 
 
 def test_rows_after_the_head_still_know_of_it():
@@ -139,19 +149,19 @@ def test_rows_after_the_head_still_know_of_it():
     losses = np.array([0.0, 0.5, 4.0])[:, None, None] * APART
     later = Exposures(losses, 2 * (np.arange(turn) == length % turn))
     head = Exposures(losses, np.ones(length, dtype=np.intp))
-    found = continued(chain, head, later, every_pair(2))
+    found = continued_leak(chain, head, later, every_pair(2))
     cut_off = leak(*cut(chain, head, later, length + 90), every_pair(2)).value
     assert found.row == length
     assert cut_off <= found.value == pytest.approx(cut_off, rel=1e-6)
-    assert found.value > 1.2 * endless(chain, later, every_pair(2)).value
+    assert found.value > 1.2 * endless_leak(chain, later, every_pair(2)).value
 
 
 def test_a_head_alone_costs_what_it_costs():
     """Nothing after the head: the finite loss, for a chain that never forgets too, where messages stay as they are."""
     head, nothing = Exposures(0.1 * APART[None], np.zeros(7, dtype=np.intp)), Exposures(0 * APART[None], turns(1))
     still = one_turn([np.eye(2)], [0.5, 0.5])
-    assert continued(still, head, nothing, every_pair(2)).value == pytest.approx(0.7, rel=1e-9)
-    moving = continued(one_turn(STAY), head, nothing, every_pair(2)).value
+    assert continued_leak(still, head, nothing, every_pair(2)).value == pytest.approx(0.7, rel=1e-9)
+    moving = continued_leak(one_turn(STAY), head, nothing, every_pair(2)).value
     assert moving == pytest.approx(leak(*cut(one_turn(STAY), head, nothing, 40), every_pair(2)).value, rel=1e-8)
 
 
@@ -161,7 +171,7 @@ def test_what_never_forgets_has_no_total(kernel):
     chain, steps = one_turn([kernel], [0.5, 0.5]), Exposures(0.1 * APART[None], turns(1))
     for length in (0, 5):
         head = Exposures(steps.losses, np.zeros(length, dtype=np.intp))
-        assert continued(chain, head, steps, every_pair(2)).value == math.inf
+        assert continued_leak(chain, head, steps, every_pair(2)).value == math.inf
 
 
 def test_a_turn_longer_than_any_search_for_one():
@@ -169,7 +179,7 @@ def test_a_turn_longer_than_any_search_for_one():
     rng = np.random.default_rng(4)
     chain, steps = one_turn(rng.dirichlet([2.0, 1.0], (500, 2))), Exposures(0.2 * APART[None], turns(1))
     none = Exposures(steps.losses, np.empty(0, dtype=np.intp))
-    found = continued(chain, none, steps, every_pair(2))
+    found = continued_leak(chain, none, steps, every_pair(2))
     assert leak(*cut(chain, none, steps, 1500), every_pair(2)).value <= found.value < 2
 
 
@@ -179,9 +189,9 @@ def test_classes_of_chains_go_on_too():
     head = Exposures(0.8 * APART[None], np.zeros(4, dtype=np.intp))
     wide = Chains(np.array([[[0.8, 0.1], [0.1, 0.8]]]), np.array([[[0.9, 0.2], [0.2, 0.9]]]), turns(1), np.eye(2))
     known = Chains(STAY, STAY, turns(1), np.array([[0.5, 0.5]]))
-    single = continued(one_turn(STAY), head, steps, every_pair(2)).value
-    assert continued(wide, head, steps, every_pair(2)).value >= single
-    assert continued(known, head, steps, every_pair(2)).value == pytest.approx(single, rel=1e-5)
+    single = continued_leak(one_turn(STAY), head, steps, every_pair(2)).value
+    assert continued_leak(wide, head, steps, every_pair(2)).value >= single
+    assert continued_leak(known, head, steps, every_pair(2)).value == pytest.approx(single, rel=1e-5)
 
 
 def test_limits_that_add_up_along_paths_come_to_rest():
@@ -190,6 +200,6 @@ def test_limits_that_add_up_along_paths_come_to_rest():
     kernel = 0.7 * np.eye(5) + 0.3 * rng.dirichlet(np.ones(5), 5)
     losses = 0.1 * rng.random((1, 5, 5)) * (1 - np.eye(5))
     chain, steps = one_turn([kernel]), Exposures(losses, turns(1))
-    found = endless(chain, steps, every_pair(5))
+    found = endless_leak(chain, steps, every_pair(5))
     finite = leak(chain.repeated(399), Exposures(losses, np.zeros(400, dtype=np.intp)), every_pair(5))
     assert finite.value <= found.value == pytest.approx(finite.value, rel=1e-6)

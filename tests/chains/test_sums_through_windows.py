@@ -7,7 +7,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.chains import Chain, Sums, listed, nearest, stationary
-from pufferflow.chains.nearest import View, Windows, alike
+from pufferflow.chains.nearest import View, Windows, law_labels
 from pufferflow.chains.nearness import LawPairs
 from pufferflow.chains.sums import lattice, read_secrets
 from pufferflow.transport import near
@@ -199,6 +199,6 @@ def test_windows_of_values_without_a_step():
 def test_laws_that_are_alike_share_a_label():
     """Equal within 1e-14, not within 1e-12; a state without mass is its own cell."""
     laws = np.array([[0.3, 0.7], [0.3 * (1 + 1e-17), 0.7], [0.3 + 1e-12, 0.7 - 1e-12], [0.0, 1.0], [1.0, 0.0]])
-    labels = alike(laws)
+    labels = law_labels(laws)
     assert labels[0] == labels[1]
     assert len(set(labels.tolist())) == 4

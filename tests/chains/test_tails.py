@@ -8,7 +8,19 @@ import pytest
 
 from pufferflow.chains import Chain, Sums, farthest, nearest, pair_of, three_terms
 from pufferflow.errors import Refused
-from pufferflow.law.lattice import KEPT, SPAN, Gap, convolved, gap, levels, mixed, normalised, settled, tight, yardstick
+from pufferflow.law.lattice import (
+    KEPT,
+    SPAN,
+    Gap,
+    convolve,
+    disjoint_planes,
+    gap,
+    levels,
+    mix,
+    normalise,
+    rescale,
+    yardstick,
+)
 
 module = importlib.import_module("pufferflow.chains.farthest")
 ANTI = [[Fraction(1, 50), Fraction(49, 50)], [Fraction(49, 50), Fraction(1, 50)]]
@@ -141,10 +153,10 @@ def test_planes_keep_every_digit():
     rng = np.random.default_rng(2)
     planes = np.where(rng.random((4, 3, 20)) < 0.5, np.ldexp(rng.random((4, 3, 20)) + 0.5, -180), 0.0)
     planes[0, :, 7] = rng.random(3) + 0.5
-    given = settled(planes).planes
-    kernel = settled(np.array([[[1e-300, 0.5, 0.5], [0.2, 1e-5, 0.8], [1.0, 0.0, 0.0]]]))
-    results = mixed(kernel, settled(planes))
-    sums = settled(convolved(given[:, 0], given[:, 1])).planes
+    given = rescale(planes).planes
+    kernel = rescale(np.array([[[1e-300, 0.5, 0.5], [0.2, 1e-5, 0.8], [1.0, 0.0, 0.0]]]))
+    results = mix(kernel, rescale(planes))
+    sums = rescale(convolve(given[:, 0], given[:, 1])).planes
     for at in range(20):
         for state in range(3):
             truth = number(planes[:, state, at])
@@ -155,7 +167,7 @@ def test_planes_keep_every_digit():
         assert _close(number(sums[:, at]), sum(pairs))
     assert ((given == 0) | (given >= KEPT)).all()
     assert ((given > 0).sum(axis=0) <= 1).all()
-    one = tight(normalised(given[:, 0]))
+    one = disjoint_planes(normalise(given[:, 0]))
     assert float(sum(number(one[:, at]) for at in range(20))) == pytest.approx(1, rel=1e-14)
 
 

@@ -11,7 +11,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.chains import star as touches
-from pufferflow.chains.star import of_class
+from pufferflow.chains.star import class_leak
 from pufferflow.composition import star as stars
 from pufferflow.composition.star import StarRule
 
@@ -174,7 +174,7 @@ def worst_arrangement(scenario, costs):
         losses = [
             sum(c.shape.exposure * (row in of) for c, of in zip(costs, chosen, strict=True)) for row in range(size)
         ]
-        told = of_class(star.rows, np.array(losses))
+        told = class_leak(star.rows, np.array(losses))
         if star.of_group:
             found.append(star.told_of_class(told.sum(axis=0)).max())
         else:
@@ -188,7 +188,7 @@ def by_counts(scenario, costs):
     most = np.max([one.shape.exposure for one in costs], axis=0)
     whole = np.sum([one.shape.exposure for one in costs], axis=0)
     limits = [np.minimum(most * count, whole) for count in range(times + 1)]
-    each = np.max([of_class(star.rows, limits[count][None])[0] / count for count in range(1, times + 1)], axis=0)
+    each = np.max([class_leak(star.rows, limits[count][None])[0] / count for count in range(1, times + 1)], axis=0)
     touches = sum(one.shape.rows.asked for one in costs)
     if star.of_group:
         return star.told_of_class(each * touches).max()
@@ -231,7 +231,7 @@ def test_rates_cover_every_set_of_releases(seed):
     ways = touches.Rates.of(some, laws).ways
     for _ in range(60):
         own = rng.integers(0, some.times + 1)
-        told = of_class(laws, some.sum(own)[None])[0]
+        told = class_leak(laws, some.sum(own)[None])[0]
         assert (np.tensordot(ways, own, (1, 0)) >= told * (1 - 1e-12) - 1e-12).all()
 
 
@@ -239,9 +239,9 @@ def test_rates_cover_every_set_of_releases(seed):
 def test_a_ladder_takes_no_step_too_far(exposure):
     """Where many touches of a row tell more each than one does, rates are those of the worst number of touches."""
     laws, uniform = np.array([[0.3, 0.7], [0.02, 0.98]]), exposure * (1 - np.eye(2))
-    exact = max(of_class(laws, uniform[None] * count)[0][0, 1] / count for count in range(1, 151))
+    exact = max(class_leak(laws, uniform[None] * count)[0][0, 1] / count for count in range(1, 151))
     ways = touches.Rates.of(touches.Touches(uniform[None], np.array([150]), np.array([150])), laws).ways[1:, 0, 0, 1]
-    assert exact > 1.2 * of_class(laws, uniform[None])[0][0, 1]
+    assert exact > 1.2 * class_leak(laws, uniform[None])[0][0, 1]
     assert (exact * (1 - 1e-12) <= ways).all()
     assert (ways <= exact * 1.1).all()
 

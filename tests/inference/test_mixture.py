@@ -12,7 +12,7 @@ from scipy import stats
 
 import pufferflow as pf
 from pufferflow.bounds import Messages
-from pufferflow.chains.star import of_all, of_others
+from pufferflow.chains.star import others_class_leak, total_class_leak
 from pufferflow.inference import implied, star
 from pufferflow.inference.convolution import Dense
 from pufferflow.inference.mixture import StarLaws
@@ -219,10 +219,10 @@ def test_leaving_one_row_out_is_no_difference():
     """What the others tell is summed without the row itself, also where that row's loss is infinite."""
     told = np.zeros((2, 2, 2))
     told[0, 0, 1], told[1, 0, 1] = math.inf, 0.25
-    others = of_others(told, np.array([1, 3]))
+    others = others_class_leak(told, np.array([1, 3]))
     assert others[0, 0, 1] == pytest.approx(0.75)
     assert others[1, 0, 1] == math.inf
-    assert of_all(told[1:], np.array([3]))[0, 1] == pytest.approx(0.75)
+    assert total_class_leak(told[1:], np.array([3]))[0, 1] == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize("size", [300, 5000])

@@ -16,7 +16,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats, log_sum
 from pufferflow.bounds.law_pairs import Pair, finite_laws
-from pufferflow.law import Law, exactly
+from pufferflow.law import Law, as_fractions
 from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
 
@@ -160,7 +160,7 @@ def centred(mu: Law, nu: Law) -> tuple[Floats, Floats]:
     """Return the atoms of both laws as (n, d) floats around the middle of their hull: translation changes no loss."""
     left, right = (law.values.reshape(len(law), -1) for law in (mu, nu))
     if object in (left.dtype, right.dtype):
-        left, right = exactly(left), exactly(right)
+        left, right = as_fractions(left), as_fractions(right)
     low, high = np.minimum(left.min(axis=0), right.min(axis=0)), np.maximum(left.max(axis=0), right.max(axis=0))
     middle = low / 2 + high / 2
     first, second = ((values - middle).astype(np.float64) for values in (left, right))
