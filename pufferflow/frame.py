@@ -20,12 +20,12 @@ from pufferflow.planning import Terms, Within, read_promise, read_seconds
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum, Variance
 from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import Domain, Interval, Scenario
-from pufferflow.suggestions import EXAMPLES, Suggesting, explained, misfit
+from pufferflow.suggestions import EXAMPLES, Suggesting, misfit, suggests_arguments
 
 ColumnOrExpr = str | pl.Expr
 
 
-@explained
+@suggests_arguments
 def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
     """Put a private frame under a scenario; answers to queries on it are published with noise.
 

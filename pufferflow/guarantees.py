@@ -21,7 +21,7 @@ from pufferflow.arguments import finite_number_at_least_zero, order_above_one, p
 from pufferflow.conversions import DEFAULT_ORDERS, renyi_to_approx, spare_delta, two_point_epsilon, two_point_renyi
 from pufferflow.errors import Misuse, Refused
 from pufferflow.rounding import UNIT, float_above
-from pufferflow.suggestions import made
+from pufferflow.suggestions import make_struct
 
 _READERS: Final[Mapping[str, Callable[[object], float]]] = {
     "alpha": order_above_one,
@@ -45,7 +45,7 @@ class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
     if not TYPE_CHECKING:  # which knows what each struct takes
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            return made(cls, super().__call__, args, kwargs)
+            return make_struct(cls, super().__call__, args, kwargs)
 
 
 class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):

@@ -318,20 +318,20 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     return "".join(f" Did you mean {name!r}?" for name in nearest(given, known))
 
 
-def explained(thing: T) -> T:
-    """Decorate a function or a class: arguments that it does not take are answered with those that it does.
+def suggests_arguments(thing: T) -> T:
+    """Decorate a function or a class so that its refusal of an unknown argument suggests the ones that it takes.
 
     Signature, docstring and type stay, for editors and for doctest.
     """
     if isinstance(thing, FunctionType):
-        return cast(T, _explained(thing))
+        return cast(T, _with_suggestions(thing))
     init = vars(thing).get("__init__")
     if isinstance(init, FunctionType):
-        setattr(thing, "__init__", _explained(init))  # noqa: B010 - pyright knows no such method of a T
+        setattr(thing, "__init__", _with_suggestions(init))  # noqa: B010 - pyright knows no such method of a T
     return thing
 
 
-def answered(
+def call_or_refuse(
     function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], refusal: Callable[[str], NoSuchCall]
 ) -> Any:
     """Call a function; if it does not take such arguments, raise the refusal made of Python's own message."""
@@ -344,13 +344,13 @@ def answered(
     raise refusal(why)
 
 
-def made(struct: Any, make: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, Any]) -> T:
+def make_struct(struct: Any, make: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, Any]) -> T:
     """Return a new struct, whose fields are its parameters."""
-    return answered(make, args, given, lambda why: misfit(struct.__name__, struct.__struct_fields__, given, why))
+    return call_or_refuse(make, args, given, lambda why: misfit(struct.__name__, struct.__struct_fields__, given, why))
 
 
-def _explained(function: FunctionType) -> Callable[..., Any]:
-    attempt, refusal = answered, wrong_call  # in the closure, since `call` gets the globals of another module
+def _with_suggestions(function: FunctionType) -> Callable[..., Any]:
+    attempt, refusal = call_or_refuse, wrong_call  # in the closure, since `call` gets the globals of another module
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return attempt(function, args, kwargs, lambda why: refusal(function, args, kwargs, why))
@@ -364,7 +364,7 @@ def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], given: Mappi
     """Return the error for arguments that a function does not take; `why` is Python's own message."""
     callee = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
     known = inspect.signature(function).parameters.values()
-    parameters = [one.name for one in known if one.name not in ("self", "cls") and one.kind is not one.VAR_KEYWORD]
+    parameters = [item.name for item in known if item.name not in ("self", "cls") and item.kind is not item.VAR_KEYWORD]
     return misfit(callee, parameters, given, why)
 
 
@@ -395,7 +395,7 @@ class Suggesting:
     def __init_subclass__(cls) -> None:
         for name, function in list(vars(cls).items()):
             if isinstance(function, FunctionType) and not name.startswith("_"):
-                setattr(cls, name, _explained(function))
+                setattr(cls, name, _with_suggestions(function))
 
     if not TYPE_CHECKING:  # editors and type checkers know the names that there are
 

@@ -6,7 +6,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.errors import NoSuchAttribute, NoSuchCall
-from pufferflow.suggestions import Suggesting, did_you_mean, explained, nearest
+from pufferflow.suggestions import Suggesting, did_you_mean, nearest, suggests_arguments
 
 NAMES = ["district", "meter", "hour", "level", "level_sum"]
 
@@ -60,7 +60,7 @@ def test_an_error_about_a_name_keeps_no_value():
 def test_arguments_are_told_from_failures():
     """Only what Python says of the arguments themselves is answered; all else passes."""
 
-    @explained
+    @suggests_arguments
     def half(number, *, exact=False):
         return int(number) if exact else number / 2
 

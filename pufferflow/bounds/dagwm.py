@@ -17,7 +17,7 @@ from pufferflow.guarantees import Divergence, Guarantee, Pure
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import MOST_PAIRS, Certainty, all_differences, line, masses
 
 _MOST_TRIED = 2_000_000
@@ -28,7 +28,7 @@ _PER_CELL = 8e4
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class DAGWM(Bound):
     """RPP Theorem 4.5 with q = 1 (M5): loss = log inf_π E exp((α−1)·D_α(ζ_{x−y} ‖ ζ))/(α−1) over couplings π.

@@ -16,12 +16,12 @@ from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import Certainty, Plan, line, plan_of_coupling, winf
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Kantorovich(Bound):
     """A pure loss between GWM's and the exact one: max over atoms x of −log E[e^{−D_∞(x−y)} | x] under one coupling.

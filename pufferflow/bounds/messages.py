@@ -13,12 +13,12 @@ from pufferflow.bounds.laws import WorkEstimate, as_laws
 from pufferflow.conversions import two_point_delta
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import Certainty
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Messages(Bound):
     """Lipschitz messages (M20): a pure loss for chains of any length, and the promises that follow from it (M29).

@@ -14,7 +14,7 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 
 def ball(reach: Reach, unbounded: Refused) -> BallLoss:
@@ -48,7 +48,7 @@ def read_norm(norm: object) -> float | None:
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class GWM(Bound):
     """RPP Theorem 3.3 (M3): the loss is that of the noise over a ball of radius max W_∞(mu, nu).
@@ -96,7 +96,7 @@ def _unbounded() -> Refused:
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class GAWM(Bound):
     """RPP Theorem 4.3, tightened (M4): all pairs are (z, delta)-near, and the loss is that of a ball of radius z.
@@ -157,7 +157,7 @@ class GAWM(Bound):
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Group(Bound):
     """The fallback that is always valid (M7): the loss is that of a ball as wide as the answers can lie apart.

@@ -16,11 +16,11 @@ from pufferflow.chains import Chain, Quilts, approximate_quilts, exact_quilts
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Quilt(Bound):
     """The Markov quilt mechanism of Song, Wang and Chaudhuri (M19): the published baseline for chains.

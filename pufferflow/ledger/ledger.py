@@ -38,7 +38,7 @@ from pufferflow.ledger.verify import (
 from pufferflow.release import put_text
 from pufferflow.report.evidence import Budget, LedgerFacts
 from pufferflow.scenario import Scenario
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 _NAME = 'ledger.open("power-2026", scenario, limit=pf.Pure(3.0))'
 
@@ -114,7 +114,7 @@ class AccountRequest:
 
 
 @final
-@explained
+@suggests_arguments
 class Ledger:
     """A durable account of the privacy loss of releases, in a file or in PostgreSQL.
 
@@ -137,7 +137,7 @@ class Ledger:
         seconds = finite_number(wait, "wait", allowed=allowed, instead=instead, fits=lambda wait: 0 <= wait <= 1e6)
         self._log = Log(Database(read_address(address), seconds))
 
-    @explained
+    @suggests_arguments
     def open(
         self,
         name: str,

@@ -26,7 +26,7 @@ from pufferflow.arrays import Floats
 from pufferflow.errors import Refused
 from pufferflow.noise.noise import Family, Noise, read_above, read_radius, read_scale
 from pufferflow.rounding import SMALLEST, UNIT, lifted
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 _REACH = 44.0
 _LONGEST = 4000.0
@@ -39,7 +39,7 @@ _LEAST_DRAWN = 1.1
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class GeneralizedCauchy(Noise):
     """Generalized Cauchy noise with density ∝ (1 + (x/scale)²)^(−k/2), k > 1; Cauchy's own law for k = 2 (M11).

@@ -10,14 +10,14 @@ from scipy import special
 from pufferflow.arrays import Floats
 from pufferflow.noise.noise import Noise, read_radius, read_scale
 from pufferflow.rounding import UNIT, lifted
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 _ROOT_HALF = math.sqrt(0.5)
 _LEAST = 1e-300
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Gaussian(Noise):
     """Gaussian noise of standard deviation `scale`; on R^d its ball is that of the norm 2 (M10).

@@ -14,14 +14,14 @@ from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise.noise import Family, Noise, one_dimensional, read_above, read_radius, read_scale
 from pufferflow.rounding import UNIT, lifted
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 _MOST_STEPS = 1_000
 _SHALLOW = 1e-90
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Staircase(Noise):
     """Staircase noise: e^(−ε) less likely at every step of one sensitivity, the fall set at a share gamma of it (M12).

@@ -9,13 +9,13 @@ from pufferflow.bounds import Bounds, read_kind
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import PURE, Guarantee, Kind, Pure
 from pufferflow.noise import Family
-from pufferflow.suggestions import EXAMPLES, explained
+from pufferflow.suggestions import EXAMPLES, suggests_arguments
 
 ROW = "row"
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Within:
     """Each answer, by itself, is within `error` of what it would be without noise, with probability `confidence`.

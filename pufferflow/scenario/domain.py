@@ -17,7 +17,7 @@ from pufferflow.arguments import finite_number, set_fields, shown
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.stored import StoredPart
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 Label = str | int | float | bool
 _WHOLE = 2**53
@@ -105,7 +105,7 @@ class Listed(Domain, kind="list"):
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Interval(Domain, kind="interval"):
     """All numbers from low to high; a release reads what lies outside as the nearer end.
@@ -142,7 +142,7 @@ class Interval(Domain, kind="interval"):
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Bins(Domain, kind="bins"):
     """A continuous column read in classes: `values[i]` stands for everything from edges[i] up to edges[i + 1].

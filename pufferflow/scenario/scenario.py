@@ -17,14 +17,14 @@ from pufferflow.scenario.missing_columns import listed, no_column
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Derived, Presence, read_name
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
-from pufferflow.suggestions import EXAMPLES, explained, way_to_protect
+from pufferflow.suggestions import EXAMPLES, suggests_arguments, way_to_protect
 
 VERSION = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True, repr=False)
 class Scenario:
     """What must stay hidden (`secret`), what an adversary may believe (`prior`), and how rows hang together.

@@ -15,7 +15,7 @@ from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain, Interval, Label, listed_values, read_domain
 from pufferflow.scenario.secret_pairs import Closer, Rule, read_rule, rule_in_words, value_pairs
 from pufferflow.scenario.stored import ADDED, Stored
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 
 class AnySecret(Stored, abc.ABC, family="secret"):
@@ -45,7 +45,7 @@ class AnySecret(Stored, abc.ABC, family="secret"):
         return secret
 
 
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class ValueSecret(AnySecret):
     """Base of the secrets about a column's value: the column, its domain, the pairs, the reading of missing values."""
@@ -153,7 +153,7 @@ class _OptionalColumn(AnySecret):
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Presence(_OptionalColumn, kind="presence"):
     """Whether the rows of a unit (all those with one value of `within`) are there at all, as in differential privacy.
@@ -198,7 +198,7 @@ class Presence(_OptionalColumn, kind="presence"):
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Derived(_OptionalColumn, kind="derived"):
     """A secret that is no column of the data: a diagnosis behind measurements, a risk class, a shared cause.

@@ -11,11 +11,11 @@ from pufferflow.arguments import finite_number, set_fields, shown
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.domain import Domain, Interval, Label
 from pufferflow.scenario.stored import Stored, stored_as
-from pufferflow.suggestions import explained, nearest
+from pufferflow.suggestions import nearest, suggests_arguments
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Closer(Stored):
     """All pairs of values that lie no farther apart than `distance`.

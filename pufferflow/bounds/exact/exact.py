@@ -18,7 +18,7 @@ from pufferflow.errors import InternalError, Refused
 from pufferflow.guarantees import Divergence, Guarantee, Pure
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import Certainty, winf
 
 _TOLERANCE = 1e-8
@@ -32,7 +32,7 @@ _FIELDS: dict[type[Noise], type[Field]] = {
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Exact(Bound):
     """The loss of the noisy answer itself, with the error of its computation added (M6): no bound can be smaller.

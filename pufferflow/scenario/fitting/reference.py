@@ -14,7 +14,7 @@ import polars as pl
 
 from pufferflow.arguments import set_fields
 from pufferflow.errors import Misuse, SourceFailed
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 _SCAN = re.compile(r"(\w+) SCAN \[(.*)\]$", re.MULTILINE)
 _BARE_SCAN = re.compile(r"\w+ SCAN \[(?:(?!, )[^\n\[\]])+\](?:\n(?:PROJECT [^\n]*|ESTIMATED ROWS: \d+))*")
@@ -68,7 +68,7 @@ _INSTEAD = 'pf.Reference("census 2020", frame)'
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True, eq=False)
 class Reference:
     """A table that is declared to be public, with a name for people.

@@ -12,7 +12,7 @@ from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.errors import Misuse
 from pufferflow.rounding import SMALLEST, UNIT, lifted
 from pufferflow.scenario.priors.covariance import Covariance, Sides, by_sign, fixed, summed_up, whole
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 _SLACK = 1e-9
 Span = float | tuple[float, float]
@@ -22,7 +22,7 @@ _POWER = 8 * UNIT
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class AR1(Covariance, kind="ar1"):
     """Rows at positions t and s have the correlation phi^|t−s|, |phi| < 1 (M16).
@@ -162,7 +162,7 @@ def _of_other_parity(weights: Floats, factors: Floats, even: Flags) -> Floats:
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Exchangeable(Covariance, kind="exchangeable"):
     """Every two rows of a group have the correlation rho: one shared cause and noise of their own.

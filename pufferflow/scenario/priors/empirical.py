@@ -16,11 +16,11 @@ from pufferflow.scenario.priors.prior import DECLARED, Prior, Provenance, stored
 from pufferflow.scenario.priors.table import PROBABILITY, Table, Values, check_columns
 from pufferflow.scenario.secret import AnySecret, read_name
 from pufferflow.scenario.stored import ADDED
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Empirical(Prior, kind="empirical"):
     """Each row is drawn from a public reference: what is hidden is its `secret`, what is asked about its `released`.

@@ -13,14 +13,14 @@ from pufferflow.scenario.domain import Bins
 from pufferflow.scenario.priors.covariance import Covariance, read_covariance
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Initial, Secret
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 _ALLOWED = "pf.Secret or pf.Initial with a pf.Interval, pf.Bins, or a list of numbers"
 _INSTEAD = "pf.Secret(column, domain=pf.Interval(0, 10))"
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class GaussianPrior(Prior, kind="gaussian"):
     """The rows of a group are jointly Gaussian, with mean, variance and covariance as declared (M15).

@@ -13,7 +13,7 @@ from pufferflow.rounding import UNIT
 from pufferflow.scenario.priors.covariance import Covariance, Sides, by_sign, fixed, semidefinite, whole
 from pufferflow.scenario.priors.simulator import identity_of, name_of
 from pufferflow.scenario.stored import stored_as
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 Function = Callable[[Floats], Any]
 _MOST_DIRECT = 1 << 22
@@ -26,7 +26,7 @@ _INSTEAD = "pf.Kernel(lambda lag: np.exp(-((lag / 24) ** 2)))"
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Kernel(Covariance, kind="kernel"):
     """Rows d whole steps apart have the correlation function(d); a list gives those of lags 0, 1, 2, …, and 0 beyond.

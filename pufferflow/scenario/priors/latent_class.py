@@ -18,11 +18,11 @@ from pufferflow.scenario.priors.prior import (
     wrong_secret,
 )
 from pufferflow.scenario.secret import AnySecret, Derived, Secret
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class LatentClass(Prior, kind="latent class"):
     """A group has class c with probability `weights[c]`; given it, its rows are independent with the law `rows[c]`.

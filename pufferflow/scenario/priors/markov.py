@@ -36,7 +36,7 @@ from pufferflow.scenario.priors.kernels import (
 from pufferflow.scenario.priors.prior import DECLARED, Prior, Provenance, stored_provenance
 from pufferflow.scenario.secret import AnySecret
 from pufferflow.scenario.stored import ADDED
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 _DIGITS = 60
 _SHORT_GAP = 32
@@ -227,7 +227,7 @@ class ChainsBetween(ChainPrior, kind="markov chains"):
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class MarkovChain(ChainPrior, kind="markov chain"):
     """Each row depends on the one before it alone: row a of `transition` is the law of the next state after state a.
@@ -291,7 +291,7 @@ class MarkovChain(ChainPrior, kind="markov chain"):
         return possible_from(self.initial_laws, self.kernels, repeated=self.period is not None)
 
     @classmethod
-    @explained
+    @suggests_arguments
     def between(cls, low: Any, high: Any, initial: Any = "stationary", period: int | None = None) -> ChainsBetween:
         """Return the class of all chains whose transitions lie between two bounds, entry by entry.
 
@@ -301,7 +301,7 @@ class MarkovChain(ChainPrior, kind="markov chain"):
         return ChainsBetween(low, high, initial, period)
 
     @classmethod
-    @explained
+    @suggests_arguments
     def fit(  # noqa: PLR0913 - what to read of the reference, and how
         cls,
         reference: Reference,

@@ -12,11 +12,11 @@ from pufferflow.rounding import SMALLEST, UNIT, lifted
 from pufferflow.scenario.domain import Bins
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Initial, Secret
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Independent(Prior, kind="independent"):
     """Every row is independent of all others: the assumption that differential privacy is usually read with.
@@ -33,7 +33,7 @@ class Independent(Prior, kind="independent"):
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class AnyCorrelation(Prior, kind="any correlation"):
     """Nothing is assumed: the rows of a group may determine each other, and all of them may change with a secret.
@@ -52,7 +52,7 @@ class AnyCorrelation(Prior, kind="any correlation"):
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class WeaklyDependent(Prior, kind="weakly dependent"):
     """Given any value of one row, all rows lie within `distance` of independent rows (RPP Prop. 6.1; M17).
@@ -86,7 +86,7 @@ class WeaklyDependent(Prior, kind="weakly dependent"):
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Diffusion(Prior, kind="diffusion"):
     """dX = −∇V(X) dt + √2 dB with ∇²V ⪰ C·I, time counted in steps; the secret is where it started (M14).

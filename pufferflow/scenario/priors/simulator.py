@@ -19,7 +19,7 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.domain import Label
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Derived, Secret
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 
 @final
@@ -66,7 +66,7 @@ Draw = Callable[[Label, int | None, Any, int, np.random.Generator], Any]
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Simulator(Prior):
     """A function that draws answers as they would come out under a value of the secret.

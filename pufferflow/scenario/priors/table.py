@@ -24,7 +24,7 @@ from pufferflow.scenario.priors.prior import (
 )
 from pufferflow.scenario.secret import AnySecret, Derived, Secret
 from pufferflow.scenario.stored import stored_as
-from pufferflow.suggestions import did_you_mean, explained, nearest
+from pufferflow.suggestions import did_you_mean, nearest, suggests_arguments
 
 PROBABILITY = "probability"
 Values = tuple[Label, ...]
@@ -34,7 +34,7 @@ _INSTEAD = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probabili
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Table(Prior, kind="table"):
     """Every combination of secrets, confounders and data that can occur, and its `probability` (M22).

@@ -12,12 +12,12 @@ from pufferflow.bounds.movement import norm_for
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import Certainty
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Coarse(Bound):
     """The loss is that of a ball of radius W_∞ (M3) rounded up to a power of two, at most that of group privacy (M7).

@@ -9,11 +9,11 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.noise.noise import Noise, read_scale
 from pufferflow.rounding import UNIT, lifted
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Logistic(Noise):
     """Logistic noise with density e^(−x/scale)/(scale·(1 + e^(−x/scale))²); on R^d its ball is that of the norm 1.

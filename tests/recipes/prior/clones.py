@@ -8,11 +8,11 @@ from pufferflow.arguments import finite_number, set_fields
 from pufferflow.scenario.priors.latent_class import LatentClass
 from pufferflow.scenario.priors.prior import Prior, Probability, read_law, restored_law, stored_law, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Secret
-from pufferflow.suggestions import explained
+from pufferflow.suggestions import suggests_arguments
 
 
 @final
-@explained
+@suggests_arguments
 @dataclass(frozen=True)
 class Clones(Prior, kind="clones"):
     """With probability `share` all rows of a group have one value, drawn by `law`; else each row draws its own.
