@@ -139,17 +139,9 @@ def costs(mu: Law, nu: Law, norm: float) -> Floats:
 def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_∞ on R^d (M3): exact for rational weights."""
     matrix = costs(mu, nu, norm)
-    reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to go somewhere
     exact = masses.rational(mu, nu) is not None
     tolerance = 0 if exact else 2 * (len(mu) + len(nu)) + 4  # of sums, and of their totals
-    left, right, _ = masses.whole(mu, nu)
-    least = np.floor(mu.probabilities * (_COARSE_TOTAL * (1 - 4 * UNIT))).astype(np.int64)  # surely rounded down
-    most = _rounded_up(nu, tolerance)
-
-    def ruled_out(pairs: Pairs) -> bool:
-        return greatest_flow(pairs, least, most).value < int(least.sum())
-
-    flow = _least(matrix, reachable, ruled_out, lambda pairs: _saturating(pairs, left, right, tolerance))
+    flow = _only_flow(mu, nu) if 1 in matrix.shape else _least_saturating(mu, nu, matrix, tolerance)
     value = _longest(mu, nu, flow, norm, matrix)
     return Distance(
         value,
@@ -158,6 +150,27 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[C
         note=WITHIN_ROUNDING if tolerance else "",
         coupling=_coupling_along(mu, nu, flow, matrix) if coupling else None,
     )
+
+
+def _only_flow(mu: Law, nu: Law) -> Flow:
+    """Return the flow between two laws one of which is a point: there is no other coupling."""
+    left, right, _ = masses.whole(mu, nu)
+    rows, columns = (one.ravel() for one in np.indices((len(mu), len(nu))))
+    amounts = right if len(mu) == 1 else left
+    return Flow(rows, columns, amounts, int(amounts.sum()))
+
+
+def _least_saturating(mu: Law, nu: Law, matrix: Floats, tolerance: int) -> Flow:
+    """Return a flow of all mass whose longest step is the shortest possible."""
+    reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to go somewhere
+    left, right, _ = masses.whole(mu, nu)
+    least = np.floor(mu.probabilities * (_COARSE_TOTAL * (1 - 4 * UNIT))).astype(np.int64)  # surely rounded down
+    most = _rounded_up(nu, tolerance)
+
+    def ruled_out(pairs: Pairs) -> bool:
+        return greatest_flow(pairs, least, most).value < int(least.sum())
+
+    return _least(matrix, reachable, ruled_out, lambda pairs: _saturating(pairs, left, right, tolerance))
 
 
 def near(mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
