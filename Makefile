@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
+# Compiled modules are kept, whatever the shell says: tests start hundreds of interpreters.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test slow check format lint types walls bench docs axe system constraints clean
 
 help:

@@ -9,7 +9,7 @@ import pytest
 import recipes
 
 RECIPES = {one.name: one for one in recipes.every_recipe()}
-QUICK = {"function", "noise"}
+QUICK = {"function"}
 """The recipes whose results are tried by default."""
 RUFF = [sys.executable, "-m", "ruff"]
 

@@ -180,6 +180,7 @@ def test_a_calibration_is_attacked_through_its_witness():
     assert attack(weak, trials=20_000, rng=seeded()).broken
 
 
+@pytest.mark.slow
 def test_the_worst_of_very_many_pairs_is_among_those_looked_at():
     """Of more pairs than are tried, those that lie farthest apart are."""
     pairs = [(pf.Law.point(0), pf.Law.point(x / 1000)) for x in range(1, 200)]

@@ -52,6 +52,7 @@ def test_loss_and_calibrate_are_inverse(family, kind, bound):
     assert found.loss <= 0.9
 
 
+@pytest.mark.slow
 def test_auto_takes_the_least_scale_of_the_robust_bounds():
     """ "auto" is the minimum over GWM, DAGWM, GAWM and Kantorovich, whatever the promise, and never Exact."""
     cases = {
@@ -228,6 +229,7 @@ def test_rational_laws_keep_the_order(mu, nu, epsilon):
 
 @settings(max_examples=10)
 @given(float_laws(), float_laws())
+@pytest.mark.slow
 def test_float_laws_keep_the_order(mu, nu):
     """On float laws of very uneven weights: exact ≤ dagwm ≤ gwm ≤ group for Rényi promises."""
     check_order_of_float_laws(mu, nu)

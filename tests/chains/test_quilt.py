@@ -161,6 +161,7 @@ def test_rows_that_share_their_tables_lose_what_each_alone_would():
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([0.3, 1.0, 4.0]))
+@pytest.mark.slow
 def test_approximate_influences_are_never_below_exact_ones(seed, spread):
     """Whatever the chain, reversible or not, and its initial law: the approximate loss is the larger one."""
     rng = np.random.default_rng(seed)

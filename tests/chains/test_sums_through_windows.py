@@ -149,6 +149,7 @@ def test_any_length(delta, length):
     assert long.length == length
 
 
+@pytest.mark.slow
 def test_rows_of_a_cycle_and_a_start_far_from_it():
     """Kernels of a day take turns, from any start: as an exact look at a shorter chain of the same days."""
     rng = np.random.default_rng(4)
@@ -184,6 +185,7 @@ def test_unmatched_mass_is_a_flow():
                 assert float(near(*laws, unmatched - 1e-9)) > z
 
 
+@pytest.mark.slow
 def test_windows_of_values_without_a_step():
     """The error of a lattice counts for the window alone, not for all rows."""
     kernel = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]])

@@ -105,6 +105,7 @@ def test_plan_says_when_noise_is_larger_than_any_answer(make, give):
     assert give("plan", "job.toml", "--period", DAY, "--json").document["too_noisy"] == []
 
 
+@pytest.mark.slow
 def test_pages_say_which_job_and_period_they_are_of(make, give):
     """The page of a plan, that of a run, and one that is written again name the job, the period and the data set."""
     path = make()

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import pufferflow as pf
 from pufferflow.ledger.database import Database
 
@@ -25,6 +27,7 @@ def changed(before, after):
     job.write_text(text.replace(before, after))
 
 
+@pytest.mark.slow
 def test_a_plan_tells_what_its_run_will_spend(make, give):
     """The total after a release is what the account has spent then, for a limit of another kind too."""
     make(limit=30)

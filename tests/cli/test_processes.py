@@ -116,6 +116,7 @@ def test_ctrl_c_ends_a_command_calmly(make, tmp_path, how):
         assert (out, err) == ("", "Stopped.\n  try: the same command again: nothing is charged twice\n")
 
 
+@pytest.mark.slow
 def test_a_schedule_ends_calmly(make, tmp_path):
     """SIGTERM ends a schedule with 0, after it has told of what was missed and of the next run."""
     make()

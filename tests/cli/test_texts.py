@@ -54,6 +54,7 @@ def test_nothing_that_is_shown_can_move_a_cursor(text):
 @given(
     st.recursive(st.none() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 )
+@pytest.mark.slow
 def test_a_document_is_one_line_of_ascii_with_finite_numbers(value):
     """Any value becomes one line of JSON, which reads back with null for what is not finite."""
     text = document({"value": value})

@@ -184,6 +184,7 @@ def test_autoregressive_days_add_like_geometric_series(phi):
     assert found.total < sum(plan.guarantee.epsilon for plan in plans)
 
 
+@pytest.mark.slow
 def test_gaussian_noise_adds_squares_along_the_translation():
     """Rényi losses of Gaussian noise are α/2 times the sum of squared movements over variances (M15, M16)."""
     chosen = pf.Scenario(pf.Secret("x", pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.7)), order_by="hour")

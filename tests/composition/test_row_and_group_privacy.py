@@ -136,6 +136,7 @@ def test_a_group_is_told_of_by_all_of_its_rows():
     assert differential_privacy(spent).epsilon == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_windows_of_other_steps_are_other_rows():
     """Files of a day each, without filters: rows at other steps are other rows, so one day counts."""
     scenario = scenario_of(CHAIN)

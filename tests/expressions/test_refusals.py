@@ -276,6 +276,7 @@ def test_what_is_no_straight_line_is_refused_on_an_interval(expression, kind, pa
         assert "pf.Bins" in text
 
 
+@pytest.mark.slow
 def test_a_function_of_too_many_pieces_is_refused():
     many = pl.sum_horizontal(
         pl.sum_horizontal([x > -2 + (at + shift) / 40 for at in range(0, 240, 2)]) for shift in (0, 1)

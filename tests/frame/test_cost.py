@@ -65,6 +65,7 @@ def test_groups_that_differ_are_covered():
     assert found.shape.rows.asked == 4
 
 
+@pytest.mark.slow
 def test_exposures_are_what_one_row_tells():
     """ℓ(e, f) is the movement of one row over the scale of the noise, in both orders."""
     chosen = scenario(pf.MarkovChain(STAY))

@@ -97,6 +97,7 @@ def test_an_accuracy_finds_its_promise():
     assert isinstance(renyi.guarantee, pf.Renyi)
 
 
+@pytest.mark.slow
 def test_auto_takes_the_noise_that_errs_least():
     """For one sum Laplace noise errs less; for many answers at once Gaussian noise does."""
     promise = pf.Approx(1.0, 1e-6)
@@ -111,6 +112,7 @@ def test_auto_takes_the_noise_that_errs_least():
     assert isinstance(sums.plan(promise).calibration.noise, pf.Gaussian)
 
 
+@pytest.mark.slow
 def test_group_privacy_is_that_of_whole_groups():
     """What knowing nothing would cost is the movement of all rows of a meter, whatever the prior."""
     for prior in (pf.Independent(), pf.MarkovChain(STAY), pf.AnyCorrelation()):
@@ -199,6 +201,7 @@ class Page(html.parser.HTMLParser):
         self.links += [value for name, value in attrs if name in {"src", "href"}]
 
 
+@pytest.mark.slow
 def test_pages_need_nothing_else(tmp_path):
     """A page has its tables, no script, and no link out of it; names are escaped; other places are refused."""
     plan = batch().group_by("day").private_sum("on", name="<b>load</b>").plan(pf.Pure(1.0))

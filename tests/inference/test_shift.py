@@ -372,6 +372,7 @@ def test_a_hidden_secret_needs_to_know_what_is_added_up():
     assert pf.calibrate(pf.laws(scenario, pf.Statistic.total(5, values=[0, 1])), pf.Pure(1.0)).noise.scale == 5
 
 
+@pytest.mark.slow
 def test_many_values_are_quick():
     """A list of 1,500 values, all pairs of them, takes no minutes."""
     secret = pf.Secret("x", domain=list(range(1500)))

@@ -167,6 +167,7 @@ def test_renyi_promises_follow_from_pure_ones():
     assert pf.calibrate(laws, pf.Approx(1.0, 1e-6), bound=pf.Messages()).noise.scale > 0
 
 
+@pytest.mark.slow
 def test_the_first_value_alone_is_hidden_by_less():
     """The secret of a sequence's start needs less noise, the later the rows that are asked about."""
     chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])

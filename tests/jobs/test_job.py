@@ -25,6 +25,7 @@ def entries(job):
     return [] if account is None else [(entry.release_id, entry.state) for entry in account.history()]
 
 
+@pytest.mark.slow
 def test_the_starter_runs_from_an_empty_folder(tmp_path):
     """The starter plans, runs and gives the same release again, with a page, evidence and a ledger that is sound."""
     written = starter.write(tmp_path / "new")
@@ -100,6 +101,7 @@ def test_a_sink_that_has_no_form_for_a_key_is_refused_before_anything_is_paid(ma
     assert entries(job) == []
 
 
+@pytest.mark.slow
 def test_a_sink_that_fails_after_the_commit_keeps_the_release(make):
     """The release is kept and sent on the next run, never drawn again; until then the error says so."""
     job = make(report="true")

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 import jobs
 import pytest
-from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.jobs import Ran, folder_sink, next_time, scheduling
@@ -100,6 +99,7 @@ def fed(tmp_path):
 # What it does
 
 
+@pytest.mark.slow
 def test_what_was_missed_comes_first_then_the_next(job, watch):
     """The missed periods are released, oldest first; then it is told when the next is due."""
     scheduling.schedule(job, DAYS[0], watch)
@@ -132,6 +132,7 @@ def test_it_goes_on_after_a_source_that_failed(fed, watch):
     assert watch.periods == [DAYS[3], DAYS[2]]
 
 
+@pytest.mark.slow
 def test_a_period_that_failed_is_come_back_to(fed, watch):
     """Without `since` too, rows that come later than those of the next period are released when they are there."""
     jobs.arrive(fed, DAYS[1])
@@ -142,6 +143,7 @@ def test_a_period_that_failed_is_come_back_to(fed, watch):
     assert watch.periods == [DAYS[3], DAYS[2]]
 
 
+@pytest.mark.slow
 def test_periods_asked_for_are_not_forgotten_when_the_first_time_fails(fed, watch, monkeypatch):
     """What `since` asks for stays asked for until it could be tried: a ledger may be away at first."""
     jobs.arrive(fed, DAYS[2])
@@ -175,6 +177,7 @@ def test_what_could_not_be_written_is_sent_at_the_next_time(job, watch, monkeypa
         assert jobs.whole(job.folder_of(label)) == jobs.WHOLE
 
 
+@pytest.mark.slow
 def test_a_limit_ends_it(tmp_path, watch):
     """Beyond the limit every time would fail: the schedule ends with that error, and what was released stays."""
     tight = jobs.made(tmp_path, ("epsilon = 9.0", "epsilon = 0.51"))
@@ -202,6 +205,7 @@ def test_a_job_without_a_line(tmp_path):
         scheduling.schedule(job)
 
 
+@pytest.mark.slow
 def test_no_two_runs_of_one_period(job, watch):
     """When a run takes longer than the gap, the next waits for it; no period is run twice, or while another is."""
     code, note = job.folder / "job.py", job.folder / "note"
@@ -296,7 +300,8 @@ def waiting(condition, seconds=30):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("which", thinned([signal.SIGTERM, signal.SIGKILL], 0.5))
+@pytest.mark.slow
+@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGKILL])
 def test_restarts(job, farm, which):
     """Ended in the middle of runs and started again, a schedule releases each period once, and all of them."""
     seen = jobs.Seen(job)

@@ -60,6 +60,7 @@ def machines(server, farm, tmp_path, monkeypatch):
     return lambda **options: Machines(server, tmp_path, farm, **options)
 
 
+@pytest.mark.slow
 def test_one_period_at_once(machines):
     """Machines that run a period at the same moment get the same numbers, each in its own folder, for one charge."""
     four = machines()

@@ -123,6 +123,7 @@ def test_the_terminal_says_one_number(place, account):
     assert [entry["total"] for entry in document["history"]] == [entry.total for entry in account.history()]
 
 
+@pytest.mark.slow
 def test_pages_say_the_same_number(place, account):
     """So do the page's table of accounts, its sentence, its figure and the last row of charges."""
     for number in range(3):

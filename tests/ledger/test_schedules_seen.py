@@ -217,6 +217,7 @@ def test_days_by_name_are_not_seen_where_names_keep_rows_apart(ledger):
     assert "no filter tells how far apart they lie" in found.note
 
 
+@pytest.mark.slow
 def test_other_kinds_of_releases_are_said_to_be_left_out(ledger):
     """Two jobs on one account: the schedule of the newest is seen, and the note says that others are not in it."""
     scenario = timed(CHAIN)

@@ -404,6 +404,7 @@ def prepared(parent, start):
     return place
 
 
+@pytest.mark.slow
 def test_written_over_another_release(tmp_path, monkeypatch):
     """Stopped at any step, the folder has one of the two releases or none, never numbers with another's certificate."""
     old, new = made("meters/6"), other_numbers(made("meters/8"))

@@ -64,7 +64,7 @@ return [...document.querySelectorAll('table')].map(t => [t.getBoundingClientRect
 HEADINGS = "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))"
 
 
-@pytest.mark.parametrize("name", thinned(USUAL, 0.4))
+@pytest.mark.parametrize("name", thinned(USUAL, 0.2))
 def test_page_is_quiet_and_alone(opened, name):
     """A page writes nothing to the console, asks for nothing but itself, runs no script, and uses no id twice."""
     page = opened(written(name)).look()
@@ -149,6 +149,7 @@ def test_page_can_be_printed(opened):
     assert page.look().run("return document.querySelector('.sign').getBoundingClientRect().height") > 5
 
 
+@pytest.mark.slow
 def test_nothing_is_cut_on_paper(opened):
     """No table of many outputs and groups is wider than a sheet, on which each output has a table of its own."""
     keys = {"street": [f"a street with quite a long name {place}" for place in range(60)]}

@@ -252,6 +252,7 @@ def test_confident_bounds_hold_an_estimate_that_smoothing_moved():
     assert 0.97 < fitted.low[0, 0, 0] < fitted.transitions[0, 0, 0] < 0.98
 
 
+@pytest.mark.slow
 def test_confident_bounds_hold_the_truth_as_often_as_promised():
     """Of 100 references from one chain, about 5 at most have a transition outside; half the width loses many."""
     rng = np.random.default_rng(3)

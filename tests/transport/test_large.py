@@ -26,6 +26,7 @@ def test_a_million_atoms_on_the_line():
     assert 0.15 < close < pf.winf(mu, nu)
 
 
+@pytest.mark.slow
 def test_couplings_of_many_atoms():
     """A coupling of 10^5 atoms each leaves just the δ beyond the distance that it may."""
     mu, nu = normals(10**5, 1, 1), normals(10**5, 1.1, 2)
