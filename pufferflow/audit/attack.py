@@ -140,7 +140,7 @@ def _cuts(own: Floats, other: Floats, draws: int) -> tuple[Floats, Floats]:
     tail = np.geomspace(1, len(both) / 2, _MOST_CUTS // 4).astype(np.intp)
     ranks = np.concatenate([np.linspace(0, len(both) - 1, _MOST_CUTS // 2).astype(np.intp), tail, len(both) - tail])
     cuts = np.unique(both[np.minimum(ranks, len(both) - 1)])
-    beyond = [len(one) - np.searchsorted(one, cuts, side="left") for one in (own, other)]
+    beyond = [len(answers) - np.searchsorted(answers, cuts, side="left") for answers in (own, other)]
     likely = at_least(beyond[0], len(own), _DOUBT), at_most(beyond[1], len(other), _DOUBT)
     return cuts, np.array(likely) * draws
 
@@ -307,11 +307,11 @@ def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guara
     return duels, guarantee, guarantee
 
 
-def _of_calibration(found: Calibration) -> list[Duel]:
-    if isinstance(found.witness, Pair):
-        return duels_of_pairs(found.noise, [found.witness])
+def _of_calibration(calibration: Calibration) -> list[Duel]:
+    if isinstance(calibration.witness, Pair):
+        return duels_of_pairs(calibration.noise, [calibration.witness])
     raise Misuse(
-        f"What {type(found.bound).__name__} found names a row and two values, not their laws.",
+        f"What {type(calibration.bound).__name__} found names a row and two values, not their laws.",
         allowed="a calibration whose witness is a pair of laws, or a plan",
         instead="attack(calibration.noise, pf.laws(scenario, statistic), promise=calibration.guarantee)",
     )

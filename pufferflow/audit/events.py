@@ -40,8 +40,8 @@ def of_events(target: Guarantee, p: Floats, q: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = alpha * np.log(p) + (1 - alpha) * np.log(q)
         outside = alpha * np.log1p(-p) + (1 - alpha) * np.log1p(-q)
-        found = np.logaddexp(inside, outside) / (alpha - 1)
-    return np.where(p > q, _down(found), 0.0)
+        divergences = np.logaddexp(inside, outside) / (alpha - 1)
+    return np.where(p > q, _down(divergences), 0.0)
 
 
 def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
@@ -58,12 +58,12 @@ def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
     if target.divergence is not Divergence.RENYI:
         return float(of_events(target, p, q).max())
     alpha, p, q = _renyi(target, p, q)
-    cells = _pooled(-np.diff(p, prepend=1.0, append=0.0), -np.diff(q, prepend=1.0, append=0.0))
+    cells = _pool(-np.diff(p, prepend=1.0, append=0.0), -np.diff(q, prepend=1.0, append=0.0))
     with np.errstate(divide="ignore"):
         left, right = np.log(cells)
-    some = np.isfinite(left)
-    found = np.logaddexp.reduce(alpha * left[some] + (1 - alpha) * right[some]) / (alpha - 1)
-    return float(_down(np.asarray(found)))
+    finite = np.isfinite(left)
+    divergence = np.logaddexp.reduce(alpha * left[finite] + (1 - alpha) * right[finite]) / (alpha - 1)
+    return float(_down(np.asarray(divergence)))
 
 
 def _renyi(target: Guarantee, p: Floats, q: Floats) -> tuple[float, Floats, Floats]:
@@ -77,16 +77,16 @@ def _renyi(target: Guarantee, p: Floats, q: Floats) -> tuple[float, Floats, Floa
     return target.alpha, np.maximum((p - target.delta) / rest, 0.0), np.minimum(q / rest, 1.0)
 
 
-def _pooled(p: Floats, q: Floats) -> Floats:
+def _pool(p: Floats, q: Floats) -> Floats:
     """Return the masses of neighbouring cells put together until p/q rises from each to the next."""
-    kept: list[tuple[float, float]] = []
+    pooled: list[tuple[float, float]] = []
     for mass, other in zip(p.tolist(), q.tolist(), strict=True):
         cell = mass, max(other, 0.0)
-        while kept and _falls(kept[-1], cell):
-            before = kept.pop()
+        while pooled and _falls(pooled[-1], cell):
+            before = pooled.pop()
             cell = before[0] + cell[0], before[1] + cell[1]
-        kept.append(cell)
-    return np.array(kept).T
+        pooled.append(cell)
+    return np.array(pooled).T
 
 
 def _falls(before: Sequence[float], after: Sequence[float]) -> bool:
@@ -108,10 +108,10 @@ def at_least(counts: Any, draws: int, error: float) -> Floats:
     >>> at_least([0, 5, 10], 10, 0.05).round(4)
     array([0.    , 0.2224, 0.7411])
     """
-    found = np.asarray(counts, dtype=np.float64)
-    some = np.maximum(found, 1e-9)
-    inside = special.betaincinv(some, draws - some + 1, error)
-    return np.where(found > 0, inside * (1 - _COUNT_ROUNDING), 0.0)  # the quantile is right to some digits only
+    numbers = np.asarray(counts, dtype=np.float64)
+    positive = np.maximum(numbers, 1e-9)
+    inside = special.betaincinv(positive, draws - positive + 1, error)
+    return np.where(numbers > 0, inside * (1 - _COUNT_ROUNDING), 0.0)  # the quantile is right to some digits only
 
 
 def at_most(counts: Any, draws: int, error: float) -> Floats:
@@ -120,7 +120,7 @@ def at_most(counts: Any, draws: int, error: float) -> Floats:
     >>> at_most([0, 5, 10], 10, 0.05).round(4)
     array([0.2589, 0.7776, 1.    ])
     """
-    found = np.asarray(counts, dtype=np.float64)
-    rest = np.maximum(draws - found, 1e-9)
-    inside = special.betainccinv(found + 1, rest, error)
-    return np.where(found < draws, np.minimum(inside * (1 + _COUNT_ROUNDING), 1.0), 1.0)
+    numbers = np.asarray(counts, dtype=np.float64)
+    rest = np.maximum(draws - numbers, 1e-9)
+    inside = special.betainccinv(numbers + 1, rest, error)
+    return np.where(numbers < draws, np.minimum(inside * (1 + _COUNT_ROUNDING), 1.0), 1.0)

@@ -82,7 +82,7 @@ class TabulatedRatio:
 
 
 def _on_line(both: Sequence[Points], noise: Noise, k: int, drawn: Floats) -> "ExactRatio | TabulatedRatio":
-    points = [_gathered(values[:, k], weights) for values, weights in both]
+    points = [_gather(values[:, k], weights) for values, weights in both]
     term = ExactRatio(slice(k, k + 1), (noise,), points[0], points[1])
     if max(len(weights) for _, weights in points) <= _FEW:
         return term
@@ -93,7 +93,7 @@ def _on_line(both: Sequence[Points], noise: Noise, k: int, drawn: Floats) -> "Ex
     return TabulatedRatio(k, nodes, term(at))
 
 
-def _gathered(values: Floats, weights: Floats) -> Points:
+def _gather(values: Floats, weights: Floats) -> Points:
     """Return one coordinate's law: each value once."""
     distinct, place = np.unique(values, return_inverse=True)
     return distinct[:, None], np.asarray(np.bincount(place.reshape(-1), weights), dtype=np.float64)
@@ -103,19 +103,19 @@ def _log_likelihood(noises: tuple[Noise, ...], noisy: Floats, points: Floats, we
     """Return log Σ_m w_m Π_k ζ_k(y_k − x_mk), some answers at a time."""
     logs = np.log(np.maximum(weights, _LEAST))
     step = max(_AT_ONCE // len(weights), 1)
-    parts = [_some(noises, noisy[at : at + step], points, logs) for at in range(0, len(noisy), step)]
+    parts = [_log_densities(noises, noisy[at : at + step], points, logs) for at in range(0, len(noisy), step)]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _some(noises: tuple[Noise, ...], noisy: Floats, points: Floats, logs: Floats) -> Floats:
-    found = np.broadcast_to(logs, (len(noisy), len(logs))).copy()
+def _log_densities(noises: tuple[Noise, ...], noisy: Floats, points: Floats, logs: Floats) -> Floats:
+    log_terms = np.broadcast_to(logs, (len(noisy), len(logs))).copy()
     for k, noise in enumerate(noises):
-        found += noise.logpdf(noisy[:, [k]] - points[None, :, k])
-    if found.shape[1] == 1:
-        return found[:, 0]
-    top = found.max(axis=1)
+        log_terms += noise.logpdf(noisy[:, [k]] - points[None, :, k])
+    if log_terms.shape[1] == 1:
+        return log_terms[:, 0]
+    top = log_terms.max(axis=1)
     with np.errstate(under="ignore"):
-        return top + np.log(np.exp(found - top[:, None]).sum(axis=1))
+        return top + np.log(np.exp(log_terms - top[:, None]).sum(axis=1))
 
 
 RATIO, ANSWER, INTERVALS = range(3)
@@ -140,11 +140,12 @@ class Scores:
         """Return scores that are learnt from draws of both worlds."""
         drawn = np.concatenate([first, second])
         spread = max(float(np.ptp(drawn)), 1.0)
-        noises = [one if one.scale else one.at(spread * _TINY) for one in duel.mechanism.noises]  # which has a density
+        # noise of scale 0 has no density, so a tiny one stands for it
+        noises = [noise if noise.scale else noise.at(spread * _TINY) for noise in duel.mechanism.noises]
         direction = _direction(first, second, noises)
         edges = np.unique(np.quantile(drawn @ direction, np.arange(1, _CELLS) / _CELLS))
-        cells = [np.searchsorted(edges, one @ direction, side="right") for one in (first, second)]
-        counts = [np.bincount(one, minlength=len(edges) + 1) + 1.0 for one in cells]
+        cells = [np.searchsorted(edges, noise @ direction, side="right") for noise in (first, second)]
+        counts = [np.bincount(noise, minlength=len(edges) + 1) + 1.0 for noise in cells]
         ratio = Ratio.of(duel.worlds, noises, drawn)
         return cls(duel.names, ratio, direction, edges, np.log(counts[0]) - np.log(counts[1]))
 
@@ -157,15 +158,15 @@ class Scores:
     def words(self, score: int, sign: int, thresholds: Floats, first: int) -> str:
         """Say which answers have a score, times its sign, beyond a threshold, or beyond one after the other."""
         lowest, highest = float(thresholds[0]), float(thresholds[-1])
-        one, other = self.names[first], self.names[1 - first]
+        likelier, other = self.names[first], self.names[1 - first]
         if len(thresholds) > 1:
-            what = f"how much likelier it is under {one} than under {other}" if score != ANSWER else "its size"
+            what = f"how much likelier it is under {likelier} than under {other}" if score != ANSWER else "its size"
             ends = f"from e^{lowest:.4g} to e^{highest:.4g} times"
             if score == ANSWER:
                 ends = f"from {sign * lowest:.4g} to {sign * highest:.4g}"
             return f"{self._answer} in {len(thresholds) + 1} levels by {what}, cut {ends}"
         if score == RATIO:
-            return f"{self._answer} is at least e^{lowest:.4g} times as likely under {one} as under {other}"
+            return f"{self._answer} is at least e^{lowest:.4g} times as likely under {likelier} as under {other}"
         if score == ANSWER:
             return f"{self._answer} is at {'least' if sign > 0 else 'most'} {sign * lowest:.6g}"
         return f"{self._answer} lies in {self._chosen(sign, lowest)}"

@@ -32,13 +32,13 @@ def duels_of_pairs(noise: Noise, laws: object) -> list[Duel]:
     """Return the pairs to tell apart: of many only those that lie farthest apart."""
     noise.check_drawable()
     pieces = read_laws(laws)
-    found = [(pair, piece.movement_only) for piece in pieces for pair in _pairs(piece, noise)]
-    if len(found) > MOST_PAIRS:
-        found = sorted(found, key=lambda one: -_distance_of(one[0]))[:MOST_PAIRS]
-    many = len(found) > 1
+    pairs = [(pair, piece.movement_only) for piece in pieces for pair in _pairs(piece, noise)]
+    if len(pairs) > MOST_PAIRS:
+        pairs = sorted(pairs, key=lambda one: -_distance_of(one[0]))[:MOST_PAIRS]
+    many = len(pairs) > 1
     duels = [
         _duel(noise, pair, place if many else None, stands_in=stands_in)
-        for place, (pair, stands_in) in enumerate(found)
+        for place, (pair, stands_in) in enumerate(pairs)
     ]
     if len({len(duel.mechanism.noises) for duel in duels}) > 1:
         raise Misuse(
@@ -69,8 +69,8 @@ def at_most(pair: Pair, length: float, norm: float) -> Pair:
 
 def in_words(length: float, scale: float) -> str:
     """Say that two points stand for laws."""
-    apart = f"{length / scale:.6g} times the noise's scale" if scale > 0 else f"{length:.6g}"
-    return f"two points {apart} apart stand for the secrets, since no more is known than how far answers move"
+    distance = f"{length / scale:.6g} times the noise's scale" if scale > 0 else f"{length:.6g}"
+    return f"two points {distance} apart stand for the secrets, since no more is known than how far answers move"
 
 
 def names_of(secrets: tuple[object, object] | None, place: int | None = None) -> tuple[str, str]:
@@ -137,52 +137,52 @@ def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> Duel:
     norm, note = plan.calibration.noise.norm, ""
     if origin.laws.movement_only:
         length = plan.calibration.sensitivity if plan.calibration.by_movement else origin.laws.winf(norm).length
-        pair, note = _stretched(pair, length, norm), in_words(length, plan.calibration.noise.scale)
-    kept = [k for k in range(pair.dimension) if plan.weights[k % len(plan.weights)] > 0]
-    measures = [k % len(plan.weights) for k in kept]
-    laws = [_in_steps(law, kept, plan, measures) for law in pair]
+        pair, note = _stretch(pair, length, norm), in_words(length, plan.calibration.noise.scale)
+    coordinates = [k for k in range(pair.dimension) if plan.weights[k % len(plan.weights)] > 0]
+    measures = [k % len(plan.weights) for k in coordinates]
+    laws = [_in_steps(law, coordinates, plan, measures) for law in pair]
     mechanism = mechanism_of([plan.noises[measure] for measure in measures])
     worlds = world_of(laws[0]), world_of(laws[1])
     return Duel(worlds, mechanism, names_of(pair.secrets), believing(pair.prior), note)
 
 
-def _stretched(pair: Pair, length: float, norm: float) -> Pair:
+def _stretch(pair: Pair, length: float, norm: float) -> Pair:
     """Return two points `length` apart; a pair of linear answers is nearer where rows are rounded to steps."""
     start, end = (np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law))
     moved, whole = end - start, float(np.linalg.norm(end - start, norm))
     if whole > 0:
         moved = moved * (2 * length / whole)
-    one = Pair(Law.point(np.zeros(len(moved))), Law.point(moved), pair.prior, pair.secrets, pair.row)
-    return at_most(one, length, norm)
+    points = Pair(Law.point(np.zeros(len(moved))), Law.point(moved), pair.prior, pair.secrets, pair.row)
+    return at_most(points, length, norm)
 
 
 def _in_steps(
-    law: Law | GaussianLaw, kept: Sequence[int], plan: Decision, measures: Sequence[int]
+    law: Law | GaussianLaw, coordinates: Sequence[int], plan: Decision, measures: Sequence[int]
 ) -> Law | GaussianLaw:
     """Return the law of the sums themselves, in whole steps of each."""
     weights = plan.weights[list(measures)]
     if isinstance(law, GaussianLaw):
-        own = law.covariance[np.ix_(kept, kept)] / np.outer(weights, weights)
-        return GaussianLaw(law.mean[list(kept)] / weights, own)
-    rows = law.values.reshape(len(law), -1)[:, list(kept)]
+        own = law.covariance[np.ix_(coordinates, coordinates)] / np.outer(weights, weights)
+        return GaussianLaw(law.mean[list(coordinates)] / weights, own)
+    rows = law.values.reshape(len(law), -1)[:, list(coordinates)]
     columns = [_steps(column, plan, measure) for column, measure in zip(rows.T, measures, strict=True)]
     values: Any = np.array(columns, dtype=object).T
-    return Law(values[:, 0] if len(kept) == 1 else values, law.weights)
+    return Law(values[:, 0] if len(coordinates) == 1 else values, law.weights)
 
 
 def _steps(column: Any, plan: Decision, measure: int) -> list[Fraction]:
     """Return sums in whole steps; what is no whole number, a movement, is rounded down to the grid."""
     weight, grid = Fraction(float(plan.weights[measure])), _grid(plan.noises[measure])
-    found = [Fraction(value) / weight for value in column.tolist()]
-    return [Fraction(round(one)) if abs(one - round(one)) < _SLACK else one // grid * grid for one in found]
+    sums = [Fraction(value) / weight for value in column.tolist()]
+    return [Fraction(round(one)) if abs(one - round(one)) < _SLACK else one // grid * grid for one in sums]
 
 
 def _of_movement(plan: Decision, secrets: tuple[Any, Any] | None, prior: Any) -> Duel:
     length = plan.calibration.sensitivity
-    return _apart(plan, length, secrets, prior, in_words(length, plan.calibration.noise.scale))
+    return _duel_of_points(plan, length, secrets, prior, in_words(length, plan.calibration.noise.scale))
 
 
-def _apart(plan: Decision, length: float, secrets: tuple[Any, Any] | None, prior: Any, note: str) -> Duel:
+def _duel_of_points(plan: Decision, length: float, secrets: tuple[Any, Any] | None, prior: Any, note: str) -> Duel:
     """Return two points so far apart, in the sum that has the largest weight."""
     measure = int(plan.weights.argmax())
     (end,) = _steps(np.array([length]), plan, measure)
@@ -197,19 +197,25 @@ def _at_place(plan: Decision, origin: Origin) -> list[Duel]:
     """Return what a place along a chain or a tree stands for: paths, the laws of one answer, or one row alone."""
     witness = plan.calibration.witness
     names, prior = names_of(witness.secrets), believing(witness.prior)
-    drawn = paths(plan, origin)
-    if drawn:
+    row_worlds = paths(plan, origin)
+    if row_worlds:
         return [
-            Duel(one.worlds, mechanism_of([plan.noises[k] for k in one.measures]), names, prior, one.note)
-            for one in drawn
+            Duel(
+                pair.worlds,
+                mechanism_of([plan.noises[k] for k in pair.measures]),
+                names,
+                prior,
+                pair.note,
+            )
+            for pair in row_worlds
         ]
     try:
-        seen = at_place(plan, origin, witness)
+        laws = at_place(plan, origin, witness)
     except PufferflowError:
         length = plan.calibration.sensitivity
-        return [_apart(plan, length, witness.secrets, witness.prior, _ONE_ROW)]
-    worlds = world_of(seen.mu), world_of(seen.nu)
-    return [Duel(worlds, mechanism_of([plan.noises[seen.measure]]), names, prior, seen.note)]
+        return [_duel_of_points(plan, length, witness.secrets, witness.prior, _ONE_ROW)]
+    worlds = world_of(laws.mu), world_of(laws.nu)
+    return [Duel(worlds, mechanism_of([plan.noises[laws.measure]]), names, prior, laws.note)]
 
 
 def mechanism_of(noises: Sequence[Noise]) -> Mechanism:

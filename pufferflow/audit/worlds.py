@@ -113,7 +113,7 @@ class Mechanism:
         """Return answers with noise, of shape (n, d), drawn as a release draws them."""
         parts = zip(self.noises, self.grids, answers, strict=True)
         noisy: list[Noisy] = [noise.release(column, rng, grid) for noise, grid, column in parts]
-        return np.stack([one.values for one in noisy], axis=1)
+        return np.stack([noisy_answers.values for noisy_answers in noisy], axis=1)
 
 
 @final
@@ -165,7 +165,7 @@ _SKETCH = 4096
 
 @final
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class RowWorlds:
     """Two worlds of rows that are drawn, and the measure of each of their answers."""
 
     worlds: tuple[World, World]
@@ -216,15 +216,15 @@ class Path:
     @cached_property
     def _backwards(self) -> list[Floats]:
         """The kernels from each row but the first to the one before: P(X_t = u | X_{t+1} = x)."""
-        law, found = self.law, list[Floats]()
+        law, kernels = self.law, list[Floats]()
         for kernel in self.order:
             joint = (law[:, None] * self.kernels[kernel]).T
             law = joint.sum(axis=1)
-            found.append(joint / np.where(law > 0, law, 1.0)[:, None])
-        return found
+            kernels.append(joint / np.where(law > 0, law, 1.0)[:, None])
+        return kernels
 
 
-def paths(plan: Decision, origin: Origin) -> list[Drawn]:
+def paths(plan: Decision, origin: Origin) -> list[RowWorlds]:
     """Return worlds of rows of a chain, one for each law of its first row; nothing where they cannot be drawn.
 
     One answer alone has a law that can be listed, which is quicker.
@@ -239,44 +239,44 @@ def paths(plan: Decision, origin: Origin) -> list[Drawn]:
         row = 0
         if positions[0] > pattern.start:
             positions, cells = np.append(pattern.start, positions), np.append(-1, cells)
-    found = _stretch(cells, row)
-    if found is None:
+    stretch = _stretch(cells, row)
+    if stretch is None:
         return []
     chain = prior.chain(positions, pattern.start)
     states = [secret.domain.place(value, "a value") for value in plan.calibration.witness.secrets or ()]
-    return _worlds(plan, origin, chain, found, (row, states[0], states[1]))
+    return _worlds(plan, origin, chain, stretch, (row, states[0], states[1]))
 
 
 def _worlds(
     plan: Decision, origin: Origin, chain: Chain, stretch: tuple[int, Indices], at: tuple[int, int, int]
-) -> list[Drawn]:
+) -> list[RowWorlds]:
     """Return the worlds for every law of the first row under which both states can be."""
     (first, cells), (row, *states) = stretch, at
     measures = np.flatnonzero(plan.weights > 0)
     tables = origin.tables.values[measures]
     tables = tables - tables.min(axis=1, keepdims=True)
     order = chain.order[first : first + len(cells) - 1]
-    found = list[Drawn]()
+    worlds = list[RowWorlds]()
     for initial in chain.initial[:_MOST_STARTS]:
-        law, middle = _moved(chain, initial, 0, first), _moved(chain, initial, 0, row)
+        law, middle = _law_after(chain, initial, 0, first), _law_after(chain, initial, 0, row)
         if (middle[states] > 0).all():
-            one, other = (Path(chain.kernels, order, law, row - first, state, cells, tables) for state in states)
-            kept = (*measures.tolist(),) * (int(cells.max()) + 1)
-            found.append(Drawn((one, other), kept, _note(len(cells), int(cells.max()) + 1)))
-    return found
+            path, other = (Path(chain.kernels, order, law, row - first, state, cells, tables) for state in states)
+            measure_of = (*measures.tolist(),) * (int(cells.max()) + 1)
+            worlds.append(RowWorlds((path, other), measure_of, _note(len(cells), int(cells.max()) + 1)))
+    return worlds
 
 
 def _stretch(cells: Indices, row: int) -> tuple[int, Indices] | None:
     """Return the first of the rows to draw and their answers, numbered anew; None if the row is far from any."""
-    asked = np.flatnonzero(cells >= 0)
-    if len(asked) == 0:
+    counted = np.flatnonzero(cells >= 0)
+    if len(counted) == 0:
         return None
-    near = asked[np.argsort(np.abs(asked - row), kind="stable")]
+    near = counted[np.argsort(np.abs(counted - row), kind="stable")]
     distinct, place = np.unique(cells[near], return_index=True)
     nearest = distinct[np.argsort(place)]
     for many in range(min(_MOST_CELLS, len(nearest)), 0, -1):
-        kept = np.flatnonzero(np.isin(cells, nearest[:many]))
-        first, last = min(int(kept[0]), row), max(int(kept[-1]), row)
+        rows = np.flatnonzero(np.isin(cells, nearest[:many]))
+        first, last = min(int(rows[0]), row), max(int(rows[-1]), row)
         if last - first < _MOST_ROWS:
             own = cells[first : last + 1]
             known = np.sort(nearest[:many])
@@ -284,7 +284,7 @@ def _stretch(cells: Indices, row: int) -> tuple[int, Indices] | None:
     return None
 
 
-def _moved(chain: Chain, law: Floats, start: int, end: int) -> Floats:
+def _law_after(chain: Chain, law: Floats, start: int, end: int) -> Floats:
     for kernel in chain.order[start:end]:
         law = law @ chain.kernels[kernel]
     return law

@@ -26,8 +26,8 @@ ledgers: Final = typer.Typer(help="Look at what was spent, check that nothing wa
 jobs: Final = typer.Typer(help="Begin a job, check its file, and describe it to an editor.")
 
 
-def _show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the value alone
-    if asked:
+def _show_version(requested: bool) -> None:  # noqa: FBT001 - typer calls it with the value alone
+    if requested:
         from importlib.metadata import version
 
         write(sys.stdout, f"pufferflow {version('pufferflow')}")

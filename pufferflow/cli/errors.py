@@ -82,8 +82,8 @@ class Fault:
 
     def document(self) -> dict[str, Any]:
         """Return the fault for programs."""
-        found = asdict(self)
-        return {"error": found, "exit": found.pop("exit")}
+        fields = asdict(self)
+        return {"error": fields, "exit": fields.pop("exit")}
 
 
 def fault_of(error: BaseException) -> Fault:

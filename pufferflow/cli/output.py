@@ -22,14 +22,14 @@ def safe(text: str) -> str:
     >>> print(safe("a\x1b[2Jb\tc"))
     a\x1b[2Jb c
     """
-    shown = visible(text.replace("\t", " "))
-    return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in shown)
+    printable = visible(text.replace("\t", " "))
+    return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in printable)
 
 
-def shown(value: object) -> str:
+def cell_text(value: object) -> str:
     """Return a value as a cell of a table shows it, in one line.
 
-    >>> shown(0.123456), shown(None), shown(float("inf"))
+    >>> cell_text(0.123456), cell_text(None), cell_text(float("inf"))
     ('0.1235', '-', 'inf')
     """
     if value is None or value == "":
@@ -41,7 +41,7 @@ def shown(value: object) -> str:
 
 def lines_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """Return a table without colours, each row in one line however long it is."""
-    cells = [[shown(value) for value in row] for row in rows]
+    cells = [[cell_text(value) for value in row] for row in rows]
     widths = [max(len(row[place]) for row in (columns, *cells)) for place in range(len(columns))]
     right = [is_number(rows, place) for place in range(len(columns))]
     return [_line(row, widths, right) for row in (columns, *cells)]
@@ -49,8 +49,8 @@ def lines_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[s
 
 def is_number(rows: Sequence[Sequence[object]], place: int) -> bool:
     """Return whether a column has numbers and nothing else."""
-    found = [row[place] for row in rows if row[place] is not None]
-    return bool(found) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in found)
+    values = [row[place] for row in rows if row[place] is not None]
+    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
 def _line(cells: Sequence[str], widths: Iterable[int], right: Iterable[bool]) -> str:

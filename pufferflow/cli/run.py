@@ -68,9 +68,9 @@ def _sign(run: Callable[..., Answer], function: Command) -> None:
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = [_parameter("json", _JSON, default=False), _parameter("traceback", _TRACEBACK, default=False)]
     context = _parameter("context", typer.Context)
-    parameters = [context, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *shared]
+    parameters = [context, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
     run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess] - PEP 362
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
 
 
 def _parameter(name: str, annotation: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pufferflow.cli.output import is_number, safe, shown, write
+from pufferflow.cli.output import cell_text, is_number, safe, write
 
 _LEAST = 14
 """A column of text may be folded to this width."""
@@ -26,7 +26,7 @@ def draw_text(stream: TextIO | None, text: str, style: str = "") -> None:
 
 def draw_table(stream: TextIO | None, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Show a table; where a terminal is too narrow for it, each row as a list of its cells."""
-    cells = [[shown(value) for value in row] for row in rows]
+    cells = [[cell_text(value) for value in row] for row in rows]
     numbers = [is_number(rows, place) for place in range(len(columns))]
     if _least_width(columns, cells, numbers) > _width():
         for row in cells:

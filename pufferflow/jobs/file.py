@@ -195,7 +195,7 @@ def check_source(path: str) -> None:
     if scheme is not None and not (scheme in _READ and "://" in path):
         raise Misuse(
             f"The source is an address with '{scheme}:', which Polars does not read.",
-            allowed=f"files, or addresses with {', '.join(f'{one}://' for one in _READ)}",
+            allowed=f"files, or addresses with {', '.join(f'{name}://' for name in _READ)}",
             instead='[source] function = "job.py:rows", which can read anything',
         )
 
@@ -246,5 +246,5 @@ def check_addresses(file: JobFile) -> None:
 
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a job file, by which editors check and complete it."""
-    found = msgspec.json.schema(JobFile)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A pufferflow job", **found}
+    content = msgspec.json.schema(JobFile)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A pufferflow job", **content}

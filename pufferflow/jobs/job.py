@@ -127,24 +127,24 @@ class Job:
         if when is None:
             return last_complete(schedule.period, schedule.timezone, now)
         if isinstance(when, Period):
-            found = when
+            chosen = when
         elif isinstance(when, date):
-            found = Period.holding(when, schedule.period, schedule.timezone)
+            chosen = Period.holding(when, schedule.period, schedule.timezone)
         else:
-            found = Period.read(when, schedule.period, schedule.timezone)
-        if (found.every, found.zone) != (schedule.period, schedule.timezone):
+            chosen = Period.read(when, schedule.period, schedule.timezone)
+        if (chosen.every, chosen.zone) != (schedule.period, schedule.timezone):
             raise Misuse(
-                f"The period is a {found.every} in {found.zone!r}.",
+                f"The period is a {chosen.every} in {chosen.zone!r}.",
                 allowed=f"a {schedule.period} in {schedule.timezone!r}, as the job has them",
                 instead="job.period(…)",
             )
-        if not found.over(now):
+        if not chosen.over(now):
             raise Misuse(
-                f"The period {found} is not over: it ends at {found.ends.isoformat()}.",
+                f"The period {chosen} is not over: it ends at {chosen.ends.isoformat()}.",
                 allowed="periods that are over",
                 instead=f'"{last_complete(schedule.period, schedule.timezone, now)}"',
             )
-        return found
+        return chosen
 
     def missed(self, since: When | None = None, now: datetime | None = None) -> list[Period]:
         """Return the periods that are over and were not released, or not written where they go, oldest first.
@@ -263,14 +263,14 @@ class Job:
 
         A period that fails by itself does not hold up the others: the first such error is raised at the end.
         """
-        failed = list[PufferflowError]()
-        for _, found in self.release_each(self.missed(since), wait=wait):
-            if isinstance(found, Ran):
-                yield found
+        errors = list[PufferflowError]()
+        for _, outcome in self.release_each(self.missed(since), wait=wait):
+            if isinstance(outcome, Ran):
+                yield outcome
             else:
-                failed.append(found)
-        if failed:
-            raise failed[0]
+                errors.append(outcome)
+        if errors:
+            raise errors[0]
 
     def release_each(
         self, periods: Iterable[Period], *, wait: Callable[[float], object] = sleep
@@ -281,16 +281,16 @@ class Job:
         cost that was paid for another plan. What would meet every period is raised.
         """
         for period in periods:
-            found: Ran | PufferflowError
+            outcome: Ran | PufferflowError
             try:
-                found = self.run(period, wait=wait)
+                outcome = self.run(period, wait=wait)
             except (SourceFailed, SinkFailed) as error:
-                found = error
+                outcome = error
             except Misuse as error:
                 if not self._payer.has_paid(self.id_of(period)):
                     raise
-                found = error
-            yield period, found
+                outcome = error
+            yield period, outcome
 
     def _run(self, period: Period, revision: int, attempts: Sequence[str]) -> Ran:
         name, label, sink = self.id_of(period, revision), self._label(period, revision), self._sink()
@@ -340,8 +340,8 @@ class Job:
     def functions(self) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
         """What the file names, imported: the function that asks, and the one that gives rows, if there is one."""
         source = self.file.source.function
-        found = functions_of([self.file.build, *([] if source is None else [source])], self.folder)
-        return found[0], found[1] if len(found) > 1 else None
+        functions = functions_of([self.file.build, *([] if source is None else [source])], self.folder)
+        return functions[0], functions[1] if len(functions) > 1 else None
 
     def __repr__(self) -> str:
         """Show the name and the file."""

@@ -41,19 +41,19 @@ class History:
 
     def since(self, first: Period, last: Period) -> list[Period]:
         """Return the periods from the first to the last that are to be released, or to be written."""
-        found = list[Period]()
+        periods = list[Period]()
         for period in _back(last):
             if period.start < first.start:
                 break
             if not self._settled(period.label):
-                found.append(period)
-            if len(found) > _MOST:
+                periods.append(period)
+            if len(periods) > _MOST:
                 raise Misuse(
                     f"More than {_MOST} periods were missed since {first}.",
                     allowed=f"up to {_MOST}",
                     instead="a later period",
                 )
-        return found[::-1]
+        return periods[::-1]
 
     def after_the_last(self, last: Period, at_most: int) -> list[Period]:
         """Return those of the last periods that come after all that is released, or are committed and not in the sink.
@@ -63,12 +63,12 @@ class History:
         done = self.committed | self.revised
         newest = max(done, default=last.previous().label)
         unfinished = sorted(self.reserved - done)
-        found = [Period.read(label, last.every, last.zone) for label in unfinished]
+        periods = [Period.read(label, last.every, last.zone) for label in unfinished]
         for _, period in zip(range(at_most), _back(last), strict=False):
             label = period.label
             if label not in self.reserved and not self._settled(label) and (label > newest or label in self.committed):
-                found.append(period)
-        return sorted(found, key=lambda period: period.start)
+                periods.append(period)
+        return sorted(periods, key=lambda period: period.start)
 
     def _settled(self, label: str) -> bool:
         return self.in_sink(label) if label in self.committed else label in self.revised

@@ -58,16 +58,16 @@ class Period:
     def read(cls, label: str, every: Every = "day", zone: str = "UTC") -> Self:
         """Return the period of a name."""
         check_every(every)
-        found = None
+        start = None
         if isinstance(label, str) and re.fullmatch(r"[0-9TW-]{7,13}", label):  # pyright: ignore[reportUnnecessaryIsInstance]
-            found = _parsed(label, every)
-        if found is None or _label(found, every) != label:
+            start = _parse(label, every)
+        if start is None or _label(start, every) != label:
             raise Misuse(
                 f"The period is {shown(label)}, which names no {every}.",
                 allowed=f"a {every} from {_YEARS[0]} on, written like {_EXAMPLES[every]}",
                 instead=f'"{_EXAMPLES[every]}"',
             )
-        return cls(every, found, zone)
+        return cls(every, start, zone)
 
     @classmethod
     def holding(cls, moment: date, every: Every = "day", zone: str = "UTC") -> Self:
@@ -146,10 +146,10 @@ def check_zone(zone: object) -> None:
     try:
         ZoneInfo(str(zone))
     except (KeyError, OSError, ValueError):  # unknown names, folders, and what is no name at all
-        found = False
+        known = False
     else:
-        found = isinstance(zone, str)
-    if not found:
+        known = isinstance(zone, str)
+    if not known:
         raise Misuse(
             f"The time zone is {shown(zone)}, which is not known here.",
             allowed="a name of the IANA database",
@@ -171,13 +171,13 @@ def _floor(moment: datetime, every: Every) -> datetime:
             return day.replace(day=1)
 
 
-def _parsed(label: str, every: Every) -> datetime | None:
+def _parse(label: str, every: Every) -> datetime | None:
     try:
         week = every == "week"
-        found = datetime.strptime(f"{label}-1" if week else label, _FORMS[every] + "-%u" * week)  # noqa: DTZ007 - local
+        start = datetime.strptime(f"{label}-1" if week else label, _FORMS[every] + "-%u" * week)  # noqa: DTZ007 - local
     except ValueError:
         return None
-    return found if _YEARS[0] <= found.year <= _YEARS[1] else None
+    return start if _YEARS[0] <= start.year <= _YEARS[1] else None
 
 
 def _label(start: datetime, every: Every) -> str:

@@ -49,14 +49,14 @@ def _function_of(call: str, folder: Path, modules: dict[str, ModuleType]) -> Cal
     if place not in modules:
         modules[place] = _from_file(folder / place) if place.endswith(".py") else _from_path(place, folder)
     module = modules[place]
-    found = getattr(module, name, None)
-    if not callable(found):
+    function = getattr(module, name, None)
+    if not callable(function):
         raise Misuse(
             f"{place!r} has no function {name!r}.",
             allowed=", ".join(_functions(module)) or "a function of the module",
             instead="the name after the colon",
         )
-    return found
+    return function
 
 
 def call_safely(function: Callable[..., Any], arguments: tuple[Any, ...], failed: type[PufferflowError]) -> Any:
@@ -146,16 +146,16 @@ _COLUMNS = '[source.columns] with hour = "datetime", level = "integer"'
 
 def frame_of(source: Source, function: Callable[..., Any] | None, folder: Path, period: Period) -> pl.LazyFrame:
     """Return the rows, of which none is read here."""
-    found = scan_files(source, folder, period) if function is None else call_safely(function, (period,), SourceFailed)
-    if isinstance(found, pl.DataFrame):
-        return found.lazy()
-    if not isinstance(found, pl.LazyFrame):
+    rows = scan_files(source, folder, period) if function is None else call_safely(function, (period,), SourceFailed)
+    if isinstance(rows, pl.DataFrame):
+        return rows.lazy()
+    if not isinstance(rows, pl.LazyFrame):
         raise Misuse(
-            f"The source is of type {type(found).__name__}.",
+            f"The source is of type {type(rows).__name__}.",
             allowed="a polars LazyFrame or DataFrame",
             instead='return pl.scan_parquet("data/*.parquet")',
         )
-    return found
+    return rows
 
 
 def scan_files(source: Source, folder: Path, period: Period) -> pl.LazyFrame:

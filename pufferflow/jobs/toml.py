@@ -142,9 +142,9 @@ def _not_toml(problem: str, text: str, name: str) -> Misuse:
 
 def _not_valid(error: msgspec.ValidationError, kind: type, text: str, name: str) -> Misuse:
     """Return the error with the line of the key that it is about, or of the table that should have had it."""
-    found = _PLACE.search(str(error))
-    path = [part for part in (found["path"] if found else "").split(".") if part]
-    problem = str(error)[: found.start()] if found else str(error)
+    place = _PLACE.search(str(error))
+    path = [part for part in (place["path"] if place else "").split(".") if part]
+    problem = str(error)[: place.start()] if place else str(error)
     unknown = _UNKNOWN.search(problem)
     if unknown:
         return _unknown_key(unknown["key"], path, kind, text, name)
@@ -193,7 +193,7 @@ def _table(path: Sequence[str], kind: type) -> type[msgspec.Struct] | None:
     for name in path:
         hint = get_type_hints(table).get(name)
         hints = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
-        table = next((one for one in hints if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
+        table = next((item for item in hints if isinstance(item, type) and issubclass(item, msgspec.Struct)), None)
         if table is None:
             return None
     return table
@@ -204,7 +204,7 @@ def _allowed_at(path: Sequence[str], kind: type) -> str:
     for field in msgspec.structs.fields(_table(path[:-1], kind) or kind) if path else ():
         if field.name == path[-1]:
             schema = msgspec.json.schema(field.type)
-            keys: dict[str, Any] = {key: value for one in schema.get("anyOf", [schema]) for key, value in one.items()}
+            keys: dict[str, Any] = {key: value for part in schema.get("anyOf", [schema]) for key, value in part.items()}
             values = ", ".join(map(str, keys.get("enum", ())))
             return values or str(keys.get("description", keys.get("type", "")))
     return ", ".join(_keys(path, kind))

@@ -211,7 +211,7 @@ class Account:
         >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
         ...     account = ledger.open("levels", scenario, limit=pf.Pure(3.0))
         ...     releases = [plan.release(account) for _ in range(2)]
-        ...     print(*(round(kept.epsilon, 4) for kept in (account.spent(), account.differential_privacy())))
+        ...     print(*(round(promise.epsilon, 4) for promise in (account.spent(), account.differential_privacy())))
         2.0 0.6667
         """
         return self._total(differential_privacy)

@@ -278,7 +278,7 @@ def outlook_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Gua
     """Return the future spending of a schedule: the named one, or that of the last releases."""
     try:
         if every is None:
-            return _of_seen_schedule(spent, cost, limit, times)
+            return _of_recurring_releases(spent, cost, limit, times)
         gap = read_every(every, spent.scenario)
         if cost is None and not spent.costs:
             return Outlook(note="no forecast: nothing was released yet, and no plan is given")
@@ -287,20 +287,20 @@ def outlook_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Gua
         return Outlook(note=f"no forecast: {error.problem}")
 
 
-def _of_seen_schedule(spent: AccountCosts, cost: Cost | None, limit: Guarantee, times: int) -> Outlook:
+def _of_recurring_releases(spent: AccountCosts, cost: Cost | None, limit: Guarantee, times: int) -> Outlook:
     """Return the future spending of releases of one kind at their pace so far; `note` names omissions."""
-    seen = recurring(spent, cost)
-    if seen is None:
+    pattern = recurring(spent, cost)
+    if pattern is None:
         return Outlook(note=_UNKNOWN if alike(spent, cost) < _LEAST else _IRREGULAR)
-    if seen.every is None:
-        outlook = _of_same_rows(spent, seen.last, times)
+    if pattern.every is None:
+        outlook = _of_same_rows(spent, pattern.last, times)
     else:
-        outlook = _of_schedule(spent, seen.last, seen.every, limit, times)
+        outlook = _of_schedule(spent, pattern.last, pattern.every, limit, times)
     notes = [outlook.note]
-    if seen.distances is not None and seen.every is not None:
-        shortest, longest = map(in_words, seen.distances)
-        notes.append(f"releases lie {shortest} to {longest} apart, and the forecast takes {in_words(seen.every)}")
-    if seen.others:
+    if pattern.distances is not None and pattern.every is not None:
+        shortest, longest = map(in_words, pattern.distances)
+        notes.append(f"releases lie {shortest} to {longest} apart, and the forecast takes {in_words(pattern.every)}")
+    if pattern.others:
         notes.append("the forecast goes on with releases like the last, and releases of other kinds are not in it")
     return replace(outlook, note="; ".join(filter(None, notes)))
 

@@ -54,7 +54,7 @@ def read_kept_head(given: object) -> Head | None:
     return head
 
 
-def verify(transaction: Transaction, kept: Head | None = None) -> Verified:
+def verify(transaction: Transaction, trusted: Head | None = None) -> Verified:
     """Check a whole ledger, and that it has the given head; name the first entry that does not fit."""
     damaged = transaction.database == "sqlite" and transaction.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
     if damaged:
@@ -64,9 +64,9 @@ def verify(transaction: Transaction, kept: Head | None = None) -> Verified:
     for account in state.accounts.values():
         _ = account.scenarios  # each must be readable
     named.check(transaction)
-    if kept is not None:
-        digest = EMPTY.hash if kept.number == 0 else transaction.value(HASH, number=kept.number)
-        if digest != kept.hash:
+    if trusted is not None:
+        digest = EMPTY.hash if trusted.number == 0 else transaction.value(HASH, number=trusted.number)
+        if digest != trusted.hash:
             raise LedgerFault(
                 f"The head that was kept is not in the ledger, which has {state.head.number} entries: "
                 "it was replaced by another, or by an older copy.",

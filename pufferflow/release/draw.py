@@ -63,7 +63,7 @@ def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) 
         least, most = limits.to_series(low), limits.to_series(high)
         if least.dtype.is_integer():  # outwards, so that bars only widen
             number, ends = number.round(), (ends[0].floor(), ends[1].ceil())
-        cut, *cut_ends = (_cut(one, least, most) for one in (number, *ends))
+        cut, *cut_ends = (_cut(series, least, most) for series in (number, *ends))
         numbers.append(cut.set(least.is_null(), None))
         bars += cut_ends
     return Clipped(pl.DataFrame(numbers), pl.DataFrame(bars))
@@ -147,5 +147,5 @@ def _noisy(decision: Decision, tally: Tally) -> Floats:
 
 
 def _frame(tally: Tally, columns: list[pl.Series]) -> pl.DataFrame:
-    found = pl.DataFrame(columns)
-    return found if tally.keys is None else pl.concat([tally.keys, found], how="horizontal")
+    outputs = pl.DataFrame(columns)
+    return outputs if tally.keys is None else pl.concat([tally.keys, outputs], how="horizontal")

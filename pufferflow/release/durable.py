@@ -43,13 +43,13 @@ def make(folder: Path, files: Mapping[str, bytes]) -> bool:
         for name, body in files.items():
             _write(beside / name, [body])
         _sync(beside)
-        return _moved(beside, folder)
+        return _move(beside, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
 @contextmanager
-def alone(folder: Path) -> Generator[None]:
+def exclusive_access(folder: Path) -> Generator[None]:
     """Keep other processes that ask for the same folder waiting; the system lets go of it if this one is killed.
 
     Where the file system has no locks, nobody waits, and nobody longer than a minute: a process that was stopped just
@@ -83,7 +83,7 @@ def _locked(handle: int) -> bool:
     return True
 
 
-def _moved(beside: Path, folder: Path) -> bool:
+def _move(beside: Path, folder: Path) -> bool:
     try:
         os.rename(beside, folder)  # noqa: PTH104 - Path.rename is the same
     except OSError as error:
@@ -130,7 +130,7 @@ def _make_parents(folder: Path) -> None:
 def _sweep(folder: Path) -> None:
     """Remove what processes that were killed left behind; none needs a day for a file."""
     start, end = _UNFINISHED
-    for found in folder.glob(f"{start}{'[0-9a-f]' * 16}{end}"):
+    for leftover in folder.glob(f"{start}{'[0-9a-f]' * 16}{end}"):
         with suppress(OSError):
-            if time.time() - found.lstat().st_mtime > _A_DAY:
-                shutil.rmtree(found) if found.is_dir() else found.unlink()
+            if time.time() - leftover.lstat().st_mtime > _A_DAY:
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()

@@ -19,7 +19,7 @@ import polars as pl
 from pufferflow.errors import InternalError, Misuse, SourceFailed
 from pufferflow.guarded import guarded
 from pufferflow.planning import Certificate
-from pufferflow.release.durable import alone, make, write_whole
+from pufferflow.release.durable import exclusive_access, make, write_whole
 from pufferflow.release.texts import READERS, WRITERS, TextColumn, TextTable
 
 FORMATS = ("parquet", *WRITERS)
@@ -54,7 +54,7 @@ def check(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what it is ca
     if format not in FORMATS:
         raise Misuse(
             f"The format is {format[:100]!r}.",
-            allowed=", ".join(f'"{one}"' for one in FORMATS),
+            allowed=", ".join(f'"{known}"' for known in FORMATS),
             instead=f'"{FORMATS[0]}"',
         )
     if format in WRITERS:
@@ -85,7 +85,7 @@ def write(parts: Parts, folder: Path, format: str) -> None:  # noqa: A002 - as a
     """
     files, place = bodies(parts, format), true_place(folder)
     if place.exists() or not make(place, files):
-        with alone(place):
+        with exclusive_access(place):
             replace(place, files)
 
 
@@ -96,8 +96,8 @@ def true_place(folder: Path) -> Path:
 
 def replace(place: Path, files: dict[str, bytes]) -> None:
     """Replace the files of a release in a folder; those of other formats go, first if they may be another release's."""
-    kept, others = place / CERTIFICATE, sorted(OURS - files.keys())
-    if not (kept.exists() and kept.read_bytes() == files[CERTIFICATE]):
+    certificate, others = place / CERTIFICATE, sorted(OURS - files.keys())
+    if not (certificate.exists() and certificate.read_bytes() == files[CERTIFICATE]):
         _remove(place, [CERTIFICATE, *others])
     for name, body in files.items():
         write_whole(place / name, [body])
@@ -131,10 +131,10 @@ def table(folder: Path, name: str, format: str) -> pl.DataFrame:  # noqa: A002 -
         return guarded(lambda: pl.read_parquet(BytesIO(body)), _damaged)
     stored = (folder / SCHEMA).read_bytes()
     described = getattr(guarded(lambda: msgspec.json.decode(stored, type=StoredSchema), _damaged), name)
-    found = guarded(lambda: READERS[format](body, described), _damaged)
-    if found.height != described.rows or (body and not body.endswith(b"\n")):
+    frame = guarded(lambda: READERS[format](body, described), _damaged)
+    if frame.height != described.rows or (body and not body.endswith(b"\n")):
         raise _damaged("missing lines")
-    return found
+    return frame
 
 
 def _to_parquet(frame: pl.DataFrame) -> bytes:

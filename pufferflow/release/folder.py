@@ -13,7 +13,7 @@ import polars as pl
 
 from pufferflow.errors import Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.planning import Certificate
-from pufferflow.release.durable import alone, make, write_whole
+from pufferflow.release.durable import exclusive_access, make, write_whole
 from pufferflow.release.files import CERTIFICATE, FORMATS, OURS, SCHEMA, Parts, bodies, replace, table, true_place
 from pufferflow.release.release import Release
 
@@ -28,7 +28,7 @@ def send(release: Release, folder: Path, format: str) -> bool:  # noqa: A002 - w
     try:
         if not place.exists() and make(place, files):
             return True
-        with alone(place):
+        with exclusive_access(place):
             if _has(release, place, format, files):
                 return False
             replace(place, files)
@@ -62,33 +62,36 @@ def entry_of(folder: Path) -> str:
     return ""
 
 
-def differences(folder: Path, kept: Release) -> list[str]:
+def differences(folder: Path, release: Release) -> list[str]:
     """Return in what a folder is not the release that was kept: its certificate field by field, and every table.
 
     The page and what it was made of are not compared.
     """
-    found = _edited(_bytes(folder / CERTIFICATE), kept.certificate)
+    lines = _certificate_differences(_bytes(folder / CERTIFICATE), release.certificate)
     tables = [
-        (name, one) for one in FORMATS for name in ("release", "intervals") if (folder / f"{name}.{one}").exists()
+        (name, known_format)
+        for known_format in FORMATS
+        for name in ("release", "intervals")
+        if (folder / f"{name}.{known_format}").exists()
     ]
     if {name for name, _ in tables} != {"release", "intervals"}:
-        found.append("a table is missing")
-    for name, one in tables:
-        frame = kept.frame if name == "release" else kept.ends
+        lines.append("a table is missing")
+    for name, known_format in tables:
+        frame = release.frame if name == "release" else release.ends
         try:
-            same = _same(table(folder, name, one), frame)
+            same = _same(table(folder, name, known_format), frame)
         except (PufferflowError, OSError):
             same = False
         if not same:
-            found.append(f"{name}.{one} has other numbers, or is damaged")
-    return found
+            lines.append(f"{name}.{known_format} has other numbers, or is damaged")
+    return lines
 
 
-def _edited(body: bytes | None, kept: Certificate) -> list[str]:
+def _certificate_differences(body: bytes | None, certificate: Certificate) -> list[str]:
     known = None if body is None else _certificate(body)
     if known is None:
         return ["the certificate cannot be read"]
-    ours, theirs = (msgspec.structs.asdict(one) for one in (kept, known))
+    ours, theirs = (msgspec.structs.asdict(document) for document in (certificate, known))
     names = [name for name, value in ours.items() if value != theirs[name]]
     return [f"the certificate was edited: {', '.join(names)}"] if names else []
 
@@ -104,40 +107,40 @@ def _has(release: Release, place: Path, format: str, files: dict[str, bytes]) ->
     """Return whether a folder has the release, whole and in this format; another one is refused."""
     ours = _has_certificate(release, place, files[CERTIFICATE])
     whole = ours and not any((place / name).exists() for name in OURS - files.keys())
-    for one in FORMATS:
+    for known_format in FORMATS:
         for name, frame in (("release", release.frame), ("intervals", release.ends)):
-            found = _found(place, name, one, described=ours and one == format)
-            if found is not None and not _same(found, frame):
+            stored = _read_table(place, name, known_format, described=ours and known_format == format)
+            if stored is not None and not _same(stored, frame):
                 raise _other(place, "other numbers", release)
-            whole &= found is not None or one != format
+            whole &= stored is not None or known_format != format
     return whole
 
 
 def _has_certificate(release: Release, place: Path, certificate: bytes) -> bool:
     """Return whether the release's certificate is there; another one is refused, a damaged one is none."""
-    kept = _bytes(place / CERTIFICATE)
-    if kept is None or kept == certificate:
-        return kept is not None
+    stored = _bytes(place / CERTIFICATE)
+    if stored is None or stored == certificate:
+        return stored is not None
     try:
-        head = msgspec.json.decode(kept, type=_Head)
+        head = msgspec.json.decode(stored, type=_Head)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     if head.entry != release.certificate.entry:
         raise _other(place, f"entry {head.entry}" if head.entry else "a release without an entry", release)
-    theirs = _certificate(kept) if head.version == release.certificate.version else None
+    theirs = _certificate(stored) if head.version == release.certificate.version else None
     if theirs is not None and theirs != release.certificate:
         raise _other(place, "another certificate of that name", release)
     return theirs is not None
 
 
-def _certificate(kept: bytes) -> Certificate | None:
+def _certificate(body: bytes) -> Certificate | None:
     try:
-        return Certificate.from_json(kept)
+        return Certificate.from_json(body)
     except Misuse:
         return None
 
 
-def _found(place: Path, name: str, format: str, *, described: bool) -> pl.DataFrame | None:  # noqa: A002 - as above
+def _read_table(place: Path, name: str, format: str, *, described: bool) -> pl.DataFrame | None:  # noqa: A002 - as above
     """Return a table, or None if it is not there or damaged; text that was never described is somebody else's."""
     path = place / f"{name}.{format}"
     if not path.exists():
@@ -154,8 +157,8 @@ def _found(place: Path, name: str, format: str, *, described: bool) -> pl.DataFr
         return None
 
 
-def _same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
-    return one.schema == other.schema and one.equals(other)
+def _same(first: pl.DataFrame, second: pl.DataFrame) -> bool:
+    return first.schema == second.schema and first.equals(second)
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -82,16 +82,16 @@ def publish(decision: Decision, account: CostAccount | None, release_id: str | N
                 allowed="an id together with an account",
                 instead="id=None",
             )
-        return _drawn(decision, source.confirmed(decision.request), None)
+        return _draw_release(decision, source.confirmed(decision.request), None)
     if release_id is None or account.find(release_id) is None:
         source = source.confirmed(decision.request)  # a stored release needs no source any more
     reservation = account.reserve(decision, release_id)
     if reservation.stored is not None:
         return reservation.stored
-    return reservation.commit(_drawn(decision.at(reservation.cost), source, reservation.entry))
+    return reservation.commit(_draw_release(decision.at(reservation.cost), source, reservation.entry))
 
 
-def _drawn(decision: Decision, source: SourceDigest, entry: str | None) -> Release:
+def _draw_release(decision: Decision, source: SourceDigest, entry: str | None) -> Release:
     """Draw noise on the private sums of a source; `entry` is that of the ledger."""
     answers = outcome_of(lambda: guarded(lambda: add_noise(decision, _read(decision, source)), _not_drawn)).get()
     notes = (*decision.certificate.notes, *answers.notes)

@@ -98,7 +98,8 @@ class TextTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         columns = [TextColumn.of(name, dtype) for name, dtype in frame.schema.items()]
         running = [format == "csv" and _runs(frame[column.name]) for column in columns]
         escaped = [
-            structs.replace(one, escaped=True) if runs else one for one, runs in zip(columns, running, strict=True)
+            structs.replace(column, escaped=True) if runs else column
+            for column, runs in zip(columns, running, strict=True)
         ]
         return cls(frame.height, tuple(escaped))
 
@@ -114,9 +115,9 @@ def to_csv(frame: pl.DataFrame) -> bytes:
     >>> to_csv(pl.DataFrame({"day": [dt.date(2026, 11, 20), None], "load": [0.1, float("inf")]}))
     b'day,load\n2026-11-20,0.1\n,inf\n'
     """
-    carried = _carried(frame)
+    carried = _as_carriers(frame)
     escaped = carried.select(
-        _escaped(named(name)) if kind == pl.String else named(name) for name, kind in carried.schema.items()
+        _escape(named(name)) if kind == pl.String else named(name) for name, kind in carried.schema.items()
     )
     return escaped.rename(_escaped_name).write_csv().encode()
 
@@ -129,7 +130,7 @@ def to_ndjson(frame: pl.DataFrame) -> bytes:
     """
     if not frame.height:
         return b""
-    carried = _carried(frame)
+    carried = _as_carriers(frame)
     fields = [_field(name, dtype) for name, dtype in carried.schema.items()]
     lines = carried.select(pl.concat_str(*fields, separator=",")).to_series()
     return "".join(["{", lines.str.join("}\n{").item(), "}\n"]).encode()
@@ -172,7 +173,7 @@ def _runs(values: pl.Series) -> bool:
     return bool(values.cast(pl.String).str.contains(_FORMULA).any())
 
 
-def _escaped(column: pl.Expr) -> pl.Expr:
+def _escape(column: pl.Expr) -> pl.Expr:
     return pl.when(column.str.contains(_FORMULA)).then(pl.lit("'") + column).otherwise(column).name.keep()
 
 
@@ -195,13 +196,13 @@ def _carrier(dtype: pl.DataType) -> pl.DataType:
     return dtype if dtype.is_numeric() or isinstance(dtype, pl.Boolean) else pl.String()
 
 
-def _carried(frame: pl.DataFrame) -> pl.DataFrame:
+def _as_carriers(frame: pl.DataFrame) -> pl.DataFrame:
     for name, dtype in frame.schema.items():
         _check_years(frame[name], dtype)
-    return frame.select(_shown(name, dtype) for name, dtype in frame.schema.items())
+    return frame.select(_text_of(name, dtype) for name, dtype in frame.schema.items())
 
 
-def _shown(name: str, dtype: pl.DataType) -> pl.Expr:
+def _text_of(name: str, dtype: pl.DataType) -> pl.Expr:
     column = named(name)
     match dtype:
         case pl.Date():

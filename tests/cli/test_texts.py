@@ -15,7 +15,7 @@ from rich.text import Text
 
 import pufferflow as pf
 from pufferflow.cli.errors import Fault
-from pufferflow.cli.output import document, lines_of, safe, shown, write
+from pufferflow.cli.output import cell_text, document, lines_of, safe, write
 from pufferflow.cli.promises import of_limit
 from pufferflow.cli.screen import Screen
 from pufferflow.cli.terminal import rendered
@@ -47,7 +47,7 @@ def test_nothing_that_is_shown_can_move_a_cursor(text):
     assert len(found) >= len(text)
     assert all(sign.isprintable() or sign == "\n" for sign in found)
     assert safe(found) == found
-    assert "\n" not in shown(text)
+    assert "\n" not in cell_text(text)
 
 
 @settings(max_examples=50)

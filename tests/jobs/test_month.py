@@ -17,7 +17,13 @@ from pufferflow.jobs import job as running
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 """Stopped just when a file was opened, nobody has closed it."""
 FIRST = "2025-11-01"
-WORST = "job_account.py:release", "publication.py:_drawn", "release.py:_as_bytes", "folder.py:send", "durable.py:_moved"
+WORST = (
+    "job_account.py:release",
+    "publication.py:_draw_release",
+    "release.py:_as_bytes",
+    "folder.py:send",
+    "durable.py:_move",
+)
 """Where a run has planned, reserved, drawn, kept, and written beside the place."""
 
 

@@ -57,7 +57,7 @@ def told(pipe):
         noise = draw(rows)
         return Paper(entry, noise)
 
-    releasing._drawn = new
+    releasing._draw_release = new
     return tell
 
 

@@ -211,9 +211,9 @@ def test_names_of_older_versions_are_known_whatever_the_digits(name, account, ma
 
 
 def _released(made, entry):
-    from pufferflow.release.publication import _drawn
+    from pufferflow.release.publication import _draw_release
 
-    return _drawn(made._decision, made._decision.source, entry)
+    return _draw_release(made._decision, made._decision.source, entry)
 
 
 @pytest.mark.slow

@@ -439,7 +439,7 @@ def killed(event, _):
             os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(killed)
 if place.exists():
-    with durable.alone(place):
+    with durable.exclusive_access(place):
         for name, body in files.items():
             durable.write_whole(place / name, [body])
 else:

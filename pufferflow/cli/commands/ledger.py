@@ -35,10 +35,10 @@ def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> 
 
     A limit counts what is reserved as well: somebody may have learned something from a release that failed.
     """
-    with existing(ledger) as found:
-        names = found.accounts() if account is None else (account,)
-        accounts = [_account_document(found.account(name), history=account is not None) for name in names]
-        document = {"ledger": found.address, "head": found.head(), "accounts": accounts}
+    with existing(ledger) as open_ledger:
+        names = open_ledger.accounts() if account is None else (account,)
+        accounts = [_account_document(open_ledger.account(name), history=account is not None) for name in names]
+        document = {"ledger": open_ledger.address, "head": open_ledger.head(), "accounts": accounts}
     if account is None:
         _show_accounts(screen, accounts)
     else:
@@ -52,13 +52,13 @@ def verify(screen: Screen, ledger: LedgerAddress, head: Head = None) -> Answer:
     Prints the new head. Keep it elsewhere and give it next time: that a file was replaced by an older copy of itself
     cannot be seen from inside.
     """
-    with existing(ledger) as found:
-        sound, place = found.verify(head), found.address
+    with existing(ledger) as open_ledger:
+        sound, place = open_ledger.verify(head), open_ledger.address
     screen.facts([("ledger", place), ("entries", f"{sound.entries}, all sound"), ("head", sound.head)])
-    kept = head is not None
-    if not kept:
+    compared = head is not None
+    if not compared:
         screen.note("Keep the head elsewhere, and give it next time: --head HEAD finds an older copy.")
-    return Answer({"ledger": place, "entries": sound.entries, "head": sound.head, "sound": True, "compared": kept})
+    return Answer({"ledger": place, "entries": sound.entries, "head": sound.head, "sound": True, "compared": compared})
 
 
 def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = False) -> Answer:  # noqa: FBT002
@@ -67,9 +67,9 @@ def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = 
     Stored releases are left out.
     """
     check_free(output, force=force)
-    with existing(ledger) as found:
-        place, entries = found.export(output), int(found.head().partition(":")[0])
-        name = found.address
+    with existing(ledger) as open_ledger:
+        place, entries = open_ledger.export(output), int(open_ledger.head().partition(":")[0])
+        name = open_ledger.address
     size = place.stat().st_size
     screen.say(f"{place}: {entries} entries, {size} bytes.")
     return Answer({"ledger": name, "path": place, "entries": entries, "bytes": size})
@@ -78,7 +78,7 @@ def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = 
 def _account_document(account: "Account", *, history: bool) -> dict[str, Any]:
     entries, spent = account.history(), account.spent()
     committed = sum(entry.state == "committed" for entry in entries)
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "name": account.name,
         "dataset": account.dataset,
         "limit": account.limit,
@@ -92,8 +92,8 @@ def _account_document(account: "Account", *, history: bool) -> dict[str, Any]:
     }
     if history:
         known = {charge.number: charge for charge in account.budget(ahead=0).charges}
-        found["history"] = [_entry(entry, known.get(entry.number)) for entry in entries]
-    return found
+        document["history"] = [_entry(entry, known.get(entry.number)) for entry in entries]
+    return document
 
 
 def _entry(entry: "Entry", charge: "Charge | None") -> dict[str, Any]:
@@ -122,10 +122,10 @@ def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
         return
     rows = [
         [
-            *(one["name"], one["dataset"], of_limit(epsilon_of(one["spent"]), one["limit"])),
-            *(one["committed"], one["reserved"], _minute(one["last"])),
+            *(account["name"], account["dataset"], of_limit(epsilon_of(account["spent"]), account["limit"])),
+            *(account["committed"], account["reserved"], _minute(account["last"])),
         ]
-        for one in accounts
+        for account in accounts
     ]
     screen.table(("account", "data set", "spent", "releases", "reserved", "last (UTC)"), rows)
 
@@ -181,28 +181,28 @@ def compare(screen: Screen, folder: Folder, ledger: PaidBy, account: OfAccount =
     Tells of each release whether all its numbers and its certificate are those that the ledger keeps, and if not, what
     was changed: exit code 6. Pages are not compared.
     """
-    with existing(ledger) as found:
-        place, releases = found.address, found.compare(folder, account)
-    changed = [one for one in releases if one.differs]
+    with existing(ledger) as open_ledger:
+        place, releases = open_ledger.address, open_ledger.compare(folder, account)
+    changed = [release for release in releases if release.differs]
     columns = ("release", "entry", "account", "state")
-    screen.table(columns, [[one.folder.name, *_shown(one)] for one in releases])
+    screen.table(columns, [[release.folder.name, *_release_cells(release)] for release in releases])
     screen.say(f"{len(releases) - len(changed)} of {len(releases)} as the ledger keeps them.")
     if changed:
         screen.note(f"PUBLISHED RELEASES ARE NOT WHAT THE LEDGER KEEPS: {len(changed)}")
-    document = {"ledger": place, "folder": folder, "releases": [_document(one) for one in releases]}
+    document = {"ledger": place, "folder": folder, "releases": [_document(release) for release in releases]}
     return Answer({**document, "same": not changed}, EXITS[LedgerFault] if changed else 0)
 
 
-def _shown(one: "Published") -> list[str]:
-    return [one.entry.partition(":")[0], one.account, "; ".join(one.differs) or "same"]
+def _release_cells(release: "Published") -> list[str]:
+    return [release.entry.partition(":")[0], release.account, "; ".join(release.differs) or "same"]
 
 
-def _document(one: "Published") -> dict[str, Any]:
+def _document(release: "Published") -> dict[str, Any]:
     return {
-        "folder": one.folder,
-        "entry": one.entry or None,
-        "account": one.account or None,
-        "release": one.release_id or None,
-        "same": not one.differs,
-        "differs": one.differs,
+        "folder": release.folder,
+        "entry": release.entry or None,
+        "account": release.account or None,
+        "release": release.release_id or None,
+        "same": not release.differs,
+        "differs": release.differs,
     }

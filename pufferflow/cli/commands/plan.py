@@ -141,24 +141,29 @@ def plan(
     place = None if output is None else read_page(output, force=force)
     batch = Job.read(job)
     chosen = batch.period(period)
-    found, account = batch.plan(chosen), batch.account()
-    cells, cost = found.summary().to_dicts(), cost_of(batch, chosen, found, account)
+    draft, account = batch.plan(chosen), batch.account()
+    cells, cost = draft.summary().to_dicts(), cost_of(batch, chosen, draft, account)
     screen.say(f"{batch.name}, {chosen}: {len(cells)} numbers would be published, with this noise:")
     _show_cells(screen, cells)
     screen.say()
     screen.facts(cost.facts())
     screen.say()
-    screen.say(found.explain())
+    screen.say(draft.explain())
     notes = disagreements(batch, account)
     for note in notes:
         screen.note(note)
     if place is not None:
         dataset = batch.file.ledger.dataset or ""
-        found.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
+        draft.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
         screen.note(f"The page is {place}.")
-    names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": found.guarantee}
-    told = {"cells": cells, "too_noisy": found.too_noisy(), "cost": cost.document(), "sentence": found.explain()}
-    return Answer({**names, **told, "readings": found.readings(), "page": place, "notes": notes})
+    names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": draft.guarantee}
+    contents = {
+        "cells": cells,
+        "too_noisy": draft.too_noisy(),
+        "cost": cost.document(),
+        "sentence": draft.explain(),
+    }
+    return Answer({**names, **contents, "readings": draft.readings(), "page": place, "notes": notes})
 
 
 def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:

@@ -49,7 +49,7 @@ def report(
     place, folder = read_page(output, force=force), Path(what)
     fault, sound = "", None
     if "://" not in what and folder.is_dir():
-        sound = None if ledger is None else _is_kept(folder, ledger)
+        sound = None if ledger is None else _check_is_kept(folder, ledger)
         kind, page = "release", _release_page(folder, compared=ledger is not None)
     else:
         _check_no_second(ledger)
@@ -68,13 +68,13 @@ def report(
     return Answer({"kind": kind, "path": place, "bytes": size, "sound": sound}, EXITS[LedgerFault] if fault else 0)
 
 
-def _is_kept(folder: Path, address: str) -> bool:
+def _check_is_kept(folder: Path, address: str) -> bool:
     """Return True, or raise what a published release has that its ledger does not keep."""
     with existing(address) as ledger:
-        (found,) = ledger.compare(folder)
-    if found.differs:
+        (published,) = ledger.compare(folder)
+    if published.differs:
         raise LedgerFault(
-            f"The release is not what the ledger keeps: {'; '.join(found.differs)}.",
+            f"The release is not what the ledger keeps: {'; '.join(published.differs)}.",
             allowed="a folder as a run wrote it, and the ledger that paid for it",
             instead="pufferflow run with its period, into a folder of its own: the release is sent again as it is kept",
         )
@@ -145,23 +145,28 @@ def audit(
     batch = Job.read(job)
     chosen = batch.period(period)
     plan = batch.plan(chosen)
-    found = attack(plan, trials=trials, confidence=confidence)
-    lower = downwards(found.lower, 6)
-    verdict = "THE PROMISE IS BROKEN" if found.broken else "the promise holds against this attack"
+    result = attack(plan, trials=trials, confidence=confidence)
+    lower = downwards(result.lower, 6)
+    verdict = "THE PROMISE IS BROKEN" if result.broken else "the promise holds against this attack"
     screen.facts(
         [
             ("promised", in_words(plan.guarantee)),
-            ("found", f"epsilon {lower:g} or more, {found.trials} trials, confidence {found.confidence:g}"),
-            ("pair", found.pair),
-            ("event", found.event),
+            ("found", f"epsilon {lower:g} or more, {result.trials} trials, confidence {result.confidence:g}"),
+            ("pair", result.pair),
+            ("event", result.event),
             ("verdict", verdict),
         ]
     )
-    if found.broken:
+    if result.broken:
         screen.note(f"{verdict}: publish nothing of this job, and report it to the maintainers.")
-    shown = {"promised": plan.guarantee, "lower": found.lower, "confidence": found.confidence, "trials": found.trials}
-    names = {"job": batch.name, "period": str(chosen), "pair": found.pair, "event": found.event}
-    return Answer({**names, **shown, "holds": not found.broken}, REFUSED if found.broken else 0)
+    bound = {
+        "promised": plan.guarantee,
+        "lower": result.lower,
+        "confidence": result.confidence,
+        "trials": result.trials,
+    }
+    names = {"job": batch.name, "period": str(chosen), "pair": result.pair, "event": result.event}
+    return Answer({**names, **bound, "holds": not result.broken}, REFUSED if result.broken else 0)
 
 
 def _check_trials(trials: int) -> None:

@@ -44,7 +44,7 @@ def run_document(ran: "Ran") -> dict[str, Any]:
         "attempts": ran.attempts,
         "folder": ran.place,
         "promise": certificate.promise,
-        "noise": [{"sum": one.sum, "noise": one.noise, "scale": one.scale} for one in certificate.sums],
+        "noise": [{"sum": part.sum, "noise": part.noise, "scale": part.scale} for part in certificate.sums],
         "entry": certificate.entry,
         "notes": ran.notes,
     }
@@ -57,7 +57,9 @@ def near(place: Path | str) -> str:
 
 
 def _noise(ran: "Ran") -> str:
-    kinds: Sequence[str] = list(dict.fromkeys(f"{one.noise} {one.scale:.4g}" for one in ran.release.certificate.sums))
+    kinds: Sequence[str] = list(
+        dict.fromkeys(f"{part.noise} {part.scale:.4g}" for part in ran.release.certificate.sums)
+    )
     return kinds[0] if len(kinds) == 1 else f"{kinds[0]} and {len(kinds) - 1} more"
 
 
