@@ -1,4 +1,4 @@
-"""What outputs and sums along a Markov chain, or a class of them, tell of one row (M18–M20): numbers only."""
+"""Privacy losses of one row of a Markov chain, or of a class of chains, from outputs and sums along it (M18–M20)."""
 
 from pufferflow.chains.bands import Chains
 from pufferflow.chains.chain import Chain, stationary

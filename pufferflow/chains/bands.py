@@ -90,19 +90,19 @@ class Chains(StateSequence):
         return -(-_PATIENCE // turn) * turn
 
     @cached_property
-    def forward(self) -> "Bounds":
+    def forward(self) -> "BoundedSteps":
         """The steps of messages about the future, the last row first."""
-        return Bounds(
+        return BoundedSteps(
             [future_extremes(step) for step in self.kernels], self.order[::-1], tight=self.states <= MOST_STATES
         )
 
     @cached_property
-    def backward(self) -> "Bounds":
+    def backward(self) -> "BoundedSteps":
         """The steps of messages about the past."""
         reversed_steps, laws = _ReversedBounds(self), self._first
         for stretch in stretches(self.order):
             laws = reversed_steps.follow(laws, stretch)
-        return Bounds(reversed_steps.pool, reversed_steps.order, tight=reversed_steps.tight)
+        return BoundedSteps(reversed_steps.pool, reversed_steps.order, tight=reversed_steps.tight)
 
     @cached_property
     def kernels(self) -> list[KernelBounds]:
@@ -123,13 +123,13 @@ class Chains(StateSequence):
 
     def rest(self, stretch: Stretch) -> Marginals:
         """Return laws that no period of a stretch leads out of."""
-        met = np.unique(self.mask_of[stretch.start : stretch.end + 1])
-        return invariant_marginals(self.turn(stretch), np.asarray(self.masks[met].any(axis=0)))
+        occurring = np.unique(self.mask_of[stretch.start : stretch.end + 1])
+        return invariant_marginals(self.turn(stretch), np.asarray(self.masks[occurring].any(axis=0)))
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class BoundedSteps:
     """Steps of messages among the extremes of rows; `tight` if their limits count one by one, not by the largest."""
 
     pool: list[Extremes]
@@ -165,11 +165,11 @@ class _ReversedBounds:
         rest = self.chains.rest(stretch) if stretch.period else None
         for at in range(stretch.start, stretch.end):
             if rest is not None and (at - stretch.start) % stretch.period == 0:
-                held, masks = rest.around(laws), self.chains.mask_of[at : stretch.end + 1]
-                near = at - stretch.start >= _PATIENCE or held.near(laws, _CLOSE)  # or it took too long
+                hull, masks = rest.around(laws), self.chains.mask_of[at : stretch.end + 1]
+                near = at - stretch.start >= _PATIENCE or hull.near(laws, _CLOSE)  # or it took too long
                 if near and np.array_equal(masks[stretch.period :], masks[: -stretch.period]):
-                    self.tight = self.tight and held.near(laws, _LOOSE)
-                    return self._repeat(held, stretch, at)
+                    self.tight = self.tight and hull.near(laws, _LOOSE)
+                    return self._repeat(hull, stretch, at)
             self.order[at] = self.place(at, laws)
             laws = laws.after(self.chains.kernels[int(self.chains.order[at])])
         return laws

@@ -1,13 +1,13 @@
-"""Which laws a row may have, in a chain whose kernels are only known to lie between bounds (M20, classes of chains).
+"""Bounds on the laws of a row, and on messages, in a chain whose kernels lie between bounds (M20, classes of chains).
 
 A set of laws m is held by the least and the most that m(A) can be, for every set A of states: the number A, written in
 binary, says which states are in it. One step on, m'(A) is the mean of P(·,A) under m. In layers, that is a sum of
 P(·,A)'s drops times m of the sets where P(·,A) is largest; with m's bounds put in and P(·,A) at its own bounds, the sum
 holds every member, whichever kernel it chooses at each step. All sums are rounded outwards.
 
-One step of a message when the laws that weigh the next states are only known to lie in sets (M20, classes).
+One step of a message maximises over all laws of the next state within such bounds.
 
-A message is the largest log ratio of two means of v, over functions v within the limits D and over the laws known. The
+A message is the largest log ratio of two means of v, over functions v within the limits D and over these laws. The
 ratio is largest at an extreme v. For three to five states these are listed: an extreme v is tied together by a tree of
 limits that hold with equality, and in such a tree every state is only above its neighbours, or only below them. More
 states weigh all v between 1 and e^r at once, r the largest limit: extreme are those that are e^r on a set A and 1
@@ -50,9 +50,9 @@ class Marginals:
     def after(self, step: "KernelBounds") -> "Marginals":
         """Return the laws one step on."""
         error = (self.least.shape[-1].bit_length() + 4) * UNIT  # a sum of k products, and their factors
-        least = _mean(step.low_layers, self.least) * (1 - error)
-        most = np.minimum(_mean(step.high_layers, self.most) * (1 + error), 1.0)
-        return _pinned(np.maximum(least, (1 - most[..., ::-1]) * (1 - UNIT)), most)
+        least = _layered_mean(step.low_layers, self.least) * (1 - error)
+        most = np.minimum(_layered_mean(step.high_layers, self.most) * (1 + error), 1.0)
+        return _with_trivial_sets(np.maximum(least, (1 - most[..., ::-1]) * (1 - UNIT)), most)
 
     def along(self, steps: Sequence["KernelBounds"]) -> "Marginals":
         """Return the laws after several steps."""
@@ -62,18 +62,18 @@ class Marginals:
         return laws
 
     def within(self, other: "Marginals", room: float = 0.0) -> bool:
-        """Say whether all of these laws are among the others, their bounds widened by a share."""
+        """Test whether all of these laws are among the others, whose bounds are widened by the share `room`."""
         low = self.least >= other.least * (1 - room)
         return bool(low.all() and (self.most <= other.most * (1 + room)).all())
 
     def near(self, other: "Marginals", room: float) -> bool:
-        """Say whether these laws, which hold the others, are not much more: by a share of what is most."""
+        """Test whether these bounds, which contain the others, exceed them by the share `room` of the upper at most."""
         low = self.least >= other.least - room * other.most
         return bool(low.all() and (self.most <= other.most * (1 + room)).all())
 
     def wider(self, down: float, up: float) -> "Marginals":
-        """Return more laws: bounds times these factors."""
-        return _pinned(self.least * down, np.minimum(self.most * up, 1.0))
+        """Return wider bounds: the lower ones times `down`, the upper ones times `up`."""
+        return _with_trivial_sets(self.least * down, np.minimum(self.most * up, 1.0))
 
     def around(self, laws: "Marginals") -> "Marginals":
         """Return these laws, with bounds so much wider that they hold the others; no turn leads out of them either."""
@@ -134,15 +134,15 @@ def kernels_between(low: Floats, high: Floats) -> KernelBounds:
     least = np.maximum(low @ inside, 1 - high @ (1 - inside) - error)
     most = np.minimum(high @ inside, 1 - low @ (1 - inside) + error)
     most = np.clip(most, 0.0, 1.0)
-    laws = _pinned(np.clip(least, 0.0, most), most)
+    laws = _with_trivial_sets(np.clip(least, 0.0, most), most)
     return KernelBounds(laws.least, laws.most)
 
 
 def marginals_hull(laws: Any) -> Marginals:
-    """Return what some laws, of shape (…, k), and their mixtures give to each set."""
+    """Return the bounds on the mass of each set under laws of shape (…, k) and their mixtures."""
     rows = np.atleast_2d(np.asarray(laws, dtype=np.float64))
     shares = rows / rows.sum(axis=1, keepdims=True) @ members(rows.shape[1]).T
-    return _pinned(shares.min(axis=0), np.minimum(shares.max(axis=0), 1.0))
+    return _with_trivial_sets(shares.min(axis=0), np.minimum(shares.max(axis=0), 1.0))
 
 
 def invariant_marginals(turn: Sequence[KernelBounds], passed: Flags | None = None) -> Marginals:
@@ -168,14 +168,14 @@ def invariant_marginals(turn: Sequence[KernelBounds], passed: Flags | None = Non
         laws = Marginals(laws.least, np.where(left, _PASSED * whole.most, laws.most))
     pad = _STILL
     while pad < _MOST_PAD:
-        closed = _closed(laws.wider(1 - pad, 1 + pad), turn, pad / 64)
+        closed = _invariant(laws.wider(1 - pad, 1 + pad), turn, pad / 64)
         if closed is not None:
             return closed
         pad *= 4
     return whole
 
 
-def _closed(laws: Marginals, turn: Sequence[KernelBounds], pad: float) -> Marginals | None:
+def _invariant(laws: Marginals, turn: Sequence[KernelBounds], pad: float) -> Marginals | None:
     """Return laws that no turn leads out of, after some turns that each add a little; None if there are none so near.
 
     Where turns forget, laws no longer move once they add as much as is forgotten, and a turn that adds nothing falls
@@ -206,14 +206,14 @@ def _layers(values: Floats) -> tuple[Floats, Indices]:
     return drops, np.cumsum(1 << ranked, axis=0)
 
 
-def _mean(layers: tuple[Floats, Indices], shares: Floats) -> Floats:
+def _layered_mean(layers: tuple[Floats, Indices], shares: Floats) -> Floats:
     """Return the sum of drops times shares of the sets above them."""
     drops, sets = layers
     return np.asarray((drops * shares[..., sets]).sum(axis=-2))
 
 
-def _pinned(least: Floats, most: Floats) -> Marginals:
-    """Return bounds that know what the empty and the full set have."""
+def _with_trivial_sets(least: Floats, most: Floats) -> Marginals:
+    """Set the masses of the empty and the full set, 0 and 1."""
     least[..., 0] = most[..., 0] = 0.0
     least[..., -1] = most[..., -1] = 1.0
     return Marginals(least, most)
@@ -249,7 +249,7 @@ class Extremes:
         worst = np.full((len(self.targets),) * 2, widest)
         if self.rows is not None and widest <= _HIGH:
             worst = np.minimum(worst, extreme_log_ratios(self.rows, within))
-        # where many states tell so much, the sum of all losses serves as well and takes no time
+        # for many states and so large limits, the sum of all losses is as good a bound and costs nothing
         most = np.inf if size <= MOST_STATES else _HIGH
         if (self.rows is None or self.ratios is not None or widest > _HIGH) and widest < most:
             worst = np.minimum(worst, self._of_sets(within, widest))
@@ -267,7 +267,7 @@ class Extremes:
         top, least = self.odds[:, :, None], -self.odds[::-1, None, :]
         if self.ratios is not None:
             top, least = self._shared(self.ratios, top, least, height)
-        return np.asarray((_raised(top, height) - _raised(least, height)).max(axis=0))
+        return np.asarray((_log_odds_gain(top, height) - _log_odds_gain(least, height)).max(axis=0))
 
     def _shared(self, ratios: Floats, top: Floats, least: Floats, height: Floats) -> tuple[Floats, Floats]:
         """Return the worst odds α ≤ ρβ: the ratio rises with α, falls with β, on α = ρβ is largest at β² = 1/(ρe^r)."""
@@ -288,7 +288,7 @@ def future_extremes(step: KernelBounds) -> Extremes:
         odds = np.log(step.most[:, 1:-1]) - np.log(step.least[:, -2:0:-1])
     rows = None
     if 3 <= step.size <= MOST_STATES:
-        rows = _stacked([corners(low, high) for low, high in zip(step.low, step.high, strict=True)])
+        rows = _stack([corners(low, high) for low, high in zip(step.low, step.high, strict=True)])
     return Extremes(states, states, odds.T, None, rows)
 
 
@@ -298,12 +298,12 @@ def past_extremes(laws: Marginals, step: KernelBounds, sources: Flags, targets: 
     low, high = step.low[np.ix_(from_, to)], step.high[np.ix_(from_, to)]
     sets = members(len(from_)) @ (1 << from_)
     # what can occur does not vanish
-    held = Marginals(laws.least[sets], np.where(sets > 0, np.maximum(laws.most[sets], _RARE), 0.0))
+    weights = Marginals(laws.least[sets], np.where(sets > 0, np.maximum(laws.most[sets], _RARE), 0.0))
     rows = None
     if 3 <= len(from_) <= MOST_STATES:
-        rows = _stacked([_reversed(held, low[:, x], high[:, x]) for x in range(len(to))])
+        rows = _stack([_reversed_rows(weights, low[:, x], high[:, x]) for x in range(len(to))])
     ratios = _ratios(low, high, step.high[from_].sum(axis=1))
-    return Extremes(from_, to, _odds(held, low, high), ratios, rows)
+    return Extremes(from_, to, _odds(weights, low, high), ratios, rows)
 
 
 def corners(low: Floats, high: Floats) -> Floats:
@@ -331,7 +331,7 @@ def _patterns(size: int) -> tuple[Indices, Flags]:
     return free[keep], upper[keep]
 
 
-def _reversed(laws: Marginals, low: Floats, high: Floats) -> Floats:
+def _reversed_rows(laws: Marginals, low: Floats, high: Floats) -> Floats:
     """Return the extreme reversed rows: m at a corner, P(u,x) at its upper bounds on a set, at its lower ones outside.
 
     A ratio of sums is largest there in m for every P, and in P for every m.
@@ -344,10 +344,10 @@ def _reversed(laws: Marginals, low: Floats, high: Floats) -> Floats:
     return np.unique((rows / np.where(total > 0, total, 1.0))[total[:, 0] > 0], axis=0)
 
 
-def _stacked(rows: list[Floats]) -> Floats:
+def _stack(rows: list[Floats]) -> Floats:
     """Return lists of rows as one array, the first row of each repeated to the same length."""
-    most = max(len(some) for some in rows)
-    return np.array([np.concatenate([some, some[:1].repeat(most - len(some), axis=0)]) for some in rows])
+    length = max(len(part) for part in rows)
+    return np.array([np.concatenate([part, part[:1].repeat(length - len(part), axis=0)]) for part in rows])
 
 
 def _odds(laws: Marginals, low: Floats, high: Floats) -> Floats:
@@ -380,19 +380,19 @@ def _ratios(low: Floats, high: Floats, total: Floats) -> Floats:
     """
     p = np.repeat(high[:, :, None], high.shape[1], axis=2)
     rest = total[:, None, None] - p - high[:, None, :]
-    must = np.maximum(low[:, None, :], 1 - rest - p - 4 * len(low) * UNIT)
+    least_entry = np.maximum(low[:, None, :], 1 - rest - p - 4 * len(low) * UNIT)
     with np.errstate(divide="ignore", invalid="ignore"):
-        apart = np.where(p > 0, np.log(p) - np.log(must), -np.inf)
+        log_quotients = np.where(p > 0, np.log(p) - np.log(least_entry), -np.inf)
         inside = members(len(low))[1:-1].reshape(-1, len(low), 1, 1)
-        first = np.where(inside, apart, -np.inf).max(axis=1)
-        second = np.where(inside, -np.inf, apart.transpose(0, 2, 1)).max(axis=1)
+        first = np.where(inside, log_quotients, -np.inf).max(axis=1)
+        second = np.where(inside, -np.inf, log_quotients.transpose(0, 2, 1)).max(axis=1)
         return np.asarray(first + second)
 
 
-def _raised(odds: Floats, height: Floats) -> Floats:
+def _log_odds_gain(odds: Floats, height: Floats) -> Floats:
     """Return log((1 + αe^r)/(1 + α)) for log odds of α; exact to the last digits for small r too."""
     if height.max() <= _HIGH:
         return np.log1p(np.expm1(height) / (1 + np.exp(-np.maximum(odds, -2 * _HIGH))))
     with np.errstate(invalid="ignore"):
-        many = height + np.logaddexp(0.0, -odds - height) - np.logaddexp(0.0, -odds)
-        return np.where(odds > 0, many, np.logaddexp(0.0, odds + height) - np.logaddexp(0.0, odds))
+        large = height + np.logaddexp(0.0, -odds - height) - np.logaddexp(0.0, -odds)
+        return np.where(odds > 0, large, np.logaddexp(0.0, odds + height) - np.logaddexp(0.0, odds))

@@ -44,7 +44,7 @@ class StateSequence(abc.ABC):
 
     @property
     def mask_of(self) -> Indices:
-        """Which of `masks` says what states a row can have, for each row; of a class, under one member at least."""
+        """The index in `masks` of the states that each row can have; of a class, under one member at least."""
         return self._possible[1]
 
 
@@ -112,7 +112,7 @@ class Chain(StateSequence):
                     break
                 matrix = self.kernels[self.order[at]]
                 order[at] = reversed_steps.place(self.order[at], laws, matrix)
-                laws = _stepped(laws, matrix)
+                laws = _step(laws, matrix)
         return reversed_steps.steps(order, self.states)
 
     @cached_property
@@ -173,12 +173,12 @@ class _ReversedSteps:
             none = np.zeros((0, states), dtype=np.bool_)
             return Steps(np.zeros((0, states, 1, states)), order, none, none)
         sources, targets = (np.array(masks) for masks in zip(*self.masks, strict=True))
-        most = max(rows.shape[1] for rows in self.rows)
-        rows = [np.concatenate([rows, rows[:, :1].repeat(most - rows.shape[1], axis=1)], axis=1) for rows in self.rows]
+        width = max(rows.shape[1] for rows in self.rows)
+        rows = [np.concatenate([rows, rows[:, :1].repeat(width - rows.shape[1], axis=1)], axis=1) for rows in self.rows]
         return Steps(np.array(rows), order, sources, targets)
 
 
-def _stepped(laws: Floats, matrix: Floats) -> Floats:
+def _step(laws: Floats, matrix: Floats) -> Floats:
     """Return the laws one row on; refuse states that can occur, but too rarely for the floats of their past."""
     following = laws @ matrix
     faint = following < _FAINT

@@ -1,6 +1,6 @@
-"""Windows of releases along a sequence, and what all of them together tell of each step (M20).
+"""Windows of releases along a sequence, and the sum of their losses at each step (M20).
 
-Windows may overlap in any way; what they tell of a step adds up. Steps at which the same kinds of windows are open,
+Windows may overlap in any way; their losses at a step add up. Steps at which the same kinds of windows are open,
 each as often, share one sum, so the work grows with the places where windows begin and end, not with steps.
 """
 
@@ -25,7 +25,7 @@ _MARKS = 2
 @final
 @dataclass(frozen=True, eq=False)
 class Window:
-    """What one release tells of a step at most, were all others known (ℓ), at the steps of its spans.
+    """The largest loss of one release about a step, given all other steps (ℓ), at the steps of its spans.
 
     A span (first, end) holds the steps first … end − 1, counted from the start of the window; spans may overlap.
     """
@@ -37,28 +37,28 @@ class Window:
 def exposures_of(
     windows: Sequence[Window], which: Indices, starts: Indices, hull: tuple[int, int] | None = None
 ) -> tuple[int, Exposures]:
-    """Return the first step of the hull of all windows, and what they tell of every step from there to its last.
+    """Return the first step of the hull of all windows, and the summed losses of every step from there to its last.
 
     Window i is `windows[which[i]]`, from step `starts[i]` on. Sums are rounded up; a step that no window touches has 0.
     A given hull (first, last) must hold all windows.
 
     >>> day = Window(0.1 * (1 - np.eye(2)), ((0, 24),))
-    >>> base, found = exposures_of([day], np.zeros(3, dtype=np.intp), np.array([0, 24, 40]))
-    >>> base, len(found.kinds), found.losses[:, 0, 1].round(6).tolist()
+    >>> base, exposures = exposures_of([day], np.zeros(3, dtype=np.intp), np.array([0, 24, 40]))
+    >>> base, len(exposures.kinds), exposures.losses[:, 0, 1].round(6).tolist()
     (0, 64, [0.1, 0.2])
     """
-    spans = _spans(windows, which, starts)
-    first, last = _hull(spans, hull)
-    opened = _opened(spans, first, last + 1)
+    spans = _list_spans(windows, which, starts)
+    first, last = _find_hull(spans, hull)
+    opened = _join_spans(spans, first, last + 1)
     bounds = np.unique(np.concatenate([opened.first, opened.end, [first, last + 1]]))
-    sums, label = _sums(np.array([window.losses for window in windows]), opened, bounds)
+    sums, label = _sum_losses(np.array([window.losses for window in windows]), opened, bounds)
     return first, Exposures(sums, np.repeat(label, np.diff(bounds)))
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Opened:
-    """Windows of one kind are open, so many at once, from one step to before another one."""
+class _OpenRuns:
+    """Runs of steps first … end − 1, on which `times` windows of a kind are open at once."""
 
     kind: Indices
     first: Indices
@@ -66,34 +66,34 @@ class _Opened:
     times: Indices
 
 
-def _spans(windows: Sequence[Window], which: Indices, starts: Indices) -> tuple[Indices, Indices, Indices]:
+def _list_spans(windows: Sequence[Window], which: Indices, starts: Indices) -> tuple[Indices, Indices, Indices]:
     """Return the kind, the first step and the end of every span of every window."""
-    listed = [(kind, *span) for kind, window in enumerate(windows) for span in window.spans if span[0] < span[1]]
-    spans = np.array(listed, dtype=np.int64).reshape(-1, 3)
-    each = np.searchsorted(spans[:, 0], np.arange(len(windows) + 1))
-    number = np.diff(each)[which]
-    window = np.repeat(np.arange(len(which)), number)
-    span = np.arange(len(window)) - np.repeat(np.cumsum(number) - number, number) + each[which[window]]
+    rows = [(kind, *span) for kind, window in enumerate(windows) for span in window.spans if span[0] < span[1]]
+    spans = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    offsets = np.searchsorted(spans[:, 0], np.arange(len(windows) + 1))
+    counts = np.diff(offsets)[which]
+    window = np.repeat(np.arange(len(which)), counts)
+    span = np.arange(len(window)) - np.repeat(np.cumsum(counts) - counts, counts) + offsets[which[window]]
     return spans[span, 0], starts[window] + spans[span, 1], starts[window] + spans[span, 2]
 
 
-def _opened(spans: tuple[Indices, Indices, Indices], base: int, end: int) -> _Opened:
+def _join_spans(spans: tuple[Indices, Indices, Indices], base: int, end: int) -> _OpenRuns:
     """Join the spans of each kind: one that begins where another one ends leaves no trace."""
     (kind, begins, ends), width = spans, end - base + 1
-    (up, more), (down, less) = (
+    (opened, openings), (closed, closings) = (
         np.unique(kind * width + (steps - base), return_counts=True) for steps in (begins, ends)
     )
-    place, where = np.unique(np.concatenate([up, down]), return_inverse=True)
-    change = np.bincount(where, np.concatenate([more, -less]), len(place)).astype(np.int64)
+    place, inverse = np.unique(np.concatenate([opened, closed]), return_inverse=True)
+    change = np.bincount(inverse, np.concatenate([openings, -closings]), len(place)).astype(np.int64)
     place, change = place[change != 0], change[change != 0]
     # the changes of a kind add up to nothing, so one running sum serves all kinds
     times = np.cumsum(change)
-    held = np.flatnonzero(times)
+    nonzero = np.flatnonzero(times)
     kinds, steps = np.divmod(place, width)
-    return _Opened(kinds[held], steps[held] + base, steps[held + 1] + base, times[held])
+    return _OpenRuns(kinds[nonzero], steps[nonzero] + base, steps[nonzero + 1] + base, times[nonzero])
 
 
-def _hull(spans: tuple[Indices, Indices, Indices], hull: tuple[int, int] | None) -> tuple[int, int]:
+def _find_hull(spans: tuple[Indices, Indices, Indices], hull: tuple[int, int] | None) -> tuple[int, int]:
     """Return the first and the last step."""
     _, begins, ends = spans
     inner = (int(begins.min()), int(ends.max()) - 1) if len(begins) else hull
@@ -111,10 +111,10 @@ def _hull(spans: tuple[Indices, Indices, Indices], hull: tuple[int, int] | None)
     return first, last
 
 
-def _sums(losses: Floats, opened: _Opened, bounds: Indices) -> tuple[Floats, Indices]:
+def _sum_losses(losses: Floats, opened: _OpenRuns, bounds: Indices) -> tuple[Floats, Indices]:
     """Return the distinct sums, and which of them each stretch between two bounds has."""
-    representative, label = _alike(opened, bounds, len(losses))
-    counts = _counts(opened, bounds[representative], len(losses))
+    representative, label = _group_stretches(opened, bounds, len(losses))
+    counts = _count_open(opened, bounds[representative], len(losses))
     terms = int(np.diff(counts.indptr).max(initial=0))
     # a sum of n products of numbers ≥ 0 is off by (n + 1)/2 units at most: rounded up
     sums = (counts @ losses.reshape(len(losses), -1)) * (1 + (terms + 4) * UNIT)
@@ -122,10 +122,10 @@ def _sums(losses: Floats, opened: _Opened, bounds: Indices) -> tuple[Floats, Ind
     return distinct.reshape(-1, *losses.shape[1:]), kind.reshape(-1)[label]
 
 
-def _alike(opened: _Opened, bounds: Indices, kinds: int) -> tuple[Indices, Indices]:
+def _group_stretches(opened: _OpenRuns, bounds: Indices, kinds: int) -> tuple[Indices, Indices]:
     """Return one stretch between bounds for each set of open windows, and which set each stretch has.
 
-    A set is told by the sum of random marks of its windows; 128 bits are enough never to mix up two.
+    A set is identified by the sum of random marks of its windows; 128 bits are enough never to mix up two.
     """
     marks = np.random.default_rng(kinds).integers(-(2**63), 2**63 - 1, (kinds, _MARKS))
     place = np.searchsorted(bounds, np.concatenate([opened.first, opened.end]))
@@ -138,7 +138,7 @@ def _alike(opened: _Opened, bounds: Indices, kinds: int) -> tuple[Indices, Indic
     return representative, label.reshape(-1)
 
 
-def _counts(opened: _Opened, steps: Indices, kinds: int) -> "csr_matrix":
+def _count_open(opened: _OpenRuns, steps: Indices, kinds: int) -> "csr_matrix":
     """Return how many windows of each kind are open at some steps."""
     from scipy.sparse import csr_matrix  # takes longer to load than all else here
 

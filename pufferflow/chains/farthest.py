@@ -68,15 +68,15 @@ def farthest(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
     >>> farthest(counts, np.array([[0, 1]])).length
     10.0
     """
-    most, secrets = most_points(sums), read_secrets(sums, pairs, rows)
-    where = lattice(sums, most)
-    if where.size > most:
+    max_points, secrets = most_points(sums), read_secrets(sums, pairs, rows)
+    grid = lattice(sums, max_points)
+    if grid.size > max_points:
         return three_terms(sums, pairs, rows)
-    if where.error:
-        snapped = _searched(sums, secrets, lattice(sums, min(most // _SNAPPED, FINE * sums.length)))
+    if grid.error:
+        snapped = _search_rows(sums, secrets, lattice(sums, min(max_points // _SNAPPED, FINE * sums.length)))
         bound = affordable_three_terms(sums, secrets)
         return bound if bound is not None and bound.length < snapped.length else snapped
-    return _searched(sums, secrets, where)
+    return _search_rows(sums, secrets, grid)
 
 
 def most_points(sums: Sums) -> int:
@@ -84,70 +84,70 @@ def most_points(sums: Sums) -> int:
     return math.isqrt(int(6 * _MOST_WORK) // (sums.length * sums.chain.states))
 
 
-def _searched(sums: Sums, secrets: SumSecrets, where: SumLattice) -> Farthest:
-    """Look at all rows, from the first one on: their pasts are short, so the first distances come cheap."""
-    by = yardstick(sums.length, sums.chain.states, where.size)
-    best, sides = _Best(by), PastAndFuture(sums, where)
+def _search_rows(sums: Sums, secrets: SumSecrets, grid: SumLattice) -> Farthest:
+    """Search all rows, from the first one on: their pasts are short, so the first distances are cheap."""
+    precision = yardstick(sums.length, sums.chain.states, grid.size)
+    best, sides = _FarthestSoFar(precision), PastAndFuture(sums, grid)
     pasts = [sides.pasts(initial) for initial in sums.chain.initial]
-    looks = [_Look(best, secrets, by) for _ in pasts]
+    searches = [_RowSearch(best, secrets, precision) for _ in pasts]
     for row, (future, *before) in enumerate(zip(sides.futures(), *pasts, strict=True)):
         if secrets.rows[row]:
             after = conditional_laws(future.planes)
-            values = where.points[sums.kinds[row]].tolist()
-            for look, past in zip(looks, before, strict=True):
-                look.at(row, past, after, values)
+            values = grid.points[sums.kinds[row]].tolist()
+            for search, past in zip(searches, before, strict=True):
+                search.search(row, past, after, values)
     if best.states is None:
         return secrets.nothing
-    exact = best.gap.least == best.gap.most and not where.error
-    return Farthest(where.length(best.gap.length), best.row, best.states, exact=exact, rounding=by.rounding)
+    exact = best.gap.least == best.gap.most and not grid.error
+    return Farthest(grid.length(best.gap.length), best.row, best.states, exact=exact, rounding=precision.rounding)
 
 
 @final
 @dataclass
-class _Best:
-    """The farthest so far."""
+class _FarthestSoFar:
+    """The largest W_∞ found so far, its row and its states."""
 
-    by: Yardstick
+    precision: Yardstick
     gap: Gap = _NONE
     row: int = 0
     states: Pair | None = None
 
     def covers(self, bound: Gap) -> bool:
-        """Return whether a distance with this bound is no news; note what it leaves open."""
+        """Test whether this bound cannot raise the maximum; record the uncertainty it leaves."""
         if bound.length > self.gap.length or (bound.most > self.gap.length == self.gap.most):
             return False
         self._note(_NONE.least, bound.most)
         return True
 
-    def holds(self, mu: Levels, nu: Levels) -> bool:
-        """Return whether two laws are surely no farther apart, or are so up to ties that are known to matter."""
-        if levels_within(mu, nu, self.gap.length, -self.by.ties):
+    def bounds_pair(self, mu: Levels, nu: Levels) -> bool:
+        """Test whether W_∞ of two laws surely does not exceed the maximum, or does not up to ties already recorded."""
+        if levels_within(mu, nu, self.gap.length, -self.precision.ties):
             return True
-        ties = self.gap.most > self.gap.length and levels_within(mu, nu, self.gap.most, -self.by.ties)
-        return ties and winf_at_most(mu, nu, self.gap.length, self.by)
+        ties = self.gap.most > self.gap.length and levels_within(mu, nu, self.gap.most, -self.precision.ties)
+        return ties and winf_at_most(mu, nu, self.gap.length, self.precision)
 
-    def look(self, mu: Levels, nu: Levels, row: int, states: Pair) -> None:
-        """Measure two laws that are farther apart, or whose ties matter."""
-        found = gap(mu, nu, self.by, _NONE)
-        if found.length > self.gap.length:
-            self.gap, self.row, self.states = Gap(self.gap.least, found.length, self.gap.most), row, states
-        self._note(found.least, found.most)
+    def measure(self, mu: Levels, nu: Levels, row: int, states: Pair) -> None:
+        """Compute W_∞ of two laws that may exceed the maximum, or whose ties matter."""
+        measured = gap(mu, nu, self.precision, _NONE)
+        if measured.length > self.gap.length:
+            self.gap, self.row, self.states = Gap(self.gap.least, measured.length, self.gap.most), row, states
+        self._note(measured.least, measured.most)
 
     def _note(self, least: int, most: int) -> None:
         self.gap = Gap(max(self.gap.least, least), self.gap.length, max(self.gap.most, most))
 
 
 @final
-class _Look:
-    """Looks at row after row for one initial law."""
+class _RowSearch:
+    """The search over the rows for one initial law."""
 
-    def __init__(self, best: _Best, secrets: SumSecrets, by: Yardstick) -> None:
-        self._best, self._secrets, self._by = best, secrets, by
-        self._past, self._future = SideDistances(by), SideDistances(by)
+    def __init__(self, best: _FarthestSoFar, secrets: SumSecrets, precision: Yardstick) -> None:
+        self._best, self._secrets, self._precision = best, secrets, precision
+        self._past, self._future = SideDistances(precision), SideDistances(precision)
         self._idle, self._wait = 0, 0
 
-    def at(self, row: int, past: Masses, after: list[Floats], values: list[int]) -> None:
-        """Look at one row: its past, what comes after each of its states, and the values of those."""
+    def search(self, row: int, past: Masses, after: list[Floats], values: list[int]) -> None:
+        """Search the pairs of one row, given its past, the law of the future for each state, and the states' values."""
         before = conditional_laws(past.planes)
         pairs = self._open(before, after, self._secrets.possible(possible_states(past)), values)
         laws: dict[int, Levels] = {}
@@ -155,10 +155,12 @@ class _Look:
             for state in (a, b):
                 if state not in laws:
                     laws[state] = levels(
-                        convolve(disjoint_planes(before[state]), disjoint_planes(after[state])), values[state], self._by
+                        convolve(disjoint_planes(before[state]), disjoint_planes(after[state])),
+                        values[state],
+                        self._precision,
                     )
-            if not self._best.holds(laws[a], laws[b]):
-                self._best.look(laws[a], laws[b], row, (a, b))
+            if not self._best.bounds_pair(laws[a], laws[b]):
+                self._best.measure(laws[a], laws[b], row, (a, b))
 
     def _open(self, before: list[Floats], after: list[Floats], pairs: list[Pair], values: list[int]) -> list[Pair]:
         """Return the pairs that the three-term bound leaves open; where it helps little it is tried less often."""
@@ -184,83 +186,89 @@ def three_terms(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthe
     >>> three_terms(counts, np.array([[0, 1]])).length
     12.0
     """
-    found = affordable_three_terms(sums, read_secrets(sums, pairs, rows))
-    if found is None:
+    bound = affordable_three_terms(sums, read_secrets(sums, pairs, rows))
+    if bound is None:
         raise Refused(
             f"The laws of a sum of {sums.length} rows have too many points, or too small masses, to follow row by row.",
             allowed="about 20,000 rows of two states, fewer of more",
             instead="nearest with a delta, or messages (M20)",
         )
-    return found
+    return bound
 
 
 def affordable_three_terms(sums: Sums, secrets: SumSecrets) -> Farthest | None:
     """Return the largest three-term bound, on the exact lattice if there is one; None if that takes too long."""
     rows, states = sums.length, sums.chain.states
     passes = rows * states * (states + _PASSES)
-    most = min(int(_MOST_THREE_TERM_WORK / passes), _MOST_POINTS)
-    where = lattice(sums, most)
-    if where.error:
-        where = lattice(sums, min(most, FINE * rows))
-    if where.size > most:
+    max_points = min(int(_MOST_THREE_TERM_WORK / passes), _MOST_POINTS)
+    grid = lattice(sums, max_points)
+    if grid.error:
+        grid = lattice(sums, min(max_points, FINE * rows))
+    if grid.size > max_points:
         return None
     # on how many planes laws lie on average, judged by the last rows alone
     tried = min(_SAMPLE, rows)
-    law = rescale(next(islice(PastAndFuture(sums, where).futures_back(), tried - 1, None)).planes)
+    law = rescale(next(islice(PastAndFuture(sums, grid).futures_back(), tried - 1, None)).planes)
     bits = BITS * (len(law.planes) - 1) - float(np.log2(law.least))
     planes = 1 + 2 / 3 * bits / tried * rows / BITS
-    if passes * where.size * planes > _MOST_THREE_TERM_WORK:
+    if passes * grid.size * planes > _MOST_THREE_TERM_WORK:
         return None
-    return largest_three_term_bound(sums, secrets, where)
+    return largest_three_term_bound(sums, secrets, grid)
 
 
-def largest_three_term_bound(sums: Sums, secrets: SumSecrets, where: SumLattice) -> Farthest:
+def largest_three_term_bound(sums: Sums, secrets: SumSecrets, grid: SumLattice) -> Farthest:
     """Return the largest three-term bound on a lattice: all pasts on the way forth, all futures on the way back."""
-    by = yardstick(sums.length, sums.chain.states, where.size)
+    precision = yardstick(sums.length, sums.chain.states, grid.size)
     futures: list[dict[Pair, Gap]] = []
-    side = SideDistances(by)
-    for row, law in zip(range(sums.length - 1, -1, -1), PastAndFuture(sums, where).futures_back(), strict=True):
+    side = SideDistances(precision)
+    for row, law in zip(range(sums.length - 1, -1, -1), PastAndFuture(sums, grid).futures_back(), strict=True):
         futures.append(side.gaps(conditional_laws(law.planes), secrets.pairs) if secrets.rows[row] else {})
-    best, found = -1, secrets.nothing
+    best, largest = -1, secrets.nothing
     for initial in sums.chain.initial:
-        side = SideDistances(by)
-        for row, law in enumerate(PastAndFuture(sums, where).pasts(initial)):
+        side = SideDistances(precision)
+        for row, law in enumerate(PastAndFuture(sums, grid).pasts(initial)):
             if secrets.rows[row]:
                 past = side.gaps(conditional_laws(law.planes), secrets.possible(possible_states(law)))
-                values = where.points[sums.kinds[row]].tolist()
+                values = grid.points[sums.kinds[row]].tolist()
                 for pair, total in add_three_terms(past, futures[-1 - row], values).items():
                     if total.length > best:
                         best = total.length
-                        found = Farthest(where.length(best), row, pair, exact=False, rounding=by.rounding)
-    return found
+                        largest = Farthest(grid.length(best), row, pair, exact=False, rounding=precision.rounding)
+    return largest
 
 
 def add_three_terms(past: dict[Pair, Gap], future: dict[Pair, Gap], values: list[int]) -> dict[Pair, Gap]:
     """Return the three-term bounds of the pairs of one row, given its values."""
     bounds: dict[Pair, Gap] = {}
-    for (a, b), one in past.items():
-        other, between = future[a, b], abs(values[a] - values[b])
+    for (a, b), past_gap in past.items():
+        future_gap, own_gap = future[a, b], abs(values[a] - values[b])
         bounds[a, b] = Gap(
-            one.least + other.least + between, one.length + other.length + between, one.most + other.most + between
+            past_gap.least + future_gap.least + own_gap,
+            past_gap.length + future_gap.length + own_gap,
+            past_gap.most + future_gap.most + own_gap,
         )
     return bounds
 
 
 @final
 class SideDistances:
-    """How far apart the laws on one side of a row are, row after row: each row's answer is the next one's guess."""
+    """W_∞ of the laws on one side of a row, row after row: each row's distance is the next one's guess."""
 
-    def __init__(self, by: Yardstick) -> None:
-        self._by = by
+    def __init__(self, precision: Yardstick) -> None:
+        self._precision = precision
         self._guesses: dict[Pair, Gap] = {}
 
     def gaps(self, laws: list[Floats], pairs: Iterable[Pair]) -> dict[Pair, Gap]:
         """Return W_∞ for the pairs of one row, given one law per state."""
         needed = list(pairs)
-        ladders: dict[int, Levels] = {a: levels(laws[a], 0, self._by) for a in {a for pair in needed for a in pair}}
-        found = {(a, b): gap(ladders[a], ladders[b], self._by, self._guesses.get((a, b), _UNKNOWN)) for a, b in needed}
-        self._guesses.update(found)
-        return found
+        ladders: dict[int, Levels] = {
+            a: levels(laws[a], 0, self._precision) for a in {a for pair in needed for a in pair}
+        }
+        gaps = {
+            (a, b): gap(ladders[a], ladders[b], self._precision, self._guesses.get((a, b), _UNKNOWN)) for a, b in needed
+        }
+        self._guesses.update(gaps)
+        return gaps
 
 
 def possible_states(law: Masses) -> Flags:
@@ -311,13 +319,13 @@ def listed(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Iterator[tu
     for initial in sums.chain.initial:
         sides = zip(places.sides.pasts(initial), places.sides.futures(), strict=True)
         for row, (past, future) in enumerate(sides):
-            found = secrets.possible(possible_states(past)) if secrets.rows[row] else []
+            open_pairs = secrets.possible(possible_states(past)) if secrets.rows[row] else []
             before, after = conditional_laws(past.planes), conditional_laws(future.planes)
             laws = {
                 state: places.law(row, state, before[state], after[state])
-                for state in {a for pair in found for a in pair}
+                for state in {a for pair in open_pairs for a in pair}
             }
-            for a, b in found:
+            for a, b in open_pairs:
                 yield row, (a, b), laws[a], laws[b]
 
 

@@ -1,4 +1,4 @@
-"""What outputs along a chain tell of the state of one of its rows, B_t + ℓ_t + F_t, for chains that end or not (M20).
+"""The loss of a row's state from outputs along a chain, B_t + ℓ_t + F_t, for finite and infinite chains (M20).
 
 Rows that never end have exposures of a head first, then a turn of others over and over. Messages about the future have
 no last row to begin at. They begin where a turn does not raise them any more, and go back through the head from there,
@@ -22,7 +22,7 @@ from pufferflow.rounding import UNIT
 
 _TURNS = 16
 _QUIET = np.errstate(over="ignore", invalid="ignore")
-"""Losses beyond all floats become infinite, which is what they are as far as anybody can tell."""
+"""Losses beyond the largest float become infinite."""
 
 
 @final
@@ -39,7 +39,7 @@ class Leak:
 @final
 @dataclass(frozen=True, eq=False)
 class Secrets:
-    """Which two states of a row must look alike: pairs of shape (S, 2), both orders, and the rows; all if None."""
+    """Pairs of states to be indistinguishable, of shape (S, 2), in both orders, and the secret rows; all if None."""
 
     pairs: Indices
     rows: Flags | None = None
@@ -63,7 +63,7 @@ class Secrets:
 @final
 @dataclass(frozen=True, eq=False)
 class Exposures:
-    """What outputs tell at most of each row's state, were the other rows known: row t has `losses[kinds[t]]` (ℓ_t)."""
+    """The largest losses of outputs about each row's state, given all other rows: `losses[kinds[t]]` at row t (ℓ_t)."""
 
     losses: Floats
     kinds: Indices
@@ -76,17 +76,17 @@ def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
     >>> chain = Chain(stay, np.zeros(8, dtype=np.intp), np.array([[0.5, 0.5]]))
     >>> steps = Exposures(0.5 * (1 - np.eye(2))[None], np.zeros(9, dtype=np.intp))
-    >>> found = leak(chain, steps, Secrets(np.array([[0, 1], [1, 0]])))
-    >>> round(found.value, 6), found.row
+    >>> worst = leak(chain, steps, Secrets(np.array([[0, 1], [1, 0]])))
+    >>> round(worst.value, 6), worst.row
     (2.635461, 4)
     """
     future = run(chain.forward, exposures.losses, exposures.kinds[::-1])
     past = run(chain.backward, exposures.losses, exposures.kinds)
-    return _largest(chain, past, future.backwards(), exposures, secrets)
+    return _largest_leak(chain, past, future.backwards(), exposures, secrets)
 
 
 def endless_leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
-    """Return the same for a sequence that never ends; ∞ if its losses do not come to rest.
+    """Return the leak of a sequence that never ends; ∞ if its losses do not come to rest.
 
     `chain` gives one turn of the kernels and the laws of row 0; `exposures` one turn of the exposures.
 
@@ -101,7 +101,7 @@ def endless_leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) 
 
 @_QUIET
 def continued_leak(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets) -> Leak:
-    """Return the same for first rows with exposures of their own, and then a turn of others for ever.
+    """Return the leak of an infinite sequence: a head of rows with their own exposures, then one turn again and again.
 
     Row t has `head.kinds[t]`, and from row len(head.kinds) on `turn.kinds[t % len(turn.kinds)]`: whatever takes turns
     is lined up with the number of the row. The secrets are those of all rows. ∞ if the losses do not come to rest.
@@ -121,13 +121,13 @@ def continued_leak(chain: Chain | Chains, head: Exposures, turn: Exposures, secr
         return Leak(math.inf, 0, (a, b), tight=True)
     rows = len(past.index)
     exposures = Exposures(schedule.losses, schedule.kinds(rows))
-    return _largest(chain.repeated(rows - 1), past, schedule.future(resting, rows), exposures, secrets)
+    return _largest_leak(chain.repeated(rows - 1), past, schedule.future(resting, rows), exposures, secrets)
 
 
-def _largest(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets) -> Leak:
-    """Return the largest sum of what past, row and future tell, looking once at rows that agree in everything."""
+def _largest_leak(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets) -> Leak:
+    """Return the largest sum of the losses of past, row and future; equal rows are evaluated once."""
     rows = np.arange(chain.length) if secrets.rows is None else np.flatnonzero(secrets.rows)
-    rows = _different(rows, past.index, future.index, exposures.kinds, chain.mask_of)
+    rows = _distinct_rows(rows, past.index, future.index, exposures.kinds, chain.mask_of)
     losses = past.pool[past.index[rows]] + exposures.losses[exposures.kinds[rows]] + future.pool[future.index[rows]]
     value, place, pair = secrets.largest(losses, chain.masks[chain.mask_of[rows]])
     a, b = secrets.pairs[pair].tolist()
@@ -135,23 +135,23 @@ def _largest(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures
     return Leak(value * (1 + 2 * UNIT), int(rows[place]), (a, b), tight=past.tight and future.tight)
 
 
-def _different(rows: Indices, *labels: Indices) -> Indices:
+def _distinct_rows(rows: Indices, *labels: Indices) -> Indices:
     """Return the first of all rows that agree in every label."""
     code = np.zeros(len(rows), dtype=np.int64)
     for label in labels:
-        some = label[rows]
-        code = code * (int(some.max()) + 1) + some
-    news = rows[np.concatenate([[True], code[1:] != code[:-1]])]
-    _, first = np.unique(code[np.searchsorted(rows, news)], return_index=True)
-    return news[first]
+        values = label[rows]
+        code = code * (int(values.max()) + 1) + values
+    candidates = rows[np.concatenate([[True], code[1:] != code[:-1]])]
+    _, first = np.unique(code[np.searchsorted(rows, candidates)], return_index=True)
+    return candidates[first]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _HeadAndTurns:
-    """Row t has exposures `head[t]` of `first`, then `turn[t % len(turn)]` of `later`; `one` turn of kernels."""
+    """Row t has exposures `head[t]` of `first`, then `turn[t % len(turn)]` of `later`; `single_turn` of kernels."""
 
-    one: Chain | Chains
+    single_turn: Chain | Chains
     first: Floats
     head: Indices
     later: Floats
@@ -164,13 +164,13 @@ class _HeadAndTurns:
     @cached_property
     def period(self) -> int:
         """After how many rows both kernels and exposures repeat."""
-        return math.lcm(len(self.one.order), len(self.turn))
+        return math.lcm(len(self.single_turn.order), len(self.turn))
 
     def kinds(self, rows: int) -> Indices:
         """Return which of `losses` each of so many rows has."""
-        found = len(self.first) + tile(self.turn, rows)
-        found[: len(self.head)] = self.head[:rows]
-        return found
+        kinds = len(self.first) + tile(self.turn, rows)
+        kinds[: len(self.head)] = self.head[:rows]
+        return kinds
 
     def resting(self) -> Run | None:
         """Return messages about the future far from the head, rows in falling order from a multiple of the period."""
@@ -191,11 +191,11 @@ class _HeadAndTurns:
         They rest near to where those about the future do.
         """
         turn = self.period
-        many = -(-max(2 * LONG, _TURNS * turn) // turn) * turn
-        steps = self.one.repeated(settled + many).backward
+        settling = -(-max(2 * LONG, _TURNS * turn) // turn) * turn
+        steps = self.single_turn.repeated(settled + settling).backward
         last = steps.order[-turn:]
         # a class counts its laws as repeating when its steps do
-        begin = settled if np.array_equal(steps.order[settled : settled + turn], last) else settled + many - turn
+        begin = settled if np.array_equal(steps.order[settled : settled + turn], last) else settled + settling - turn
         kinds = self.kinds(begin + turn)
         first = run(SomeSteps(steps, steps.order[:begin]), self.losses, kinds)
         rest = settle(
@@ -205,4 +205,4 @@ class _HeadAndTurns:
 
     def _futurewards(self, row: int) -> SomeSteps:
         """Return the steps of messages about the future from a row to row 0."""
-        return SomeSteps(self.one.forward, tile(self.one.order, row)[::-1])
+        return SomeSteps(self.single_turn.forward, tile(self.single_turn.order, row)[::-1])

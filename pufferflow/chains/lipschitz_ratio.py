@@ -55,13 +55,16 @@ def largest_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
         return np.full(len(top), math.inf)
     # limits a hair larger, so that no two paths are equally long and a walk cannot turn in circles: every limit grows
     # by 1 to 1.5 hairs, so a detour, which takes two, is longer than the way itself
-    apart = closed + (1 + np.random.default_rng(len(closed)).random(closed.shape) / 2) * widest * _TIE
-    np.fill_diagonal(apart, 0.0)
+    perturbed = closed + (1 + np.random.default_rng(len(closed)).random(closed.shape) / 2) * widest * _TIE
+    np.fill_diagonal(perturbed, 0.0)
     with np.errstate(divide="ignore"):
         log_top, log_bottom = np.log(top), np.log(bottom)
     rows = max(_MOST_AT_ONCE // closed.size, 1)
-    found = [_walk(log_top[at : at + rows], log_bottom[at : at + rows], apart) for at in range(0, len(top), rows)]
-    return np.minimum(np.concatenate(found), widest)
+    ratios = [
+        _walk_to_vertices(log_top[at : at + rows], log_bottom[at : at + rows], perturbed)
+        for at in range(0, len(top), rows)
+    ]
+    return np.minimum(np.concatenate(ratios), widest)
 
 
 def shortest(limits: Floats) -> Floats:
@@ -92,30 +95,36 @@ class _Trees:
         return np.rint(np.linalg.inv(matrix))[:, :, :edges]
 
 
-def _walk(log_top: Floats, log_bottom: Floats, limits: Floats) -> Floats:
+def _walk_to_vertices(log_top: Floats, log_bottom: Floats, limits: Floats) -> Floats:
     """Walk from the best star of each problem to its best vertex."""
     trees = _best_stars(log_top, log_bottom, limits)
-    found = np.empty(len(log_top))
+    ratios = np.empty(len(log_top))
     active = np.arange(len(log_top))
     size = len(limits)
-    tolerance, most = 4 * size * UNIT, 20 * size
-    for step in range(most + 1):
+    tolerance, max_steps = 4 * size * UNIT, 20 * size
+    for step in range(max_steps + 1):
         paths = trees.paths()
         u = (paths * limits[trees.tails, trees.heads][:, None, :]).sum(axis=2)
         first, second = log_top[active] + u, log_bottom[active] + u
         log_a, log_b = log_sum(first), log_sum(second)
-        beyond = _imbalance(first - log_a[:, None], second - log_b[:, None], paths)
-        worst = beyond.argmax(axis=1)
-        most_beyond = beyond.max(axis=1)
+        excesses = _cut_imbalance(first - log_a[:, None], second - log_b[:, None], paths)
+        worst = excesses.argmax(axis=1)
+        largest_excess = excesses.max(axis=1)
         slack = 8 * size * UNIT * (1 + np.abs(u).max(axis=1))
         with np.errstate(over="ignore"):
-            found[active] = log_a - log_b + np.log1p((size + 1) * np.maximum(most_beyond, tolerance)) + slack
-        go = most_beyond > tolerance
-        if step == most or not go.any():
+            ratios[active] = log_a - log_b + np.log1p((size + 1) * np.maximum(largest_excess, tolerance)) + slack
+        unfinished = largest_excess > tolerance
+        if step == max_steps or not unfinished.any():
             break
-        active = active[go]
-        trees = _pivot(_Trees(trees.tails[go], trees.heads[go]), worst[go], paths[go], u[go], limits)
-    return found
+        active = active[unfinished]
+        trees = _pivot(
+            _Trees(trees.tails[unfinished], trees.heads[unfinished]),
+            worst[unfinished],
+            paths[unfinished],
+            u[unfinished],
+            limits,
+        )
+    return ratios
 
 
 def _best_stars(log_top: Floats, log_bottom: Floats, limits: Floats) -> _Trees:
@@ -131,7 +140,7 @@ def _best_stars(log_top: Floats, log_bottom: Floats, limits: Floats) -> _Trees:
     return _Trees(np.where(high, others, middle), np.where(high, middle, others))
 
 
-def _imbalance(log_a: Floats, log_b: Floats, paths: Floats) -> Floats:
+def _cut_imbalance(log_a: Floats, log_b: Floats, paths: Floats) -> Floats:
     """Return for each edge by how much, relatively, the part it cuts off is on the wrong side: τ where above 0."""
     within = paths != 0
     a = log_sum(np.where(within, log_a[:, :, None], -math.inf), axis=1)
@@ -180,7 +189,7 @@ class Tangent:
     slopes: Any
 
     def send(self, limits: Floats) -> Floats:
-        """Return about what limits near to the known ones make."""
+        """Return the message of limits near those of the tangent, to first order."""
         message = self.message.copy()
         closed = shortest(limits[np.ix_(self.sources, self.sources)])
         message[self.pairs] += self.slopes @ (closed - self.closed).ravel()
@@ -208,12 +217,12 @@ def bounds_by_plans_or_vertices(
 
     Unless there are too many: then bounds are proven, but may be far above what is attained.
     """
-    found = bounds_by_plans(top, bottom, closed, heights)
+    bounds = bounds_by_plans(top, bottom, closed, heights)
     widest, size = float(closed.max()), len(closed)
-    rough = np.flatnonzero(found.above - found.below > _LOOSE * widest)
+    rough = np.flatnonzero(bounds.above - bounds.below > _LOOSE * widest)
     if len(rough) and len(rough) * size**3 <= _MOST_WORK:
-        found.above[rough] = np.minimum(found.above[rough], largest_log_ratio(top[rough], bottom[rough], closed))
-    return found
+        bounds.above[rough] = np.minimum(bounds.above[rough], largest_log_ratio(top[rough], bottom[rough], closed))
+    return bounds
 
 
 def bounds_by_plans(
@@ -221,50 +230,50 @@ def bounds_by_plans(
 ) -> PlanBounds:
     """Return bounds on max log(top·v / bottom·v) over v_e ≤ e^{closed[e,f]}·v_f, starting from logs of v, if given.
 
-    >>> found = bounds_by_plans(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]]))
-    >>> found.above.round(6), bool(found.above - found.below < 1e-9)
+    >>> bounds = bounds_by_plans(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]]))
+    >>> bounds.above.round(6), bool(bounds.above - bounds.below < 1e-9)
     (array([0.776137]), True)
     """
     count, size = len(top), len(closed)
-    found = PlanBounds(
+    bounds = PlanBounds(
         np.full(count, np.inf),
         np.full(count, -np.inf),
-        _fitted(np.zeros(top.shape) if heights is None else heights, closed),
+        _fit_heights(np.zeros(top.shape) if heights is None else heights, closed),
         np.zeros((count, size * size)),
     )
     widest, active = float(closed.max()), np.arange(count, dtype=np.intp)
     for _ in range(sweeps):
-        some = max(_AT_ONCE // (size * size), 1)
-        for at in range(0, len(active), some):
-            part = active[at : at + some]
-            _sweep(found, part, top[part], bottom[part], closed)
-        active = active[(found.above - found.below)[active] > _CLOSE * widest]
+        chunk = max(_AT_ONCE // (size * size), 1)
+        for at in range(0, len(active), chunk):
+            part = active[at : at + chunk]
+            _improve_bounds(bounds, part, top[part], bottom[part], closed)
+        active = active[(bounds.above - bounds.below)[active] > _CLOSE * widest]
         if not len(active):
             break
-    return found
+    return bounds
 
 
-def _sweep(found: PlanBounds, part: Indices, top: Floats, bottom: Floats, closed: Floats) -> None:
-    """Take one step for some pairs, and keep what is better."""
-    a, b = (rows * np.exp(found.heights[part]) for rows in (top, bottom))
+def _improve_bounds(bounds: PlanBounds, part: Indices, top: Floats, bottom: Floats, closed: Floats) -> None:
+    """Take one Newton step for the pairs `part`, and keep the better bounds."""
+    a, b = (rows * np.exp(bounds.heights[part]) for rows in (top, bottom))
     plans, heights = small_plans(a / a.sum(axis=1, keepdims=True), b / b.sum(axis=1, keepdims=True), closed)
-    heights = _fitted(heights, closed)
-    above = _proven(top, bottom, plans, closed)
+    heights = _fit_heights(heights, closed)
+    above = _log_bounds_of_plans(top, bottom, plans, closed)
     with np.errstate(divide="ignore"):
         below = np.log((top * np.exp(heights)).sum(axis=1)) - np.log((bottom * np.exp(heights)).sum(axis=1))
-    found.slopes[part] = plans.reshape(-1, closed.size)
-    found.above[part] = np.minimum(above, found.above[part])
-    found.below[part] = np.maximum(below, found.below[part])
-    found.heights[part] = heights
+    bounds.slopes[part] = plans.reshape(-1, closed.size)
+    bounds.above[part] = np.minimum(above, bounds.above[part])
+    bounds.below[part] = np.maximum(below, bounds.below[part])
+    bounds.heights[part] = heights
 
 
-def _fitted(heights: Floats, closed: Floats) -> Floats:
+def _fit_heights(heights: Floats, closed: Floats) -> Floats:
     """Return the largest functions below some that keep the limits, with 0 as their largest value."""
     fitted = np.stack([(row + heights).min(axis=1) for row in closed], axis=1)
     return fitted - fitted.max(axis=1, keepdims=True)
 
 
-def _proven(top: Floats, bottom: Floats, plans: Floats, closed: Floats) -> Floats:
+def _log_bounds_of_plans(top: Floats, bottom: Floats, plans: Floats, closed: Floats) -> Floats:
     """Return log λ of each plan, rounded up.
 
     A plan's entries are off by rounding, which matters where q is small. So no state takes more than its share; what is
@@ -303,12 +312,12 @@ def members(size: int) -> Flags:
 
 def extreme_log_ratios(rows: Floats, within: Floats) -> Floats:
     """Return the largest log ratio of means of an extreme function, laws of shape (targets, candidates, sources)."""
-    u = _extreme(within)
+    u = _extreme_heights(within)
     means = np.log1p(rows @ np.expm1(u).T) if within.max() <= 1 else np.log(rows @ np.exp(u).T)
     return np.asarray((means.max(axis=1)[:, None, :] - means.min(axis=1)[None, :, :]).max(axis=2))
 
 
-def _extreme(within: Floats) -> Floats:
+def _extreme_heights(within: Floats) -> Floats:
     """Return the logs of all extreme functions within the limits, each at most 0.
 
     Rounding may not lose one, so limits count as kept up to a few units.
@@ -330,8 +339,8 @@ def _trees(size: int) -> tuple[Indices, Indices, Floats]:
         trees += itertools.combinations(pairs, size - 1)
     tails, heads = np.array(trees, dtype=np.intp).transpose(2, 0, 1)
     matrix = np.zeros((len(tails), size, size))
-    each, edge = np.arange(len(tails))[:, None], np.arange(size - 1)
-    matrix[each, edge, tails], matrix[each, edge, heads] = 1.0, -1.0
+    rows, edge = np.arange(len(tails))[:, None], np.arange(size - 1)
+    matrix[rows, edge, tails], matrix[rows, edge, heads] = 1.0, -1.0
     matrix[:, -1, 0] = 1.0
-    whole = np.abs(np.linalg.det(matrix)) > 0.5  # ±1 for a tree, 0 if edges close a circle
-    return tails[whole], heads[whole], np.rint(np.linalg.inv(matrix[whole]))[:, :, :-1]
+    spanning = np.abs(np.linalg.det(matrix)) > 0.5  # ±1 for a tree, 0 if edges close a circle
+    return tails[spanning], heads[spanning], np.rint(np.linalg.inv(matrix[spanning]))[:, :, :-1]

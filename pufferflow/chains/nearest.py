@@ -60,7 +60,7 @@ class Windows:
         self.reach = 0
         """How many rows a window has on either side."""
         self.labels = self._code
-        """What pattern of so many steps and values starts at each row; equal patterns have equal labels."""
+        """The pattern of `reach` steps and values that starts at each row; equal patterns have equal labels."""
 
     def widen(self, reach: int) -> None:
         """Set how many rows a window has on either side."""
@@ -118,8 +118,8 @@ def law_labels(laws: Floats) -> Indices:
     cells = np.where(laws > 0, cells, 1.0)
     labels = np.zeros(len(laws), dtype=np.intp)
     for column in cells.T:
-        found = np.unique(column, return_inverse=True)[1]
-        labels = np.unique(labels * (int(found.max()) + 1) + found, return_inverse=True)[1].astype(np.intp)
+        codes = np.unique(column, return_inverse=True)[1]
+        labels = np.unique(labels * (int(codes.max()) + 1) + codes, return_inverse=True)[1].astype(np.intp)
     return labels
 
 
@@ -141,12 +141,12 @@ class View:
 
     sums: Sums
     secrets: SumSecrets
-    where: SumLattice
+    lattice: SumLattice
     windows: Windows
     initial: Floats
 
-    def together(self, search: NearnessSearch) -> None:
-        """Look at both sides of each row at once: the joint law of the sum and both ends of the window."""
+    def search_jointly(self, search: NearnessSearch) -> None:
+        """Search by the joint law of the sum and both ends of the window of each row."""
         for row, before, after in self._rows():
             pairs = self.secrets.possible(self._possible[row])
             joint = {  # of both ends and the sum, given a state: one part for each pair of ends
@@ -156,8 +156,8 @@ class View:
             for a, b in pairs:
                 search.add(joint[a], joint[b], row, (a, b))
 
-    def apart(self, past: NearnessSearch, future: NearnessSearch) -> None:
-        """Look at each side of each row alone, without any convolution."""
+    def search_sides(self, past: NearnessSearch, future: NearnessSearch) -> None:
+        """Search by each half of the window separately, without any convolution."""
         seen = set[tuple[tuple[int, int, int], Pair]]()
         labels, reach, last = self.windows.labels, self.windows.reach, self.sums.length - 1
         for row, before, after in self._rows():
@@ -169,15 +169,15 @@ class View:
                         seen.add((key, (a, b)))
                         search.add(laws[a], laws[b], row, (a, b))
 
-    def work(self, *, together: bool) -> float:
-        """Return about how many operations a look takes: a cut-off side has a shorter sum and no end to match."""
+    def work(self, *, jointly: bool) -> float:
+        """Estimate the operations of one search: a cut-off side has a shorter sum and no end to match."""
         states, reach = self.sums.chain.states, self.windows.reach
-        points = reach * int(self.where.spans.max()) + 1
+        points = reach * int(self.lattice.spans.max()) + 1
         inner = len(self._inner)
         ends = self.sums.length if 2 * reach >= self.sums.length else 2 * reach + 2
         carrying = len(np.unique(self.windows.labels)) * reach * (states**3 * points + _STEP_COST)
         trying = _TRIALS * points * len(self.secrets.pairs)
-        if together:
+        if jointly:
             return carrying + states * (ends / 2 + inner * states) * (states * points**2 + trying)
         return carrying + (ends / 2 + inner * states) * trying
 
@@ -199,7 +199,7 @@ class View:
         There is a single c where the window reaches beyond the end of the chain.
         """
         reach, last, wanted = self.windows.reach, self.sums.length - 1, self.secrets.rows
-        sides, laws = PastAndFuture(self.sums, self.where), self._marginals[0]
+        sides, laws = PastAndFuture(self.sums, self.lattice), self._marginals[0]
         for row, law in enumerate(islice(sides.pasts(self.initial), reach + 1)):
             if wanted[row]:
                 yield row, leading_masses(law), self.windows.carried(row)[0]
@@ -208,8 +208,8 @@ class View:
         for back, law in enumerate(islice(sides.futures_back(), reach + 1)):
             row = last - back
             if wanted[row]:
-                points = self.where.points[self.sums.kinds[row]]
-                after = leading_masses(shift(law, points, int(self.where.spans[row])))
+                points = self.lattice.points[self.sums.kinds[row]]
+                after = leading_masses(shift(law, points, int(self.lattice.spans[row])))
                 yield row, self.windows.past(row, laws[row - reach]), after
 
     @property
@@ -244,86 +244,86 @@ def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows:
     10.0
     """
     probability_below_one(delta, "delta")
-    share, secrets, most = float_below(decimal_reading(delta)), read_secrets(sums, pairs, rows), most_points(sums)
-    where = lattice(sums, most)
-    if where.error:
-        where = lattice(sums, min(most, FINE * sums.length))
-    found = None
-    if share and (sums.length <= _SHORT or where.size <= most // _QUICK):
-        found = _exactly(sums, secrets, where, share)
+    share, secrets, max_points = float_below(decimal_reading(delta)), read_secrets(sums, pairs, rows), most_points(sums)
+    grid = lattice(sums, max_points)
+    if grid.error:
+        grid = lattice(sums, min(max_points, FINE * sums.length))
+    result = None
+    if share and (sums.length <= _SHORT or grid.size <= max_points // _QUICK):
+        result = _search_all_rows(sums, secrets, grid, share)
     elif share:
-        found = _through_windows(sums, secrets, share)
-        if found is None and where.size <= most:
-            found = _exactly(sums, secrets, where, share)
-    return found or farthest(sums, pairs, rows)
+        result = _search_through_windows(sums, secrets, share)
+        if result is None and grid.size <= max_points:
+            result = _search_all_rows(sums, secrets, grid, share)
+    return result or farthest(sums, pairs, rows)
 
 
-def _exactly(sums: Sums, secrets: SumSecrets, where: SumLattice, share: float) -> Farthest | None:
-    """Look at the laws of the whole sum for every row; None if δ is finer than their rounding."""
-    by = yardstick(sums.length, sums.chain.states, where.size)
-    search, sides = NearnessSearch(_tolerance(share, by.error + 8 * where.size)), PastAndFuture(sums, where)
+def _search_all_rows(sums: Sums, secrets: SumSecrets, grid: SumLattice, share: float) -> Farthest | None:
+    """Search by the laws of the whole sum for every row; None if δ is finer than their rounding."""
+    precision = yardstick(sums.length, sums.chain.states, grid.size)
+    search, sides = NearnessSearch(_tolerance(share, precision.error + 8 * grid.size)), PastAndFuture(sums, grid)
     if search.allowed.forgiving <= 0:
         return None
     for initial in sums.chain.initial:
         for row, (past, future) in enumerate(zip(sides.pasts(initial), sides.futures(), strict=True)):
-            found = secrets.possible(possible_states(past)) if secrets.rows[row] else []
+            open_pairs = secrets.possible(possible_states(past)) if secrets.rows[row] else []
             before, after = leading_masses(past)[:, 0], leading_masses(future)[:, 0]
-            values = where.points[sums.kinds[row]].tolist()
+            values = grid.points[sums.kinds[row]].tolist()
             laws = {
                 a: np.concatenate([np.zeros(values[a]), np.convolve(before[a], after[a])])[None]
-                for a in {a for pair in found for a in pair}
+                for a in {a for pair in open_pairs for a in pair}
             }
-            for a, b in found:
+            for a, b in open_pairs:
                 search.add(laws[a], laws[b], row, (a, b))
-    return _found([search], secrets, where, exact=not where.error)
+    return _result_of([search], secrets, grid, exact=not grid.error)
 
 
-def _through_windows(sums: Sums, secrets: SumSecrets, share: float) -> Farthest | None:
+def _search_through_windows(sums: Sums, secrets: SumSecrets, share: float) -> Farthest | None:
     """Widen the window until that no longer helps; None if no window that can be paid for does."""
-    where = lattice(sums, sums.length * _MOST_POINTS_PER_ROW)
-    if where.error:
-        where = lattice(sums, sums.length * _POINTS_PER_ROW)
-    windows = Windows(sums, where)
-    views = [View(sums, secrets, where, windows, initial) for initial in sums.chain.initial]
-    return _widened(views, share, together=True) or _widened(views, share, together=False)
+    grid = lattice(sums, sums.length * _MOST_POINTS_PER_ROW)
+    if grid.error:
+        grid = lattice(sums, sums.length * _POINTS_PER_ROW)
+    windows = Windows(sums, grid)
+    views = [View(sums, secrets, grid, windows, initial) for initial in sums.chain.initial]
+    return _widen_windows(views, share, jointly=True) or _widen_windows(views, share, jointly=False)
 
 
-def _widened(views: list[View], share: float, *, together: bool) -> Farthest | None:
-    """Return the best of what is found at one reach after the other, both sides of a window together or apart."""
+def _widen_windows(views: list[View], share: float, *, jointly: bool) -> Farthest | None:
+    """Double the reach of the windows while that pays, and return the least distance, by both sides jointly or each."""
     best: Farthest | None = None
     reach = _FIRST_REACH
     while 2 * reach < views[0].sums.length:
         views[0].windows.widen(reach)
-        work = sum(view.work(together=together) for view in views)
+        work = sum(view.work(jointly=jointly) for view in views)
         if work > _MOST_WORK:
             break
-        found = _seen(views, share, together=together)
-        if best is not None and (found is None or found.length >= best.length) and work > _LITTLE_WORK:
+        result = _search_windows(views, share, jointly=jointly)
+        if best is not None and (result is None or result.length >= best.length) and work > _LITTLE_WORK:
             break
-        if found is not None and (best is None or found.length < best.length):
-            best = found
+        if result is not None and (best is None or result.length < best.length):
+            best = result
         reach *= 2
     return best
 
 
-def _seen(views: list[View], share: float, *, together: bool) -> Farthest | None:
-    """Return what windows show: both sides at once, or one side and then the other, each for half of δ.
+def _search_windows(views: list[View], share: float, *, jointly: bool) -> Farthest | None:
+    """Return the distance that windows prove: by both sides jointly, or by the sum of both sides, each for half of δ.
 
     None if some rows have not forgotten enough.
     """
-    tolerance = _window_tolerance(views[0], share if together else share / 2)
+    tolerance = _window_tolerance(views[0], share if jointly else share / 2)
     if tolerance.forgiving <= 0:
         return None
-    searches = [NearnessSearch(tolerance) for _ in range(1 if together else 2)]
+    searches = [NearnessSearch(tolerance) for _ in range(1 if jointly else 2)]
     for view in views:
-        (view.together if together else view.apart)(*searches)
-    return _found(searches[::-1], views[0].secrets, views[0].where, rows=2 * views[0].windows.reach + 1)
+        (view.search_jointly if jointly else view.search_sides)(*searches)
+    return _result_of(searches[::-1], views[0].secrets, views[0].lattice, rows=2 * views[0].windows.reach + 1)
 
 
 def _window_tolerance(view: View, share: float) -> Tolerance:
-    """Return what windows allow: the law at their start comes from as many steps as the chain has rows."""
+    """Return the tolerance of windows: the law at their start comes from as many steps as the chain has rows."""
     rows, states = 2 * view.windows.reach + 1, view.sums.chain.states
-    points = rows * int(view.where.spans.max()) + 1
+    points = rows * int(view.lattice.spans.max()) + 1
     start = 2 * view.sums.length * (states + 4)
     return _tolerance(share, yardstick(rows, states, points).error + 8 * points + start + ERRORS)
 
@@ -332,15 +332,15 @@ def _tolerance(share: float, units: int) -> Tolerance:
     return Tolerance(share, (units + 8) * UNIT / 2)
 
 
-def _found(
+def _result_of(
     searches: list[NearnessSearch],
     secrets: SumSecrets,
-    where: SumLattice,
+    grid: SumLattice,
     *,
     exact: bool = False,
     rows: int | None = None,
 ) -> Farthest | None:
-    """Return what searches came to, one after the other; their distances add."""
+    """Return the result of searches whose distances add; None if one failed."""
     for search in searches:
         search.flush()
         if search.failed:
@@ -349,7 +349,7 @@ def _found(
     if first.where is None:
         return secrets.nothing
     row, states = first.where
-    length = where.length(sum(search.steps for search in searches), rows)
+    length = grid.length(sum(search.steps for search in searches), rows)
     return Farthest(
         length, row, states, exact=exact and first.needed and first.enough, rounding=2 * first.allowed.error
     )

@@ -21,7 +21,7 @@ _LARGEST_SHARE_FORGIVEN = 2.0**-20
 @final
 @dataclass(frozen=True)
 class Tolerance:
-    """How much may stay unmatched, and how far computed numbers may be from their truths.
+    """The mass that may stay unmatched, and the largest error of computed masses.
 
     As for two single laws rounding is forgiven, so that .003 typed as δ and .003 computed are the same; but no more
     than δ/2²⁰.
@@ -32,16 +32,16 @@ class Tolerance:
 
     @property
     def forgiving(self) -> float:
-        """The largest computed number that does."""
+        """The largest computed mass that may stay unmatched."""
         return self.delta + min(2 * self.error, self.delta * _LARGEST_SHARE_FORGIVEN) - self.error
 
 
 @final
 @dataclass
 class NearnessSearch:
-    """The least z in steps that does for all pairs seen so far; `failed` if none does for some.
+    """The least z in steps within which all pairs so far are near; `failed` if there is none for some pair.
 
-    `needed` says that no less does whatever the rounding, `enough` that it does whatever the rounding.
+    `needed`: no smaller z suffices whatever the rounding; `enough`: z suffices whatever the rounding.
     """
 
     allowed: Tolerance
@@ -54,7 +54,7 @@ class NearnessSearch:
     _cells: int = 0
 
     def add(self, mu: Floats, nu: Floats, row: int, states: Pair) -> None:
-        """Look at a pair of laws, each in parts of shape (E, N): now, or later together with others."""
+        """Add a pair of laws, each in parts of shape (E, N), to the batch, and search the batch once it is full."""
         if self._waiting and len(self._waiting[0][0]) != len(mu):
             self.flush()
         self._waiting.append((mu, nu, (row, states)))
@@ -64,45 +64,45 @@ class NearnessSearch:
 
     def flush(self) -> None:
         if self._waiting and not self.failed:
-            self._raise(
+            self._raise_distance(
                 LawPairs.of([(mu, nu) for mu, nu, _ in self._waiting]), [label for _, _, label in self._waiting]
             )
         self._waiting.clear()
         self._cells = 0
 
-    def _raise(self, given: "LawPairs", labels: list[tuple[int, Pair]]) -> None:
-        """Raise the distance until it does for these pairs too."""
-        pairs = given
-        left = pairs.unmatched(self.steps)
-        self.where = self.where or labels[int(left.argmax())]
-        open_ones = np.flatnonzero(left > self.allowed.forgiving)
+    def _raise_distance(self, all_pairs: "LawPairs", labels: list[tuple[int, Pair]]) -> None:
+        """Raise the distance until these pairs are near within it too."""
+        pairs = all_pairs
+        unmatched = pairs.unmatched(self.steps)
+        self.where = self.where or labels[int(unmatched.argmax())]
+        failing = np.flatnonzero(unmatched > self.allowed.forgiving)
         low, high, reach = self.steps, self.steps, 1
-        before = left[open_ones]
-        while len(open_ones):
+        before = unmatched[failing]
+        while len(failing):
             low, high, reach = high, min(high + reach, pairs.size), 2 * reach
-            pairs = pairs.some(open_ones)
-            labels = [labels[i] for i in open_ones.tolist()]
-            left = pairs.unmatched(high)
-            open_ones = np.flatnonzero(left > self.allowed.forgiving)
-            if len(open_ones):
-                before = left[open_ones]
+            pairs = pairs.subset(failing)
+            labels = [labels[i] for i in failing.tolist()]
+            unmatched = pairs.unmatched(high)
+            failing = np.flatnonzero(unmatched > self.allowed.forgiving)
+            if len(failing):
+                before = unmatched[failing]
                 self.failed = high == pairs.size
                 if self.failed:
                     return
-        self._close_in(pairs, labels, low, high, before)
+        self._bisect(pairs, labels, low, high, before)
         strict = self.allowed.delta - self.allowed.error
-        self.enough = self.enough and bool((given.unmatched(self.steps) <= strict).all())
+        self.enough = self.enough and bool((all_pairs.unmatched(self.steps) <= strict).all())
 
-    def _close_in(self, pairs: "LawPairs", labels: list[tuple[int, Pair]], low: int, high: int, before: Floats) -> None:
-        """Halve the range between a distance that does not do and one that does; both may be the one so far."""
+    def _bisect(self, pairs: "LawPairs", labels: list[tuple[int, Pair]], low: int, high: int, before: Floats) -> None:
+        """Bisect between a distance that is too small and one that is enough; both may be the present one."""
         if low == high:
             return
         worst = labels[int(before.argmax())]
         while high - low > 1:
             middle = (low + high) // 2
-            left = pairs.unmatched(middle)
-            if (left > self.allowed.forgiving).any():
-                low, before, worst = middle, left, labels[int(left.argmax())]
+            unmatched = pairs.unmatched(middle)
+            if (unmatched > self.allowed.forgiving).any():
+                low, before, worst = middle, unmatched, labels[int(unmatched.argmax())]
             else:
                 high = middle
         self.steps, self.where = high, worst
@@ -112,17 +112,17 @@ class NearnessSearch:
 @final
 @dataclass(frozen=True, eq=False)
 class LawPairs:
-    """LawPairs of laws in parts: `mu[i, pair, part]` is the mass of a part before point i, likewise `nu`."""
+    """Pairs of laws in parts: `mu[i, pair, part]` is the mass of a part before point i, likewise `nu`."""
 
     mu: Floats
     nu: Floats
 
     @staticmethod
-    def of(given: list[tuple[Floats, Floats]]) -> "LawPairs":
+    def of(laws: list[tuple[Floats, Floats]]) -> "LawPairs":
         """Put laws of different lengths side by side."""
-        size = max(len(law[0]) for pair in given for law in pair)
-        sides = np.zeros((2, size + 1, len(given), len(given[0][0])))
-        for place, pair in enumerate(given):
+        size = max(len(law[0]) for pair in laws for law in pair)
+        sides = np.zeros((2, size + 1, len(laws), len(laws[0][0])))
+        for place, pair in enumerate(laws):
             for side, law in zip(sides, pair, strict=True):
                 side[1 : law.shape[1] + 1, place] = law.T
         sides = np.cumsum(sides, axis=1)
@@ -130,10 +130,10 @@ class LawPairs:
 
     @property
     def size(self) -> int:
-        """How many points there are; no distance is as large."""
+        """The number of points; no distance is as large."""
         return len(self.mu) - 1
 
-    def some(self, which: Indices) -> "LawPairs":
+    def subset(self, which: Indices) -> "LawPairs":
         return LawPairs(self.mu[:, which], self.nu[:, which])
 
     def unmatched(self, steps: int) -> Floats:
@@ -144,7 +144,7 @@ class LawPairs:
         leave = self.mu[1:] - self.nu[np.minimum(points + steps + 1, self.size)]
         outside = np.zeros(self.mu.shape[1:])
         inside = np.full(self.mu.shape[1:], -np.inf)
-        for gained, kept in zip(enter, leave, strict=True):
+        for gained, retained in zip(enter, leave, strict=True):
             np.maximum(inside, outside + gained, out=inside)
-            np.maximum(outside, inside + kept, out=outside)
+            np.maximum(outside, inside + retained, out=outside)
         return 1 - self.mu[-1].sum(axis=1) + outside.sum(axis=1)

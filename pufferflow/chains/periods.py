@@ -1,4 +1,4 @@
-"""Where a long sequence repeats itself: what was worked out for one period then serves for all of them."""
+"""Periodic stretches of a long sequence: results for one period serve for all of them."""
 
 from dataclasses import dataclass
 from typing import final
@@ -29,30 +29,30 @@ def stretches(code: Indices) -> list[Stretch]:
     """Cut a sequence into stretches that repeat with one period, the least that serves half of it, and others."""
     if len(code) >= LONG:
         for period in range(1, min(LONGEST_PERIOD, len(code) // 8) + 1):
-            if period == 1 or _covered(_cut(code[-_PROBE:], period)) >= min(len(code), _PROBE) / 2:
-                found = _cut(code, period)
-                if _covered(found) >= len(code) / 2:
-                    return found
+            if period == 1 or _periodic_length(_cut_by_period(code[-_PROBE:], period)) >= min(len(code), _PROBE) / 2:
+                cut = _cut_by_period(code, period)
+                if _periodic_length(cut) >= len(code) / 2:
+                    return cut
     return [Stretch(0, len(code), 0)]
 
 
-def _covered(found: list[Stretch]) -> int:
-    return sum(stretch.end - stretch.start for stretch in found if stretch.period)
+def _periodic_length(cut: list[Stretch]) -> int:
+    return sum(stretch.end - stretch.start for stretch in cut if stretch.period)
 
 
-def _cut(code: Indices, period: int) -> list[Stretch]:
+def _cut_by_period(code: Indices, period: int) -> list[Stretch]:
     """Return the stretches that repeat with a period, if they do so for long, and what is between them."""
     same = code[period:] == code[:-period]
     ends = np.flatnonzero(np.diff(np.concatenate([[0], same.astype(np.int8), [0]])))
-    found: list[Stretch] = []
+    cut: list[Stretch] = []
     at = 0
     for first, last in zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True):
         start, end = max(first, at), last + period
         if end - start >= max(LONG, _TIMES * period):
-            found += [Stretch(at, start, 0)] * (start > at)
-            found.append(Stretch(start, end, period))
+            cut += [Stretch(at, start, 0)] * (start > at)
+            cut.append(Stretch(start, end, period))
             at = end
-    return found + [Stretch(at, len(code), 0)] * (at < len(code))
+    return cut + [Stretch(at, len(code), 0)] * (at < len(code))
 
 
 def reachable_states(links: Flags, order: Indices, first: Flags) -> tuple[Flags, Indices]:
@@ -80,7 +80,7 @@ def reachable_states(links: Flags, order: Indices, first: Flags) -> tuple[Flags,
 
 
 def tile_into(target: Indices, places: Indices) -> None:
-    """Fill an array with a few numbers that take turns."""
+    """Fill an array with a few numbers, repeated in order."""
     turns = len(target) // len(places)
     whole = turns * len(places)
     target[:whole].reshape(turns, len(places))[:] = places
@@ -88,11 +88,11 @@ def tile_into(target: Indices, places: Indices) -> None:
 
 
 def tile(places: Indices, length: int) -> Indices:
-    """Return a few numbers over and over, so many in all; faster than `np.resize` where they are many.
+    """Return a few numbers repeated in order up to a length; faster than `np.resize` where they are many.
 
     >>> tile(np.array([5, 7]), 5).tolist()
     [5, 7, 5, 7, 5]
     """
-    found = np.empty(length, dtype=np.intp)
-    tile_into(found, places)
-    return found
+    tiled = np.empty(length, dtype=np.intp)
+    tile_into(tiled, places)
+    return tiled

@@ -1,8 +1,8 @@
-"""Markov quilts: what a noisy answer tells of one row of a chain, by setting a stretch of rows apart (M19).
+"""Markov quilts: the loss of one row of a chain from a noisy answer, by cutting out a stretch of rows (M19).
 
 A quilt of row t is a row a steps before it, a row b steps after it, or both. The rows within, |X_N| of them with row t,
 may move the answer as they like, and cost what the noise charges for that; all others depend on row t through the quilt
-alone, and tell at most its max-influence e. The loss is the largest over rows of the least e + cost(|X_N|) over quilts
+alone, and add at most its max-influence e. The loss is the largest over rows of the least e + cost(|X_N|) over quilts
 (Song, Wang, Chaudhuri: Pufferfish Privacy Mechanisms for Correlated Data, 2017). For Laplace noise of scale b and an
 answer that one row moves by L, cost(n) = n·L/b; the least scale is then L·max_t min |X_N|/(ε − e), as published.
 
@@ -29,7 +29,7 @@ from pufferflow.errors import Refused
 from pufferflow.rounding import UNIT, upwards
 
 Cost = Callable[[Floats], Floats]
-"""What a noise charges for a movement by n rows: an increasing function, rounded up, of an array of sizes n."""
+"""The loss of a noise for a movement by n rows: an increasing function, rounded up, of an array of sizes n."""
 _FINE = 512
 _FORGOTTEN = 2.0**-40
 _FAINT = 2.0**-960
@@ -78,7 +78,7 @@ class Quilts:
         """Return max over rows of the least e + cost(|X_N|), rounded up; 0 where no row has secrets."""
         if not len(self.rows):
             return QuiltLoss(0.0, 0)
-        whole = float(cost(np.array([float(self.length)]))[0])  # all rows: nothing is left to tell
+        whole = float(cost(np.array([float(self.length)]))[0])  # all rows: no influence is left
         inner = (self.between + cost(self.sizes.astype(np.float64))).min(axis=1, initial=whole)
         places, outer = self._outermost(cost)
         losses = np.minimum(inner, outer)
@@ -121,20 +121,20 @@ def exact_quilts(chain: Chain, secrets: Secrets) -> Quilts:
     Quilts stop where the chain has forgotten all but 2^-40. Refused if rows that differ are too many for that.
     """
     steps = chain.kernels[chain.order[: _period(chain.order)]]
-    kinds = _kinds(chain, steps, secrets)
+    kinds = _sort_rows(chain, steps, secrets)
     windows: list[tuple[int, Floats, Floats]] = []
     entries = kinds.pairs.size
     for reach, window, links in _windows(steps, chain.length - 1):
         before, after = kinds.influences(reach, window, links, secrets.pairs)
         windows.append((reach, before, after))
-        _within(len(kinds.row), entries * len(windows), entries * len(windows) ** 2)
+        _check_work(len(kinds.row), entries * len(windows), entries * len(windows) ** 2)
         if (window.max(axis=1) <= window.min(axis=1) * (1 + _FORGOTTEN)).all():
             break  # no state at the start of a window makes a difference that matters to its end
     reaches = np.array([reach for reach, _, _ in windows], dtype=np.intp)
     before, after = (
         np.array([window[side] for window in windows]).reshape(len(reaches), *kinds.pairs.shape) for side in (1, 2)
     )
-    return _quilts(chain.length, (kinds.rows, kinds.first, kinds.last), reaches, before, after)
+    return _assemble(chain.length, (kinds.rows, kinds.first, kinds.last), reaches, before, after)
 
 
 def approximate_quilts(chain: Chain, secrets: Secrets) -> Quilts:
@@ -152,13 +152,13 @@ def approximate_quilts(chain: Chain, secrets: Secrets) -> Quilts:
     ends = np.zeros(min(len(rows), 1), dtype=np.intp)
     grid = _grid(chain.length - 1)
     reaches = grid[grid < chain.length]
-    after = _mixing(chain, reaches)
+    after = _mixing_influences(chain, reaches)
     useful = np.arange(len(after)) <= np.argmax(np.append(after, 0.0) <= _FORGOTTEN)
     reaches, after = reaches[useful], after[useful, None, None]
-    return _quilts(chain.length, (rows, ends, ends + len(rows) - 1), reaches, 2 * after, after)
+    return _assemble(chain.length, (rows, ends, ends + len(rows) - 1), reaches, 2 * after, after)
 
 
-def _mixing(chain: Chain, reaches: Indices) -> Floats:
+def _mixing_influences(chain: Chain, reaches: Indices) -> Floats:
     """Return log((1 + Δ)/(1 − Δ)) for each reach, rounded up; ∞ where Δ ≥ 1."""
     if not len(reaches):
         return np.zeros(0)
@@ -193,7 +193,7 @@ def _not_mixing(problem: str) -> Refused:
     )
 
 
-def _within(kinds: int, entries: int = 0, work: int = 0) -> None:
+def _check_work(kinds: int, entries: int = 0, work: int = 0) -> None:
     """Refuse what would take too much memory or too long."""
     if kinds > _MOST_KINDS or entries > _MOST_ENTRIES or work > _MOST_WORK:
         raise Refused(
@@ -203,7 +203,7 @@ def _within(kinds: int, entries: int = 0, work: int = 0) -> None:
         )
 
 
-def _quilts(
+def _assemble(
     length: int, rows: tuple[Indices, Indices, Indices], reaches: Indices, before: Floats, after: Floats
 ) -> Quilts:
     """Return quilts from influences of shape (reaches, kinds, pairs): of the left row, and of the right one."""
@@ -243,11 +243,11 @@ def _windows(steps: Floats, most: int) -> Iterator[tuple[int, Floats, Flags]]:
     while reach <= most:
         yield reach, window[0], window[1] > 0
         if reach == _FINE * size:
-            gap, size = _followed(gap, gap, size), 2 * size
-        window, reach = _followed(window, gap, reach), reach + size
+            gap, size = _concatenate(gap, gap, size), 2 * size
+        window, reach = _concatenate(window, gap, reach), reach + size
 
 
-def _followed(window: Floats, then: Floats, reach: int) -> Floats:
+def _concatenate(window: Floats, then: Floats, reach: int) -> Floats:
     """Return the products of steps, and the links, of windows that follow one another."""
     product = window @ np.roll(then, -reach, axis=1)
     product[1] = product[1] > 0
@@ -262,7 +262,7 @@ def _period(order: Indices) -> int:
     return max(len(order), 1)
 
 
-def _largest(values: Floats, links: Flags, pairs: Indices) -> Floats:
+def _largest_log_ratio(values: Floats, links: Flags, pairs: Indices) -> Floats:
     """Return the log of the largest values[x, ·]/values[x', ·] for each pair (x, x'), neither −∞ nor rounded yet.
 
     What is too small for a float to hold with all its digits is taken as larger above, and as 0 below.
@@ -274,7 +274,7 @@ def _largest(values: Floats, links: Flags, pairs: Indices) -> Floats:
     return np.log(np.maximum(ratios.max(axis=2), _FAINTEST))
 
 
-def _above(logs: Floats, products: int, states: int) -> Floats:
+def _log_above(logs: Floats, products: int, states: int) -> Floats:
     """Return logs of quotients of products of kernels, rounded up.
 
     A sum of k products of floats is off by k/2 units, relatively, and products add up what they are made of.
@@ -287,65 +287,69 @@ def _above(logs: Floats, products: int, states: int) -> Floats:
 class _Kinds:
     """Rows with secrets, sorted by kind, and what the rows of each kind share.
 
-    A kind has a phase of the steps, a row (only that one where `alone`), the pairs that are secrets, and the largest
-    log P(X_t = x')/P(X_t = x) of each pair. States before a row are those of `masks[mask_of]` if the row is known, and
-    else those `usual` in their phase.
+    A kind has a phase of the steps, a row (the only one where `single_row`), the pairs that are secrets, and the
+    largest log P(X_t = x')/P(X_t = x) of each pair. States before a row are those of `masks[mask_of]` if the row is
+    known, and else the `phase_masks` of their phase.
     """
 
     rows: Indices
     first: Indices
     last: Indices
     row: Indices
-    alone: Flags
+    single_row: Flags
     pairs: Flags
     prior: Floats
     masks: Flags
     mask_of: Indices
-    usual: Flags
+    phase_masks: Flags
 
     def influences(self, reach: int, window: Floats, links: Flags, pairs: Indices) -> tuple[Floats, Floats]:
         """Return the influences of the rows so far before and after, for each kind and pair."""
-        states, phases = self.usual.shape[1], len(self.usual)
-        here, there = self.row % phases, (self.row - reach) % phases
+        states, phases = self.phase_masks.shape[1], len(self.phase_masks)
+        phase, phase_before = self.row % phases, (self.row - reach) % phases
         known = self.masks[self.mask_of[np.maximum(self.row - reach, 0)]]
-        sources = np.where((self.alone & (self.row >= reach))[:, None], known, self.usual[there])
-        back = (links[there] & sources[:, :, None]).swapaxes(1, 2)
-        left = self.prior + _above(_largest(window[there].swapaxes(1, 2), back, pairs), reach, states)
-        right = _above(_largest(window[here], links[here], pairs), reach, states)
+        sources = np.where((self.single_row & (self.row >= reach))[:, None], known, self.phase_masks[phase_before])
+        back = (links[phase_before] & sources[:, :, None]).swapaxes(1, 2)
+        left = self.prior + _log_above(
+            _largest_log_ratio(window[phase_before].swapaxes(1, 2), back, pairs), reach, states
+        )
+        right = _log_above(_largest_log_ratio(window[phase], links[phase], pairs), reach, states)
         # two laws have a ratio of 1 or more somewhere; what is below 0 belongs to rows before the first
         return np.where(self.pairs, np.maximum(left, 0.0), 0.0), np.where(self.pairs, np.maximum(right, 0.0), 0.0)
 
 
-def _kinds(chain: Chain, steps: Floats, secrets: Secrets) -> _Kinds:
+def _sort_rows(chain: Chain, steps: Floats, secrets: Secrets) -> _Kinds:
     """Sort the rows with secrets by what their quilts share."""
-    period, (laws, supports) = max(len(steps), 1), _laws(chain, steps)
-    masks, mask_of, every = chain.masks, chain.mask_of, np.arange(chain.length)
+    period, (laws, supports) = max(len(steps), 1), _marginal_laws(chain, steps)
+    masks, mask_of, times = chain.masks, chain.mask_of, np.arange(chain.length)
     start = len(laws) - period if len(laws) < chain.length else chain.length
-    label = np.where(every < start, every, start + (every - start) % period)
+    label = np.where(times < start, times, start + (times - start) % period)
     allowed: Flags = np.logical_and.reduce(masks[:, secrets.pairs], axis=2)
-    rows = every if secrets.rows is None else np.flatnonzero(secrets.rows)
+    rows = times if secrets.rows is None else np.flatnonzero(secrets.rows)
     rows = rows[np.logical_or.reduce(allowed, axis=1)[mask_of[rows]]]
-    _, found, kind = np.unique(label[rows] * len(masks) + mask_of[rows], return_index=True, return_inverse=True)
-    row, ends = rows[found], np.cumsum(np.bincount(kind, minlength=len(found)))
+    _, firsts, kind = np.unique(label[rows] * len(masks) + mask_of[rows], return_index=True, return_inverse=True)
+    row, ends = rows[firsts], np.cumsum(np.bincount(kind, minlength=len(firsts)))
     usual = np.zeros((period, chain.states), dtype=np.bool_)
-    met = np.unique(every % period * len(masks) + mask_of)
-    np.logical_or.at(usual, met // len(masks), masks[met % len(masks)])
-    prior = _largest(laws[label[row]].swapaxes(1, 2), supports[label[row]].swapaxes(1, 2), secrets.pairs[:, ::-1])
+    occurring = np.unique(times % period * len(masks) + mask_of)
+    np.logical_or.at(usual, occurring // len(masks), masks[occurring % len(masks)])
+    prior = _largest_log_ratio(
+        laws[label[row]].swapaxes(1, 2), supports[label[row]].swapaxes(1, 2), secrets.pairs[:, ::-1]
+    )
     return _Kinds(
         rows[np.argsort(kind, kind="stable")],
-        np.concatenate([[0], ends[:-1]]).astype(np.intp)[: len(found)],
+        np.concatenate([[0], ends[:-1]]).astype(np.intp)[: len(firsts)],
         ends - 1,
         row,
         row < start,
         allowed[mask_of[row]],
-        _above(prior, chain.length, chain.states) + 8 * SAME,
+        _log_above(prior, chain.length, chain.states) + 8 * SAME,
         masks,
         mask_of,
         usual,
     )
 
 
-def _laws(chain: Chain, steps: Floats) -> tuple[Floats, Flags]:
+def _marginal_laws(chain: Chain, steps: Floats) -> tuple[Floats, Flags]:
     """Return the laws of the rows and their supports, until those of one period stand for all that follow."""
     period, links = len(steps), (steps > 0).astype(np.float64)
     rest = stationary(steps) if period < chain.length - 1 else None
@@ -353,16 +357,16 @@ def _laws(chain: Chain, steps: Floats) -> tuple[Floats, Flags]:
     while len(laws) < chain.length:
         at = len(laws) - 1
         turn = slice(at - period, None, period)
-        if at >= period and at % period == 0 and _settled(laws[turn], supports[turn], rest):
+        if at >= period and at % period == 0 and _has_settled(laws[turn], supports[turn], rest):
             return np.array(laws[:at]), np.array(supports[:at])
-        _within(at)
+        _check_work(at)
         laws.append(laws[at] @ steps[at % period])
         supports.append((supports[at] @ links[at % period]) > 0)
     return np.array(laws), np.array(supports)
 
 
-def _settled(laws: list[Floats], supports: list[Flags], rest: Floats | None) -> bool:
-    """Tell whether laws one period apart are equal, or near the law at rest, from which they never move away."""
+def _has_settled(laws: list[Floats], supports: list[Flags], rest: Floats | None) -> bool:
+    """Test whether laws one period apart are equal, or near the law at rest, from which they never move away."""
     if not all(np.array_equal(laws[0] > 0, support) for support in supports):
         return False
     near = rest is not None and bool((np.abs(laws[0] - rest) <= SAME * rest).all())

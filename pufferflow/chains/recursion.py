@@ -1,4 +1,4 @@
-"""The recursion of M20: messages from row to row, how much the outputs on one side of a row may tell of its state.
+"""The recursion of M20: messages from row to row bound the loss of a row's state from the outputs on one side of it.
 
 In a long stretch where steps repeat, messages come to rest. From then on a D with g(D + ℓ) ≤ D stands for all of them.
 The search for it (`_extrapolate`, Newton's method where steps take long) only guesses: what it finds is made a little
@@ -16,7 +16,7 @@ from pufferflow.chains.lipschitz_ratio import Tangent
 from pufferflow.chains.periods import Stretch, stretches, tile_into
 
 Turn = Callable[[Floats], Floats]
-"""What one turn makes of a message."""
+"""The map of a message to the one a turn later."""
 ENDLESS = 1e5
 """How many times the largest exposure messages may grow before they count as growing for ever."""
 _CLOSE_TO_REST = 1e-11
@@ -80,7 +80,7 @@ class MessageSteps(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class SomeSteps:
-    """Some steps of others, in an order of their own."""
+    """A selection of steps, in an order of its own."""
 
     whole: MessageSteps
     order: Indices
@@ -123,20 +123,20 @@ def settle(
     level = messages.level(turn, guess)
     if level is None:
         return None
-    found: list[Floats] = []
+    pool: list[Floats] = []
     standing = messages.standing(message, level, turn)
     for _ in range(max(_PATIENCE // (turn.period * message.size), _FEWEST)):
         if standing is not None:
             break
         *turned, after = messages.cycle(message, turn)
-        found += [message, *turned]
+        pool += [message, *turned]
         message = after
         standing = messages.standing(message, level, turn)
     standing = messages.above(message, level, turn) if standing is None else standing
     if standing is None:
         return None
-    found += [standing, *messages.cycle(standing, Stretch(0, turn.end, turn.period - 1))]
-    return Run(np.array(found), np.arange(len(found)), messages.tight and steps.tight)
+    pool += [standing, *messages.cycle(standing, Stretch(0, turn.end, turn.period - 1))]
+    return Run(np.array(pool), np.arange(len(pool)), messages.tight and steps.tight)
 
 
 @final
@@ -159,11 +159,11 @@ class _Messages:
 
     def cycle(self, message: Floats, stretch: Stretch) -> list[Floats]:
         """Return the messages of one period after this one."""
-        found: list[Floats] = []
+        messages: list[Floats] = []
         for at in range(stretch.start, stretch.start + stretch.period):
             message = self.step(message, at)
-            found.append(message)
-        return found
+            messages.append(message)
+        return messages
 
     def along(self, message: Floats, index: Indices, stretch: Stretch) -> Floats:
         """Write the messages of a stretch and return the last."""
@@ -173,7 +173,7 @@ class _Messages:
             if rest is not None and (at - stretch.start) % stretch.period == 0:
                 steady = rest.steady(self, message, stretch, left)
                 if steady is not None:
-                    places = np.array([self.add(one) for one in steady], dtype=np.intp)
+                    places = np.array([self.add(level) for level in steady], dtype=np.intp)
                     tile_into(index[at + 1 : stretch.end + 1], places)
                     return steady[(left - 1) % stretch.period]
             message = self.step(message, at)
@@ -192,50 +192,50 @@ class _Messages:
         return None if rest is None else rest.level
 
     def standing(self, message: Floats, level: Floats, turn: Stretch) -> Floats | None:
-        """Return what stands for a message and all that turns make of it, if that is known already.
+        """Return a fixed bound on a message and on all later ones, if one is at hand.
 
         The level does from below, and a message itself does once turns only lower it: g is monotone.
         """
         if (message <= level).all():
             return level
-        if self._falls(message, turn):
+        if self._is_lowered(message, turn):
             return message
         top = np.maximum(message, level)
         near = float((top - level).max()) <= _CLOSE * float(top.max())
-        return top if near and self._falls(top, turn) else None
+        return top if near and self._is_lowered(top, turn) else None
 
     def above(self, message: Floats, level: Floats, turn: Stretch) -> Floats | None:
-        """Return something far above a message and the level that turns only lower, if it is found."""
+        """Return a bound far above a message and the level that a turn only lowers, if one is found."""
         self.tight = False
         top = np.maximum(message, level)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = float(np.nanmax(top / level))
         even = float(top.max()) * (1 - np.eye(len(top)))
-        tries = [top, even, *(level * ratio * 2**power for power in range(4) if ratio < np.inf)]
-        return next((one for one in tries if self._falls(np.maximum(one, top), turn)), None)
+        candidates = [top, even, *(level * ratio * 2**power for power in range(4) if ratio < np.inf)]
+        return next((candidate for candidate in candidates if self._is_lowered(np.maximum(candidate, top), turn)), None)
 
-    def _falls(self, message: Floats, turn: Stretch) -> bool:
+    def _is_lowered(self, message: Floats, turn: Stretch) -> bool:
         return bool((self.cycle(message, turn)[-1] <= message).all())
 
     def _rest(self, message: Floats, stretch: Stretch, pad: float = _CLOSE) -> "_Rest | None":
         """Return where messages come to rest, made a little larger until a period of a stretch does not raise it."""
         size = max(float(self.limits.max()), float(message.max()))
-        found = self._solved(message, stretch, size)
-        if found is None:
+        solution = self._solve(message, stretch, size)
+        if solution is None:
             return None
-        message, rate, turn = found
+        message, rate, turn = solution
         size, pad = max(size, float(message.max())), pad if rate is not None else _SOLVED
         off = 1 - np.eye(len(message))
         while pad < _MOST_PAD:
-            for padded in (self._raised(message, turn, pad * size * off), message * (1 + pad)):
-                if self._falls(padded, stretch):
+            for padded in (self._raise_by(message, turn, pad * size * off), message * (1 + pad)):
+                if self._is_lowered(padded, stretch):
                     self.tight = self.tight and pad <= _LOOSE
                     return _Rest(padded, 1.0 if rate is None else rate)
             pad *= 4
         return None
 
-    def _raised(self, message: Floats, turn: Turn, pad: Floats) -> Floats:
-        """Return what turns that each add a pad lead to: where limits add up along paths, one pad alone is too little.
+    def _raise_by(self, message: Floats, turn: Turn, pad: Floats) -> Floats:
+        """Iterate turns that each add a pad: where limits add up along paths, a single pad is too little.
 
         D = g(D + ℓ) + pad leaves room for what was not reached yet.
         """
@@ -247,45 +247,45 @@ class _Messages:
             message = following + pad
         return message
 
-    def _solved(self, message: Floats, stretch: Stretch, size: float) -> tuple[Floats, float | None, Turn] | None:
+    def _solve(self, message: Floats, stretch: Stretch, size: float) -> tuple[Floats, float | None, Turn] | None:
         """Return about where messages come to rest, the rate at which they do, and what a turn there is near to.
 
         Where steps take long, by Newton's method, with no rate: tangents are followed to where they rest, and taken
         anew there.
         """
-        found, off = None, 1 - np.eye(len(message))
+        solution, off = None, 1 - np.eye(len(message))
         steps: list[Tangent | None] = [None] * stretch.period
         for _ in range(_NEWTON):
             # where there are no limits at all, there is no slope
             turn = self._tangents(np.maximum(message, _FLOOR * size * off), stretch, steps)
             if turn is None:
-                plain: Turn = lambda one: self.cycle(one, stretch)[-1]  # noqa: E731
+                plain: Turn = lambda start: self.cycle(start, stretch)[-1]  # noqa: E731
                 resting = _extrapolate(plain, message, size)
                 return None if resting is None else (*resting, plain)
             following = turn(message)
-            found = following, None, turn
+            solution = following, None, turn
             if np.abs(following - message).max() <= _SOLVED * max(size, float(following.max())):
                 break
             resting = _extrapolate(turn, following, size)
             message = _iterate_until_doubled(turn, following, size) if resting is None else resting[0]
             if float(message.max()) > ENDLESS * max(size, 1.0):
                 return None
-        return found
+        return solution
 
     def _tangents(self, message: Floats, stretch: Stretch, before: list[Tangent | None]) -> Turn | None:
         """Return what is near to one period of steps, for messages near to this one."""
         tangents: list[tuple[Tangent, Floats]] = []
         for place, at in enumerate(range(stretch.start, stretch.start + stretch.period)):
-            more = self.limits[self.kinds[at]]
-            tangent = self.steps.tangent(int(self.steps.order[at]), message + more, before[place])
+            exposure = self.limits[self.kinds[at]]
+            tangent = self.steps.tangent(int(self.steps.order[at]), message + exposure, before[place])
             if tangent is None:
                 return None
-            tangents.append((tangent, more))
+            tangents.append((tangent, exposure))
             before[place], message = tangent, tangent.message
 
         def turn(message: Floats) -> Floats:
-            for tangent, more in tangents:
-                message = tangent.send(message + more)
+            for tangent, exposure in tangents:
+                message = tangent.send(message + exposure)
             return message
 
         return turn
@@ -318,7 +318,7 @@ class _Rest:
 
 
 def _iterate_until_doubled(turn: Turn, message: Floats, size: float) -> Floats:
-    """Return what turns make of a message until it is twice as large: tangents that grow for ever may flatten later."""
+    """Iterate turns until the message has doubled: tangents that grow for ever may flatten later."""
     most = 2 * float(message.max()) + size
     for _ in range(_MOST_CYCLES):
         following = turn(message)

@@ -1,26 +1,26 @@
-"""Messages on a star: what outputs of rows that share a hidden class tell of the class, and of one row (M20, M21).
+"""Messages on a star: the losses of a hidden class that rows share, and of one row, from outputs of rows (M20, M21).
 
-Rows are independent given the class, so what they tell of it adds up: D(c, c') = Σ_r g_rows(ℓ_r)(c, c'). A row whose
-value is known to be a or b tells ℓ(a, b), and the others g_post(D)(a, b), where post are the laws of the class given a
-and given b. Everything is rounded up.
+Rows are independent given the class, so their losses about it add up: D(c, c') = Σ_r g_rows(ℓ_r)(c, c'). A row whose
+value is a or b adds ℓ(a, b), and the others g_post(D)(a, b), where post are the laws of the class given a and given b.
+Everything is rounded up.
 
-What releases tell of a class that rows share, whichever rows they have in common: rates of touches (M20, M21).
+Rates of touches bound the loss of the class whichever rows the releases have in common (M20, M21).
 
-A row tells g(L) of the class, L being the sum of the exposures ℓ_k of the releases that touch it. Which ones touch it
-is not known, so rates ρ_k are looked for with g(Σ_{k∈S} ℓ_k) ≤ Σ_{k∈S} ρ_k for every set S of releases. Then all rows
-together tell at most ρ_k for every touch of every release, however touches are spread over rows. Such rates are
+A row leaks g(L) about the class, L being the sum of the exposures ℓ_k of the releases that touch it. These are not
+known, so rates ρ_k are looked for with g(Σ_{k∈S} ℓ_k) ≤ Σ_{k∈S} ρ_k for every set S of releases. Then all rows
+together leak at most ρ_k for every touch of every release, however touches are spread over rows. Such rates are
 
 - what a release adds at most to any others, max ℓ_k · tanh(Ω/4) for two classes with laws p and q of a row, Ω being
   the largest log p/q less the smallest. Let u be the best potential for L + ℓ, and w the largest one below it that L
   allows: 0 ≤ u − w ≤ max ℓ, and along the way from w to u laws p and q are tilted alike, which leaves Ω as it is and
   their distance in total variation at most tanh(Ω/4);
-- shares by a measure h of touches: ρ_k = h_k · sup_{s ≥ h_k} G(s)/s, where no sum of exposures of measure s tells more
+- shares by a measure h of touches: ρ_k = h_k · sup_{s ≥ h_k} G(s)/s, where no sum of exposures of measure s leaks more
   than G(s). For a set of measure s every share is at least h_k·G(s)/s. With h = 1 touches are counted, with h = max ℓ
   they are weighed;
 - shares of some releases by a measure, and what each of the others adds at most;
 - the least by a linear program, whose dual is the worst way to spread touches, where there are few sets S.
 
-Every one of them grows with every release, and so does the smallest of what they say.
+Every one of them grows with every release, and so does the smallest of the bounds they give.
 """
 
 import math
@@ -50,34 +50,34 @@ def padded_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
 
 
 def class_leak(rows: Floats, losses: Floats) -> Floats:
-    """Return g_rows(ℓ), what one row of each kind tells of the class: of shape (kinds, C, C), for laws (C, k).
+    """Return g_rows(ℓ), the loss of the class from one row of each kind: of shape (kinds, C, C), for laws (C, k).
 
     >>> class_leak(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[[0, 1.0], [1.0, 0]]])).round(6)[0, 0]
     array([0.      , 0.776137])
     """
     size = len(rows)
-    told = np.zeros((len(losses), size, size))
+    leaks = np.zeros((len(losses), size, size))
     first, second = np.nonzero(~np.eye(size, dtype=np.bool_))
     for kind, limits in enumerate(losses):
-        told[kind, first, second] = padded_log_ratio(rows[first], rows[second], limits)
-    return told
+        leaks[kind, first, second] = padded_log_ratio(rows[first], rows[second], limits)
+    return leaks
 
 
-def total_class_leak(told: Floats, counts: Indices) -> Floats:
-    """Return what all rows tell of the class: D, of shape (C, C)."""
-    return (told * counts[:, None, None]).sum(axis=0) * (1 + (len(counts) + 2) * UNIT)
+def total_class_leak(leaks: Floats, counts: Indices) -> Floats:
+    """Return the loss of the class from all rows: D, of shape (C, C)."""
+    return (leaks * counts[:, None, None]).sum(axis=0) * (1 + (len(counts) + 2) * UNIT)
 
 
-def others_class_leak(told: Floats, counts: Indices) -> Floats:
-    """Return what all rows but one of each kind tell of the class: of shape (kinds, C, C).
+def others_class_leak(leaks: Floats, counts: Indices) -> Floats:
+    """Return the loss of the class from all rows but one of each kind: of shape (kinds, C, C).
 
     Sums from both ends, not a difference: an infinite row is left out as well.
     """
-    whole = told * counts[:, None, None]
-    before, after = np.zeros_like(whole), np.zeros_like(whole)
-    before[1:] = np.cumsum(whole[:-1], axis=0)
-    after[:-1] = np.cumsum(whole[:0:-1], axis=0)[::-1]
-    rest = np.multiply(told, counts[:, None, None] - 1, out=np.zeros_like(told), where=counts[:, None, None] > 1)
+    totals = leaks * counts[:, None, None]
+    before, after = np.zeros_like(totals), np.zeros_like(totals)
+    before[1:] = np.cumsum(totals[:-1], axis=0)
+    after[:-1] = np.cumsum(totals[:0:-1], axis=0)[::-1]
+    rest = np.multiply(leaks, counts[:, None, None] - 1, out=np.zeros_like(leaks), where=counts[:, None, None] > 1)
     return (before + after + rest) * (1 + (len(counts) + 4) * UNIT)
 
 
@@ -113,27 +113,27 @@ class Touches:
 
     @cached_property
     def whole(self) -> Floats:
-        """What a row tells of its value that every release touches."""
+        """The exposure of a row that every release touches."""
         return self.sum(self.times)
 
     @cached_property
     def combinations(self) -> int:
         """How many different sets of releases there are, none at all among them."""
-        return math.prod(int(many) + 1 for many in self.times)
+        return math.prod(int(count) + 1 for count in self.times)
 
     def sum(self, own: Indices) -> Floats:
-        """Return what a row tells of its value that so many releases of each kind touch; rounded up."""
+        """Return the exposure of a row that `own` releases of each kind touch; rounded up."""
         with np.errstate(over="ignore"):
             total = np.tensordot(own.astype(np.float64), self.exposures, 1)
         return total if own.sum() == 1 else total * (1 + (len(own) + 1) * UNIT)
 
     def at_most(self, times: int) -> Floats:
-        """Return what a row tells of its value that so many releases touch, whatever their kinds."""
+        """Return the largest exposure of a row that so many releases touch, whatever their kinds."""
         return np.minimum(self.exposures.max(axis=0) * times * (1 + UNIT), self.whole)
 
     def sets(self) -> Indices:
         """Return all sets of releases, by how many there are of each kind; the first is empty."""
-        return np.array(list(product(*(range(int(many) + 1) for many in self.times))))
+        return np.array(list(product(*(range(int(count) + 1) for count in self.times))))
 
     def some(self, flags: Flags) -> "Touches":
         return Touches(self.exposures[flags], self.times[flags], self.rows[flags])
@@ -142,45 +142,45 @@ class Touches:
 @final
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Several `ways` to charge every touch for what it tells of the class, of shape (ways, kinds, C, C).
+    """Several `ways` to charge every touch for its loss of the class, of shape (ways, kinds, C, C).
 
-    What a release adds at most to others, `alone`, is no less than any of them.
+    The largest addition of a release to others, `increments`, is no less than any of them.
     """
 
     touches: Touches
     laws: Floats
-    alone: Floats
+    increments: Floats
     ways: Floats
 
     @classmethod
     def of(cls, touches: Touches, laws: Floats) -> "Rates":
-        """Return all rates that are known of classes with these laws of a row, of shape (C, k)."""
-        alone = touches.sizes[:, None, None] * slopes(laws)
-        ways = [alone]
-        for flags in _shared(touches):
+        """Return all rates for classes with these laws of a row, of shape (C, k)."""
+        increments = touches.sizes[:, None, None] * slopes(laws)
+        ways = [increments]
+        for flags in _sharing_sets(touches):
             part = touches.some(flags)
             for weighed in (False, True)[: 1 + int(part.sizes.max() <= _WIDEST * part.sizes.min())]:
-                way = alone.copy()
-                way[flags] = np.minimum(alone[flags], _shares(part, laws, weighed=weighed))
+                way = increments.copy()
+                way[flags] = np.minimum(increments[flags], _share_rates(part, laws, weighed=weighed))
                 ways.append(way)
-        return cls(touches, laws, alone * (1 + 8 * UNIT), np.array(ways) * (1 + 8 * UNIT))
+        return cls(touches, laws, increments * (1 + 8 * UNIT), np.array(ways) * (1 + 8 * UNIT))
 
     def of_others(self, own: Indices) -> Floats:
-        """Return what all touches but some tell of the class, for many choices of these: of shape (choices, C, C)."""
+        """Return the loss of the class from all touches but `own`, for each choice of these: (choices, C, C)."""
         left = (self.touches.rows - own).astype(np.float64)
-        found = np.tensordot(left, self.ways, (1, 1)).min(axis=1) * (1 + (len(self.touches.rows) + 1) * UNIT)
-        return np.minimum(found, _optimum(self, left))
+        bounds = np.tensordot(left, self.ways, (1, 1)).min(axis=1) * (1 + (len(self.touches.rows) + 1) * UNIT)
+        return np.minimum(bounds, _optimal_charge(self, left))
 
     def without_least(self, count: int) -> Floats:
-        """Return what all touches but those of some releases tell of the class, whichever so many releases they are."""
+        """Return the loss of the class from all touches but those of `count` releases, whichever these are."""
         left = (self.touches.rows - self.touches.times).astype(np.float64)
-        each = np.sort(np.repeat(self.ways, self.touches.times, axis=1), axis=1)[:, count:]
-        found = np.tensordot(self.ways, left, (1, 0)) + each.sum(axis=1)
-        return found.min(axis=0) * (1 + (self.touches.times.sum() + 2) * UNIT)
+        largest = np.sort(np.repeat(self.ways, self.touches.times, axis=1), axis=1)[:, count:]
+        totals = np.tensordot(self.ways, left, (1, 0)) + largest.sum(axis=1)
+        return totals.min(axis=0) * (1 + (self.touches.times.sum() + 2) * UNIT)
 
 
 def slopes(laws: Floats) -> Floats:
-    """Return how fast what a row tells of two classes grows with its exposures at most: tanh(Ω/4), of shape (C, C).
+    """Return the largest slope of a row's loss of two classes in its exposures: tanh(Ω/4), of shape (C, C).
 
     >>> slopes(np.array([[0.75, 0.25], [0.25, 0.75]])).round(6)
     array([[0. , 0.5],
@@ -190,25 +190,25 @@ def slopes(laws: Floats) -> Floats:
         logs = np.log(laws)
         ratios = logs[:, None] - logs[None]
     widths = np.nanmax(ratios, axis=2) - np.nanmin(ratios, axis=2)
-    found = np.tanh(widths / 4 + 8 * UNIT * (1 + widths + np.abs(logs[np.isfinite(logs)]).max())) * (1 + 4 * UNIT)
-    return np.minimum(found, 1.0) * (1 - np.eye(len(laws)))
+    bounds = np.tanh(widths / 4 + 8 * UNIT * (1 + widths + np.abs(logs[np.isfinite(logs)]).max())) * (1 + 4 * UNIT)
+    return np.minimum(bounds, 1.0) * (1 - np.eye(len(laws)))
 
 
-def _shared(touches: Touches) -> list[Flags]:
+def _sharing_sets(touches: Touches) -> list[Flags]:
     """Return sets of kinds that share: the largest, down to some power of 4, and those that are multiples of one."""
     levels = np.floor(np.log2(touches.sizes) / 2)
-    found = [levels >= level for level in np.unique(levels)]
+    sets = [levels >= level for level in np.unique(levels)]
     directions = np.round(touches.exposures / touches.sizes[:, None, None], 6).reshape(len(levels), -1)
-    _, alike = np.unique(directions, axis=0, return_inverse=True)
-    if alike.max() < _MOST_DIRECTIONS:
-        found += [alike.reshape(-1) == direction for direction in range(int(alike.max()) + 1)]
-    return list({flags.tobytes(): flags for flags in found}.values())
+    _, labels = np.unique(directions, axis=0, return_inverse=True)
+    if labels.max() < _MOST_DIRECTIONS:
+        sets += [labels.reshape(-1) == direction for direction in range(int(labels.max()) + 1)]
+    return list({flags.tobytes(): flags for flags in sets}.values())
 
 
-def _shares(touches: Touches, laws: Floats, *, weighed: bool) -> Floats:
+def _share_rates(touches: Touches, laws: Floats, *, weighed: bool) -> Floats:
     """Return h_k · sup G(s)/s over all s from h_k on that sums have, by a ladder, for every kind.
 
-    Touches are counted or weighed by their sizes. G is what so large a multiple of `unit` tells, and no more than all
+    Touches are counted or weighed by their sizes. G is the loss of so large a multiple of `unit`, and no more than all
     touches of a row do, entry by entry.
     """
     measure = touches.sizes if weighed else np.ones(len(touches.sizes))
@@ -241,7 +241,7 @@ def _shares(touches: Touches, laws: Floats, *, weighed: bool) -> Floats:
 @final
 @dataclass(frozen=True, eq=False)
 class _Ladder:
-    """Rungs for sums of a measure, each at `least` so much; what upper ends tell, and where that may be told first.
+    """Rungs for sums of a measure, each at `least` so much; the loss at upper ends, and the least sum that may have it.
 
     Between two rungs G grows at most as fast as anything does, so G(s)/s is largest where it has come to the upper one.
     """
@@ -265,13 +265,13 @@ def _ladder(
 
     It ends early where nothing higher can be the worst of any release, even if the class were found out.
     """
-    rows, one = np.frombuffer(laws).reshape(shape), np.frombuffer(unit).reshape(shape[1], shape[1])
-    (smallest, largest, last), fastest = span, np.maximum(slopes(rows) * one.max(), SMALLEST)
+    rows, unit_exposure = np.frombuffer(laws).reshape(shape), np.frombuffer(unit).reshape(shape[1], shape[1])
+    (smallest, largest, last), fastest = span, np.maximum(slopes(rows) * unit_exposure.max(), SMALLEST)
     rungs, worst = list[tuple[float, float, Floats, Floats]](), np.zeros_like(fastest)
-    saturated = _leak(rows, np.where(one > 0, _SATURATED, 0.0))
+    saturated = _leak(rows, np.where(unit_exposure > 0, _SATURATED, 0.0))
     for low, high, least in _rungs(smallest, weighed=weighed):
-        before = rungs[-1][2] if rungs else _leak(rows, low * one)
-        leak = _leak(rows, high * one)
+        before = rungs[-1][2] if rungs else _leak(rows, low * unit_exposure)
+        leak = _leak(rows, high * unit_exposure)
         first = low + (leak - np.minimum(before, np.minimum(fastest * low, leak))) / fastest
         rungs.append((high, least, leak, first))
         worst = np.maximum(worst, leak / high) if largest <= high else worst
@@ -295,32 +295,34 @@ def _rungs(start: float, *, weighed: bool) -> Iterator[tuple[float, float, float
         low = high
 
 
-def _optimum(rates: Rates, left: Floats) -> Any:
+def _optimal_charge(rates: Rates, left: Floats) -> Any:
     """Return the least Σ ρ_k · left_k over all rates, for many numbers of touches that are left; ∞ if it takes long."""
     touches, laws = rates.touches, rates.laws
     entries = touches.combinations * left.size * len(laws) * (len(laws) - 1)
     if touches.combinations > _MOST_SETS or entries > _MOST_ENTRIES:
         return math.inf
     sets = touches.sets()[1:]
-    leak = np.array([_leak(laws, touches.sum(one)) for one in sets])
+    leak = np.array([_leak(laws, touches.sum(times)) for times in sets])
     if sets.shape[1] == 1:  # nothing to choose
         return left[:, :, None] * (leak / sets[:, :, None]).max(axis=0) * (1 + 4 * UNIT)
-    apart = np.nonzero(~np.eye(len(laws), dtype=np.bool_))
-    needed, unit = leak[:, *apart].T, float(rates.alone.max())
+    off_diagonal = np.nonzero(~np.eye(len(laws), dtype=np.bool_))
+    needed, unit = leak[:, *off_diagonal].T, float(rates.increments.max())
     blocks: Any = kron(identity(len(left) * len(needed)), sets.astype(np.float64), "csr")
-    limits = np.tile(rates.alone[:, *apart].T.ravel() / unit, len(left))  # what a release adds is enough to charge
+    limits = np.tile(
+        rates.increments[:, *off_diagonal].T.ravel() / unit, len(left)
+    )  # what a release adds is enough to charge
     prices, least = np.repeat(left, len(needed), axis=0).ravel(), np.tile(needed.ravel() / unit, len(left))
     solved = _linprog(prices, -blocks, -least, bounds=np.column_stack([0 * limits, limits]), method="highs")
     if solved.x is None:
         return math.inf
-    found = np.zeros((len(left), *leak.shape[1:]))
+    optimum = np.zeros((len(left), *leak.shape[1:]))
     chosen: Floats = np.maximum(solved.x, 0.0).reshape(len(left), len(needed), -1) * unit
-    found[:, *apart] = _certified(chosen, sets, needed, left)
-    return found
+    optimum[:, *off_diagonal] = _certify(chosen, sets, needed, left)
+    return optimum
 
 
-def _certified(rates: Floats, sets: Indices, needed: Floats, left: Floats) -> Floats:
-    """Return Σ ρ_k · left_k of rates that are raised until no set of releases tells more than its rates say."""
+def _certify(rates: Floats, sets: Indices, needed: Floats, left: Floats) -> Floats:
+    """Return Σ ρ_k · left_k of rates that are raised until no set of releases leaks more than its rates charge."""
     covered = rates @ sets.T
     with np.errstate(divide="ignore", invalid="ignore"):
         short = np.nan_to_num(needed / covered, nan=0.0, posinf=math.inf).max(axis=2)
@@ -329,14 +331,14 @@ def _certified(rates: Floats, sets: Indices, needed: Floats, left: Floats) -> Fl
 
 
 def _leak(laws: Floats, exposure: Floats) -> Floats:
-    """Return g of an exposure, what one row tells of the class; of shape (C, C)."""
+    """Return g of an exposure, the loss of the class from one row; of shape (C, C)."""
     return _cached_leak(laws.tobytes(), laws.shape, exposure.tobytes())
 
 
 @lru_cache(maxsize=_MOST_KNOWN)
 def _cached_leak(laws: bytes, shape: tuple[int, ...], exposure: bytes) -> Floats:
-    """Return the same; from one release to the next nearly all exposures are those of before."""
+    """Return `_leak`, cached: from one release to the next nearly all exposures stay the same."""
     limits = np.frombuffer(exposure).reshape(shape[1], shape[1])
-    found = class_leak(np.frombuffer(laws).reshape(shape), limits[None])[0]
-    found.flags.writeable = False
-    return found
+    leaks = class_leak(np.frombuffer(laws).reshape(shape), limits[None])[0]
+    leaks.flags.writeable = False
+    return leaks

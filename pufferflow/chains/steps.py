@@ -49,7 +49,7 @@ class Steps:
         whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
         both = np.asarray(self.sources.all(axis=1)) & np.asarray(self.targets.all(axis=1))
         firsts: list[tuple[float, float]] = [(float(rows[0, 0, 0]), float(rows[1, 0, 0])) for rows in self.rows]
-        return [one if whole and known else None for one, known in zip(firsts, both.tolist(), strict=True)]
+        return [pair if whole and possible else None for pair, possible in zip(firsts, both.tolist(), strict=True)]
 
     @cached_property
     def _heights(self) -> dict[int, Floats]:
@@ -59,28 +59,28 @@ class Steps:
     def send(self, which: int, limits: Floats) -> Floats:
         """Return g_P(D), rounded up: how far means of functions within the limits can differ between two states."""
         size = self.rows.shape[1]
-        shares = self._first_of_two[which] if size == 2 else None
-        if shares is not None:
-            found = _of_two(*shares, float(limits[0, 1]), float(limits[1, 0]))
-            if found is not None:
-                return np.array([[0.0, found[0]], [found[1], 0.0]])
+        firsts = self._first_of_two[which] if size == 2 else None
+        if firsts is not None:
+            both = _two_state_message(*firsts, float(limits[0, 1]), float(limits[1, 0]))
+            if both is not None:
+                return np.array([[0.0, both[0]], [both[1], 0.0]])
         message, step = np.zeros((size, size)), self._step(which, limits)
         if step.widest == 0 or len(step.targets) < 2:
             return message
         if len(step.sources) <= MOST_STATES and step.widest <= WIDEST:
-            found = extreme_log_ratios(step.rows, step.within)
-            message[np.ix_(step.targets, step.targets)] = step.padded(np.maximum(found, 0.0))
+            ratios = extreme_log_ratios(step.rows, step.within)
+            message[np.ix_(step.targets, step.targets)] = step.pad(np.maximum(ratios, 0.0))
             np.fill_diagonal(message, 0.0)
             return message
         if step.many:
             bounds = bounds_by_plans_or_vertices(*step.laws, shortest(step.within), self._heights.get(which))
             self._heights[which] = bounds.heights
-            message[step.pairs] = step.padded(bounds.above)
+            message[step.pairs] = step.pad(bounds.above)
             return message
         first, second = step.places
         top, bottom = np.broadcast_arrays(step.rows[first][:, :, None, :], step.rows[second][:, None, :, :])
-        each = largest_log_ratio(top.reshape(-1, top.shape[3]), bottom.reshape(-1, top.shape[3]), step.within)
-        message[step.pairs] = step.padded(each.reshape(top.shape[:3]).max(axis=(1, 2)))
+        ratios = largest_log_ratio(top.reshape(-1, top.shape[3]), bottom.reshape(-1, top.shape[3]), step.within)
+        message[step.pairs] = step.pad(ratios.reshape(top.shape[:3]).max(axis=(1, 2)))
         return message
 
     def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
@@ -144,12 +144,12 @@ class _Step:
         first, second = self.places
         return self.rows[first, 0], self.rows[second, 0]
 
-    def padded(self, found: Floats) -> Floats:
+    def pad(self, message: Floats) -> Floats:
         """Return a message that pays for marginals that are not quite those of its rows."""
-        return np.minimum(found + 8 * SAME * min(self.widest, 1.0), self.widest)
+        return np.minimum(message + 8 * SAME * min(self.widest, 1.0), self.widest)
 
 
-def _of_two(first: float, second: float, up: float, down: float) -> tuple[float, float] | None:
+def _two_state_message(first: float, second: float, up: float, down: float) -> tuple[float, float] | None:
     """Return g_P(D) of two states in closed form, rounded up; None where e^D is too large for it.
 
     With r = v₀/v₁ between e^{−D₁₀} and e^{D₀₁} the ratio of means is monotone in r: its ends are the extremes.

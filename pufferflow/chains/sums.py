@@ -84,14 +84,14 @@ class Farthest:
 @final
 @dataclass(frozen=True, eq=False)
 class SumSecrets:
-    """The secrets asked about: unordered pairs of states, and a flag for each row."""
+    """The secrets: unordered pairs of states, and a flag for each row."""
 
     pairs: list[tuple[int, int]]
     rows: Flags
 
     @property
     def nothing(self) -> Farthest:
-        """What is found where no secret can tell anything."""
+        """The distance 0, where there is no secret."""
         row = int(self.rows.argmax()) if len(self.rows) else 0
         return Farthest(0.0, row, self.pairs[0] if self.pairs else (0, 0), exact=True, rounding=0.0)
 
@@ -167,21 +167,21 @@ def lattice(sums: Sums, most: int) -> SumLattice:
     spans = [max(row) for row in rows]
     total = sum((span * count for span, count in zip(spans, counts, strict=True)), Fraction(0))
     if total == 0:
-        return _at(sums, rows, lows, counts, Fraction(1))
+        return _snap(sums, rows, lows, counts, Fraction(1))
     values = {value for row in rows for value in row}
     denominator = math.lcm(*(value.denominator for value in values))
     step = Fraction(math.gcd(*(int(value * denominator) for value in values)), denominator)
     if total / step < most:
-        return _at(sums, rows, lows, counts, step)
+        return _snap(sums, rows, lows, counts, step)
     step = _nearly_common(values, max(spans) / _CLOSE)
     if total / step < most:
-        found = _at(sums, rows, lows, counts, max(spans) / round(max(spans) / step))
-        if found.error * _SMALL < total:
-            return found
+        candidate = _snap(sums, rows, lows, counts, max(spans) / round(max(spans) / step))
+        if candidate.error * _SMALL < total:
+            return candidate
     # steps that divide the largest span evenly, into about as many parts as there may be
     parts = max(math.floor(max(spans) * most / total), 1)
     tries = (max(spans) / part for part in range(max(parts - _TRIALS, 1), parts + 1))
-    return min((_at(sums, rows, lows, counts, step) for step in tries), key=lambda found: found.error)
+    return min((_snap(sums, rows, lows, counts, step) for step in tries), key=lambda candidate: candidate.error)
 
 
 def _differences(sums: Sums, counts: list[int]) -> tuple[Rows, list[Fraction]]:
@@ -205,16 +205,16 @@ def _nearly_common(values: set[Fraction], close: Fraction) -> Fraction:
     return measure
 
 
-def _at(sums: Sums, rows: Rows, lows: list[Fraction], counts: list[int], step: Fraction) -> SumLattice:
+def _snap(sums: Sums, rows: Rows, lows: list[Fraction], counts: list[int], step: Fraction) -> SumLattice:
     """Bring all values to the lattice of a step; the error is exact."""
     points = [[round(value / step) for value in row] for row in rows]
     errors = [
-        max(abs(value - step * point) for value, point in zip(row, at, strict=True))
-        for row, at in zip(rows, points, strict=True)
+        max(abs(value - step * point) for value, point in zip(row, row_points, strict=True))
+        for row, row_points in zip(rows, points, strict=True)
     ]
     error = sum((worst * count for worst, count in zip(errors, counts, strict=True)), Fraction(0))
-    where = np.array(points, dtype=np.intp).reshape(sums.values.shape)
-    return SumLattice(step, where, lows, errors, error, where.max(axis=1)[sums.kinds])
+    point_array = np.array(points, dtype=np.intp).reshape(sums.values.shape)
+    return SumLattice(step, point_array, lows, errors, error, point_array.max(axis=1)[sums.kinds])
 
 
 @final
@@ -232,7 +232,7 @@ class PastAndFuture:
         law = rescale(initial[None, :, None])
         yield law
         for row, kernel in enumerate(self._chain.order.tolist()):
-            law = mix(self._back[int(kernel)], self._moved(law, row))
+            law = mix(self._back[int(kernel)], self._add_value(law, row))
             yield law
 
     def futures_back(self) -> Iterator[Masses]:
@@ -243,20 +243,22 @@ class PastAndFuture:
         """Yield F_t for t = 0, 1, …: every √n-th is kept on the way back, and those between are worked out again."""
         rows = self._chain.length
         every = math.isqrt(rows - 1) + 1
-        kept = {rows - 1 - i: law for i, law in enumerate(self.futures_back()) if (rows - 1 - i) % every == 0 or i == 0}
+        stored = {
+            rows - 1 - i: law for i, law in enumerate(self.futures_back()) if (rows - 1 - i) % every == 0 or i == 0
+        }
         for start in range(0, rows, every):
             end = min(start + every, rows - 1)
-            block = list(self._futures(kept[end], end, start))[::-1]
+            block = list(self._futures(stored[end], end, start))[::-1]
             yield from block[:-1]
-        yield kept[rows - 1]
+        yield stored[rows - 1]
 
     def _futures(self, law: Masses, row: int, until: int) -> Iterator[Masses]:
         """Yield F_t from a row, whose law is given, back to another."""
         yield law
         for before in range(row - 1, until - 1, -1):
-            law = mix(self._forth[int(self._chain.order[before])], self._moved(law, before + 1))
+            law = mix(self._forth[int(self._chain.order[before])], self._add_value(law, before + 1))
             yield law
 
-    def _moved(self, law: Masses, row: int) -> Masses:
+    def _add_value(self, law: Masses, row: int) -> Masses:
         """Add the value of a row to the sum, for each of its states."""
         return shift(law, self._lattice.points[self._kinds[row]], int(self._lattice.spans[row]))

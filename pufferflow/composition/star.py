@@ -101,7 +101,7 @@ def _of_any_number(star: Star, rates: Rates) -> tuple[Floats, bool]:
     touches = rates.touches
     if star.points is None:
         return star.loss_of_row(touches.whole, rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]), False
-    most = rates.alone.max(axis=(1, 2)) * max(len(star.rows) - 1, 1) * (1 + UNIT)
+    most = rates.increments.max(axis=(1, 2)) * max(len(star.rows) - 1, 1) * (1 + UNIT)
     exposed = touches.exposures[:, star.points[:, 0], star.points[:, 1]].T
     own = exposed >= most
     patterns, which = np.unique(own, axis=0, return_inverse=True)

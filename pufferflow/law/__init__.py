@@ -1,4 +1,4 @@
-"""Laws of answers, finite or Gaussian; nothing here knows of privacy."""
+"""Laws of answers, finite or Gaussian, without any notion of privacy."""
 
 from pufferflow.law.atoms import as_fractions, log_quotient
 from pufferflow.law.finite import Law

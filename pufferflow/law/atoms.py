@@ -98,12 +98,12 @@ def read_counts(counts: object, length: int) -> Array:
 
 def merge(values: Array, masses: Array, total: int) -> tuple[Array, Array, int]:
     """Return atoms sorted and distinct, without atoms of mass 0, with the masses of equal atoms added."""
-    kept = masses > 0
-    if not kept.all():
-        values, masses = values[kept], masses[kept]
+    positive = masses > 0
+    if not positive.all():
+        values, masses = values[positive], masses[positive]
     ordered = values.ndim == 1 and bool((values[1:] > values[:-1]).all())
     if not ordered:
-        order = _sorting(values)
+        order = _sort_order(values)
         values, masses = values[order], masses[order]
         differs = values[1:] != values[:-1]
         first = np.concatenate([[True], differs if values.ndim == 1 else differs.any(axis=1)])
@@ -157,7 +157,7 @@ def above_zero(masses: Array) -> Array:
     return np.maximum(masses, SMALLEST)
 
 
-def _sorting(values: Array) -> Array:
+def _sort_order(values: Array) -> Array:
     if values.ndim == 1:
         return np.argsort(values, kind="stable")
     if values.dtype == object:

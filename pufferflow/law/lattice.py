@@ -51,19 +51,19 @@ def rescale(planes: Floats) -> Masses:
 
     Entries may be spread over several planes, and lie within [2^−930, 2^980].
     """
-    kept: list[Any] = []
+    done: list[Any] = []
     rest, deeper, placed = planes[0], list(planes[1:]), np.zeros(planes.shape[1:], dtype=np.bool_)
-    while deeper or not kept or rest.any():
+    while deeper or not done or rest.any():
         following = np.where(placed, 0.0, deeper.pop(0)) if deeper else np.zeros(1)
         whole = rest + following / SPAN
-        here = whole >= KEPT
-        placed |= here
-        kept.append(np.where(here, whole, 0.0))
-        rest = np.where(here, 0.0, rest) * SPAN + np.where(here, 0.0, following)
-    while len(kept) > 1 and not kept[-1].any():
-        kept.pop()
-    found = np.stack(kept)
-    return Masses(found, float(np.min(found, initial=1.0, where=found > 0)))
+        placed_here = whole >= KEPT
+        placed |= placed_here
+        done.append(np.where(placed_here, whole, 0.0))
+        rest = np.where(placed_here, 0.0, rest) * SPAN + np.where(placed_here, 0.0, following)
+    while len(done) > 1 and not done[-1].any():
+        done.pop()
+    separated = np.stack(done)
+    return Masses(separated, float(np.min(separated, initial=1.0, where=separated > 0)))
 
 
 def mix(kernel: Masses, law: Masses) -> Masses:
@@ -77,11 +77,11 @@ def mix(kernel: Masses, law: Masses) -> Masses:
     return Masses(planes, least) if least >= LEAST else rescale(planes)
 
 
-def shift(law: Masses, by: Indices, span: int) -> Masses:
+def shift(law: Masses, offsets: Indices, span: int) -> Masses:
     """Return laws on points 0, 1, … moved by some points each, on `span` more points than before."""
     size = law.planes.shape[-1]
     planes = np.zeros((*law.planes.shape[:-1], size + span))
-    for state, start in enumerate(by.tolist()):
+    for state, start in enumerate(offsets.tolist()):
         planes[:, state, start : start + size] = law.planes[:, state]
     return Masses(planes, law.least)
 
@@ -104,24 +104,24 @@ def convolve(left: Floats, right: Floats) -> Floats:
     if len(left) == len(right) == 1:
         return np.convolve(left[0], right[0])[None]
     planes = np.zeros((len(left) + len(right) - 1, left.shape[1] + right.shape[1] - 1))
-    others = _pieces(right)
-    for depth, start, piece in _pieces(left):
-        for other_depth, other_start, other in others:
+    right_pieces = _cut_pieces(right)
+    for depth, start, piece in _cut_pieces(left):
+        for other_depth, other_start, other in right_pieces:
             at = start + other_start
             planes[depth + other_depth, at : at + len(piece) + len(other) - 1] += np.convolve(piece, other)
     return planes
 
 
-def _pieces(planes: Floats) -> list[tuple[int, int, Floats]]:
+def _cut_pieces(planes: Floats) -> list[tuple[int, int, Floats]]:
     """Cut a law into what each plane has on either side of the peak: pieces that hardly overlap where it has one."""
-    found: list[tuple[int, int, Floats]] = []
+    pieces: list[tuple[int, int, Floats]] = []
     peak = int(planes[0].argmax())
     for depth, plane in enumerate(planes):
         for start, part in ((0, plane[:peak]), (peak, plane[peak:])) if depth else ((0, plane),):
             at = np.flatnonzero(part)
             if len(at):
-                found.append((depth, start + int(at[0]), part[at[0] : at[-1] + 1]))
-    return found
+                pieces.append((depth, start + int(at[0]), part[at[0] : at[-1] + 1]))
+    return pieces
 
 
 Ladder = npt.NDArray[np.int64]
@@ -171,34 +171,36 @@ class Gap:
     most: int
 
 
-def levels(planes: Floats, offset: int, by: Yardstick) -> Levels:
+def levels(planes: Floats, offset: int, precision: Yardstick) -> Levels:
     """Return the levels of a law whose first point is `offset`."""
     at = np.flatnonzero(planes.any(axis=0))
     first, last = int(at[0]), int(at[-1])
     masses = planes[:, first : last + 1]
     if first == last:
         return Levels(np.empty(0, dtype=np.int64), offset + first, offset + last, masses)
-    below = _positions(np.cumsum(masses, axis=1)[:, :-1], by)
-    above = _positions(np.cumsum(masses[:, ::-1], axis=1)[:, :-1], by)[::-1]
+    below = _positions(np.cumsum(masses, axis=1)[:, :-1], precision)
+    above = _positions(np.cumsum(masses[:, ::-1], axis=1)[:, :-1], precision)[::-1]
     return Levels(np.where(below <= above, below, -above), offset + first, offset + last, masses)
 
 
-def _positions(tails: Floats, by: Yardstick) -> Ladder:
+def _positions(tails: Floats, precision: Yardstick) -> Ladder:
     """Return the positions of rising sums in the ordering of floats, that of ½ being 0.
 
     A sum is read on the first plane where it is not 0, with what the next two add; the third next adds less than 2^−500
     of that, since entries are at most 2^1310 apart before planes are put in their places.
     """
     end = tails.shape[1]
-    found = np.empty(end, dtype=np.int64)
+    positions = np.empty(end, dtype=np.int64)
     for depth, plane in enumerate(tails):
         start = int(np.searchsorted(plane[:end], 0.0, side="right"))
         value = plane[start:end].copy()
-        for more, deeper in enumerate(tails[depth + 1 : depth + 3], start=1):
-            value += deeper[start:end] / SPAN / SPAN ** (more - 1)
-        found[start:end] = ((value.view(np.int64) - _HALF) >> by.coarse) - depth * (BITS << (52 - by.coarse))
+        for offset, deeper in enumerate(tails[depth + 1 : depth + 3], start=1):
+            value += deeper[start:end] / SPAN / SPAN ** (offset - 1)
+        positions[start:end] = ((value.view(np.int64) - _HALF) >> precision.coarse) - depth * (
+            BITS << (52 - precision.coarse)
+        )
         end = start
-    return found
+    return positions
 
 
 def levels_within(mu: Levels, nu: Levels, steps: int, slack: int) -> bool:
@@ -216,66 +218,68 @@ def _reaches(mu: Levels, nu: Levels, steps: int, slack: int) -> bool:
     return bool((mu.ladder[:count] <= nu.ladder[-count:] + slack).all())
 
 
-def gap(mu: Levels, nu: Levels, by: Yardstick, guess: Gap) -> Gap:
+def gap(mu: Levels, nu: Levels, precision: Yardstick, guess: Gap) -> Gap:
     """Return W_∞ in steps; a guess that holds is cheap to confirm."""
     z = guess.length
-    sure = guess.least == guess.most and levels_within(mu, nu, z, -by.ties)
-    if sure and (z == 0 or not levels_within(mu, nu, z - 1, by.ties)):
+    sure = guess.least == guess.most and levels_within(mu, nu, z, -precision.ties)
+    if sure and (z == 0 or not levels_within(mu, nu, z - 1, precision.ties)):
         return guess
-    least, most = (max(_needed(mu, nu, slack), _needed(nu, mu, slack), 0) for slack in (by.ties, -by.ties))
-    return Gap(least, least if least == most or _untangled(mu, nu, least, by) else most, most)
+    least, most = (
+        max(_least_steps(mu, nu, slack), _least_steps(nu, mu, slack), 0) for slack in (precision.ties, -precision.ties)
+    )
+    return Gap(least, least if least == most or _ties_are_equal(mu, nu, least, precision) else most, most)
 
 
-def winf_at_most(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
+def winf_at_most(mu: Levels, nu: Levels, steps: int, precision: Yardstick) -> bool:
     """Return whether W_∞ is at most so many steps, levels that tie being equal."""
-    return levels_within(mu, nu, steps, by.ties) and _untangled(mu, nu, steps, by)
+    return levels_within(mu, nu, steps, precision.ties) and _ties_are_equal(mu, nu, steps, precision)
 
 
-def _needed(mu: Levels, nu: Levels, slack: int) -> int:
+def _least_steps(mu: Levels, nu: Levels, slack: int) -> int:
     """Return the least number of steps for which `_reaches` holds."""
     if not len(mu.ladder):
         return nu.high - mu.high
-    reached = np.searchsorted(_rising(nu), _rising(mu) - slack) + (nu.low - mu.low)
+    reached = np.searchsorted(_rising_levels(nu), _rising_levels(mu) - slack) + (nu.low - mu.low)
     return max(int((reached - np.arange(len(reached))).max()), nu.high - mu.high)
 
 
-def _rising(law: Levels) -> Ladder:
+def _rising_levels(law: Levels) -> Ladder:
     """Return the levels as they rise; rounding may lower some by less than a tie, in the middle."""
     return np.maximum.accumulate(law.ladder)
 
 
-def _untangled(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> bool:
+def _ties_are_equal(mu: Levels, nu: Levels, steps: int, precision: Yardstick) -> bool:
     """Return whether the ties at a distance may all be taken as equal.
 
     Not if an atom is so light that its level hardly moves there: it has to go somewhere too, and which of the levels
     around it are equal would be a choice. Only equal laws need no choice.
     """
-    light = np.sort(np.concatenate([_light(mu, by), _light(nu, by)]))
+    light = np.sort(np.concatenate([_levels_of_light_atoms(mu, precision), _levels_of_light_atoms(nu, precision)]))
     if not len(light):
         return True
-    tied = np.concatenate([_tied(mu, nu, steps, by), _tied(nu, mu, steps, by)])
+    tied = np.concatenate([_tied_levels(mu, nu, steps, precision), _tied_levels(nu, mu, steps, precision)])
     place = np.searchsorted(light, tied)
     after, before = light[np.minimum(place, len(light) - 1)], light[np.maximum(place - 1, 0)]
     nearest = np.minimum(np.abs(after - tied), np.abs(tied - before))
-    if (nearest > 4 * by.ties).all():
+    if (nearest > 4 * precision.ties).all():
         return True
     left, right = disjoint_planes(mu.masses), disjoint_planes(nu.masses)
     if steps or mu.low != nu.low or left.shape != right.shape:
         return False
     differences: Any = np.abs(left - right)  # every atom has the same mass in both laws, within rounding
-    return bool((differences <= by.rounding * left).all())
+    return bool((differences <= precision.rounding * left).all())
 
 
-def _light(law: Levels, by: Yardstick) -> Ladder:
+def _levels_of_light_atoms(law: Levels, precision: Yardstick) -> Ladder:
     """Return the levels at atoms that hardly move them."""
-    still = np.diff(_rising(law)) <= 2 * by.ties
-    return law.ladder[1:][still & law.masses[:, 1:-1].any(axis=0)] if len(law.ladder) else law.ladder
+    unmoved = np.diff(_rising_levels(law)) <= 2 * precision.ties
+    return law.ladder[1:][unmoved & law.masses[:, 1:-1].any(axis=0)] if len(law.ladder) else law.ladder
 
 
-def _tied(mu: Levels, nu: Levels, steps: int, by: Yardstick) -> Ladder:
+def _tied_levels(mu: Levels, nu: Levels, steps: int, precision: Yardstick) -> Ladder:
     """Return the levels of μ that are not strictly below those of ν so many steps on."""
     count = nu.high - steps - mu.low
     if count <= 0:
         return np.empty(0, dtype=np.int64)
     low = mu.ladder[:count]
-    return low[low > nu.ladder[-count:] - by.ties]
+    return low[low > nu.ladder[-count:] - precision.ties]

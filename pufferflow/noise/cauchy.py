@@ -99,7 +99,7 @@ class GeneralizedCauchy(Noise):
         return dimension * self.pure(radius / math.sqrt(dimension) * (1 + 2 * UNIT)) * (1 + UNIT)
 
     def convex(self, alpha: float) -> bool:
-        """Say yes if k(α−1) ≥ 1: E grows like u^{k(α−1)} (M5)."""
+        """Return whether k(α−1) ≥ 1: E grows like u^{k(α−1)} (M5)."""
         return self.k * (alpha - 1) >= 1
 
     def _renyi(self, units: Floats, alpha: float) -> Floats:

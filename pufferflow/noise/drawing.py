@@ -42,7 +42,7 @@ _WORD = 64
 
 
 class Drawable(Protocol):
-    """What drawing needs of a noise that is symmetric around 0: what `Noise` calls so."""
+    """The methods of `Noise` that drawing uses; the noise is symmetric around 0."""
 
     @property
     def scale(self) -> float: ...
@@ -85,8 +85,8 @@ def grid_of(scale: float) -> Fraction:
 
 def sample(noise: Drawable, size: int | tuple[int, ...], rng: np.random.Generator | None) -> Floats:
     """Return draws of the noise on its grid, as floats."""
-    shape = _shape(size)
-    bits = _source(rng)
+    shape = _read_shape(size)
+    bits = _bit_source(rng)
     if noise.scale == 0:
         return np.zeros(shape)
     grid = grid_of(noise.scale)
@@ -95,25 +95,25 @@ def sample(noise: Drawable, size: int | tuple[int, ...], rng: np.random.Generato
 
 def release(noise: Drawable, answers: npt.ArrayLike, rng: np.random.Generator | None, grid: object = None) -> Noisy:
     """Return answers with noise, on the grid."""
-    values = _answers(answers, plain=noise.scale > 0)
-    bits = _source(rng)
+    values = _read_answers(answers, plain=noise.scale > 0)
+    bits = _bit_source(rng)
     if noise.scale == 0:
         return Noisy(_floats(values, Fraction(1)), Fraction(0), rng is None, values)
     width = grid_of(noise.scale) if grid is None else _read_grid(grid, noise.scale)
-    steps = _moved(values, _draw(noise, values.size, width, bits).reshape(values.shape), width)
+    steps = _add_steps(values, _draw(noise, values.size, width, bits).reshape(values.shape), width)
     return Noisy(_floats(steps, width), width, rng is None, steps.astype(object, copy=False))
 
 
-def _moved(values: Array, moves: Array, width: Fraction) -> Array:
+def _add_steps(values: Array, moves: Array, width: Fraction) -> Array:
     """Return answers brought onto the grid and moved: int64 where no sum can overflow, or Python's integers."""
-    nearest = _nearest(values, width) if moves.dtype != object else None
+    nearest = _nearest_steps(values, width) if moves.dtype != object else None
     if nearest is not None:
         return np.asarray(nearest + moves)  # |nearest| ≤ 2⁶¹ + 1 and |moves| < 2⁶²
     pairs = zip(values.ravel().tolist(), moves.ravel().tolist(), strict=True)
-    return _objects([round(value / width) + move for value, move in pairs], values.shape)
+    return _object_array([round(value / width) + move for value, move in pairs], values.shape)
 
 
-def _nearest(values: Array, width: Fraction) -> Whole | None:
+def _nearest_steps(values: Array, width: Fraction) -> Whole | None:
     """Return integers in whole steps as `round(value / width)` does, halves to even; None where int64 is too short."""
     if values.dtype == object:
         return None
@@ -127,11 +127,11 @@ def _nearest(values: Array, width: Fraction) -> Whole | None:
 
 def _draw(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
     """Return whole numbers of grid steps: int64, or Python's integers where some are longer."""
-    parts = [_some(noise, min(count - at, _MOST_AT_ONCE), width, bits) for at in range(0, count, _MOST_AT_ONCE)]
+    parts = [_draw_chunk(noise, min(count - at, _MOST_AT_ONCE), width, bits) for at in range(0, count, _MOST_AT_ONCE)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
-def _some(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
+def _draw_chunk(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
     """Draw sizes and signs: U = (words + rest)/2⁶⁴ is the probability P(|noise| > size)."""
     words = np.frombuffer(bits(8 * count), dtype="<u8")
     signs = np.unpackbits(np.frombuffer(bits((count + 7) // 8), dtype=np.uint8), count=count).astype(np.int64)
@@ -148,13 +148,13 @@ def _some(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
     steps = sizes.astype(np.int64)
     unsure = np.flatnonzero(~sure)
     if len(unsure):
-        exact = [_precise(unit, int(words[i]), step, bits) for i in unsure.tolist()]
+        exact = [_draw_precisely(unit, int(words[i]), step, bits) for i in unsure.tolist()]
         steps = steps.astype(object) if max(exact) >= 2**62 else steps
         steps[unsure] = exact
     return np.where(signs == 1, -steps, steps)
 
 
-def _precise(unit: Drawable, word: int, step: Fraction, bits: Bits) -> int:
+def _draw_precisely(unit: Drawable, word: int, step: Fraction, bits: Bits) -> int:
     """Return the step that U falls in, reading as many more bits of it as that takes."""
     import mpmath  # pyright: ignore[reportMissingTypeStubs] - few draws need it, and it takes a while to load
 
@@ -216,42 +216,42 @@ def _as_float(number: Fraction) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def _source(rng: object) -> Bits:
+def _bit_source(rng: object) -> Bits:
     if rng is None:
         return os.urandom
     allowed = "None for the operating system's randomness, or a numpy.random.Generator for tests"
     return instance(rng, np.random.Generator, "rng", allowed=allowed, instead="rng=numpy.random.default_rng(1)").bytes
 
 
-def _shape(size: object) -> tuple[int, ...]:
+def _read_shape(size: object) -> tuple[int, ...]:
     parts: tuple[Any, ...] = cast(tuple[Any, ...], size) if isinstance(size, tuple) else (size,)
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in parts):
         raise Misuse(f"size is {size!r}.", allowed="a whole number >= 0, or a tuple of them", instead="sample(10)")
     return tuple(int(n) for n in parts)
 
 
-def _answers(answers: npt.ArrayLike, *, plain: bool) -> Array:
+def _read_answers(answers: npt.ArrayLike, *, plain: bool) -> Array:
     """Return answers as Fractions (arrays of integers `plain`); a refusal says nothing about them."""
     if plain and isinstance(answers, np.ndarray) and cast(Array, answers).dtype.kind in "iu":
         return np.asarray(cast(Array, answers))
     raw: Array = np.asarray(answers, dtype=object)
     try:
-        exact = [_exactly(value) for value in raw.ravel().tolist()]
+        exact = [_as_fraction(value) for value in raw.ravel().tolist()]
     except (AttributeError, ValueError, OverflowError) as error:
         raise Misuse(
             "Some answer is no finite number.",
             allowed="finite numbers: int, float, Fraction or Decimal",
             instead="clipping and filling before the aggregate",
         ) from error
-    return _objects(exact, raw.shape)
+    return _object_array(exact, raw.shape)
 
 
-def _exactly(value: Any) -> Fraction:
+def _as_fraction(value: Any) -> Fraction:
     plain = cast(Any, value).item() if isinstance(value, np.generic) else value
     return Fraction(*plain.as_integer_ratio())
 
 
-def _objects(values: Sequence[object], shape: tuple[int, ...]) -> Array:
+def _object_array(values: Sequence[object], shape: tuple[int, ...]) -> Array:
     """Return an array of Python numbers as they are."""
     array = np.empty(len(values), dtype=object)
     array[:] = values

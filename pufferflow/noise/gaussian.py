@@ -41,12 +41,10 @@ class Gaussian(Noise):
 
     def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float:
         """Return the hockey stick of the radius: densities depend on the direction of a shift by rotation only."""
-        del dimension
         return self.delta(read_radius(radius), epsilon)
 
     def convex(self, alpha: float) -> bool:
-        """Say yes: e^{α(α−1)u²/2}."""
-        del alpha
+        """Return True: e^{α(α−1)u²/2}."""
         return True
 
     def _renyi(self, units: Floats, alpha: float) -> Floats:

@@ -34,8 +34,7 @@ class Laplace(Noise):
         return type(self)(scale)
 
     def convex(self, alpha: float) -> bool:
-        """Say yes: M9 is a sum of exponentials of u, and rises at 0."""
-        del alpha
+        """Return True: M9 is a sum of exponentials of u, and rises at 0."""
         return True
 
     def _renyi(self, units: Floats, alpha: float) -> Floats:

@@ -1,4 +1,4 @@
-"""What a noise states of itself: its losses when the answer moves, its width, and how it is drawn.
+"""The interface of a noise: its losses when the answer moves, its width, and its sampler.
 
 A noise is a law ζ on R, symmetric around 0, used independently in every coordinate of an answer. A loss of a shift z is
 a divergence between ζ_z and ζ, and every loss is rounded up. A family of noises is closed under stretching, so each
@@ -50,7 +50,7 @@ class Noise(abc.ABC):
     _by_name: ClassVar[dict[str, type["Noise"]]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Make the noise known by its name; a name is never given to two, since ledgers store it."""
+        """Register the noise by its name; a name is never given to two, since ledgers store it."""
         known = Noise._by_name.get(cls.__name__, cls)
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise Misuse(
@@ -76,19 +76,17 @@ class Noise(abc.ABC):
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:
         """Return the family to calibrate for a promise where only the class was named."""
-        del guarantee
         return cls
 
     def convex(self, alpha: float) -> bool:
-        """Say whether exp((α−1)·D_α) is convex in the shift, so that on R the quantile coupling is optimal (M5)."""
-        del alpha
+        """Test whether exp((α−1)·D_α) is convex in the shift, so that on R the quantile coupling is optimal (M5)."""
         return False
 
     # As plain values
 
     @property
     def parameters(self) -> dict[str, float]:
-        """What the noise has beside its scale, by name."""
+        """The parameters of the noise beside its scale, by name."""
         return {name: getattr(self, name) for name in _fields_of(type(self))[1:]}
 
     def stored(self) -> dict[str, str | int | float]:
@@ -125,7 +123,6 @@ class Noise(abc.ABC):
     @classmethod
     def shaped(cls, scale: float, shape: float, epsilon: float | None) -> "Noise":
         """Return the noise of this class with such a `shape` (0 if it is not known), drawn for a promise of epsilon."""
-        del epsilon
         values = (scale, shape) if shape else (scale,)
         return cls(**dict(zip(_fields_of(cls), values, strict=False)))
 
@@ -146,8 +143,8 @@ class Noise(abc.ABC):
         """
         if np.ndim(alpha) == 0:
             order = order_above_one(alpha)
-            return self._answered(shift, lambda units: self._renyi(units, order), math.inf)
-        shifts, orders = _together(_numbers(shift, "shift"), _numbers(alpha, "alpha"))
+            return self._loss_of(shift, lambda units: self._renyi(units, order), math.inf)
+        shifts, orders = _broadcast(_numbers(shift, "shift"), _numbers(alpha, "alpha"))
         losses = np.empty(orders.shape)
         for order in np.unique(orders).tolist():
             losses[orders == order] = self.renyi(shifts[orders == order], order)
@@ -164,7 +161,7 @@ class Noise(abc.ABC):
         >>> pf.Laplace(2.0).pure([0, 1, 3])
         array([0. , 0.5, 1.5])
         """
-        return self._answered(shift, self._pure, math.inf)
+        return self._loss_of(shift, self._pure, math.inf)
 
     @overload
     def delta(self, shift: float, epsilon: float) -> float: ...
@@ -184,8 +181,8 @@ class Noise(abc.ABC):
             if isinstance(epsilon, Fraction | Decimal):
                 value = float_below(Fraction(epsilon))  # a smaller ε has the larger δ
             free = value > 0  # up to some shift nothing is lost
-            return self._answered(shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0, free=free)
-        shifts, epsilons = _together(_numbers(shift, "shift"), _numbers(epsilon, "epsilon"))
+            return self._loss_of(shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0, free=free)
+        shifts, epsilons = _broadcast(_numbers(shift, "shift"), _numbers(epsilon, "epsilon"))
         losses = np.empty(epsilons.shape)
         for value in np.unique(epsilons).tolist():
             losses[epsilons == value] = self.delta(shifts[epsilons == value], value)
@@ -208,12 +205,10 @@ class Noise(abc.ABC):
 
     def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
         """Return the largest Rényi loss over shifts in R^dimension of norm (see `norm`) at most `radius`."""
-        del dimension
         return self.renyi(read_radius(radius), alpha)
 
     def pure_within(self, radius: float, dimension: int = 1) -> float:
         """Return the largest pure loss over shifts in R^dimension of norm at most `radius`."""
-        del dimension
         return self.pure(read_radius(radius))
 
     def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float | None:
@@ -235,9 +230,9 @@ class Noise(abc.ABC):
         """
         at = _numbers(x, "x")
         if self.scale == 0:
-            return _shaped(np.where(at == 0, math.inf, -math.inf))
+            return _unwrap(np.where(at == 0, math.inf, -math.inf))
         with np.errstate(over="ignore"):
-            return _shaped(self._logpdf(at / self.scale) - math.log(self.scale))
+            return _unwrap(self._logpdf(at / self.scale) - math.log(self.scale))
 
     @overload
     def tail(self, x: float) -> float: ...
@@ -252,11 +247,11 @@ class Noise(abc.ABC):
         """
         at = _numbers(x, "x")
         if self.scale == 0:
-            return _shaped(np.where(at < 0, 1.0, 0.0))
+            return _unwrap(np.where(at < 0, 1.0, 0.0))
         with np.errstate(over="ignore"):
             units = at / self.scale
         tails = self._tail(np.abs(units))
-        return _shaped(np.where(units >= 0, tails, 1.0 - tails))
+        return _unwrap(np.where(units >= 0, tails, 1.0 - tails))
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Return the interval around 0 that holds the noise with this probability, rounded outwards.
@@ -365,22 +360,20 @@ class Noise(abc.ABC):
         """Return the points, in units, beyond which a given share of the noise lies; a starting point for draws."""
         return self._reach(tails)
 
-    def _answered(
-        self, shift: float | Many, loss: Callable[[Floats], Floats], far: float, *, free: bool = False
-    ) -> Any:
-        """Return the losses of shifts of any shape, sign and size; without noise, any shift tells everything.
+    def _loss_of(self, shift: float | Many, loss: Callable[[Floats], Floats], far: float, *, free: bool = False) -> Any:
+        """Return the losses of shifts of any shape, sign and size; without noise, any shift but 0 has the largest loss.
 
         Unless small movements may be `free`, what underflows is rounded up.
         """
         moves = np.abs(_numbers(shift, "shift"))
         if self.scale == 0:
-            return _shaped(np.where(moves > 0, far, 0.0))
+            return _unwrap(np.where(moves > 0, far, 0.0))
         units = np.atleast_1d(quotient_above(moves, self.scale))
         losses = np.where(units > 0, far, 0.0)
         near = np.isfinite(units) & (units > 0)
         if near.any():
             losses[near] = np.maximum(loss(units[near]), 0.0 if free else SMALLEST)
-        return _shaped(losses.reshape(moves.shape))
+        return _unwrap(losses.reshape(moves.shape))
 
 
 def _fields_of(family: type[Noise]) -> list[str]:
@@ -441,7 +434,7 @@ def _numbers(values: object, name: str) -> Floats:
     return floats
 
 
-def _together(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+def _broadcast(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     try:
         first, second = np.broadcast_arrays(left, right)
     except ValueError as error:
@@ -453,6 +446,6 @@ def _together(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     return first, second
 
 
-def _shaped(values: Array) -> Any:
+def _unwrap(values: Array) -> Any:
     """Return a float for a single number, an array otherwise."""
     return float(values) if values.ndim == 0 else values

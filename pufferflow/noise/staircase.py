@@ -64,7 +64,7 @@ class Staircase(Noise):
 
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:
-        """Return the family that a pure promise asks for: the fall per step is its ε."""
+        """Return the family for a pure promise: the fall per step is its ε."""
         if isinstance(guarantee, Pure) and guarantee.epsilon > 0:
             return cls.of(guarantee.epsilon)
         raise Refused(
@@ -148,10 +148,10 @@ class Staircase(Noise):
         falls_p, falls_q, log_weights = self._pieces(u)
         loss = self.epsilon * (falls_q - falls_p)
         with np.errstate(under="ignore"):
-            held = np.exp(log_weights - self.epsilon * falls_p + math.log(self._height))
-        parts = np.where(loss > epsilon, held * -np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0)
+            masses = np.exp(log_weights - self.epsilon * falls_p + math.log(self._height))
+        parts = np.where(loss > epsilon, masses * -np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0)
         sizes = np.abs(log_weights) + self.epsilon * falls_p + abs(math.log(self._height)) + 8
-        doubt = 8 * UNIT * math.fsum(np.where(loss > epsilon - 1e-9, held * (sizes + np.abs(loss) + epsilon), 0.0))
+        doubt = 8 * UNIT * math.fsum(np.where(loss > epsilon - 1e-9, masses * (sizes + np.abs(loss) + epsilon), 0.0))
         return math.fsum(parts) + doubt
 
     def _pieces(self, u: float) -> tuple[Floats, Floats, Floats]:
@@ -161,11 +161,11 @@ class Staircase(Noise):
         each side count 1/(1 − e^(−ε)) times. Edges are rational numbers: a piece of one ulp can weigh most.
         """
         move, share = Fraction(u), Fraction(self._share)
-        falls_p, falls_q, log_weights = _inside(move, share)
+        falls_p, falls_q, log_weights = _inner_pieces(move, share)
         repeated = -math.log(-math.expm1(-self.epsilon))
         edges = sorted({Fraction(0), share, (share - move) % 1, Fraction(1)})
         for low, high in itertools.pairwise(edges):
-            near, far = (_falls(distance + (low + high) / 2, share) for distance in (0, move))
+            near, far = (_count_falls(distance + (low + high) / 2, share) for distance in (0, move))
             falls_p, falls_q = np.append(falls_p, [far, near]), np.append(falls_q, [near, far])
             log_weights = np.append(log_weights, [_log(high - low) + repeated] * 2)
         return falls_p, falls_q, log_weights
@@ -225,7 +225,7 @@ class Staircase(Noise):
         return 2 * self._height * (twice / rise + 2 * once * counts[0] + weight * counts[1])
 
 
-def _inside(move: Fraction, share: Fraction) -> tuple[Floats, Floats, Floats]:
+def _inner_pieces(move: Fraction, share: Fraction) -> tuple[Floats, Floats, Floats]:
     """Return the pieces of [0, move]: q falls at share + j, p rises at move − share − j.
 
     Both sets of jumps are one step apart, so that two remainders order them all and pieces have few lengths.
@@ -247,11 +247,11 @@ def _inside(move: Fraction, share: Fraction) -> tuple[Floats, Floats, Floats]:
     lengths = [*ends, *(at(code % 4 + code // 4) - at(code % 4) for code in codes.tolist())]
     logs = np.array([_log(length) if length > 0 else -math.inf for length in lengths])
     log_lengths = np.concatenate([logs[:1], logs[len(ends) :][which], logs[1 : len(ends)]])
-    held = log_lengths > -math.inf
-    return falls_p[held].astype(np.float64), falls_q[held].astype(np.float64), log_lengths[held]
+    positive = log_lengths > -math.inf
+    return falls_p[positive].astype(np.float64), falls_q[positive].astype(np.float64), log_lengths[positive]
 
 
-def _falls(size: Fraction, share: Fraction) -> int:
+def _count_falls(size: Fraction, share: Fraction) -> int:
     """Return how often the density has fallen at a distance from its middle."""
     whole = math.floor(size)
     return whole + (size - whole >= share)

@@ -1,4 +1,4 @@
-"""What a distance says: a number, how sure it is, and (when asked) the coupling that attains it, with its price."""
+"""Distances: a number, its certainty, and on request the coupling that attains it, with its price."""
 
 import math
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ class Distance(float, Generic[C]):
 @final
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A joint law of X ~ left and Y ~ right as mass on pairs of atoms, and what is known of its rounding."""
+    """A joint law of X ~ left and Y ~ right as mass on pairs of atoms, and the bounds on its rounding."""
 
     left: Law
     right: Law

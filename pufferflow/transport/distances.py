@@ -54,7 +54,7 @@ def winf(
     if _on_a_line(mu, nu):
         return line.winf(mu, nu, coupling=coupling)
     if len(mu) * len(nu) > MOST_PAIRS:
-        return _of_gathered(mu, nu, norm, lambda a, b: space.winf(a, b, norm), coupling=coupling)
+        return _bound_by_gathering(mu, nu, norm, lambda a, b: space.winf(a, b, norm), coupling=coupling)
     return space.winf(mu, nu, norm, coupling=coupling)
 
 
@@ -87,7 +87,7 @@ def wasserstein(
     if _on_a_line(mu, nu):
         return line.wasserstein(mu, nu, p, coupling=coupling)
     if len(mu) * len(nu) > MOST_PAIRS:
-        return _of_gathered(mu, nu, norm, lambda a, b: emd.wasserstein(a, b, p, norm), coupling=coupling)
+        return _bound_by_gathering(mu, nu, norm, lambda a, b: emd.wasserstein(a, b, p, norm), coupling=coupling)
     return emd.wasserstein(mu, nu, p, norm, coupling=coupling)
 
 
@@ -125,7 +125,7 @@ def near(
     if _on_a_line(mu, nu):
         return line_near.near(mu, nu, share, coupling=coupling)
     if len(mu) * len(nu) > MOST_PAIRS:
-        return _of_gathered(mu, nu, norm, lambda a, b: space.near(a, b, share, norm), coupling=coupling)
+        return _bound_by_gathering(mu, nu, norm, lambda a, b: space.near(a, b, share, norm), coupling=coupling)
     return space.near(mu, nu, share, norm, coupling=coupling)
 
 
@@ -179,7 +179,7 @@ def _dimensions(left: int, right: int) -> Misuse:
     )
 
 
-def _of_gathered(
+def _bound_by_gathering(
     mu: Law, nu: Law, norm: float, distance: Callable[[Law, Law], Distance[Coupling]], *, coupling: bool
 ) -> Distance[Coupling]:
     """Return an upper bound of a distance of two large laws."""
@@ -189,7 +189,7 @@ def _of_gathered(
             allowed=f"at most {MOST_PAIRS} pairs",
             instead="law.map(...) to gather atoms first, or leaving coupling out",
         )
-    (left, left_way), (right, right_way) = _gathered(mu, norm), _gathered(nu, norm)
+    (left, left_way), (right, right_way) = _gather(mu, norm), _gather(nu, norm)
     between = distance(left, right)
     return Distance(
         upwards(upwards(float(between) + left_way) + right_way),
@@ -199,7 +199,7 @@ def _of_gathered(
     )
 
 
-def _gathered(law: Law, norm: float) -> tuple[Law, float]:
+def _gather(law: Law, norm: float) -> tuple[Law, float]:
     """Return the law with its atoms moved to the centres of cells, few enough of them, and the longest move."""
     if len(law) <= _MOST_ATOMS:
         return law, 0.0

@@ -31,13 +31,13 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
     farthest = float(matrix.max())
     if not np.isfinite(farthest):
         return Distance(np.inf, Certainty.UPPER_BOUND, note="some step is too long for a float")
-    found, least = _solved_powers(mu, nu, p, matrix, farthest)
-    value = _price(found, matrix, p)
+    best, least = _solve_powers(mu, nu, p, matrix, farthest)
+    value = _price(best, matrix, p)
     if least < value * (1 - _WIDE):
         bottleneck = space.winf(mu, nu, norm, coupling=True)
-        clipped, at_least = _solved_powers(mu, nu, p, matrix, 2 * float(bottleneck))
-        found = min(found, clipped, bottleneck.coupling, key=lambda c: _price(c, matrix, p))
-        value, least = _price(found, matrix, p), max(least, at_least)
+        clipped, at_least = _solve_powers(mu, nu, p, matrix, 2 * float(bottleneck))
+        best = min(best, clipped, bottleneck.coupling, key=lambda c: _price(c, matrix, p))
+        value, least = _price(best, matrix, p), max(least, at_least)
     gap = 1 - least / value if value else 0.0
     exact = masses.rational(mu, nu) is not None
     return Distance(
@@ -47,30 +47,30 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
         note=f"at most {gap:.2g} of it above the true distance"
         if gap > _WIDE
         else "the true distance up to float rounding",
-        coupling=found if coupling else None,
+        coupling=best if coupling else None,
     )
 
 
 def cheapest(mu: Law, nu: Law, costs: Floats) -> Plan:
     """Return a plan of little E cost, for a cost in [0, 1] per pair of atoms: POT's optimum with exact marginals."""
-    return plan_of_coupling(_solved(mu, nu, costs, costs)[0])
+    return plan_of_coupling(_solve(mu, nu, costs, costs)[0])
 
 
-def _solved_powers(mu: Law, nu: Law, p: float, matrix: Floats, longest: float) -> tuple[Coupling, float]:
+def _solve_powers(mu: Law, nu: Law, p: float, matrix: Floats, longest: float) -> tuple[Coupling, float]:
     """Solve the problem with distances cut off at `longest`; return a coupling and a lower bound of W_p."""
     powers = upper_power(np.minimum(matrix / (longest or 1.0), 1.0), p)
-    coupling, least = _solved(mu, nu, powers, matrix)
+    coupling, least = _solve(mu, nu, powers, matrix)
     return coupling, least ** (1 / p) * longest
 
 
-def _solved(mu: Law, nu: Law, powers: Floats, matrix: Floats) -> tuple[Coupling, float]:
+def _solve(mu: Law, nu: Law, powers: Floats, matrix: Floats) -> tuple[Coupling, float]:
     """Solve a transport problem; return a coupling and a lower bound of its price.
 
     POT's plan is right to float rounding only, which for costs of many sizes can be everything. So it is taken in whole
     numbers, and what that leaves over is matched as well, with partners that are near by `matrix`.
     """
     left, right = mu.probabilities, nu.probabilities
-    plan, log = _pot(left, right, powers)
+    plan, log = _call_pot(left, right, powers)
     if not np.isfinite(plan).all():
         raise InternalError("POT found no coupling.", instead="reporting the two laws to the maintainers")
     least = _dual_value(left, right, powers, log["u"], log["v"])
@@ -78,8 +78,8 @@ def _solved(mu: Law, nu: Law, powers: Floats, matrix: Floats) -> tuple[Coupling,
     rows, columns = np.nonzero(plan > 0)
     shares = zip(rows.tolist(), columns.tolist(), plan[rows, columns].tolist(), strict=True)
     matching.take_shares(shares, min(sum(matching.left), sum(matching.right)))
-    matching.in_order()
-    matching.to_partners(lambda i: matrix[i], lambda j: matrix[:, j])
+    matching.match_in_order()
+    matching.match_slivers(lambda i: matrix[i], lambda j: matrix[:, j])
     return matching.coupling(), least
 
 
@@ -90,7 +90,7 @@ def _dual_value(left: Floats, right: Floats, powers: Floats, u: Floats, v: Float
     return max(float(left @ u + right @ v) + min(float(slack.min()), 0.0) - 16 * UNIT * size, 0.0)
 
 
-def _pot(left: Floats, right: Floats, matrix: Floats) -> tuple[Floats, dict[str, Floats]]:
+def _call_pot(left: Floats, right: Floats, matrix: Floats) -> tuple[Floats, dict[str, Floats]]:
     """Call POT, which has no types."""
     import ot  # pyright: ignore[reportMissingTypeStubs]  # takes longer to load than everything else here together
 
@@ -119,12 +119,12 @@ def small_plans(a: Floats, b: Floats, costs: Floats) -> tuple[Floats, Floats]:
     solve = cast(Callable[..., tuple[Floats, float, Floats, Floats, int]], cast(Any, ot).lp.emd_wrap.emd_c)
     plans, heights = np.zeros((*a.shape, a.shape[1])), np.zeros(a.shape)
     common = np.minimum(a, b)
-    for row, (more, less) in enumerate(zip(a - common, b - common, strict=True)):
-        sources, targets = np.flatnonzero(more), np.flatnonzero(less)
+    for row, (surplus, deficit) in enumerate(zip(a - common, b - common, strict=True)):
+        sources, targets = np.flatnonzero(surplus), np.flatnonzero(deficit)
         if not len(sources) or not len(targets):
             continue
         between = np.ascontiguousarray(costs[np.ix_(sources, targets)])
-        supply, demand = more[sources], less[targets]
+        supply, demand = surplus[sources], deficit[targets]
         plan, _, _, potential, _ = solve(supply, demand * (supply.sum() / demand.sum()), between, _MOST_PIVOTS, 1)
         plans[row, sources[:, None], targets] = plan
         heights[row] = (costs[:, targets] - potential).min(axis=1)

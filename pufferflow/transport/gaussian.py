@@ -34,8 +34,8 @@ def winf(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool = Fals
     """Return ‖m₁ − m₂‖ if the covariances are equal, ∞ otherwise."""
     if not np.array_equal(mu.covariance, nu.covariance):
         largest = float(max(np.abs(mu.covariance).max(), np.abs(nu.covariance).max()))
-        apart = float(np.abs(mu.covariance / largest - nu.covariance / largest).max())
-        note = f"the covariances differ (by {apart:.1g} of the largest entry), so mass has to move arbitrarily far"
+        difference = float(np.abs(mu.covariance / largest - nu.covariance / largest).max())
+        note = f"the covariances differ (by {difference:.1g} of the largest entry), so mass has to move arbitrarily far"
         return Distance(math.inf, Certainty.EXACT, note=note)
     return _translation(mu, nu, norm, coupling=coupling)
 
@@ -49,11 +49,11 @@ def wasserstein(
     """
     if np.array_equal(mu.covariance, nu.covariance):
         return _translation(mu, nu, norm, coupling=coupling)
-    found = _in_units(mu, nu, lambda a, b: _wasserstein(a, b, p, norm))
+    distance = _rescale(mu, nu, lambda a, b: _wasserstein(a, b, p, norm))
     if not coupling:
-        return found
+        return distance
     return Distance(
-        float(found), found.certainty, note=found.note, coupling=AffineCoupling(mu, nu, _straightest(mu, nu))
+        float(distance), distance.certainty, note=distance.note, coupling=AffineCoupling(mu, nu, _monge_map(mu, nu))
     )
 
 
@@ -61,18 +61,18 @@ def _wasserstein(mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float) -> Dis
     step, d = mu.mean - nu.mean, mu.dimension
     if d == 1:
         least, value = _absolute_moment(abs(float(step[0])), _deviation_on_a_line(mu, nu), p)
-        return _between(least, upwards(value, _ERROR), _FAR_APART)
+        return _from_bounds(least, upwards(value, _ERROR), _FAR_APART)
     if p <= 2 and norm == 2:
         least, value = _bures(mu, nu)
         if p == 2:
-            return _between(least, value, _NEARLY_SINGULAR)
+            return _from_bounds(least, value, _NEARLY_SINGULAR)
         return Distance(value, Certainty.UPPER_BOUND, note="W_2, which no smaller p exceeds")
     radius = math.sqrt(2) * math.exp(float(special.gammaln((d + p) / 2) - special.gammaln(d / 2)) / p)
-    value = length(step, norm) + _from_euclidean(d, norm) * _largest_deviation(mu, nu) * radius
+    value = length(step, norm) + _norm_ratio(d, norm) * _largest_deviation(mu, nu) * radius
     return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=_BY_W2)
 
 
-def _in_units(
+def _rescale(
     mu: GaussianLaw, nu: GaussianLaw, distance: Callable[[GaussianLaw, GaussianLaw], Distance[AffineCoupling]]
 ) -> Distance[AffineCoupling]:
     """Return a distance of laws of any size, computed between laws about 0 whose numbers are about 1."""
@@ -86,12 +86,12 @@ def _in_units(
             GaussianLaw(np.ldexp(mean, -exponent), np.ldexp(covariance, -2 * exponent))
             for mean, covariance in ((step, mu.covariance), (0 * step, nu.covariance))
         ]
-        found = distance(*scaled)
-        value = float(np.ldexp(upwards(float(found)), exponent)) + (SMALLEST if found else 0.0)
-    return Distance(value, found.certainty if value < math.inf else Certainty.UPPER_BOUND, note=found.note)
+        result = distance(*scaled)
+        value = float(np.ldexp(upwards(float(result)), exponent)) + (SMALLEST if result else 0.0)
+    return Distance(value, result.certainty if value < math.inf else Certainty.UPPER_BOUND, note=result.note)
 
 
-def _between(least: float, most: float, note: str) -> Distance[AffineCoupling]:
+def _from_bounds(least: float, most: float, note: str) -> Distance[AffineCoupling]:
     """Return an upper bound, as the exact value if the lower bound meets it."""
     exact = most < math.inf and most <= least * (1 + _AGREEMENT)
     return Distance(most, _certainty(exact=exact), note="" if exact else note)
@@ -106,14 +106,14 @@ def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distanc
     """
     if delta == 0:
         return winf(mu, nu, norm)
-    return _in_units(mu, nu, lambda a, b: _near(a, b, delta, norm))
+    return _rescale(mu, nu, lambda a, b: _near(a, b, delta, norm))
 
 
 def _near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distance[AffineCoupling]:
     step, d = mu.mean - nu.mean, mu.dimension
     if not np.array_equal(mu.covariance, nu.covariance):
         reach = math.sqrt(float(special.chdtri(d, delta))) * _largest_deviation(mu, nu)
-        value = length(step, norm) + _from_euclidean(d, norm) * reach
+        value = length(step, norm) + _norm_ratio(d, norm) * reach
         note = "a bound by the Euclidean W_2 coupling; nearness has a closed form for equal covariances only"
         return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=note)
     reach = 2 * math.sqrt(2) * float(special.erfinv(delta)) * (1 - _ERROR)
@@ -122,7 +122,7 @@ def _near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distan
     if norm != 2 and d > 1 and value > 0:
         note = "a bound by moving straight towards the other mean; norm=2 is exact"
         return Distance(value, Certainty.UPPER_BOUND, note=note)
-    return _between(least, value, _NEARLY_SINGULAR)
+    return _from_bounds(least, value, _NEARLY_SINGULAR)
 
 
 def _nearness(step: Floats, covariance: Floats, reach: float, norm: float, sign: int) -> float:
@@ -164,16 +164,16 @@ def _bures(mu: GaussianLaw, nu: GaussianLaw) -> tuple[float, float]:
     root = _root(first)
     eigenvalues = np.maximum(np.linalg.eigvalsh(root @ second @ root), 0.0)
     error = _ERROR * d * d
-    apart = float(np.trace(first) + np.trace(second))
+    traces = float(np.trace(first) + np.trace(second))
     bounds: list[float] = []
     for sign in (1, -1):
         cross = float(np.sqrt(np.maximum(eigenvalues + sign * error, 0.0)).sum())
-        spread = math.sqrt(max(apart - 2 * cross - sign * error * apart, 0.0)) * math.sqrt(scale)
+        spread = math.sqrt(max(traces - 2 * cross - sign * error * traces, 0.0)) * math.sqrt(scale)
         bounds.append(length(np.array([length(mu.mean - nu.mean, 2), spread]), 2))
     return bounds[0], upwards(bounds[1], error)
 
 
-def _straightest(mu: GaussianLaw, nu: GaussianLaw) -> Floats:
+def _monge_map(mu: GaussianLaw, nu: GaussianLaw) -> Floats:
     """Return the Euclidean W_2 coupling, a linear map if the first covariance is regular."""
     scale = max(float(np.abs(law.covariance).max()) for law in (mu, nu))
     first, second = mu.covariance / scale, nu.covariance / scale
@@ -193,9 +193,9 @@ def _largest_deviation(mu: GaussianLaw, nu: GaussianLaw) -> float:
     if mu.dimension == 1:
         return _deviation_on_a_line(mu, nu)
     centred = (GaussianLaw(np.zeros(mu.dimension), law.covariance) for law in (mu, nu))
-    together = _bures(*centred)[1]  # no direction varies more than all together
-    apart = math.sqrt(float(np.linalg.eigvalsh(mu.covariance + nu.covariance)[-1]))  # X and Y independent
-    return upwards(min(together, apart), _ERROR * mu.dimension)
+    coupled = _bures(*centred)[1]  # no direction varies more than all together
+    independent = math.sqrt(float(np.linalg.eigvalsh(mu.covariance + nu.covariance)[-1]))  # X and Y independent
+    return upwards(min(coupled, independent), _ERROR * mu.dimension)
 
 
 def _deviation_on_a_line(mu: GaussianLaw, nu: GaussianLaw) -> float:
@@ -209,7 +209,7 @@ def _root(matrix: Floats) -> Floats:
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
 
-def _from_euclidean(dimension: int, norm: float) -> float:
+def _norm_ratio(dimension: int, norm: float) -> float:
     """Return the largest ratio of a norm to the Euclidean one."""
     return math.sqrt(dimension) if norm == 1 else 1.0
 

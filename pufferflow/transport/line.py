@@ -57,8 +57,8 @@ def walk(mu: Law, nu: Law) -> Walk:
     moves_right = ~moves_left
     moves_left[:-1] |= paired
     moves_right[:-1] |= paired
-    kept = np.concatenate([np.ones(min(len(levels), 1), dtype=bool), ~paired])
-    rows, columns = _positions(moves_left[kept]), _positions(moves_right[kept])
+    starts = np.concatenate([np.ones(min(len(levels), 1), dtype=bool), ~paired])
+    rows, columns = _positions(moves_left[starts]), _positions(moves_right[starts])
     both = np.flatnonzero((rows[1:] != rows[:-1]) & (columns[1:] != columns[:-1])) if ties else np.empty(0, np.intp)
     corners = (
         np.concatenate([rows[both + 1], rows[both]]),
@@ -101,25 +101,25 @@ def plan(mu: Law, nu: Law) -> Plan:
 
 def wasserstein(mu: Law, nu: Law, p: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_p on R: the p-th moment of the quantile coupling, rounded up."""
-    found = plan(mu, nu)
+    quantile = plan(mu, nu)
     left, right = masses.values(mu, nu)
-    farthest = longest(left[found.rows], right[found.columns])
-    steps = np.abs(found.differences)
+    farthest = longest(left[quantile.rows], right[quantile.columns])
+    steps = np.abs(quantile.differences)
     value = farthest
     if 0 < farthest < np.inf:
-        moment = min(found.price(upper_power(steps / farthest, p)), 1.0)
+        moment = min(quantile.price(upper_power(steps / farthest, p)), 1.0)
         value = min(farthest, upwards(farthest * moment ** (1 / p), 4 * UNIT))
-    trivial = found.settled and (farthest == 0 or value == farthest == steps.min())
+    trivial = quantile.settled and (farthest == 0 or value == farthest == steps.min())
     return Distance(
         value,
         Certainty.EXACT if trivial and value < np.inf else Certainty.UPPER_BOUND,
         rounding=0.0 if masses.rational(mu, nu) else (len(mu) + len(nu)) * UNIT,
         note=WITHIN_ROUNDING
-        if not found.settled
+        if not quantile.settled
         else ""
         if trivial
         else "the true distance up to float rounding, rounded up",
-        coupling=found.coupling() if coupling else None,
+        coupling=quantile.coupling() if coupling else None,
     )
 
 
@@ -193,11 +193,11 @@ def _masses(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
     below, above = np.concatenate([[0.0], below, [1.0]]), np.concatenate([[1.0], above, [0.0]])
     lower, upper = np.diff(below), -np.diff(above)
     middle = 1 - below[:-1] - above[1:]
-    given = np.where(below[1:] <= above[1:], lower, np.where(above[:-1] <= below[:-1], upper, middle))
+    step_masses = np.where(below[1:] <= above[1:], lower, np.where(above[:-1] <= below[:-1], upper, middle))
     for law, visits in ((nu, path.columns), (mu, path.rows)):
         once = np.bincount(visits, minlength=len(law))[visits] == 1
-        given = np.where(once, law.probabilities[visits], given)
-    return np.maximum(given, 0.0), np.minimum(below, above)[1:-1]
+        step_masses = np.where(once, law.probabilities[visits], step_masses)
+    return np.maximum(step_masses, 0.0), np.minimum(below, above)[1:-1]
 
 
 def _tail(law: Law, side: int) -> Floats:

@@ -78,7 +78,7 @@ class AtomDistances:
             return self._gap(x, j) < -z
 
         bounds: Array = x - z
-        return self._corrected(np.searchsorted(self.right, bounds, "left"), before)
+        return self._correct(np.searchsorted(self.right, bounds, "left"), before)
 
     def last(self, x: Array, z: Any) -> Array:
         """Return for each x the first right atom above x + z, as floats subtract."""
@@ -87,7 +87,7 @@ class AtomDistances:
             return self._gap(x, j) <= z
 
         bounds: Array = x + z
-        return self._corrected(np.searchsorted(self.right, bounds, "right"), before)
+        return self._correct(np.searchsorted(self.right, bounds, "right"), before)
 
     def ranges(self, z: Any, within: Ranges | None, beyond: Ranges | None) -> Ranges:
         """Return the ranges of all left atoms at z, given those at a smaller and at a larger z if they are known."""
@@ -125,7 +125,7 @@ class AtomDistances:
         return self._padded[j + 1] - x
 
     @staticmethod
-    def _corrected(j: Array, before: Callable[[Array], Flags]) -> Array:
+    def _correct(j: Array, before: Callable[[Array], Flags]) -> Array:
         """Move each j to the first atom that is not `before`; x ± z was rounded, y − x is what counts."""
         while (behind := before(j)).any():
             j = j + behind
@@ -175,18 +175,20 @@ def _least(steps: AtomDistances, masses: Allowance, start: Any) -> tuple[Any, in
         excess = lost + surplus - masses.forgiving
         if excess <= 0:
             beyond, unmatched = (first, last), lost + surplus
-            search.does(steps.largest_within(search.guess, steps.left, first, steps.left, last), excess / masses.all)
+            search.record_success(
+                steps.largest_within(search.guess, steps.left, first, steps.left, last), excess / masses.all
+            )
         else:
             within = first, last
             needed = int((left[ends + 1] - left[starts]).sum()) + lost - masses.forgiving
-            low = _reaching(steps, right, (steps.left[starts], steps.left[ends]), search.guess, needed)
-            search.fails(low, excess / masses.all, many=len(starts) > _FEW_INTERVALS)
+            low = _climb(steps, right, (steps.left[starts], steps.left[ends]), search.guess, needed)
+            search.record_failure(low, excess / masses.all, many=len(starts) > _FEW_INTERVALS)
         if search.high is not None and search.low >= search.high:
             return search.high, unmatched
         search.advance()
 
 
-def _reaching(steps: AtomDistances, right: Array, intervals: tuple[Array, Array], z: Any, needed: int) -> Any:
+def _climb(steps: AtomDistances, right: Array, intervals: tuple[Array, Array], z: Any, needed: int) -> Any:
     """Return a distance above z below which ν of the widened intervals does not reach `needed`.
 
     It is the largest such distance unless there are so many intervals that finding it would cost more than it saves.
@@ -237,7 +239,7 @@ def _worst_set(enter: Array, leave: Array, never: int) -> tuple[int, Array, Arra
         leaving = inside + leave[step]
         np.greater(leaving, outside, out=left[step])
         outside = np.maximum(outside, leaving)
-    gain, states = _joined(outside.tolist(), inside.tolist(), never)
+    gain, states = _join(outside.tolist(), inside.tolist(), never)
     begins = states[:-1] == 1
     entered, left = (np.where(begins, moves[:, 1], moves[:, 0]) for moves in (entered, left))
     starts, ends = np.empty((2, width, stretches), dtype=bool)
@@ -250,7 +252,7 @@ def _worst_set(enter: Array, leave: Array, never: int) -> tuple[int, Array, Arra
     return gain, np.flatnonzero(starts.T.ravel()), np.flatnonzero(ends.T.ravel())
 
 
-def _joined(outside: list[list[int]], inside: list[list[int]], never: int) -> tuple[int, npt.NDArray[np.int8]]:
+def _join(outside: list[list[int]], inside: list[list[int]], never: int) -> tuple[int, npt.NDArray[np.int8]]:
     """Join stretches: the best gain from outside to outside over all of them, and the states between them."""
     best = [0, never]
     came_from: list[tuple[int, int]] = []
@@ -278,8 +280,8 @@ def _greedy(mu: Law, nu: Law, steps: AtomDistances, z: Any) -> Coupling:
             i += 1
         else:
             j += 1
-    matching.in_order()
-    matching.to_partners(
+    matching.match_in_order()
+    matching.match_slivers(
         lambda i: floats_above(np.abs(steps.right - x[i])),
         lambda j: floats_above(np.abs(steps.left - y[j])),
     )
@@ -287,7 +289,7 @@ def _greedy(mu: Law, nu: Law, steps: AtomDistances, z: Any) -> Coupling:
 
 
 class DistanceSearch:
-    """Which distance to try next, in the search for the least one that does: below `low` none does, `high` does.
+    """The choice of trials in the search for the least distance that suffices: below `low` none does, `high` does.
 
     Every trial says by how much it fails (or does not). While the sets that fail are simple, `low` itself is likely the
     answer and is tried, but not more than a few times in a row without halving the range. While they are many, the
@@ -302,14 +304,14 @@ class DistanceSearch:
         self._climbs = self._streak = 0
         self._many = False
 
-    def does(self, high: Any, excess: float) -> None:
-        """Note that the trial does, and the largest distance that is not above it."""
+    def record_success(self, high: Any, excess: float) -> None:
+        """Record that the trial suffices, and the largest distance that is not above it."""
         self._trials = [*self._trials[-2:], (self.guess, excess)]
         self.high = high
         self._streak += 1
 
-    def fails(self, low: Any, excess: float, *, many: bool) -> None:
-        """Note that the trial does not, a distance below which nothing does, and whether what fails is manifold."""
+    def record_failure(self, low: Any, excess: float, *, many: bool) -> None:
+        """Record that the trial does not suffice, a distance below which none does, and whether many sets fail."""
         self._trials = [*self._trials[-2:], (self.guess, excess)]
         self.low, self._many = low, many
         self._climbs += 1
@@ -323,14 +325,14 @@ class DistanceSearch:
         elif self._streak > 1 and self._trials[-1][1] == self._trials[-2][1]:
             self.guess = self.low  # nothing that matters lies between the last two; what does may be all at the end
         elif self._many and self._streak < _SUSPICIOUS:
-            guess = self._on_the_curve()
+            guess = self._interpolate()
             self.guess = guess if self.low <= guess < self.high else self._middle()
         elif impatient and self._streak < 2 * _SUSPICIOUS:
             self.guess = self._middle()
         else:
             self.guess = self.low
 
-    def _on_the_curve(self) -> Any:
+    def _interpolate(self) -> Any:
         """Return where the excess is 0 on the curve through the last trials, distance as a polynomial of excess."""
         if len({excess for _, excess in self._trials}) < len(self._trials):
             return self.high

@@ -48,7 +48,7 @@ class Matching:
             shift = _MANTISSA - exponent
             self.take(i, j, (int(mantissa * 2**_MANTISSA) * whole + (1 << shift - 1)) >> shift)
 
-    def in_order(self) -> None:
+    def match_in_order(self) -> None:
         """Match what is left first to first, until one side has nothing left."""
         rows, columns = ([at for at, rest in enumerate(side) if rest] for side in (self.left, self.right))
         i = j = 0
@@ -56,7 +56,7 @@ class Matching:
             self.take(rows[i], columns[j], self.left[rows[i]])
             i, j = i + (not self.left[rows[i]]), j + (not self.right[columns[j]])
 
-    def to_partners(self, costs: Callable[[int], Floats], costs_of_right: Callable[[int], Floats]) -> None:
+    def match_slivers(self, costs: Callable[[int], Floats], costs_of_right: Callable[[int], Floats]) -> None:
         """Match the slivers that rounding leaves with atoms of the other law, though these have nothing left.
 
         A sliver goes to the cheapest atom that is so heavy that it does not feel it, and never where the cost is ∞.

@@ -63,20 +63,20 @@ def greatest_flow(pairs: Pairs, supplies: Array, demands: Array) -> Flow:
 
     Supplies and demands are whole numbers ≥ 0 of any size.
     """
-    left, right = _unbounded(supplies), _unbounded(demands)
+    left, right = _python_integers(supplies), _python_integers(demands)
     digit = _BITS - (len(left) + len(right)).bit_length()
     shift = max(0, int(max(left.sum(), right.sum())).bit_length() - _BITS)
     nothing = Flow(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, dtype=object), 0)
-    flow = _improved(pairs, nothing, left >> shift, right >> shift)
+    flow = _improve(pairs, nothing, left >> shift, right >> shift)
     while shift:
         step = min(digit, shift)
         shift -= step
         finer = Flow(flow.rows, flow.columns, flow.amounts << step, flow.value << step)
-        flow = _improved(pairs, finer, left >> shift, right >> shift)
+        flow = _improve(pairs, finer, left >> shift, right >> shift)
     return flow
 
 
-def _improved(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow:
+def _improve(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow:
     """Return the greatest flow, by way of the greatest flow in what `flow` leaves: its rest, and its undoing."""
     from scipy.sparse import csr_array  # loaded where answers are vectors
     from scipy.sparse.csgraph import maximum_flow
@@ -98,7 +98,7 @@ def _improved(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow
     rows = np.searchsorted(change.indptr, moved, "right") - 1
     columns = change.indices[moved].astype(np.intp) - n
     inner = (rows < n) & (columns >= 0) & (columns < m)
-    return add_flows(flow, Flow(rows[inner], columns[inner], _unbounded(change.data[moved][inner]), 0), m)
+    return add_flows(flow, Flow(rows[inner], columns[inner], _python_integers(change.data[moved][inner]), 0), m)
 
 
 def add_flows(first: Flow, second: Flow, width: int) -> Flow:
@@ -112,7 +112,7 @@ def add_flows(first: Flow, second: Flow, width: int) -> Flow:
     return Flow(distinct // width, distinct % width, total, int(total.sum()))
 
 
-def _unbounded(numbers: Array) -> Array:
+def _python_integers(numbers: Array) -> Array:
     """Return whole numbers as Python's, which do not overflow."""
     return np.array([int(x) for x in numbers.tolist()], dtype=object)
 
@@ -142,7 +142,7 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[C
     exact = masses.rational(mu, nu) is not None
     tolerance = 0 if exact else 2 * (len(mu) + len(nu)) + 4  # of sums, and of their totals
     flow = _only_flow(mu, nu) if 1 in matrix.shape else _least_saturating(mu, nu, matrix, tolerance)
-    value = _longest(mu, nu, flow, norm, matrix)
+    value = _longest_step(mu, nu, flow, norm, matrix)
     return Distance(
         value,
         Certainty.UPPER_BOUND if tolerance or value == math.inf else Certainty.EXACT,
@@ -170,7 +170,9 @@ def _least_saturating(mu: Law, nu: Law, matrix: Floats, tolerance: int) -> Flow:
     def ruled_out(pairs: Pairs) -> bool:
         return greatest_flow(pairs, least, most).value < int(least.sum())
 
-    return _least(matrix, reachable, ruled_out, lambda pairs: _saturating(pairs, left, right, tolerance))
+    return _flow_at_least_distance(
+        matrix, reachable, ruled_out, lambda pairs: _saturating_flow(pairs, left, right, tolerance)
+    )
 
 
 def near(mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
@@ -189,9 +191,9 @@ def near(mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = Fal
         flow = greatest_flow(pairs, allowed.left, allowed.right)
         return flow if flow.value >= needed else None
 
-    flow = _least(matrix, 0.0, ruled_out, matching)
+    flow = _flow_at_least_distance(matrix, 0.0, ruled_out, matching)
     certain = flow.value >= allowed.all - allowed.strict and allowed.precise
-    value = _longest(mu, nu, flow, norm, matrix)
+    value = _longest_step(mu, nu, flow, norm, matrix)
     return Distance(
         value,
         Certainty.EXACT if certain and value < math.inf else Certainty.UPPER_BOUND,
@@ -201,7 +203,7 @@ def near(mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = Fal
     )
 
 
-def _least(
+def _flow_at_least_distance(
     matrix: Floats,
     lowest: float,
     ruled_out: Callable[[Pairs], bool],
@@ -217,18 +219,18 @@ def _least(
         return Pairs.where(matrix <= distances[at])
 
     first = _first(lambda at: not ruled_out(pairs(at)), 0, len(distances) - 1, len(distances) // _FIRST_STRIDES + 1)
-    found: dict[int, Flow] = {}
+    flows: dict[int, Flow] = {}
 
-    def does(at: int) -> bool:
+    def suffices(at: int) -> bool:
         result = proven(pairs(at))
         if result is not None:
-            found[at] = result
+            flows[at] = result
         return result is not None
 
-    at = _first(does, first, len(distances) - 1, 1)
-    if at not in found and not does(at):
+    at = _first(suffices, first, len(distances) - 1, 1)
+    if at not in flows and not suffices(at):
         raise InternalError("No distance lets all mass through.", instead="reporting the two laws to the maintainers")
-    return found[at]
+    return flows[at]
 
 
 def _first(holds: Callable[[int], bool], start: int, end: int, stride: int) -> int:
@@ -242,21 +244,21 @@ def _first(holds: Callable[[int], bool], start: int, end: int, stride: int) -> i
     return high
 
 
-def _saturating(pairs: Pairs, left: Array, right: Array, tolerance: int) -> Flow | None:
+def _saturating_flow(pairs: Pairs, left: Array, right: Array, tolerance: int) -> Flow | None:
     """Return a flow of all mass, if there is one.
 
     Float weights may be exceeded by `tolerance`·2⁻⁵², relatively: on the right while all of the left flows, then the
     other way round. So an atom without a partner is refused however light it is. The sum of the two flows, which has
     every atom in it, is what is returned. Rational weights have one total, and one flow is enough.
     """
-    forth = greatest_flow(pairs, left, _exceeded(right, tolerance))
+    forth = greatest_flow(pairs, left, _widen(right, tolerance))
     if forth.value < left.sum() or not tolerance:
         return forth if forth.value == left.sum() else None
-    back = greatest_flow(pairs, _exceeded(left, tolerance), right)
+    back = greatest_flow(pairs, _widen(left, tolerance), right)
     return add_flows(forth, back, len(right)) if back.value == right.sum() else None
 
 
-def _exceeded(whole: Array, tolerance: int) -> Array:
+def _widen(whole: Array, tolerance: int) -> Array:
     return whole - ((-whole * tolerance) >> 52) if tolerance else whole
 
 
@@ -265,7 +267,7 @@ def _rounded_up(law: Law, tolerance: int) -> Array:
     return np.ceil(law.probabilities * (_COARSE_TOTAL * (1 + (tolerance + 4) * UNIT))).astype(np.int64)
 
 
-def _longest(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Floats) -> float:
+def _longest_step(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Floats) -> float:
     """Return the length of the longest step of a flow, rounded up: in rationals, unless the ties are too many."""
     rounded = matrix[flow.rows, flow.columns]
     at = np.flatnonzero(rounded >= rounded.max() * (1 - 16 * mu.dimension * UNIT))
@@ -287,7 +289,7 @@ def _coupling_along(mu: Law, nu: Law, flow: Flow, matrix: Floats) -> Coupling:
     allowed[flow.rows, flow.columns] = matrix[flow.rows, flow.columns]
     for scale in (flow.value, 1):
         matching.take_flow(flow.rows, flow.columns, flow.amounts, scale)
-    matching.to_partners(lambda i: allowed[i], lambda j: allowed[:, j])
+    matching.match_slivers(lambda i: allowed[i], lambda j: allowed[:, j])
     return matching.coupling()
 
 
@@ -295,6 +297,6 @@ def _coupling_containing(mu: Law, nu: Law, flow: Flow, unit: int, matrix: Floats
     """Return a coupling that contains a flow of most mass; the rest is matched in order."""
     matching = Matching(mu, nu)
     matching.take_flow(flow.rows, flow.columns, flow.amounts, unit)
-    matching.in_order()
-    matching.to_partners(lambda i: matrix[i], lambda j: matrix[:, j])
+    matching.match_in_order()
+    matching.match_slivers(lambda i: matrix[i], lambda j: matrix[:, j])
     return matching.coupling()

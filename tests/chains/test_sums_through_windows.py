@@ -26,7 +26,7 @@ def views_of(sums, reach, pairs, rows=None):
 def through_windows(sums, reach, pairs, delta, rows=None):
     """What one reach finds, both sides together and each alone; ∞ if nothing."""
     views = views_of(sums, reach, pairs, rows)
-    found = module._seen(views, delta, together=True), module._seen(views, delta, together=False)
+    found = module._search_windows(views, delta, jointly=True), module._search_windows(views, delta, jointly=False)
     return [np.inf if one is None else one.length for one in found]
 
 

@@ -182,8 +182,8 @@ def test_answers_move_to_the_nearest_step_exactly(answers, width):
     moves = np.random.default_rng(4).integers(-(2**62) + 1, 2**62, plain.shape)
     pairs = zip(plain.ravel().tolist(), moves.ravel().tolist(), strict=True)
     exact = [round(value / width) + move for value, move in pairs]
-    assert drawing._moved(plain, moves, width).ravel().tolist() == exact
-    assert drawing._moved(plain, moves.astype(object), width).ravel().tolist() == exact
+    assert drawing._add_steps(plain, moves, width).ravel().tolist() == exact
+    assert drawing._add_steps(plain, moves.astype(object), width).ravel().tolist() == exact
 
 
 @pytest.mark.parametrize("width", [Fraction(1, 1024), Fraction(2), Fraction(1, 2**1074), Fraction(2**1000)], ids=str)
@@ -232,8 +232,8 @@ def test_the_slow_path_agrees_with_the_fast_one(family):
     step = drawing.grid_of(1.0)
     words = np.random.default_rng(2).integers(1 << 60, 1 << 64, 40, dtype=np.uint64)
     words = np.concatenate([words, np.array([2**63, 2**57 + 12345, 2**64 - 1], dtype=np.uint64)])
-    fast = drawing._some(noise, len(words), step, Stream(words.astype("<u8").tobytes() + bytes(8)))
-    slow = [drawing._precise(noise, int(word), step, Stream(b"")) for word in words]
+    fast = drawing._draw_chunk(noise, len(words), step, Stream(words.astype("<u8").tobytes() + bytes(8)))
+    slow = [drawing._draw_precisely(noise, int(word), step, Stream(b"")) for word in words]
     assert fast.tolist() == slow
 
 
@@ -243,10 +243,10 @@ def test_the_farthest_tail_is_drawn_too(family):
     noise = family(1.0)
     step = drawing.grid_of(1.0)
     end = float(noise.reach(np.array([2.0**-65]))[0])
-    sizes = {drawing._precise(noise, 0, step, Stream(b"")) for _ in range(6)}
+    sizes = {drawing._draw_precisely(noise, 0, step, Stream(b"")) for _ in range(6)}
     assert len(sizes) > 1
     assert min(sizes) * float(step) >= end * 0.999
-    (deep,) = {drawing._precise(noise, 0, step, Stream(bytes(7) + b"\x01" + bytes(200))) for _ in range(2)}
+    (deep,) = {drawing._draw_precisely(noise, 0, step, Stream(bytes(7) + b"\x01" + bytes(200))) for _ in range(2)}
     assert noise.precise_tail(deep * step, __import__("mpmath").mp) < 2.0**-66
 
 
