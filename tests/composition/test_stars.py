@@ -176,9 +176,9 @@ def worst_arrangement(scenario, costs):
         ]
         told = class_leak(star.rows, np.array(losses))
         if star.of_group:
-            found.append(star.told_of_class(told.sum(axis=0)).max())
+            found.append(star.loss_of_class(told.sum(axis=0)).max())
         else:
-            found += [star.told_of_row(losses[row], told.sum(axis=0) - told[row]).max() for row in range(size)]
+            found += [star.loss_of_row(losses[row], told.sum(axis=0) - told[row]).max() for row in range(size)]
     return max(found)
 
 
@@ -191,9 +191,9 @@ def by_counts(scenario, costs):
     each = np.max([class_leak(star.rows, limits[count][None])[0] / count for count in range(1, times + 1)], axis=0)
     touches = sum(one.shape.rows.asked for one in costs)
     if star.of_group:
-        return star.told_of_class(each * touches).max()
+        return star.loss_of_class(each * touches).max()
     first = int(all(one.shape.rows.others == 0 for one in costs))
-    return max(star.told_of_row(limits[own], each * (touches - own)).max() for own in range(first, times + 1))
+    return max(star.loss_of_row(limits[own], each * (touches - own)).max() for own in range(first, times + 1))
 
 
 @pytest.mark.parametrize("seed", thinned(range(40), 0.25))
