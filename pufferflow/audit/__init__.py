@@ -5,8 +5,8 @@ answers with the sampler that releases use, looks for an event that tells the tw
 bound above the promise shows that something is wrong, whatever it is; one below it proves nothing.
 
 >>> import pufferflow as pf
->>> found = pf.audit.attack(pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(1))], promise=pf.Pure(1.0), trials=20_000)
->>> found.broken, found.lower > 0.8
+>>> audit = pf.audit.attack(pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(1))], promise=pf.Pure(1.0), trials=20_000)
+>>> audit.broken, audit.lower > 0.8
 (False, True)
 """
 

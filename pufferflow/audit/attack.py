@@ -236,7 +236,7 @@ class Attack:
         return self.against is not None and self.lower > self.against.epsilon
 
     def __repr__(self) -> str:
-        """Show the bound, the promise, and how it was found."""
+        """Show the bound, the promise, and the attack."""
         promised = "" if self.promised is None else f"promised={self.promised!r}, broken={self.broken}, "
         return (
             f"Attack(lower={self.lower:.6g}, {promised}confidence={self.confidence:g}, trials={self.trials}, "
@@ -262,8 +262,8 @@ def attack(  # noqa: PLR0913 - the last four have defaults
 
     >>> import numpy as np, pufferflow as pf
     >>> pair = pf.Law.point(0), pf.Law.point(1)
-    >>> found = attack(pf.Laplace(1.0), [pair], promise=pf.Pure(1.0), rng=np.random.default_rng(1))
-    >>> 0.9 < found.lower < 1, found.broken
+    >>> result = attack(pf.Laplace(1.0), [pair], promise=pf.Pure(1.0), rng=np.random.default_rng(1))
+    >>> 0.9 < result.lower < 1, result.broken
     (True, False)
     >>> attack(pf.Laplace(0.9), [pair], promise=pf.Pure(1.0), rng=np.random.default_rng(1)).broken
     True

@@ -29,7 +29,7 @@ MOST_PAIRS = 64
 
 
 def duels_of_pairs(noise: Noise, laws: object) -> list[Duel]:
-    """Return the pairs to tell apart: of many only those that lie farthest apart."""
+    """Return the pairs to distinguish: of many only those that lie farthest apart."""
     noise.check_drawable()
     pieces = read_laws(laws)
     pairs = [(pair, piece.movement_only) for piece in pieces for pair in _pairs(piece, noise)]
@@ -100,7 +100,7 @@ def _note(pair: Pair, noise: Noise) -> str:
 
 
 def _distance_of(pair: Pair) -> float:
-    """Return how far apart two laws lie; of vectors and Gaussian laws, their means."""
+    """Return the distance of two laws; of vectors and Gaussian laws, their means."""
     mu, nu = pair
     if isinstance(mu, Law) and isinstance(nu, Law) and mu.dimension == 1:
         return float(winf(mu, nu))
@@ -183,7 +183,7 @@ def _of_movement(plan: Decision, secrets: tuple[Any, Any] | None, prior: Any) ->
 
 
 def _duel_of_points(plan: Decision, length: float, secrets: tuple[Any, Any] | None, prior: Any, note: str) -> Duel:
-    """Return two points so far apart, in the sum that has the largest weight."""
+    """Return two points at this distance, in the sum that has the largest weight."""
     measure = int(plan.weights.argmax())
     (end,) = _steps(np.array([length]), plan, measure)
     grid = _grid(plan.noises[measure])

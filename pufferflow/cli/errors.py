@@ -87,7 +87,7 @@ class Fault:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Return what is told of an error."""
+    """Return the fault that is reported for an error."""
     if isinstance(error, InternalError):
         return _bug(type(error).__name__, f"This is a bug of ours: {error.problem}")
     if isinstance(error, PufferflowError):

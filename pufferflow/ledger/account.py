@@ -110,9 +110,9 @@ class Account:
         >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
         >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
         ...     account = ledger.open("levels", scenario, limit=pf.Pure(3.0))
-        ...     told = account.after(plan)
+        ...     total = account.after(plan)
         ...     release = plan.release(account)
-        ...     print(round(told.epsilon, 6), told == account.spent(), round(account.after(plan).epsilon, 6))
+        ...     print(round(total.epsilon, 6), total == account.spent(), round(account.after(plan).epsilon, 6))
         1.0 True 2.0
         """
         return self._with_plan(plan, lambda spent, cost: spent.total([cost]).guarantee)
@@ -169,8 +169,8 @@ class Account:
         >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
         ...     account = ledger.open("hours", scenario, limit=pf.Pure(2.0))
         ...     releases = [plan.release(account) for plan in plans]
-        ...     found = account.budget(ahead=2)
-        >>> found.every, found.releases, round(found.spent, 3), [round(total, 3) for total in found.ahead]
+        ...     budget = account.budget(ahead=2)
+        >>> budget.every, budget.releases, round(budget.spent, 3), [round(total, 3) for total in budget.ahead]
         ('24 steps', 2, 0.846, [0.849, 0.849])
         """
         times, cost, fingerprint, problem = read_ahead(ahead), None, "", ""

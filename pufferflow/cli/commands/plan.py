@@ -49,7 +49,7 @@ class ReleaseCost:
         return asdict(self)
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what people are told."""
+        """Return the facts for people."""
         from pufferflow.cli.promises import epsilon_of, of_limit
 
         if self.spent is None:
