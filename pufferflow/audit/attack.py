@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pufferflow.arguments import finite_number
 from pufferflow.arrays import Floats
-from pufferflow.audit.events import at_least, at_most, of_events, of_nested
+from pufferflow.audit.event_losses import at_least, at_most, of_events, of_nested
 from pufferflow.audit.scores import RATIO, Scores
 from pufferflow.audit.targets import duels_of_pairs, duels_of_plan
 from pufferflow.audit.worlds import Duel, Generator, read_rng

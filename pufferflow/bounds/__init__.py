@@ -16,12 +16,12 @@ from pufferflow.bounds.calibrate import (
 from pufferflow.bounds.choice import BOUNDS, compared_bounds, explanations, offer
 from pufferflow.bounds.dagwm import DAGWM
 from pufferflow.bounds.dependent_rows import DependentChain, DependentRows
+from pufferflow.bounds.distance_bounds import GAWM, GWM, Group
 from pufferflow.bounds.exact.exact import Exact
 from pufferflow.bounds.kantorovich import Kantorovich
 from pufferflow.bounds.law_pairs import Pair, Place, Witness, finite_laws
 from pufferflow.bounds.laws import Laws, ListedLaws, Reach, SeveralLaws, WorkEstimate, longest_reach, read_laws
 from pufferflow.bounds.messages import Messages
-from pufferflow.bounds.movement import GAWM, GWM, Group
 from pufferflow.bounds.proofs import AppliedBound, Scales
 from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.robustness import robustness, stretched

@@ -9,9 +9,9 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.bounds.bound import BallLoss, Bound, LossCurve, Worst
+from pufferflow.bounds.distance_bounds import GWM
 from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import WorkEstimate, as_laws, only_if_small
-from pufferflow.bounds.movement import GWM
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Guarantee, Pure
 from pufferflow.law import GaussianLaw

@@ -17,7 +17,7 @@ from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import suggests_arguments
-from pufferflow.transport import Certainty, Plan, line, plan_of_coupling, winf
+from pufferflow.transport import Certainty, TransportPlan, line, plan_of_coupling, winf
 
 
 @final
@@ -96,7 +96,7 @@ class CouplingLoss(LossCurve):
         return min(worst, ceiling, key=lambda worst: worst.value)
 
 
-def _worst_atom(plan: Plan, atoms: Indices, factors: Floats) -> float:
+def _worst_atom(plan: TransportPlan, atoms: Indices, factors: Floats) -> float:
     """Return −log of the least conditional mean of the factors e^{−D_∞} given an atom, rounded up."""
     count = int(atoms.max()) + 1
     mass = np.bincount(atoms, weights=plan.masses, minlength=count)

@@ -24,8 +24,8 @@ from pufferflow.chains.bounded_steps import (
 )
 from pufferflow.chains.chain import StateSequence
 from pufferflow.chains.lipschitz_ratio import MOST_STATES, Tangent
+from pufferflow.chains.message_steps import SAME
 from pufferflow.chains.periods import LONGEST_PERIOD, Stretch, reachable_states, stretches, tile, tile_into
-from pufferflow.chains.steps import SAME
 from pufferflow.errors import Misuse
 
 _MOST_STATES = 10

@@ -28,7 +28,7 @@ import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.lipschitz_ratio import MOST_STATES, extreme_log_ratios, members
-from pufferflow.chains.steps import SAME
+from pufferflow.chains.message_steps import SAME
 from pufferflow.rounding import UNIT
 
 _DOUBLINGS = 60

@@ -9,8 +9,8 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.chains.message_steps import SAME, Steps
 from pufferflow.chains.periods import Stretch, reachable_states, stretches, tile, tile_into
-from pufferflow.chains.steps import SAME, Steps
 from pufferflow.errors import Refused
 
 _MOST_TURNS = 200_000

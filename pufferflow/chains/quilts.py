@@ -24,7 +24,7 @@ import numpy as np
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.chain import Chain, stationary
 from pufferflow.chains.leak import Secrets
-from pufferflow.chains.steps import SAME
+from pufferflow.chains.message_steps import SAME
 from pufferflow.errors import Refused
 from pufferflow.rounding import UNIT, upwards
 

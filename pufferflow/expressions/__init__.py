@@ -1,12 +1,12 @@
 """Polars expressions: of one sensitive column as a function φ of its value, of public columns row by row."""
 
+from pufferflow.expressions.compiler import read_values
 from pufferflow.expressions.conditions import Condition, conditions, is_one_of
-from pufferflow.expressions.finite import OnPoints
 from pufferflow.expressions.hints import fitting, like
 from pufferflow.expressions.indicators import classes, indicators
 from pufferflow.expressions.interval import OnInterval
+from pufferflow.expressions.on_points import OnPoints
 from pufferflow.expressions.public import identity, public_words, read_public
-from pufferflow.expressions.reader import read_values
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import named, read_tree, unsorted
 from pufferflow.expressions.values import Values

@@ -10,8 +10,8 @@ import polars as pl
 
 from pufferflow.arguments import finite_number
 from pufferflow.errors import Misuse
-from pufferflow.expressions.finite import OnPoints
 from pufferflow.expressions.interval import OnInterval
+from pufferflow.expressions.on_points import OnPoints
 from pufferflow.expressions.pieces import ZERO, Line, Pieces, compare
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.values import Values

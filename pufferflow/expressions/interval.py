@@ -9,7 +9,7 @@ from typing import Final, Self, cast, final
 import polars as pl
 
 from pufferflow.errors import Refused
-from pufferflow.expressions.finite import squared_words
+from pufferflow.expressions.on_points import squared_words
 from pufferflow.expressions.pieces import Line, Pieces
 from pufferflow.expressions.values import LINE_LIMIT, Values, exact_unit, fitting_unit, grid
 from pufferflow.rounding import float_above, float_below

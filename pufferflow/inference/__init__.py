@@ -7,7 +7,7 @@ from pufferflow.inference import samples as samples
 from pufferflow.inference import shift as shift
 from pufferflow.inference.cells import PRESENCE
 from pufferflow.inference.chain_rows import ChainRows, value_places
-from pufferflow.inference.laws import column_and_domain, implied, laws
+from pufferflow.inference.implied import column_and_domain, implied, laws
 from pufferflow.inference.movement import ShortestMovement
 from pufferflow.inference.pattern import of_pattern, window
 from pufferflow.inference.shift import farthest, lengths_along

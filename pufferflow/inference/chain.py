@@ -31,7 +31,7 @@ from pufferflow.errors import Refused
 from pufferflow.inference.chain_rows import AlongLaws, ChainRows, value_places
 from pufferflow.inference.chain_sums import JointLaws, few_atoms, many_atoms, mean_difference, tail_loss
 from pufferflow.inference.group import row_by_row
-from pufferflow.inference.laws import column_and_domain, implied
+from pufferflow.inference.implied import column_and_domain, implied
 from pufferflow.law import Law
 from pufferflow.queries import Statistic
 from pufferflow.rounding import float_above

@@ -12,7 +12,7 @@ import numpy as np
 from pufferflow.arrays import Array
 from pufferflow.bounds import Laws
 from pufferflow.errors import InternalError, Misuse
-from pufferflow.inference.laws import column_and_domain, implied
+from pufferflow.inference.implied import column_and_domain, implied
 from pufferflow.inference.mixture import StarLaws
 from pufferflow.inference.star import Given, Star
 from pufferflow.queries import Statistic

@@ -11,7 +11,7 @@ from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws, Pair
 from pufferflow.errors import Misuse
 from pufferflow.inference.cells import PRESENCE, columns_of, with_nothing
-from pufferflow.inference.laws import column_and_domain
+from pufferflow.inference.implied import column_and_domain
 from pufferflow.inference.movement import ConstantLaws, Movement, MovementLaws, group_movement
 from pufferflow.inference.row_question import Question, norms_above, row_norms
 from pufferflow.law import Law

@@ -18,7 +18,7 @@ from pufferflow.bounds import DependentRows, Laws, Pair, Place, Reach, Witness, 
 from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.chain_sums import few_atoms
 from pufferflow.inference.convolution import AnySum, Dense, RowTerms, added, mixed, rounding
-from pufferflow.inference.laws import column_and_domain, implied
+from pufferflow.inference.implied import column_and_domain, implied
 from pufferflow.inference.movement import group_movement
 from pufferflow.inference.star import DependentStar, Given, Star
 from pufferflow.law import Law

@@ -13,7 +13,7 @@ from pufferflow.engine import Pattern
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.inference.cells import Cells, moves_of
 from pufferflow.inference.covered import CoveringLaws, Rounded
-from pufferflow.inference.laws import implied
+from pufferflow.inference.implied import implied
 from pufferflow.inference.shift import scattered
 from pufferflow.queries import Statistic
 from pufferflow.scenario import AnySecret, Initial, Presence, Secret

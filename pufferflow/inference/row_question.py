@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arrays import Floats, Indices
-from pufferflow.inference.laws import column_and_domain
+from pufferflow.inference.implied import column_and_domain
 from pufferflow.inference.movement import group_movement
 from pufferflow.queries import Kinds, Statistic
 from pufferflow.rounding import UNIT, float_above, lifted, products_above, rounded_up

@@ -12,7 +12,7 @@ from pufferflow.arguments import decimal_reading, probability_below_one
 from pufferflow.bounds import Laws, Place, Reach
 from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.group import row_by_row
-from pufferflow.inference.laws import implied
+from pufferflow.inference.implied import implied
 from pufferflow.law import Law
 from pufferflow.queries import Kinds, Statistic
 from pufferflow.rounding import UNIT, float_below

@@ -14,7 +14,7 @@ from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws
 from pufferflow.inference.cells import departure
 from pufferflow.inference.group import SingleRow, free, row_by_row, tables_of
-from pufferflow.inference.laws import implied
+from pufferflow.inference.implied import implied
 from pufferflow.inference.movement import Movement, MovementLaws
 from pufferflow.inference.row_question import Question, row_norms
 from pufferflow.inference.translation import Translation, by_shares

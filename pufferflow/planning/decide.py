@@ -19,7 +19,7 @@ from pufferflow.planning.error_bars import half_width
 from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.floor import least_scale, not_silent, row_laws
 from pufferflow.planning.shares import balanced, read_shares
-from pufferflow.planning.tables import known_values, tables_of
+from pufferflow.planning.sum_tables import known_values, tables_of
 from pufferflow.planning.terms import Terms, Within, check_floor
 from pufferflow.progress import working
 from pufferflow.queries import Request

@@ -23,7 +23,7 @@ from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.facts import PublicFacts, SourceDigest
-from pufferflow.planning.tables import Tables, free_tables
+from pufferflow.planning.sum_tables import Tables, free_tables
 from pufferflow.planning.terms import ROW, Terms
 from pufferflow.queries import Query, Request
 from pufferflow.rounding import UNIT, agree, upwards

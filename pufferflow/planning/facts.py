@@ -21,7 +21,7 @@ from pufferflow.bounds import Laws, SeveralLaws
 from pufferflow.engine import NO_FILES, PLACED, UNORDERED, WIDE, Order, Pattern, Patterns, Snapshot, Tally
 from pufferflow.errors import Misuse, Refused, SourceFailed
 from pufferflow.inference import ShortestMovement, of_pattern, window
-from pufferflow.planning.tables import Tables
+from pufferflow.planning.sum_tables import Tables
 from pufferflow.queries import Request
 from pufferflow.scenario import AnySecret, Initial, Presence, Scenario
 from pufferflow.scenario.priors import AnyCorrelation, Prior

@@ -15,7 +15,7 @@ from pufferflow.engine import Pattern
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.noise import Noise
 from pufferflow.planning.facts import PublicFacts
-from pufferflow.planning.tables import known_values, tables_of
+from pufferflow.planning.sum_tables import known_values, tables_of
 from pufferflow.scenario import Initial, Label, Scenario, ValueSecret
 from pufferflow.scenario.priors import Independent
 

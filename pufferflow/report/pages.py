@@ -15,8 +15,8 @@ from pufferflow.report import sections
 from pufferflow.report.evidence import Budget, Cell, Evidence, LedgerFacts
 from pufferflow.report.figures.bars import shares_figure, widths_figure
 from pufferflow.report.figures.canvas import MISSING, drawable
-from pufferflow.report.figures.curves import describe_budget, releases_of
 from pufferflow.report.figures.estimates import estimates_figure
+from pufferflow.report.figures.over_time import describe_budget, releases_of
 from pufferflow.report.html import Column, Section, facts, listed, paragraph, table, text
 from pufferflow.report.numbers import counted, fold, plain, total
 from pufferflow.report.outputs import (

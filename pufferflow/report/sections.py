@@ -15,8 +15,8 @@ from pufferflow.report.figures.bars import (
     models_figure,
     models_of,
 )
-from pufferflow.report.figures.curves import budget_figure, describe_memory, memory_figure, releases_of, row_of
-from pufferflow.report.figures.laws import curves_of, laws_figure
+from pufferflow.report.figures.over_time import budget_figure, describe_memory, memory_figure, releases_of, row_of
+from pufferflow.report.figures.worst_pair_laws import curves_of, laws_figure
 from pufferflow.report.html import Column, Section, facts, link, listed, listed_markup, paragraph, table, text
 from pufferflow.report.numbers import UNKNOWN, plain, total, upwards
 

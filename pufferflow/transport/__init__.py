@@ -6,7 +6,7 @@ from pufferflow.transport.coupling import (
     Certainty,
     Coupling,
     Distance,
-    Plan,
+    TransportPlan,
     all_differences,
     plan_of_coupling,
 )
@@ -20,7 +20,7 @@ __all__ = [
     "Certainty",
     "Coupling",
     "Distance",
-    "Plan",
+    "TransportPlan",
     "all_differences",
     "emd",
     "line",

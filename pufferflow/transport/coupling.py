@@ -112,7 +112,7 @@ class Distance(float, Generic[C]):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TransportPlan:
     """A joint law of X ~ left and Y ~ right as mass on pairs of atoms, and the bounds on its rounding."""
 
     left: Law
@@ -140,11 +140,11 @@ class Plan:
         return Coupling(self.left, self.right, self.rows, self.columns, self.masses)
 
 
-def plan_of_coupling(coupling: Coupling) -> Plan:
+def plan_of_coupling(coupling: Coupling) -> TransportPlan:
     """Return the plan of a coupling whose marginals are exact."""
     left, right = masses.values(coupling.left, coupling.right)
     differences = signed_above(left[coupling.rows], right[coupling.columns])
-    return Plan(coupling.left, coupling.right, coupling.rows, coupling.columns, coupling.masses, differences)
+    return TransportPlan(coupling.left, coupling.right, coupling.rows, coupling.columns, coupling.masses, differences)
 
 
 def all_differences(mu: Law, nu: Law) -> Floats:

@@ -16,7 +16,7 @@ from pufferflow.errors import InternalError
 from pufferflow.law import Law
 from pufferflow.rounding import SMALLEST, UNIT, upwards
 from pufferflow.transport import masses, space
-from pufferflow.transport.coupling import Certainty, Coupling, Distance, Plan, plan_of_coupling
+from pufferflow.transport.coupling import Certainty, Coupling, Distance, TransportPlan, plan_of_coupling
 from pufferflow.transport.line import upper_power
 from pufferflow.transport.matching import Matching
 
@@ -51,7 +51,7 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
     )
 
 
-def cheapest(mu: Law, nu: Law, costs: Floats) -> Plan:
+def cheapest(mu: Law, nu: Law, costs: Floats) -> TransportPlan:
     """Return a plan of little E cost, for a cost in [0, 1] per pair of atoms: POT's optimum with exact marginals."""
     return plan_of_coupling(_solve(mu, nu, costs, costs)[0])
 

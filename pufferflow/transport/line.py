@@ -19,7 +19,7 @@ from pufferflow.arrays import Array, Flags, Floats, Indices
 from pufferflow.law import Law
 from pufferflow.rounding import SMALLEST, UNIT, float_above, upwards
 from pufferflow.transport import masses
-from pufferflow.transport.coupling import WITHIN_ROUNDING, Certainty, Coupling, Distance, Plan, signed_above
+from pufferflow.transport.coupling import WITHIN_ROUNDING, Certainty, Coupling, Distance, TransportPlan, signed_above
 
 _NORMAL = int(np.array(2.0**-1021).view(np.int64))
 _HALF = int(np.array(0.5).view(np.int64))
@@ -82,12 +82,12 @@ def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance[Coupling]:
     )
 
 
-def plan(mu: Law, nu: Law) -> Plan:
+def plan(mu: Law, nu: Law) -> TransportPlan:
     """Return the quantile coupling as a plan whose price is rounded up."""
     path = walk(mu, nu)
     left, right = masses.values(mu, nu)
     weights, tails = _masses(mu, nu, path)
-    return Plan(
+    return TransportPlan(
         mu,
         nu,
         path.rows,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pufferflow.audit.events import at_least, at_most
+from pufferflow.audit.event_losses import at_least, at_most
 
 
 @pytest.mark.parametrize("draws", [1, 7, 40])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.audit.events import of_events, of_nested
+from pufferflow.audit.event_losses import of_events, of_nested
 
 RNG = np.random.default_rng(4)
 ORDERS = [1.2, 2.0, 4.0, 30.0]

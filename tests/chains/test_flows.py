@@ -9,7 +9,7 @@ from thinned import thinned
 
 from pufferflow.chains import Chain, Exposures, Secrets, endless_leak, leak, stationary
 from pufferflow.chains.lipschitz_ratio import bounds_by_plans, bounds_by_plans_or_vertices, largest_log_ratio, shortest
-from pufferflow.chains.steps import Steps
+from pufferflow.chains.message_steps import Steps
 
 
 def kernel_of(rng, size, concentration=1.0, stay=0.0):

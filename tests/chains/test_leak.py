@@ -8,7 +8,7 @@ import pytest
 from thinned import thinned
 
 from pufferflow.chains import Chain, Exposures, Secrets, endless_leak, leak, stationary
-from pufferflow.chains.steps import Steps
+from pufferflow.chains.message_steps import Steps
 
 
 def every_pair(size):

@@ -8,7 +8,7 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.inference.laws import implied
+from pufferflow.inference.implied import implied
 from pufferflow.inference.movement import MovementLaws
 from pufferflow.scenario.priors import AR1, AnyCorrelation, Exchangeable, Independent, Kernel, Matrix
 from pufferflow.scenario.priors.gaussian import GaussianPrior

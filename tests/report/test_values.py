@@ -14,9 +14,9 @@ from pufferflow import report
 from pufferflow.noise import Laplace
 from pufferflow.report.evidence import ORDINARY, Atoms, BoundRow, Cell, WorstPair
 from pufferflow.report.figures.bars import bound_name, merge_bounds, models_figure, models_of, shares_figure
-from pufferflow.report.figures.curves import describe_budget, describe_memory, memory_figure
 from pufferflow.report.figures.estimates import estimates_figure
-from pufferflow.report.figures.laws import atoms_of, curves_of, laws_figure
+from pufferflow.report.figures.over_time import describe_budget, describe_memory, memory_figure
+from pufferflow.report.figures.worst_pair_laws import atoms_of, curves_of, laws_figure
 from pufferflow.report.numbers import fold, total
 from pufferflow.report.outputs import Share, outputs_of, panels_of, planned_shares, published_shares, table_of
 from pufferflow.report.sections import room_left

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.inference.laws import implied
+from pufferflow.inference.implied import implied
 from pufferflow.inference.movement import MovementLaws
 from pufferflow.scenario.priors.simple import Diffusion
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.inference.laws import implied
+from pufferflow.inference.implied import implied
 from pufferflow.scenario.priors.simple import WeaklyDependent
 
 LOW = {0: Fraction(3, 10), 1: Fraction(3, 10), 2: Fraction(4, 10)}

@@ -9,11 +9,11 @@ import numpy as np
 
 from pufferflow.bounds.bound import Bound, LossCurve, Worst
 from pufferflow.bounds.dagwm import TransportLoss, ball_of
+from pufferflow.bounds.distance_bounds import GWM
 from pufferflow.bounds.exact import cauchy, gaussian, laplace, piecewise_constant, quadrature
 from pufferflow.bounds.exact.field import Field, LineField, PairAtoms
 from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import WorkEstimate, as_laws
-from pufferflow.bounds.movement import GWM
 from pufferflow.errors import InternalError, Refused
 from pufferflow.guarantees import Divergence, Guarantee, Pure
 from pufferflow.law import GaussianLaw

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import final
 
 from pufferflow.bounds.bound import BallLoss, Bound
+from pufferflow.bounds.distance_bounds import norm_for
 from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import WorkEstimate, as_laws
-from pufferflow.bounds.movement import norm_for
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise

@@ -12,8 +12,8 @@ from typing import Final
 import polars as pl
 
 from pufferflow.errors import Misuse, Refused
-from pufferflow.expressions.finite import evaluate, exact
 from pufferflow.expressions.functions import FUNCTIONS
+from pufferflow.expressions.on_points import evaluate, exact
 from pufferflow.expressions.pieces import (
     COMPARISONS,
     ZERO,

@@ -12,7 +12,7 @@ from pufferflow.errors import InternalError
 from pufferflow.expressions import conditions, is_one_of
 from pufferflow.planning.decision import SURELY, Decision
 from pufferflow.planning.facts import ONE_ROW, PublicFacts
-from pufferflow.planning.tables import on_interval, tables_of
+from pufferflow.planning.sum_tables import on_interval, tables_of
 from pufferflow.queries import Request
 from pufferflow.scenario import Presence, ValueSecret
 from pufferflow.scenario.priors import GaussianPrior, Independent

@@ -8,10 +8,10 @@ import polars as pl
 from pufferflow.arguments import shown
 from pufferflow.errors import Misuse, PufferflowError
 from pufferflow.expressions.checks import check_rowwise
-from pufferflow.expressions.curves import curve, is_predicate
-from pufferflow.expressions.finite import OnPoints, table
 from pufferflow.expressions.functions import FUNCTIONS
 from pufferflow.expressions.interval import OnInterval
+from pufferflow.expressions.on_points import OnPoints, table
+from pufferflow.expressions.piecewise_linear import curve, is_predicate
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.values import Values
