@@ -166,9 +166,9 @@ def stories(place, *changes, again=False, every=1):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("changes", "every"), [([], 1), ([PAGE], 8), ([CSV], 5)], ids=["", "page", "csv"])
+@pytest.mark.parametrize(("changes", "every"), [([], 2), ([PAGE], 16), ([CSV], 5)], ids=["", "page", "csv"])
 def test_stopped_at_every_line(tmp_path, changes, every):
-    """Stopped by Ctrl-C before any line of a run, with a page or without, it is ended by the next."""
+    """Stopped by Ctrl-C before every other line of a run, with a page or without, it is ended by the next."""
     for story, prepare, places in stories(tmp_path, *changes, every=every):
         stopped(story, places, prepare)
 

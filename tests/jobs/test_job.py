@@ -319,7 +319,7 @@ def test_a_page_that_cannot_be_made_holds_nothing_up(make, monkeypatch):
     """Numbers go out though their page cannot be drawn; a note says so, and the next run makes it."""
     job = make(report="true")
     with monkeypatch.context() as broken:
-        broken.setattr(pf.Release, "page", lambda *_: 1 / 0)
+        broken.setattr(pf.Release, "page", lambda *_, **__: 1 / 0)
         ran = job.run(DAY)
     assert ran.state == "released"
     assert ran.notes == ("the page could not be written: its making stopped with ZeroDivisionError.",)

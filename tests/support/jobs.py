@@ -21,15 +21,16 @@ from types import SimpleNamespace
 
 import pufferflow as pf
 import pufferflow.jobs as room
-from pufferflow import release
 from pufferflow.jobs import job as running
 from pufferflow.jobs import scheduling, starter
 from pufferflow.jobs.period import last_complete
 from pufferflow.jobs.sources import functions_of
+from pufferflow.release import durable, files, folder, publication, release
 
 WHOLE = {"certificate.json", "intervals.parquet", "release.parquet"}
-LINES = {str(path) for package in (room, release) for path in Path(package.__file__).parent.glob("*.py")}
-"""All of the packages that run a job, reserve, draw, keep and write; the ledger's tests crash at its own lines."""
+_JOBS = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
+LINES = _JOBS | {module.__file__ for module in (folder, files, durable, publication, release)}
+"""The code that runs a job, reserves, draws, keeps and writes; the ledger's tests crash at the ledger's own lines."""
 QUICK = [(r"\bmeters, steps = [0-9]+", "meters, steps = 8")]
 MADE_UP = [
     ("# report = true", "report = false"),
