@@ -177,7 +177,7 @@ def opened(ledger, promise):
         return ledger.open("ons", SCENARIO, limit=pf.Approx(9.0, 1e-4))
 
 
-@pytest.mark.parametrize("one", thinned([*NOISES, *(kind for kind in PROMISES if kind is not pf.Pure)], 0.4))
+@pytest.mark.parametrize("one", thinned([*NOISES, *(kind for kind in PROMISES if kind is not pf.Pure)], 0.25))
 def test_every_noise_and_every_promise_is_shown_on_pages(one, tmp_path):
     """The pages of the plan and of the release name the noise and the promise, that of the ledger the account."""
     noises, kinds = (

@@ -79,6 +79,7 @@ def test_help_has_a_summary_arguments_and_an_example(give, name):
     assert told.isascii() or "╭" in told
 
 
+@pytest.mark.slow
 def test_examples_run_where_a_job_begins(begun, give):
     """The examples of the help run as they stand in a folder that `job init` has made, one after the other."""
     first = ["job check", "plan", "run"]

@@ -101,6 +101,7 @@ def test_the_program_is_installed_under_its_name():
 
 
 @pytest.mark.parametrize("how", thinned(WAITS, 0.5))
+@pytest.mark.slow
 def test_ctrl_c_ends_a_command_calmly(make, tmp_path, how):
     """Ctrl-C in the middle of a run, inside of exec too, ends it with 130, one calm line, and no traceback."""
     make(SLOW.format(WAITS[how]))
@@ -131,6 +132,7 @@ def test_a_schedule_ends_calmly(make, tmp_path):
     assert pf.Ledger(tmp_path / "ledger.db").verify().entries == 3
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_changes_nothing(make, tmp_path):
     """What nobody reads any more is written nowhere, without words; the work is done to its end."""
     make(limit=1000)

@@ -105,6 +105,7 @@ def test_every_query_without_noise():
         assert found[name].to_list() == pytest.approx(plain[name].to_list(), abs=1e-5), name
 
 
+@pytest.mark.slow
 def test_every_query_on_an_interval():
     """Sums, means, counts, variances, histograms and quantiles of an interval are what Polars gives."""
     rng = np.random.default_rng(4)

@@ -59,7 +59,7 @@ def thinned() -> list[str]:
 
 def _thin() -> list[str]:
     chosen = [f"scenario/{name}" for name in NAMES]
-    chosen += [f"plan/{name}/{QUICK[place % len(QUICK)]}" for place, name in enumerate(NAMES) if place % 3]
+    chosen += [f"plan/{name}/{QUICK[place % len(QUICK)]}" for place, name in enumerate(NAMES) if place % 2]
     chosen += ["plan/independent/variance", "plan/any/cauchy", "plan/independent/quantiles", "plan/diffusion/curve"]
     chosen += ["plan/independent/mean by day", "plan/gaussian, matrix/staircase", "plan/gaussian, first/exact"]
     chosen += [f"ledger/{name}" for name in ("chain", "gaussian, ar1")]

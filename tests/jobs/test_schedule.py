@@ -107,6 +107,7 @@ def test_what_was_missed_comes_first_then_the_next(job, watch):
     assert watch.kinds == [Ran, Ran, Ran, datetime]
 
 
+@pytest.mark.slow
 def test_every_period_in_its_time(job, watch):
     """Each time one more period is over, that one is released, and none again."""
     watch.stop_at = 4

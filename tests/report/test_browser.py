@@ -87,6 +87,7 @@ def test_figures_are_there_and_told(opened, name):
 
 
 @pytest.mark.parametrize("name", USUAL)
+@pytest.mark.slow
 def test_page_fits_a_telephone(opened, name):
     """At 360 pixels nothing goes over the edge, and the text in figures stays large enough and whole."""
     page = opened(written(name)).look(**PHONE)
@@ -137,6 +138,7 @@ def test_tables_are_as_wide_as_the_text(opened, name):
     assert page.run(BESIDE_TEXT) == []
 
 
+@pytest.mark.slow
 def test_page_can_be_printed(opened):
     """On paper a plan has several pages, light ones, and a place for a name, a date and a signature."""
     page = opened(written("plan-usual")).look(scheme="dark", media="print")

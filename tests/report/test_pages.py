@@ -246,6 +246,7 @@ def test_the_readme_says_how_figures_are_installed():
     assert "pip install '.[report]'" in (root / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_nothing_global_is_left_changed():
     """Drawing leaves matplotlib's settings as they were, draws in its own, and does not start pyplot."""
     import matplotlib as mpl
