@@ -9,9 +9,9 @@ import itertools
 import json
 import re
 
-import polars as pl
 import pytest
 from commands import run_command
+from ons import ROWS, SCENARIO, write_job
 from thinned import thinned
 
 import pufferflow as pf
@@ -30,31 +30,12 @@ OWN = {"k": 4.0, "epsilon": 1.0}
 """What promises and families of noise take beside an epsilon and a scale."""
 UNNAMED_NOISES, UNNAMED_PROMISES = {"GeneralizedCauchy", "Staircase"}, {"RenyiCurve"}
 """Those that job files have no words for: they take numbers of their own."""
-SCENARIO = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])
-ROWS = pl.DataFrame({"day": [1, 2, 1, 2], "on": [0, 1, 1, 1]})
 PAIR = pf.Law.point(0), pf.Law.point(1)
-PYTHON = """
-import polars as pl, pufferflow as pf
-
-scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])
-
-
-def build(frame, period):
-    return pf.protect(frame, scenario).private_sum("on", "load")
-
-
-def rows(period):
-    return pl.LazyFrame({"day": [1, 2, 1, 2], "on": [0, 1, 1, 1]})
-"""
-JOB = """
-name = "ons"
-build = "own.py:build"
-source = {{ function = "own.py:rows" }}
+KEYS = """
 {noise}
 guarantee = {promise}
 ledger = {{ account = "ons", limit = {limit} }}
 sink = {{ report = false }}
-retries = {{ attempts = 1 }}
 """
 
 
@@ -221,11 +202,10 @@ def schema(tmp_path_factory):
 def job(tmp_path, monkeypatch):
     """Return a function that writes a job with a noise and a promise, runs it, and returns the document."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.py").write_text(PYTHON)
 
     def run(promise, limit, noise="auto"):
         named = "" if noise == "auto" else f'noise = "{noise}"'
-        (tmp_path / "job.toml").write_text(JOB.format(noise=named, promise=promise, limit=limit))
+        write_job(tmp_path, KEYS.format(noise=named, promise=promise, limit=limit))
         code, out, _ = run_command(["run", "job.toml", "--period", "2024-01-01", "--json"])
         return code, json.loads(out)
 

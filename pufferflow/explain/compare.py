@@ -194,9 +194,8 @@ def too_noisy(plan: Decision) -> list[str]:
     of_outputs, lines = output_errors(plan), list[str]()
     for query in plan.request.queries:
         own = [errors for errors in of_outputs if errors.output.query is query]
-        expected, largest = (
-            np.concatenate([getattr(output, part) for output in own]) for part in ("expected", "largest")
-        )
+        expected = np.concatenate([errors.expected for errors in own])
+        largest = np.concatenate([errors.largest for errors in own])
         possible = largest > 0
         exceeded = np.flatnonzero(possible & (expected > largest * (1 + _ROUNDED)))
         if not len(exceeded):

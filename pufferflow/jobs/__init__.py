@@ -7,6 +7,7 @@ from pufferflow.jobs.period import Period
 from pufferflow.jobs.scheduling import next_time, schedule
 from pufferflow.jobs.sink import EVIDENCE, Sink, SinkTable
 from pufferflow.jobs.sources import TRACEBACK, tracebacks
+from pufferflow.jobs.toml import TomlTable
 
 __all__ = [
     "EVIDENCE",
@@ -16,6 +17,7 @@ __all__ = [
     "Ran",
     "Sink",
     "SinkTable",
+    "TomlTable",
     "check_addresses",
     "next_time",
     "schedule",

@@ -9,8 +9,8 @@ import polars as pl
 from msgspec import Meta
 
 from pufferflow.addresses import local_path
-from pufferflow.jobs.sink import PAGE, Sink, SinkTable
-from pufferflow.jobs.toml import resolved, with_variables
+from pufferflow.jobs.sink import PAGE, Sink
+from pufferflow.jobs.toml import TomlTable, resolved, with_variables
 from pufferflow.release import CERTIFICATE, Release, add, check, entry_of, send
 
 _NEWEST: Final = 8
@@ -18,7 +18,7 @@ _NEWEST: Final = 8
 
 
 @final
-class FolderTable(SinkTable, frozen=True):
+class FolderTable(TomlTable, frozen=True):
     """Where releases go: a folder with one folder for each period."""
 
     path: Annotated[str, Meta(min_length=1)] = "published"

@@ -1,16 +1,15 @@
 """The seam to where releases go: what a job needs of a sink, and what `[sink]` of a job file needs to open one.
 
-A sink is a file of its own with a `Sink` and its `SinkTable`, and a row in `SINKS` of `file.py`.
+A sink is a file of its own with a `Sink` and a `TomlTable` that is a `SinkTable`, and a row in `SINKS` of `file.py`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import polars as pl
 
-from pufferflow.jobs.toml import TomlTable
 from pufferflow.release import Release
 
 EVIDENCE, PAGE = "evidence.json", "report.html"
@@ -55,17 +54,17 @@ class Sink(ABC):
         """Write a page, or the evidence for it, beside a release; one of that name is replaced."""
 
 
-class SinkTable(TomlTable, frozen=True):
-    """What `[sink]` of a job file says of one kind of sink."""
+class SinkTable(Protocol):
+    """The keys that `[sink]` of a job file has for one kind of sink."""
 
     def check_address(self) -> None:
         """Refuse an address that leads nowhere; variables that the environment lacks are left open."""
-        raise NotImplementedError
+        ...
 
     def check_keys(self, schema: pl.Schema) -> None:
         """Refuse key columns that the sink has no form for, before anything is drawn."""
-        raise NotImplementedError
+        ...
 
     def open(self, folder: Path) -> Sink:
         """Return the sink; paths are relative to the folder of the job file."""
-        raise NotImplementedError
+        ...

@@ -155,7 +155,7 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[C
 def _only_flow(mu: Law, nu: Law) -> Flow:
     """Return the flow between two laws one of which is a point: there is no other coupling."""
     left, right, _ = masses.whole(mu, nu)
-    rows, columns = (one.ravel() for one in np.indices((len(mu), len(nu))))
+    rows, columns = np.repeat(np.arange(len(mu)), len(nu)), np.tile(np.arange(len(nu)), len(mu))
     amounts = right if len(mu) == 1 else left
     return Flow(rows, columns, amounts, int(amounts.sum()))
 

@@ -84,6 +84,26 @@ def make(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def change(tmp_path):
+    """Return a function that replaces a text of the job file by another."""
+
+    def changed(before, after):
+        job = tmp_path / "job.toml"
+        text = job.read_text()
+        assert before in text
+        job.write_text(text.replace(before, after))
+
+    return changed
+
+
+@pytest.fixture
+def released(make, give):
+    """A job that has run once, for 2026-11-20."""
+    make()
+    assert give("run", "job.toml", "--period", "2026-11-20").exit == 0
+
+
+@pytest.fixture
 def begun(tmp_path, monkeypatch):
     """A folder with the starter in it, which is where commands are given."""
     starter.write(tmp_path)

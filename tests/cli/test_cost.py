@@ -1,7 +1,5 @@
 """What `pufferflow plan` says a release will cost its account: as much as the run then spends."""
 
-from pathlib import Path
-
 import pytest
 
 import pufferflow as pf
@@ -20,19 +18,12 @@ def spent(give, day):
     return found["account"]["spent"]["epsilon"]
 
 
-def changed(before, after):
-    job = Path("job.toml")
-    text = job.read_text()
-    assert before in text
-    job.write_text(text.replace(before, after))
-
-
 @pytest.mark.slow
-def test_a_plan_tells_what_its_run_will_spend(make, give):
+def test_a_plan_tells_what_its_run_will_spend(make, give, change):
     """The total after a release is what the account has spent then, for a limit of another kind too."""
     make(limit=30)
-    changed("epsilon = 0.5", "epsilon = 0.5\nalpha = 2")
-    changed("{ epsilon = 30 }", "{ epsilon = 30, delta = 1e-6 }")
+    change("epsilon = 0.5", "epsilon = 0.5\nalpha = 2")
+    change("{ epsilon = 30 }", "{ epsilon = 30, delta = 1e-6 }")
     for day in (DAY, "2026-11-19"):
         told = cost(give, day)["after"]
         assert told == spent(give, day) > 0.5
@@ -52,10 +43,10 @@ def test_the_total_after_is_told_in_any_order(make, give):
     assert told == spent(give, "2026-10-02")
 
 
-def test_months_are_not_forecast(make, give):
+def test_months_are_not_forecast(make, give, change):
     """Why a schedule of months has no forecast is told."""
     make()
-    changed("[schedule]\n", MONTH)
+    change("[schedule]\n", MONTH)
     assert give("run", "job.toml", "--period", "2026-09").exit == 0
     assert "periods differ in length" in give("plan", "job.toml", "--period", "2026-10").out
 

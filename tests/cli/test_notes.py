@@ -11,20 +11,6 @@ import pufferflow as pf
 DAY = "2026-11-20"
 
 
-def changed(before, after):
-    job = Path("job.toml")
-    text = job.read_text()
-    assert before in text
-    job.write_text(text.replace(before, after))
-
-
-@pytest.fixture
-def released(make, give):
-    """A job that has run once."""
-    make()
-    assert give("run", "job.toml", "--period", DAY).exit == 0
-
-
 @pytest.mark.usefixtures("released")
 def test_a_report_of_a_broken_ledger_says_so(give):
     """A ledger that does not verify has its page, a note, and exit code 6."""
@@ -48,10 +34,10 @@ def test_a_revision_is_told_by_its_name(give):
 
 
 @pytest.mark.usefixtures("released")
-def test_a_file_that_disagrees_with_its_account_is_noted(give):
+def test_a_file_that_disagrees_with_its_account_is_noted(give, change):
     """Another limit or data set than the account's is noted before a run is refused."""
     assert give("job", "check", "job.toml").err == ""
-    changed("{ epsilon = 1.0 }", '{ epsilon = 2.0 }\ndataset = "other"')
+    change("{ epsilon = 1.0 }", '{ epsilon = 2.0 }\ndataset = "other"')
     found = give("plan", "job.toml", "--json")
     notes = found.document["notes"]
     assert ["limit epsilon 1, the file has epsilon 2" in notes[0], "data set 'hours-2026'" in notes[1]] == [True] * 2

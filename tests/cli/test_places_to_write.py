@@ -13,20 +13,6 @@ from pufferflow.cli.output import write
 DAY = "2026-11-20"
 
 
-def changed(before, after):
-    job = Path("job.toml")
-    text = job.read_text()
-    assert before in text
-    job.write_text(text.replace(before, after))
-
-
-@pytest.fixture
-def released(make, give):
-    """A job that has run once."""
-    make()
-    assert give("run", "job.toml", "--period", DAY).exit == 0
-
-
 class Full:
     """A stream on a disk that is full."""
 
@@ -95,11 +81,11 @@ def test_a_link_is_replaced_and_not_followed(give):
 
 
 @pytest.mark.parametrize("address", ["ledger.html", "sqlite:///ledger.html"])
-def test_no_page_replaces_the_ledger(make, give, address):
+def test_no_page_replaces_the_ledger(make, give, change, address):
     """A ledger that is called like a page is not replaced by its page, whatever is asked for."""
     make()
-    changed("[sink]", '[sink]\npath = "out"')
-    changed("limit = ", 'address = "ledger.html"\nlimit = ')
+    change("[sink]", '[sink]\npath = "out"')
+    change("limit = ", 'address = "ledger.html"\nlimit = ')
     assert give("run", "job.toml", "--period", DAY).exit == 0
     for words in (["report", address], ["plan", "job.toml"]):
         assert give(*words, "-o", "ledger.html", "--force").exit == 2

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -74,17 +75,18 @@ sys.stderr.write(repr([name for name in sys.modules if name.startswith("pufferfl
 
 @pytest.mark.slow
 def test_help_answers_at_once():
-    """Help takes less than a third of a second more than Python and Polars take to start, at its best of five."""
+    """Help takes less than two and a half times the processor time that Polars takes to start, at its best of five."""
 
     def best(command):
         times = []
         for _ in range(5):
-            began = time.perf_counter()
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run(command, capture_output=True, check=True)
-            times.append(time.perf_counter() - began)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append(after.ru_utime - before.ru_utime)
         return min(times)
 
-    assert best([*PROGRAM, "--help"]) < best([sys.executable, "-c", "import polars"]) + 0.33
+    assert best([*PROGRAM, "--help"]) < 2.5 * best([sys.executable, "-c", "import polars"])
 
 
 def test_the_program_is_installed_under_its_name():

@@ -1,7 +1,7 @@
 """All that is compared: a name for each case, and the function that gives what is recorded of it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import recordings
 from batches import recorded
@@ -52,12 +52,7 @@ def record(name: str) -> Any:
     return of_one_process(found) if name.split("/")[1] in recordings.OWN else found
 
 
-def thinned() -> list[str]:
-    """Return the cases of the default tests: each scenario with one kind of batch, and some of all else."""
-    return _THIN
-
-
-def _thin() -> list[str]:
+def _few() -> list[str]:
     chosen = [f"scenario/{name}" for name in NAMES]
     chosen += [f"plan/{name}/{QUICK[place % len(QUICK)]}" for place, name in enumerate(NAMES) if place % 2]
     chosen += ["plan/independent/variance", "plan/any/cauchy", "plan/independent/quantiles", "plan/diffusion/curve"]
@@ -69,4 +64,5 @@ def _thin() -> list[str]:
     return [*chosen, "commands/short"]
 
 
-_THIN = _thin()
+FEW: Final = _few()
+"""The cases of the default tests: each scenario with one kind of batch, and some of all else."""

@@ -8,10 +8,8 @@ import functools
 
 import compared
 import pytest
-from cases import CASES, record, thinned
+from cases import CASES, FEW, record
 from readings import BITS
-
-THIN = thinned()
 
 
 @functools.cache
@@ -28,17 +26,17 @@ def kind(name):
     return "/".join(name.split("/")[:2])
 
 
-@pytest.mark.parametrize("name", THIN)
+@pytest.mark.parametrize("name", FEW)
 def test_recorded_cases_stay(name):
     """Each scenario with one kind of batch, each kind of batch, and some of all else is as it was recorded."""
     check([name])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("of", sorted({kind(name) for name in CASES.keys() - set(THIN)}))
+@pytest.mark.parametrize("of", sorted({kind(name) for name in CASES.keys() - set(FEW)}))
 def test_all_recorded_cases_stay(of):
     """Every scenario with every kind of batch, every account, page, number and command is as it was recorded."""
-    check([name for name in CASES if kind(name) == of and name not in THIN])
+    check([name for name in CASES if kind(name) == of and name not in FEW])
 
 
 def test_every_case_is_recorded():

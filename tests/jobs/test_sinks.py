@@ -7,13 +7,13 @@ import pytest
 from msgspec import Meta
 
 import pufferflow as pf
-from pufferflow.jobs import Sink, SinkTable, schema
+from pufferflow.jobs import Sink, TomlTable, schema
 from pufferflow.jobs import file as job_files
 
 DAY, NEXT = "2026-10-20", "2026-10-21"
 
 
-class ShelfTable(SinkTable, frozen=True):
+class ShelfTable(TomlTable, frozen=True):
     """Releases in the memory of a process."""
 
     shelf: Annotated[str, Meta(min_length=1)]
@@ -54,7 +54,7 @@ class Shelf(Sink):
         return False
 
     def add(self, label, name, body):
-        raise NotImplementedError
+        raise AssertionError("this sink has no pages")
 
 
 SHELVES = {}

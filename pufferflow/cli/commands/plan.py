@@ -142,13 +142,14 @@ def plan(
     batch = Job.read(job)
     chosen = batch.period(period)
     draft, account = batch.plan(chosen), batch.account()
-    cells, cost = draft.summary().to_dicts(), cost_of(batch, chosen, draft, account)
+    cells, sentence = draft.summary().to_dicts(), draft.explain()
+    cost = cost_of(batch, chosen, draft, account)
     screen.say(f"{batch.name}, {chosen}: {len(cells)} numbers would be published, with this noise:")
     _show_cells(screen, cells)
     screen.say()
     screen.facts(cost.facts())
     screen.say()
-    screen.say(draft.explain())
+    screen.say(sentence)
     notes = disagreements(batch, account)
     for note in notes:
         screen.note(note)
@@ -157,12 +158,7 @@ def plan(
         draft.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": draft.guarantee}
-    contents = {
-        "cells": cells,
-        "too_noisy": draft.too_noisy(),
-        "cost": cost.document(),
-        "sentence": draft.explain(),
-    }
+    contents = {"cells": cells, "too_noisy": draft.too_noisy(), "cost": cost.document(), "sentence": sentence}
     return Answer({**names, **contents, "readings": draft.readings(), "page": place, "notes": notes})
 
 

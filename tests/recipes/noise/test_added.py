@@ -1,29 +1,11 @@
 """Logistic noise goes the whole way: at the door, planned, released on a ledger, read back, shown, named in a job."""
 
-import polars as pl
 import pytest
+from ons import ROWS, SCENARIO, write_job
 
 import pufferflow as pf
 
-SCENARIO = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])
-ROWS = pl.DataFrame({"day": [1, 2, 1, 2], "on": [0, 1, 1, 1]})
-PYTHON = """
-import polars as pl, pufferflow as pf
-
-scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])
-
-
-def build(frame, period):
-    return pf.protect(frame, scenario).private_sum("on", "load")
-
-
-def rows(period):
-    return pl.LazyFrame({"day": [1, 2, 1, 2], "on": [0, 1, 1, 1]})
-"""
-JOB = """
-name = "ons"
-build = "own.py:build"
-source = { function = "own.py:rows" }
+KEYS = """
 noise = "logistic"
 guarantee = { epsilon = 0.6 }
 ledger = { account = "ons", limit = { epsilon = 6.0 } }
@@ -47,7 +29,5 @@ def test_logistic_noise_is_released_kept_and_shown(tmp_path):
 
 def test_logistic_noise_is_named_in_a_job(tmp_path):
     """`noise = "logistic"` runs."""
-    (tmp_path / "own.py").write_text(PYTHON)
-    (tmp_path / "job.toml").write_text(JOB)
-    ran = pf.Job.read(tmp_path / "job.toml").run("2024-01-01")
+    ran = pf.Job.read(write_job(tmp_path, KEYS)).run("2024-01-01")
     assert ran.release.certificate.sums[0].noise == "Logistic"

@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from pufferflow.addresses import local_path
 from pufferflow.errors import InternalError, Misuse, SinkFailed
-from pufferflow.jobs.sink import Sink, SinkTable
-from pufferflow.jobs.toml import resolved, with_variables
+from pufferflow.jobs.sink import Sink
+from pufferflow.jobs.toml import TomlTable, resolved, with_variables
 from pufferflow.release import Release, check
 
 _TABLE: Final = (
@@ -22,7 +22,7 @@ _NEWEST: Final = "SELECT label, entry FROM releases ORDER BY rowid DESC LIMIT 8"
 
 
 @final
-class DatabaseTable(SinkTable, frozen=True):
+class DatabaseTable(TomlTable, frozen=True):
     """Where releases go: a SQLite file with a row for each period."""
 
     file: Annotated[str, Meta(min_length=1)]

@@ -4,30 +4,14 @@ import sqlite3
 
 import polars as pl
 import pytest
+from ons import write_job
 
 import pufferflow as pf
 
-PYTHON = """
-import polars as pl, pufferflow as pf
-
-scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])
-
-
-def build(frame, period):
-    return pf.protect(frame, scenario).private_sum("on", "load")
-
-
-def rows(period):
-    return pl.LazyFrame({"day": [1, 2, 1, 2], "on": [0, 1, 1, 1]})
-"""
-JOB = """
-name = "ons"
-build = "own.py:build"
-source = { function = "own.py:rows" }
+KEYS = """
 guarantee = { epsilon = 0.6 }
 ledger = { account = "ons", limit = { epsilon = 6.0 } }
 sink = { kind = "database", file = "published.db" }
-retries = { attempts = 1 }
 """
 DAY = "2024-01-01"
 
@@ -35,9 +19,7 @@ DAY = "2024-01-01"
 @pytest.fixture
 def job(tmp_path):
     """A job with its functions."""
-    (tmp_path / "own.py").write_text(PYTHON)
-    (tmp_path / "job.toml").write_text(JOB)
-    return pf.Job.read(tmp_path / "job.toml")
+    return pf.Job.read(write_job(tmp_path, KEYS))
 
 
 def test_a_release_is_a_row_once(job, tmp_path):
