@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 from pufferflow.arguments import instance, shown
-from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound
+from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound, LossCurve
 from pufferflow.bounds.choice import read_bounds
 from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import Laws, read_laws
@@ -213,7 +213,7 @@ def _calibration(
     part = worst[place][1]
     cost, _, witness = max(part.losses(noisy, guarantee), key=lambda row: row[0] / row[1] if row[1] else math.inf)
     if guarantee.kind is not None and guarantee.divergence is Divergence.HOCKEY_STICK:
-        cost = part.least_epsilon(noisy, guarantee.kind, at_most=guarantee.epsilon)
+        cost = _least_epsilon([part for applied in every for part in applied.parts], noisy, guarantee, guarantee.kind)
     return Calibration(
         noise=noisy,
         guarantee=guarantee,
@@ -228,6 +228,18 @@ def _calibration(
         untried=tuple({repr(one.bound): one for one in untried}.values()),
         deciding=tuple(applied.laws for applied, (excess, _) in zip(every, worst, strict=True) if excess >= enough),
     )
+
+
+def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarantee, kind: Kind) -> float:
+    """Return the least ε that all loss curves keep with the δ of a promise they keep.
+
+    The curve with the largest δ at the promised ε need not be the one with the largest ε at the promised δ.
+    """
+    cost = 0.0
+    for part in sorted(parts, key=lambda part: -part.sensitivity):
+        if part.delta(noise, cost).value > kind.example.delta:
+            cost = max(cost, part.least_epsilon(noise, kind, at_most=guarantee.epsilon))
+    return cost
 
 
 def loss(pairs: Pairs, noise: Noise, kind: AnyKind, bound: Bounds = "auto", end: float | None = None) -> float:

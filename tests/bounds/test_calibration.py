@@ -1,5 +1,6 @@
 """Calibration: what it returns, what it refuses, and extreme laws that must not break the search."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from laws import exact_laws, float_laws
 from thinned import thinned
 
 import pufferflow as pf
+from pufferflow.bounds.laws import ListedLaws, SeveralLaws
 
 POINTS = pf.Law.point(0), pf.Law.point(3)
 OUTLIER = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -203,6 +205,16 @@ def test_far_light_atoms_are_not_lost():
     weight, scale = 1e-17, exact.scale
     at_far = math.log1p(weight / (math.exp(-1e6 / scale) * (1 + math.exp(1 / scale)) / 2))
     assert at_far == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", [pf.Pure, pf.Approx.of(1e-6), pf.Renyi.of(3), pf.ApproxRenyi.of(3, 1e-6)])
+def test_the_loss_is_that_of_all_laws_in_any_order(kind):
+    """Where no laws need any of the δ at the promised ε, the loss is still the largest of theirs."""
+    pieces = [ListedLaws([pf.Pair(pf.Law.point([0, 0]), pf.Law.point([far, 1]))]) for far in (2, 3, 1)]
+    for order in itertools.permutations(pieces):
+        found = pf.calibrate(SeveralLaws(order), kind(1.0), noise=pf.Laplace, bound=pf.DAGWM())
+        least = max(pf.loss(own, found.noise, kind, bound=pf.DAGWM()) for own in pieces)
+        assert least * (1 - 1e-9) <= found.loss <= 1.0
 
 
 @pytest.mark.slow
