@@ -85,10 +85,13 @@ class Watch:
         if self._log < 0:
             return
         begins = os.pread(self._log, 4, 0)
-        checkpoint = "PRAGMA wal_checkpoint"
-        if begins in _MAGIC or (not begins and not self._transaction.execute(checkpoint).fetchone()[1] > 0):
-            return
+        if begins in _MAGIC or (not begins and (self._moved() or os.pread(self._log, 4, 0) in _MAGIC)):
+            return  # if it was empty and now is not, another connection has begun to write in between
         raise self._lost()
+
+    def _moved(self) -> bool:
+        """Return whether all that the log had is in the database."""
+        return not self._transaction.execute("PRAGMA wal_checkpoint").fetchone()[1] > 0
 
     def _lost(self) -> LedgerFault:
         if self.access is Access.AT_REST:

@@ -152,3 +152,24 @@ def test_a_copy_of_a_changed_ledger(ledger, account, file, tmp_path):
         ledger.copy_to(tmp_path / "copy.db")
     with Ledger(tmp_path / "copy.db") as other:
         assert other.accounts() == ()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="logs are watched where files can be read at places")
+def test_a_log_that_another_connection_begins_is_no_other_log(account, file, monkeypatch):
+    """Between a look at an empty log and one at its index somebody may write; a log that stays empty is lost."""
+    release(account, ready(), "1")
+    log, true, looks = file.with_name("ledger.db-wal").stat().st_ino, os.pread, []
+
+    def looked(descriptor, size, place):
+        found = true(descriptor, size, place)
+        if (size, place) != (4, 0) or os.fstat(descriptor).st_ino != log:
+            return found
+        looks.append(found)
+        return b"" if len(looks) == 1 else found
+
+    monkeypatch.setattr(os, "pread", looked)
+    assert account.spent().epsilon == pytest.approx(1.0)
+    assert len(looks) > 1
+    monkeypatch.setattr(os, "pread", lambda *_: b"")
+    with pytest.raises(pf.LedgerFault, match="was taken away"):
+        account.spent()
