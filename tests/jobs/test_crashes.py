@@ -166,25 +166,25 @@ def stories(place, *changes, again=False, every=1):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("changes", "every"), [([], 2), ([PAGE], 16), ([CSV], 5)], ids=["", "page", "csv"])
-def test_stopped_at_every_line(tmp_path, changes, every):
-    """Stopped by Ctrl-C before every other line of a run, with a page or without, it is ended by the next."""
+@pytest.mark.parametrize(("changes", "every"), [([], 4), ([PAGE], 32), ([CSV], 10)], ids=["", "page", "csv"])
+def test_stopped_at_more_lines(tmp_path, changes, every):
+    """Stopped by Ctrl-C before lines of a run, with a page or without, it is ended by the next."""
     for story, prepare, places in stories(tmp_path, *changes, every=every):
         stopped(story, places, prepare)
 
 
 @pytest.mark.slow
-def test_stopped_at_every_line_while_it_is_sent_again(tmp_path):
+def test_stopped_at_more_lines_while_it_is_sent_again(tmp_path):
     """Stopped by Ctrl-C before lines of mending a folder, it is ended by the next."""
-    for story, prepare, places in stories(tmp_path, again=True, every=2):
+    for story, prepare, places in stories(tmp_path, again=True, every=4):
         stopped(story, places, prepare)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True])
-def test_killed_at_every_line(farm, tmp_path, again):
+def test_killed_at_more_lines(farm, tmp_path, again):
     """Killed before lines of a run, or of mending its folder, it is ended by the next."""
-    for story, prepare, places in stories(tmp_path, again=again, every=3):
+    for story, prepare, places in stories(tmp_path, again=again, every=6):
         for place in places:
             story.kill(farm, place, prepare)
         story.end(places)
