@@ -17,6 +17,8 @@ from pufferflow.arrays import Whole
 
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _BLOCK = 2**22
+MOST = 64
+"""More distinct patterns than this are covered by one, whose promise holds for all of them."""
 
 
 class Runs(NamedTuple):

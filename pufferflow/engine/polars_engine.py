@@ -9,6 +9,7 @@ import polars as pl
 
 from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
 from pufferflow.engine.one_pass import at_most, tally
+from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.engine.snapshot import Snapshot
 from pufferflow.errors import Misuse
@@ -42,9 +43,8 @@ class PolarsEngine(Engine):
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
     ) -> dict[Order, Patterns | Misuse]:
         frame, flag = self._public_rows(selection)
-        return guarded(
-            lambda: find_patterns(frame, scenario, selection.by, flag, orders, partial(collect, what=PUBLIC))
-        )
+        public = PublicRows(frame, selection.by, flag, self._timed(selection, scenario.order_by))
+        return guarded(lambda: find_patterns(public, scenario, orders, partial(collect, what=PUBLIC)))
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
         frame = _with_derived(self.frame, selection)
@@ -82,6 +82,24 @@ class PolarsEngine(Engine):
             frame = frame.join(keys, on=[named(name) for name in selection.by], how="left", nulls_equal=True)
             frame = frame.with_columns((pl.col(flag) & pl.col(known).fill_null(value=False)).alias(flag)).drop(known)
         return frame, flag
+
+    def _timed(self, selection: Selection, order_by: str | None) -> set[str]:
+        """Return the columns that follow from the one by which rows are in order.
+
+        Not where that is a float: 0.0 and −0.0 are one position, and something may be divided by them.
+        """
+        if order_by is None or self.schema(selection.derived)[order_by].is_float():
+            return set()
+        timed = {order_by}
+        for name, expression in selection.derived:
+            follows = timed.issuperset(expression.meta.root_names())
+            if name == order_by:
+                timed = {order_by}
+            elif follows:
+                timed.add(name)
+            else:
+                timed.discard(name)
+        return timed
 
     def _unused(self, stem: str, selection: Selection) -> str:
         """Return a name that no column has."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.engine.pattern_columns import places_of
+from pufferflow.engine.places import places_of
 from pufferflow.errors import Misuse
 from pufferflow.scenario.fitting.sequences import read_sequences
 

@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import Order
+from pufferflow.engine import Order, groups, ordered
 from pufferflow.engine import equal_runs as alike
 from pufferflow.engine import equal_runs as codes
-from pufferflow.engine import patterns as groups
-from pufferflow.engine import patterns as ordered
+from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.errors import Misuse
 from pufferflow.scenario.fitting.sequences import read_sequences
@@ -26,7 +25,7 @@ def patterns(frame, within, by=(), asked=None, period=1, **options):
     given = {"order_by": "t", "within": within, **options}
     scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.Independent(), **given)
     collect = pl.LazyFrame.collect
-    result = find_patterns(frame.lazy(), scenario, by, asked, [Order(ordered=True, period=period)], collect)
+    result = find_patterns(PublicRows(frame.lazy(), by, asked), scenario, [Order(ordered=True, period=period)], collect)
     (only,) = result.values()
     if isinstance(only, Misuse):
         raise only

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import PLACED, Order
-from pufferflow.engine import patterns as unordered
+from pufferflow.engine import PLACED, Order, unordered
+from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 
 NO_ORDER = Order(ordered=False)
@@ -52,7 +52,7 @@ def collect(lazy):
 
 def patterns(frame, within, by=(), asked=None, collecting=collect):
     scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.AnyCorrelation(), within=within)
-    return find_patterns(frame.lazy(), scenario, by, asked, [NO_ORDER], collecting)[NO_ORDER]
+    return find_patterns(PublicRows(frame.lazy(), by, asked), scenario, [NO_ORDER], collecting)[NO_ORDER]
 
 
 def shown(result):
@@ -241,8 +241,8 @@ def test_patterns_without_order_follow_from_places(rows, grouped, filtered):
     scenario = pf.Scenario(pf.Secret("x", [0, 1]), pf.AnyCorrelation(), within="house", order_by="hour", start=0)
     by, asked = ["day"] if grouped else [], "asked" if filtered else None
     collect = lambda lazy: lazy.collect()  # noqa: E731
-    alone = find_patterns(frame, scenario, by, asked, [NO_ORDER], collect)[NO_ORDER]
-    beside = find_patterns(frame, scenario, by, asked, [PLACED, NO_ORDER], collect)[NO_ORDER]
+    alone = find_patterns(PublicRows(frame, by, asked), scenario, [NO_ORDER], collect)[NO_ORDER]
+    beside = find_patterns(PublicRows(frame, by, asked), scenario, [PLACED, NO_ORDER], collect)[NO_ORDER]
     assert (alone.groups, alone.selected) == (beside.groups, beside.selected)
     assert _listed(alone) == _listed(beside)
 
@@ -257,8 +257,8 @@ def test_too_many_kinds_in_order_may_be_few_without(lengths):
     rows = [(house, 7 * house + hour, hour % 2) for house, length in enumerate(lengths) for hour in range(length)]
     frame = pl.LazyFrame(rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row")
     scenario = pf.Scenario(pf.Secret("x", [0, 1]), pf.AnyCorrelation(), within="house", order_by="hour", start=0)
-    both = find_patterns(frame, scenario, ["day"], None, [PLACED, NO_ORDER], collect)
-    alone = find_patterns(frame, scenario, ["day"], None, [NO_ORDER], collect)[NO_ORDER]
+    both = find_patterns(PublicRows(frame, ["day"]), scenario, [PLACED, NO_ORDER], collect)
+    alone = find_patterns(PublicRows(frame, ["day"]), scenario, [NO_ORDER], collect)[NO_ORDER]
     assert both[PLACED].distinct[0].covers
     assert _listed(both[NO_ORDER]) == _listed(alone)
     assert (both[NO_ORDER].groups, both[NO_ORDER].selected) == (alone.groups, alone.selected)

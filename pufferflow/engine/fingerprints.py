@@ -1,0 +1,149 @@
+"""The kinds of groups, from streaming queries: groups of a kind have rows at the same places, in the same cells.
+
+Groups are compared by fingerprints of their rows, so that nothing the size of the rows is in memory. Then the rows of
+one group of each kind are read, and from there on all is exact. A fingerprint is two sums of hashes of 64 bits, modulo
+2⁶⁴: neither the order of rows nor threads matter. Its keys are drawn anew in each process, so nobody can choose rows
+whose fingerprints agree by mistake; by chance two do so with a probability of about 2⁻¹²⁸.
+"""
+
+import secrets
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final, Self, final
+
+import polars as pl
+
+from pufferflow.engine.equal_runs import MOST
+from pufferflow.engine.pattern_columns import Columns, Constancy
+
+READABLE: Final = 2**20
+"""The rows that are read at once, if they stand for more."""
+_KEYS: Final = [[secrets.randbits(64) for _ in range(4)] for _ in range(2)]
+Collect = Callable[[pl.LazyFrame], pl.DataFrame]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """A group of each kind, as a row of `table`: its columns `within`, and facts of it.
+
+    `times` is the number of groups of the kind; each has so many `rows`, and so many of them `selected`.
+    """
+
+    columns: Columns
+    table: pl.DataFrame
+
+    @property
+    def readable(self) -> bool:
+        """Whether the rows of one group of each kind can be read at once."""
+        return self.table.height <= MOST or int(self.table["rows"].sum()) <= READABLE
+
+    @property
+    def some(self) -> Self:
+        """Some of the kinds, which show in most cases that there are too many."""
+        return type(self)(self.columns, self.table.head(2 * MOST))
+
+    @property
+    def groups_and_selected(self) -> tuple[int, int]:
+        """How many groups there are, and how many rows are selected in all of them."""
+        times, selected = (self.table[name].to_numpy() for name in ("times", "selected"))
+        return int(times.sum()), int((times * selected).sum())
+
+    @property
+    def selected(self) -> Self:
+        """The kinds of groups with a selected row."""
+        return type(self)(self.columns, self.table.filter(pl.col("selected") > 0))
+
+    def read(self, collect: Collect) -> pl.DataFrame:
+        """Return the rows of one group of each kind; `times` is a further column."""
+        within, rows = self.columns.within, self.columns.rows
+        chosen = self.table.select(*within, "times")
+        (name, kind), *others = chosen.select(within).schema.items()
+        if others or not (kind.is_integer() or kind == pl.String):
+            return collect(rows.join(chosen.lazy(), on=within, how="inner", nulls_equal=True))
+        among = pl.lit(chosen[name].implode())  # a filter takes half as long as a join
+        own = collect(rows.filter(pl.col(name).is_in(among, nulls_equal=True)))
+        return own.join(chosen, on=within, how="inner", nulls_equal=True)
+
+
+def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> Kinds:
+    """Return the kinds of groups whose rows stand at the same moments, and have the same cells there.
+
+    Cells that follow from moments are the same at the same ones. A column that has one value in a group makes no cells
+    there, whatever that value is. What has one value in each group of the sample is first taken to have one in all
+    groups, and hashed only if that is wrong.
+    """
+    facts = [one for one in columns.constancies() if one.name.removesuffix(" is NaN") not in columns.timed]
+    few = (
+        sample.lazy().group_by(columns.within).agg(*columns.counts(), *(part for one in facts for part in one.parts()))
+    )
+    constant = collect(few.select(one.holds().all().alias(one.name) for one in facts))
+    varying = {one.name for one in facts if not constant[one.name].item()}
+    while True:
+        kinds = collect(_kinds_at_moments(columns, facts, varying))
+        wrong = {one.name for one in facts if one.name not in varying and not kinds[f"{one.name} constant"].all()}
+        if not wrong:
+            return Kinds(columns, kinds)
+        varying |= wrong
+
+
+def _kinds_at_moments(columns: Columns, facts: Collection[Constancy], varying: Collection[str]) -> pl.LazyFrame:
+    prints = _prints("place", [pl.col("position")], columns)
+    for one in facts:
+        if one.name in varying:
+            prints |= _prints(one.name, [pl.col("position"), pl.col(one.name)], columns, every=False)
+    groups = columns.rows.group_by(columns.within).agg(
+        *columns.counts(), *(part for one in facts for part in one.parts()), **prints
+    )
+    constant = {f"{one.name} constant": one.holds() for one in facts}
+    of_cells = {
+        name: pl.when(~one.holds()).then(pl.col(name)) for one in facts for name in prints if name[2:] == one.name
+    }
+    return _kinds(groups.with_columns(**constant, **of_cells), columns, [*prints, *constant])
+
+
+def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> Kinds:
+    """Return the kinds of groups whose rows have equal values of `place`, and whose cells divide them alike.
+
+    What cells are called does not matter: the fingerprints of the cells of a group are added up.
+    """
+    cells = [pl.col(name) if columns.all_selected else pl.when("selected").then(name) for name in columns.cells]
+    keys = [*columns.within, *(cell.alias(name) for cell, name in zip(cells, columns.cells, strict=True))]
+    chosen = pl.lit(value=True) if columns.all_selected else pl.col("selected")
+    prints = {f"{half} place": pl.col("place").hash(key[0]).sum() for half, key in enumerate(_KEYS)}
+    of_cells = rows.group_by(*keys, chosen.alias("chosen")).agg(pl.len().cast(pl.Int64).alias("rows"), **prints)
+    both = [pl.col(name) for name in (*prints, "chosen")]
+    groups = of_cells.group_by(columns.within).agg(
+        pl.col("rows").sum(),
+        pl.col("rows").filter(pl.col("chosen")).sum().alias("selected"),
+        **{f"{half} place": _hash(both, half).sum() for half in range(len(_KEYS))},
+    )
+    return Kinds(columns, collect(_kinds(groups, columns, [*prints])))
+
+
+def _kinds(groups: pl.LazyFrame, columns: Columns, prints: Collection[str]) -> pl.LazyFrame:
+    """Return one group of each fingerprint; the number of rows is a part of it."""
+    constant = [name for name in prints if name.endswith("constant")]
+    one = [pl.col(columns.within).first()]
+    if len(columns.within) > 1:
+        one = [pl.struct(columns.within).first().alias("group")]  # all its columns, of one group
+    kinds = groups.group_by("rows", "selected", *prints).agg(pl.len().cast(pl.Int64).alias("times"), *one)
+    if len(columns.within) > 1:
+        kinds = kinds.unnest("group")
+    return kinds.select(*columns.within, "times", "rows", "selected", *constant)
+
+
+def _prints(name: str, values: list[pl.Expr], columns: Columns, *, every: bool = True) -> dict[str, pl.Expr]:
+    """Return fingerprints of all rows of a group, if `every` one matters, and of its selected ones."""
+    hashes = [_hash(values, half) for half in range(len(_KEYS))]
+    chosen = hashes if columns.all_selected else [pl.when("selected").then(one) for one in hashes]
+    prints = {f"{half} {name}": one.sum() for half, one in enumerate(chosen)}
+    if every and not columns.all_selected:
+        prints |= {f"{half} all": one.sum() for half, one in enumerate(hashes)}
+    return prints
+
+
+def _hash(values: list[pl.Expr], half: int) -> pl.Expr:
+    """Return a hash of the values of a row."""
+    *parts, last = (value.hash(key) for value, key in zip(values, _KEYS[half], strict=False))
+    return sum(parts, last).hash(_KEYS[half][-1]) if parts else last
