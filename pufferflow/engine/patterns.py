@@ -24,7 +24,7 @@ def find_patterns(
     Nulls are equal to each other, so are NaN. Where order matters, patterns in all orders follow from the same groups.
     Equal patterns come in equal order, wherever their groups stand in the table.
 
-    >>> import pufferflow as pf
+    >>> import polars as pl, pufferflow as pf
     >>> secret = pf.Secret("level", domain=[0, 1])
     >>> scenario = pf.Scenario(secret=secret, prior=pf.AnyCorrelation(), within="house")
     >>> houses, none = PublicRows(pl.LazyFrame({"house": [1, 1, 2, 3, 3]})), Order(ordered=False)
