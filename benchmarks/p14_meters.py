@@ -33,7 +33,8 @@ def measured(folder: Path) -> list[Row]:
     rows = list[Row]()
     for size, meters in SIZES.items():
         for start in STARTS:
-            path, words = make(folder / "rows.parquet", meters, start), f"{size}, {start}"
+            words = f"{size}, {start}"
+            path = make(folder / f"{words}.parquet", meters, start)  # plans of the one before know its file
             rows += [
                 timed("plan", "units", path, f"plan, {words}", 3.0),
                 timed("plan_by_quarter", "units", path, f"plan by quarter, {words}", 3.0),
