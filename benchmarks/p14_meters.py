@@ -34,7 +34,7 @@ def measured(folder: Path) -> list[Row]:
     for size, meters in SIZES.items():
         for start in STARTS:
             words = f"{size}, {start}"
-            path = make(folder / f"{words}.parquet", meters, start)  # plans of the one before know its file
+            path = make(folder / f"{len(rows)}.parquet", meters, start)  # plans of the one before know its file
             rows += [
                 timed("plan", "units", path, f"plan, {words}", 3.0),
                 timed("plan_by_quarter", "units", path, f"plan by quarter, {words}", 3.0),
