@@ -15,6 +15,7 @@ import polars as pl
 
 from pufferflow.engine.equal_runs import MOST
 from pufferflow.engine.pattern_columns import Columns, Constancy
+from pufferflow.errors import SourceFailed
 
 READABLE: Final = 2**20
 """The rows that are read at once, if they stand for more."""
@@ -24,7 +25,7 @@ Collect = Callable[[pl.LazyFrame], pl.DataFrame]
 
 @final
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class GroupKinds:
     """A group of each kind, as a row of `table`: its columns `within`, and facts of it.
 
     `times` is the number of groups of the kind; each has so many `rows`, and so many of them `selected`.
@@ -55,9 +56,19 @@ class Kinds:
         return type(self)(self.columns, self.table.filter(pl.col("selected") > 0))
 
     def read(self, collect: Collect) -> pl.DataFrame:
-        """Return the rows of one group of each kind; `times` is a further column."""
+        """Return the rows of one group of each kind, `times` beside; refuse a table that has other rows by now."""
+        chosen = self.table.select(*self.columns.within, "times")
+        rows = self._rows_of(chosen, collect)
+        if rows.height != self.table["rows"].sum():
+            raise SourceFailed(
+                "The rows changed while they were read.",
+                allowed="a source that has the same rows each time it is read",
+                instead="reading it once first, such as frame.collect()",
+            )
+        return rows
+
+    def _rows_of(self, chosen: pl.DataFrame, collect: Collect) -> pl.DataFrame:
         within, rows = self.columns.within, self.columns.rows
-        chosen = self.table.select(*within, "times")
         (name, kind), *others = chosen.select(within).schema.items()
         if others or not (kind.is_integer() or kind == pl.String):
             return collect(rows.join(chosen.lazy(), on=within, how="inner", nulls_equal=True))
@@ -66,7 +77,7 @@ class Kinds:
         return own.join(chosen, on=within, how="inner", nulls_equal=True)
 
 
-def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> Kinds:
+def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> GroupKinds:
     """Return the kinds of groups whose rows stand at the same moments, and have the same cells there.
 
     Cells that follow from moments are the same at the same ones. A column that has one value in a group makes no cells
@@ -83,7 +94,7 @@ def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> Ki
         kinds = collect(_kinds_at_moments(columns, facts, varying))
         wrong = {one.name for one in facts if one.name not in varying and not kinds[f"{one.name} constant"].all()}
         if not wrong:
-            return Kinds(columns, kinds)
+            return GroupKinds(columns, kinds)
         varying |= wrong
 
 
@@ -102,7 +113,7 @@ def _kinds_at_moments(columns: Columns, facts: Collection[Constancy], varying: C
     return _kinds(groups.with_columns(**constant, **of_cells), columns, [*prints, *constant])
 
 
-def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> Kinds:
+def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> GroupKinds:
     """Return the kinds of groups whose rows have equal values of `place`, and whose cells divide them alike.
 
     What cells are called does not matter: the fingerprints of the cells of a group are added up.
@@ -118,7 +129,7 @@ def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> Ki
         pl.col("rows").filter(pl.col("chosen")).sum().alias("selected"),
         **{f"{half} place": _hash(both, half).sum() for half in range(len(_KEYS))},
     )
-    return Kinds(columns, collect(_kinds(groups, columns, [*prints])))
+    return GroupKinds(columns, collect(_kinds(groups, columns, [*prints])))
 
 
 def _kinds(groups: pl.LazyFrame, columns: Columns, prints: Collection[str]) -> pl.LazyFrame:

@@ -14,7 +14,7 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.engine.engine import Pattern, Patterns
 from pufferflow.engine.equal_runs import MOST, Runs, alike
-from pufferflow.engine.fingerprints import Collect, Kinds, placed_kinds, relative_kinds
+from pufferflow.engine.fingerprints import Collect, GroupKinds, placed_kinds, relative_kinds
 from pufferflow.engine.groups import Groups, groups_of, not_told_apart
 from pufferflow.engine.moments import Moments
 from pufferflow.engine.pattern_columns import Columns, PublicRows
@@ -134,15 +134,15 @@ def _cover(places: Places, number: int, scenario: Scenario, *, placed: bool) -> 
 @final
 @dataclass(frozen=True, eq=False)
 class ManyKinds:
-    """Kinds of groups, too many for the rows of one group of each to be read."""
+    """The kinds of groups where the rows of one group of each are too many to be read."""
 
-    kinds: Kinds
+    kinds: GroupKinds
     moments: Moments
     scenario: Scenario
     collect: Collect
 
     @classmethod
-    def of(cls, kinds: Kinds, scenario: Scenario, collect: Collect) -> Self:
+    def of(cls, kinds: GroupKinds, scenario: Scenario, collect: Collect) -> Self:
         """Return the kinds with all moments of their table; refuse two rows of a group at one place."""
         rows, within = kinds.columns.rows, kinds.columns.within
         moments = Moments.of(collect(rows.select("position").unique()), scenario)
@@ -169,7 +169,7 @@ class ManyKinds:
             patterns = [_cover(self._places(period), number, self.scenario, placed=period is None)]
         return Patterns(tuple(patterns), number, selected, self.moments.reach, places.clock)
 
-    def _distinct_patterns(self, kinds: Kinds, period: int | None) -> list[Pattern] | None:
+    def _distinct_patterns(self, kinds: GroupKinds, period: int | None) -> list[Pattern] | None:
         """Return the patterns, None if there are too many; some kinds are tried first, and show that in most cases."""
         if self._patterns_of(kinds.some, period) is None:
             return None
@@ -177,7 +177,7 @@ class ManyKinds:
         relative = relative_kinds(rows, self.columns, self.collect).selected
         return self._patterns_of(relative, period) if relative.readable else None
 
-    def _patterns_of(self, kinds: Kinds, period: int | None) -> list[Pattern] | None:
+    def _patterns_of(self, kinds: GroupKinds, period: int | None) -> list[Pattern] | None:
         rows = kinds.read(self.collect)
         groups = groups_of(rows, self.columns, self.scenario, self.moments.at(rows["position"]))
         normal = groups if period is None else groups.shifted(period)

@@ -199,3 +199,16 @@ def test_cells_that_follow_from_moments_need_no_comparison(by, replaced, most):
             patterns = engine_of(frame).patterns(selection, scenario, ORDERS)
         known.append({order: plain(own) for order, own in patterns.items()})
     assert known[0] == known[1] == known[2]
+
+
+def test_rows_that_change_while_they_are_read_are_refused():
+    """A source that gives other rows each time is noticed where the rows of its kinds are read."""
+    frame, turns = table(MEMBERS[:9]), itertools.count()
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", within="g")
+
+    def collect(lazy):
+        last = next(turns) == 3  # after the first rows, which columns vary there, and the kinds
+        return lazy.collect().head(1) if last else lazy.collect()
+
+    with sizes("a group of each kind", 64), pytest.raises(pf.SourceFailed, match="changed while they were read"):
+        find_patterns(PublicRows(frame.lazy()), scenario, ORDERS[:1], collect)
