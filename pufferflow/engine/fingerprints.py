@@ -68,13 +68,12 @@ class GroupKinds:
         return rows
 
     def _rows_of(self, chosen: pl.DataFrame, collect: Collect) -> pl.DataFrame:
-        within, rows = self.columns.within, self.columns.rows
+        within = self.columns.within
         (name, kind), *others = chosen.select(within).schema.items()
         if others or not (kind.is_integer() or kind == pl.String):
-            return collect(rows.join(chosen.lazy(), on=within, how="inner", nulls_equal=True))
-        among = pl.lit(chosen[name].implode())  # a filter takes half as long as a join
-        own = collect(rows.filter(pl.col(name).is_in(among, nulls_equal=True)))
-        return own.join(chosen, on=within, how="inner", nulls_equal=True)
+            return collect(self.columns.rows.join(chosen.lazy(), on=within, how="inner", nulls_equal=True))
+        rows = collect(self.columns.where_one_of(name, chosen[name]))  # a filter takes half as long as a join
+        return rows.join(chosen, on=within, how="inner", nulls_equal=True)
 
 
 def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> GroupKinds:

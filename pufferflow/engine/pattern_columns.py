@@ -30,7 +30,8 @@ class Columns:
     Cells that are `timed` follow from `position`.
     """
 
-    rows: pl.LazyFrame
+    public: pl.LazyFrame
+    chosen: dict[str, pl.Expr]
     within: list[str]
     cells: list[str]
     timed: list[str]
@@ -46,10 +47,16 @@ class Columns:
         filtered = {} if public.flag is None else {"selected": unsorted(public.flag).fill_null(value=False)}
         order = {} if order_by is None else {"position": unsorted(order_by)}
         chosen = {**groups, **cells, **filtered, **order}
-        rows = (
-            public.frame.select(**chosen) if chosen else public.frame
-        )  # of no columns there would be no rows to count
-        return cls(rows, [*groups], [*cells], timed, public.flag is None)
+        return cls(public.frame, chosen, [*groups], [*cells], timed, public.flag is None)
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """The rows, with these columns; of no columns there would be no rows to count."""
+        return self.public.select(**self.chosen) if self.chosen else self.public
+
+    def where_one_of(self, name: str, values: pl.Series) -> pl.LazyFrame:
+        """Return the rows with one of some values in a column; others are left out before derived columns are made."""
+        return self.public.filter(self.chosen[name].is_in(values.implode(), nulls_equal=True)).select(**self.chosen)
 
     def sizes(self) -> pl.LazyFrame:
         """Return how many groups have so many `selected` rows, so many `others`, and `one_cell` or several.
