@@ -1,6 +1,5 @@
 """Calibration: what it returns, what it refuses, and extreme laws that must not break the search."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -210,8 +209,8 @@ def test_far_light_atoms_are_not_lost():
 @pytest.mark.parametrize("kind", [pf.Pure, pf.Approx.of(1e-6), pf.Renyi.of(3), pf.ApproxRenyi.of(3, 1e-6)])
 def test_the_loss_is_that_of_all_laws_in_any_order(kind):
     """Where no laws need any of the δ at the promised ε, the loss is still the largest of theirs."""
-    pieces = [ListedLaws([pf.Pair(pf.Law.point([0, 0]), pf.Law.point([far, 1]))]) for far in (2, 3, 1)]
-    for order in itertools.permutations(pieces):
+    pieces = [ListedLaws([pf.Pair(pf.Law.point([0, 0]), pf.Law.point([far, 1]))]) for far in (2, 3)]
+    for order in (pieces, pieces[::-1]):
         found = pf.calibrate(SeveralLaws(order), kind(1.0), noise=pf.Laplace, bound=pf.DAGWM())
         least = max(pf.loss(own, found.noise, kind, bound=pf.DAGWM()) for own in pieces)
         assert least * (1 - 1e-9) <= found.loss <= 1.0

@@ -119,7 +119,7 @@ def test_every_kind_of_group_is_told_from_all_others(by, flag):
         assert facts(frame, "kinds", most, by, flag, step=step) == known
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     tables(),
     st.lists(st.sampled_from(["g", "paint", "room", "owner", "listed", "share"]), unique=True, max_size=3),
