@@ -7,20 +7,19 @@ whose fingerprints agree by mistake; by chance two do so with a probability of a
 """
 
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Self, final
 
 import polars as pl
 
 from pufferflow.engine.equal_runs import MOST
-from pufferflow.engine.pattern_columns import Columns, Constancy
+from pufferflow.engine.pattern_columns import Collect, Columns, Constancy
 from pufferflow.errors import SourceFailed
 
 READABLE: Final = 2**20
 """The rows that are read at once, if they stand for more."""
 _KEYS: Final = [[secrets.randbits(64) for _ in range(4)] for _ in range(2)]
-Collect = Callable[[pl.LazyFrame], pl.DataFrame]
 
 
 @final
@@ -98,18 +97,15 @@ def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> Gr
 
 
 def _kinds_at_moments(columns: Columns, facts: Collection[Constancy], varying: Collection[str]) -> pl.LazyFrame:
-    prints = _prints("place", [pl.col("position")], columns)
+    prints, of_cells = _prints("place", [pl.col("position")], columns), dict[str, pl.Expr]()
     for one in facts:
         if one.name in varying:
-            prints |= _prints(one.name, [pl.col("position"), pl.col(one.name)], columns, every=False)
-    groups = columns.rows.group_by(columns.within).agg(
-        *columns.counts(), *(part for one in facts for part in one.parts()), **prints
-    )
+            own = _prints(one.name, [pl.col("position"), pl.col(one.name)], columns, every=False)
+            prints |= own
+            of_cells |= {name: pl.when(~one.holds()).then(pl.col(name)) for name in own}
     constant = {f"{one.name} constant": one.holds() for one in facts}
-    of_cells = {
-        name: pl.when(~one.holds()).then(pl.col(name)) for one in facts for name in prints if name[2:] == one.name
-    }
-    return _kinds(groups.with_columns(**constant, **of_cells), columns, [*prints, *constant])
+    groups = columns.of_groups(facts, **prints).with_columns(**constant, **of_cells)
+    return _kinds(groups, columns, [*prints], [*constant])
 
 
 def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> GroupKinds:
@@ -120,7 +116,7 @@ def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> Gr
     cells = [pl.col(name) if columns.all_selected else pl.when("selected").then(name) for name in columns.cells]
     keys = [*columns.within, *(cell.alias(name) for cell, name in zip(cells, columns.cells, strict=True))]
     chosen = pl.lit(value=True) if columns.all_selected else pl.col("selected")
-    prints = {f"{half} place": pl.col("place").hash(key[0]).sum() for half, key in enumerate(_KEYS)}
+    prints = {f"{half} place": _hash([pl.col("place")], half).sum() for half in range(len(_KEYS))}
     of_cells = rows.group_by(*keys, chosen.alias("chosen")).agg(pl.len().cast(pl.Int64).alias("rows"), **prints)
     both = [pl.col(name) for name in (*prints, "chosen")]
     groups = of_cells.group_by(columns.within).agg(
@@ -131,16 +127,17 @@ def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> Gr
     return GroupKinds(columns, collect(_kinds(groups, columns, [*prints])))
 
 
-def _kinds(groups: pl.LazyFrame, columns: Columns, prints: Collection[str]) -> pl.LazyFrame:
-    """Return one group of each fingerprint; the number of rows is a part of it."""
-    constant = [name for name in prints if name.endswith("constant")]
-    one = [pl.col(columns.within).first()]
-    if len(columns.within) > 1:
-        one = [pl.struct(columns.within).first().alias("group")]  # all its columns, of one group
-    kinds = groups.group_by("rows", "selected", *prints).agg(pl.len().cast(pl.Int64).alias("times"), *one)
-    if len(columns.within) > 1:
-        kinds = kinds.unnest("group")
-    return kinds.select(*columns.within, "times", "rows", "selected", *constant)
+def _kinds(
+    groups: pl.LazyFrame, columns: Columns, prints: Collection[str], constant: Collection[str] = ()
+) -> pl.LazyFrame:
+    """Return one group of each fingerprint, with flags beside; the number of rows is a part of it."""
+    times, within = pl.len().cast(pl.Int64).alias("times"), columns.within
+    alike = groups.group_by("rows", "selected", *prints, *constant)
+    if len(within) == 1:
+        kinds = alike.agg(times, pl.col(within).first())
+    else:  # all columns of one group: the first value of each might be another group's
+        kinds = alike.agg(times, pl.struct(within).first().alias("group")).unnest("group")
+    return kinds.select(*within, "times", "rows", "selected", *constant)
 
 
 def _prints(name: str, values: list[pl.Expr], columns: Columns, *, every: bool = True) -> dict[str, pl.Expr]:

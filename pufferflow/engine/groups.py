@@ -59,7 +59,6 @@ def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario, places: 
     """
     keys, places = codes_of(rows, columns.within), places or places_of(rows["position"], scenario)
     order = _order(keys, places.values)
-    least, greatest = places.positions(np.array([places.values.min(), places.values.max()])).tolist()
     bounds = _bounds(keys.values[order], places.values[order], scenario)
     times = rows["times"].to_numpy()[order[bounds[:-1]]] if "times" in rows.columns else np.ones(len(bounds) - 1, int)
     selected = np.ones(len(order), dtype=np.bool_) if columns.all_selected else rows["selected"].to_numpy()[order]
@@ -74,7 +73,7 @@ def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario, places: 
         order, selected = order[chosen], selected[chosen]
     cells = codes_of(rows, columns.cells)
     numbered = _numbered(bounds, Codes(cells.values[order], cells.size), selected)
-    return Groups(bounds, places._replace(values=places.values[order]), numbered, (least, greatest), times)
+    return Groups(bounds, places._replace(values=places.values[order]), numbered, places.reach, times)
 
 
 def _order(keys: Codes, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

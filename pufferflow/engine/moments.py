@@ -26,13 +26,6 @@ class Moments:
         """Return the moments in a table of distinct ones."""
         return cls(table, places_of(table["position"], scenario))
 
-    @property
-    def reach(self) -> tuple[float, float]:
-        """The positions of the first and the last row."""
-        values = self.places.values
-        first, last = self.places.positions(np.array([values.min(), values.max()])).tolist()
-        return first, last
-
     def at(self, moments: pl.Series) -> Places:
         """Return the places of some of the moments."""
         table = self.table.with_columns(pl.Series("place", self.places.values))

@@ -11,7 +11,7 @@ stands once for each of them, with its class there; its totals are counted as of
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -25,6 +25,7 @@ from pufferflow.dtypes import with_texts
 from pufferflow.engine.classes import CLASS
 from pufferflow.engine.columns import MOST_ROWS, ByClass, ColumnReading, bounded_rows, columns_of, weighted
 from pufferflow.engine.engine import Measure, Tally
+from pufferflow.engine.pattern_columns import Collect
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
 
@@ -182,9 +183,6 @@ def comparable(schema: pl.Schema) -> list[pl.Expr]:
 def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     """Return 0.0 for −0.0, which is the same key; the optimizer would drop an addition of 0.0."""
     return pl.when(column == 0).then(pl.lit(0, dtype=dtype)).otherwise(column) if dtype.is_float() else column
-
-
-Collect = Callable[[pl.LazyFrame], pl.DataFrame]
 
 
 def tally(

@@ -6,6 +6,7 @@ up to shifts, so kinds are looked for again, relative to the first row of each g
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self, final
 
 import numpy as np
@@ -14,10 +15,10 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.engine.engine import Pattern, Patterns
 from pufferflow.engine.equal_runs import MOST, Runs, alike
-from pufferflow.engine.fingerprints import Collect, GroupKinds, placed_kinds, relative_kinds
+from pufferflow.engine.fingerprints import GroupKinds, placed_kinds, relative_kinds
 from pufferflow.engine.groups import Groups, groups_of, not_told_apart
 from pufferflow.engine.moments import Moments
-from pufferflow.engine.pattern_columns import Columns, PublicRows
+from pufferflow.engine.pattern_columns import Collect, Columns, PublicRows
 from pufferflow.engine.places import Places
 from pufferflow.errors import Misuse
 from pufferflow.scenario import Scenario
@@ -72,8 +73,7 @@ def in_order(groups: Groups, scenario: Scenario, period: int | None) -> Patterns
 
 def check_start(places: Places, scenario: Scenario) -> None:
     """Refuse a row before the start."""
-    least = places.positions(places.values.min(keepdims=True))[0]
-    if least < places.start:
+    if places.reach[0] < places.start:
         since = "the start" if scenario.start_known else "1970-01-01"
         raise Misuse(
             f"The column {scenario.order_by!r} has rows before {since}, where all sequences begin.",
@@ -85,10 +85,12 @@ def check_start(places: Places, scenario: Scenario) -> None:
 def _distinct_patterns(groups: Groups, scenario: Scenario, *, placed: bool) -> list[Pattern] | None:
     """Return the patterns of groups in normal form; None if there are too many."""
     kinds = alike(Runs(groups.bounds, [groups.places.values, groups.cells]), MOST, groups.times)
-    return None if kinds is None else [_pattern(groups, group, times, scenario, placed) for group, times in kinds]
+    return (
+        None if kinds is None else [_pattern(groups, group, times, scenario, placed=placed) for group, times in kinds]
+    )
 
 
-def _pattern(groups: Groups, group: int, times: int, scenario: Scenario, placed: bool) -> Pattern:  # noqa: FBT001
+def _pattern(groups: Groups, group: int, times: int, scenario: Scenario, *, placed: bool) -> Pattern:
     """Return the pattern of groups like this one; where a start does not matter it is their first row."""
     rows = slice(groups.bounds[group], groups.bounds[group + 1])
     cells = groups.cells[rows].copy()
@@ -159,27 +161,33 @@ class ManyKinds:
         """Return the patterns of all groups up to shifts by multiples of the period; without one, since the start."""
         places, kinds = self.moments.places, self.kinds.selected
         if not kinds.table.height:
-            return Patterns((), 0, reach=self.moments.reach, clock=places.clock)
+            return Patterns((), 0, reach=places.reach, clock=places.clock)
         if period is None:
             first = self.collect(self.columns.of_selected_groups().select(pl.col("position").min()))
             check_start(self.moments.at(first["position"]), self.scenario)
         number, selected = kinds.groups_and_selected
-        patterns = self._distinct_patterns(kinds, period)
+        patterns = self._distinct_patterns(period)
         if patterns is None:
             patterns = [_cover(self._places(period), number, self.scenario, placed=period is None)]
-        return Patterns(tuple(patterns), number, selected, self.moments.reach, places.clock)
+        return Patterns(tuple(patterns), number, selected, places.reach, places.clock)
 
-    def _distinct_patterns(self, kinds: GroupKinds, period: int | None) -> list[Pattern] | None:
+    def _distinct_patterns(self, period: int | None) -> list[Pattern] | None:
         """Return the patterns, None if there are too many; some kinds are tried first, and show that in most cases."""
-        if self._patterns_of(kinds.some, period) is None:
+        if self._patterns_of(self._sample, period) is None:
             return None
         rows = self.moments.relative(self.columns.rows, self.columns.within, period)
         relative = relative_kinds(rows, self.columns, self.collect).selected
-        return self._patterns_of(relative, period) if relative.readable else None
+        return self._patterns_of(self._groups_of(relative), period) if relative.readable else None
 
-    def _patterns_of(self, kinds: GroupKinds, period: int | None) -> list[Pattern] | None:
+    @cached_property
+    def _sample(self) -> Groups:
+        return self._groups_of(self.kinds.selected.some)
+
+    def _groups_of(self, kinds: GroupKinds) -> Groups:
         rows = kinds.read(self.collect)
-        groups = groups_of(rows, self.columns, self.scenario, self.moments.at(rows["position"]))
+        return groups_of(rows, self.columns, self.scenario, self.moments.at(rows["position"]))
+
+    def _patterns_of(self, groups: Groups, period: int | None) -> list[Pattern] | None:
         normal = groups if period is None else groups.shifted(period)
         return _distinct_patterns(normal, self.scenario, placed=period is None)
 

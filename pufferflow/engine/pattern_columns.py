@@ -1,12 +1,15 @@
 """The columns from which patterns follow, under names of our own, and the streaming queries on them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self, final
 
 import polars as pl
 
 from pufferflow.expressions import unsorted
+
+Collect = Callable[[pl.LazyFrame], pl.DataFrame]
+"""How a query is run."""
 
 
 class PublicRows(NamedTuple):
@@ -100,12 +103,16 @@ class Columns:
         """Return for each column of cells whether it is constant in a group."""
         return [Constancy(name, kind, self.all_selected) for name, kind in self.cell_types().items()]
 
+    def of_groups(self, facts: "Collection[Constancy]", **more: pl.Expr) -> pl.LazyFrame:
+        """Return the counts of each group, the parts from which facts follow, and more."""
+        return self.rows.group_by(self.within).agg(
+            *self.counts(), *(part for fact in facts for part in fact.parts()), **more
+        )
+
     def _groups(self) -> pl.LazyFrame:
         """Return the counts of each group with a selected row, and whether these are in one cell."""
         facts = self.constancies()
-        counted = self.rows.group_by(self.within).agg(
-            *self.counts(), *(part for fact in facts for part in fact.parts())
-        )
+        counted = self.of_groups(facts)
         one_cell = pl.all_horizontal([pl.lit(value=True), *(fact.holds() for fact in facts)])
         others = pl.col("rows") - pl.col("selected")
         return counted.filter(pl.col("selected") > 0).select(

@@ -7,10 +7,9 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from pufferflow.engine.engine import Order, Pattern, Patterns
-from pufferflow.engine.fingerprints import Collect
 from pufferflow.engine.groups import Groups
 from pufferflow.engine.ordered import ManyKinds, columns_in_order, in_order, read_groups
-from pufferflow.engine.pattern_columns import PublicRows
+from pufferflow.engine.pattern_columns import Collect, PublicRows
 from pufferflow.engine.unordered import without_order, without_places
 from pufferflow.errors import Misuse
 from pufferflow.scenario import Scenario

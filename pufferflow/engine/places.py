@@ -42,6 +42,12 @@ class Places(NamedTuple):
         """Return values as positions."""
         return values / self.scale
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The first and the last position."""
+        first, last = self.positions(np.array([self.values.min(), self.values.max()])).tolist()
+        return first, last
+
     def away(self, first: npt.NDArray[Any], period: int) -> npt.NDArray[Any]:
         """Return how far the values of a group are from normal form, where its first row is in the first period."""
         turn = period * self.scale

@@ -4,7 +4,7 @@ One streaming query returns the sizes of groups, and which of them have rows in 
 again, and only if the groups of the first rows do not show already that there are too many patterns.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,9 +16,7 @@ from pufferflow.arrays import Whole
 from pufferflow.engine.engine import Pattern, Patterns
 from pufferflow.engine.equal_runs import MOST, Runs, alike, changes, codes_of, fitting
 from pufferflow.engine.groups import Groups
-from pufferflow.engine.pattern_columns import Columns, PublicRows
-
-Collect = Callable[[pl.LazyFrame], pl.DataFrame]
+from pufferflow.engine.pattern_columns import Collect, Columns, PublicRows
 
 
 class CellSizes(NamedTuple):

@@ -57,7 +57,7 @@ CLOCKS = {
     "quarters": (lambda t: t, 4),
     "floats": (lambda t: t * 0.3, 1),
     "nearly whole": (lambda t: t * 0.1 + t * 0.2 + t * 0.7, 1),
-    "hours": (lambda t: pl.lit(dt.datetime(2026, 1, 1, 0, 30)) + pl.duration(hours=t), "1h"),  # noqa: DTZ001
+    "hours": (lambda t: pl.lit(dt.datetime(2026, 1, 1, 0, 30)) + pl.duration(hours=t), "1h"),  # noqa: DTZ001 - local time
     "days": (lambda t: pl.lit(dt.date(2026, 1, 1)) + pl.duration(days=t), "1d"),
 }
 
