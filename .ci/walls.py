@@ -25,14 +25,14 @@ STOREYS = {
             "guarded",
             "progress",
         ),
-        *("conversions", "guarantees"),
+        *("conversions", "guarantees", "entry_points"),
     ),
     "numbers": ("law", "transport", "noise", "chains", "bounds"),
     "what is hidden, believed and asked": ("scenario", "expressions", "engine", "queries"),
     "from belief to laws, from releases to totals": ("inference", "composition"),
     "deciding, publishing, counting": ("report", "planning", "release", "ledger"),
     "telling": ("explain", "plan", "frame", "namespace"),
-    "using": ("audit", "jobs", "cli", "__main__"),
+    "using": ("audit", "jobs", "plugins", "cli", "__main__"),
 }
 """Ground storey first: a room imports rooms of its own storey, without circles, and of those below."""
 FLOOR = {room: floor for floor, rooms in enumerate(STOREYS.values()) for room in rooms}
@@ -64,8 +64,10 @@ MAY_COLLECT = {"engine"}
 PUBLIC_READERS = {"pufferflow.scenario.fitting.reference"}
 """Files that read tables which are declared to be public, and no others."""
 LONGEST_FILE, SHORTEST_FILE = 500, 50
-MAY_BE_SHORT = {"__init__", "__main__", "arrays", "namespace"}
+MAY_BE_SHORT = {"__init__", "__main__", "arrays", "namespace", "plugins"}
 PRODUCT, CONNECTORS = "pufferflow", "pufferflow_connectors"
+DOORS = {PRODUCT, "pufferflow.plugins"}
+"""What packages of connectors may import."""
 
 
 @dataclass(frozen=True)
@@ -207,8 +209,8 @@ def _frames_behind_numbers(product: list[Module], names: set[str]) -> Iterator[s
 
 def _in_connectors(module: Module, names: set[str]) -> Iterator[str]:
     for name, line in module.imports():
-        if name.partition(".")[0] == PRODUCT and _resolved(name, names) != PRODUCT:
-            yield f"{module.path}:{line}: connectors use the public door only, not {name}"
+        if name.partition(".")[0] == PRODUCT and _resolved(name, names) not in DOORS:
+            yield f"{module.path}:{line}: connectors use {' and '.join(sorted(DOORS))} only, not {name}"
 
 
 def _resolved(name: str, names: set[str]) -> str:

@@ -77,11 +77,11 @@ BREACHES = {
     ),
     "a connector behind the door": (
         {"connectors/pufferflow_connectors/x.py": "from pufferflow.law import Law\n"},
-        "public door only",
+        "plugins only, not",
     ),
     "a module behind the door": (
         {"connectors/pufferflow_connectors/x.py": "import pufferflow.law\n"},
-        "public door only",
+        "plugins only, not",
     ),
     "a room on no floor": ({"pufferflow/utils.py": ""}, "the room 'utils' stands on no floor"),
     "a file that is too long": ({"pufferflow/law.py": "x = 1\n" * 501}, "asking to be two"),
