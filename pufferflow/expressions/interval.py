@@ -1,14 +1,16 @@
 """φ on an interval: a piecewise linear function, or the square of a line, read from a closed form."""
 
-from collections.abc import Callable, Hashable
+import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cached_property
 from typing import Final, Self, cast, final
 
 import polars as pl
 
 from pufferflow.errors import Refused
+from pufferflow.expressions.formula import Formula, Segment
 from pufferflow.expressions.on_points import squared_words
 from pufferflow.expressions.pieces import Line, Pieces
 from pufferflow.expressions.values import LINE_LIMIT, Values, exact_unit, fitting_unit, grid
@@ -18,8 +20,6 @@ from pufferflow.scenario import Interval
 _LARGEST: Final = Fraction(2) ** 300
 _FLOAT_ERROR: Final = Fraction(1, 2**18)
 """No number of steps is computed farther than this from the exact one, before it is rounded."""
-_ROUNDER: Final = 1.5 * 2.0**52
-"""Floats near it are whole numbers: adding and subtracting it rounds half to even, much faster than round() does."""
 
 
 @final
@@ -115,65 +115,55 @@ class OnInterval(Values):
             square=True,
         )
 
-    def read(self, number: pl.Expr) -> pl.Expr:
-        """Return the steps of a Float64 expression that is never null or NaN and stays on the interval, as Int64."""
+    @cached_property
+    def formula(self) -> Formula:
+        """The formula by which steps are read."""
         pieces, unit, most = self.pieces, self.unit, max(map(abs, self.pieces.values()))
-        if pieces.flat:
-            return _chosen(number, pieces, lambda line, _: pl.lit(round(line.intercept / unit), dtype=pl.Int64))
         steep = [(line, knot) for line, knot in zip(pieces.lines, pieces.knots, strict=False) if line.slope]
         if self.square:
-            steps = self._squares(number)
-        elif len(steep) == 1 and pieces.continuous:  # one line, perhaps cut off above and below
-            steps = _computed(number, *steep[0], unit, most)
-            if self.affine and _scales(steep[0][0], unit):
-                return _whole(steps)
-        else:
-            steps = _chosen(number, pieces, lambda line, knot: _computed(number, line, knot, unit, most))
-        return _whole(steps).clip(self.low, self.high)  # within the declared range, whatever floats did
+            return self._squares()
+        if len(steep) == 1 and pieces.continuous:  # one line, perhaps cut off above and below
+            return Formula((_segment(*steep[0], unit, most),), self.low, self.high)
+        return Formula(_segments(pieces, unit, most), self.low, self.high)
 
-    def _squares(self, number: pl.Expr) -> pl.Expr:
+    def _squares(self) -> Formula:
         exponent = self.unit.numerator.bit_length() - self.unit.denominator.bit_length()
         root = Fraction(2) ** (exponent // 2)  # powers of two scale exactly: only the line itself is rounded
         largest = max(map(abs, self.pieces.at))
-        line = _computed(number, self.pieces.lines[0], self.pieces.knots[0], root, largest)
-        return line * line * float(root**2 / self.unit)
+        line = _segment(self.pieces.lines[0], self.pieces.knots[0], root, largest)
+        return Formula((line,), self.low, self.high, square=float(root**2 / self.unit))
+
+    def read(self, number: pl.Expr) -> pl.Expr:
+        """Return the steps of a Float64 expression that is never null or NaN and stays on the interval, as Int64."""
+        return self.formula.read(number)
 
 
-def _whole(steps: pl.Expr) -> pl.Expr:
-    """Return floats rounded to whole numbers, monotone; unlike a strict cast, one that may wrap fails on no row."""
-    return (steps + _ROUNDER - _ROUNDER).cast(pl.Int64, wrap_numerical=True)
-
-
-def _computed(number: pl.Expr, line: Line, knot: Fraction, unit: Fraction, most: Fraction) -> pl.Expr:
-    """Return a line in steps, as floats within `_FLOAT_ERROR` of the exact ones while |line| ≤ most.
+def _segment(line: Line, knot: Fraction, unit: Fraction, most: Fraction, upto: float = math.inf) -> Segment:
+    """Return a line in steps, up to an end, as floats within `_FLOAT_ERROR` of the exact ones while |line| ≤ most.
 
     A line with a large intercept would cancel; it is counted from a float near the knot instead.
     """
-    if not line.slope:
-        return pl.lit(float(line.intercept / unit))
+    if not line.slope:  # rounded as the exact number is, whatever its float
+        return Segment(upto, reached=True, start=float(round(line.intercept / unit)))
     origin = 0.0 if abs(line.intercept) <= 2 * most else float(knot)
-    start = float(line.on(Fraction(origin)) / unit)
-    scaled = (number - origin if origin else number) * float(line.slope / unit)
-    return scaled + start if start else scaled
+    start, factor = float(line.on(Fraction(origin)) / unit), float(line.slope / unit)
+    return Segment(upto, reached=True, start=start, factor=factor, origin=origin)
 
 
-def _chosen(number: pl.Expr, pieces: Pieces, computed: Callable[[Line, Fraction], pl.Expr]) -> pl.Expr:
-    """Return the line that a number belongs to: the first one that ends above it, or at it."""
-    branches: list[tuple[pl.Expr, pl.Expr]] = []
+def _segments(pieces: Pieces, unit: Fraction, most: Fraction) -> tuple[Segment, ...]:
+    """Return the lines of pieces, each with where it ends, and the single points between them."""
+    segments = list[Segment]()
     for place, x in enumerate(pieces.knots):
-        y, below, upto = pieces.at[place], number < float_above(x), number <= float_below(x)
+        y, below, upto = pieces.at[place], float_above(x), float_below(x)
         before, after = pieces.lines[max(place - 1, 0)], pieces.lines[min(place, len(pieces.lines) - 1)]
         isolated = y not in (before.on(x), after.on(x)) and Fraction(float(x)) == x
         if place:
-            ends = below if isolated or y != before.on(x) else upto
-            branches.append((ends, computed(before, pieces.knots[place - 1])))
+            segment = _segment(before, pieces.knots[place - 1], unit, most, upto)
+            ends_below = isolated or y != before.on(x)
+            segments.append(segment._replace(end=below, reached=False) if ends_below else segment)
         if isolated:
-            branches.append((upto, computed(Line(y), x)))
-    # nothing lies beyond the last branch; if it is the only one, a condition still makes a column of it
-    rest = branches[:-1] or branches
-    return reduce(
-        lambda other, branch: pl.when(branch[0]).then(branch[1]).otherwise(other), rest[::-1], branches[-1][1]
-    )
+            segments.append(_segment(Line(y), x, unit, most, upto))
+    return tuple(segments)
 
 
 def _scales(line: Line, unit: Fraction) -> bool:

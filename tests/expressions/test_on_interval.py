@@ -336,10 +336,10 @@ def test_limits_beside_a_jump_count_as_values():
 def test_the_column_itself_and_a_threshold_are_read_without_detours():
     plain = str(read_values(x, {"x": Interval(0, 5)}).read(x))
     assert "when" not in plain
-    assert "clip" not in plain
+    assert plain.count("clip") == 1
     threshold = str(read_values(x >= 3, {"x": Interval(0, 5)}).read(x))
     assert threshold.count("when") == 1
-    assert "clip" not in threshold
+    assert threshold.count("clip") == 1
 
 
 @pytest.mark.parametrize("expression", [x, x * 0.3 - 1, x.clip(0, 9), (x > 1) * x, x >= 3, (x * 0 + 2)])
