@@ -22,10 +22,25 @@ import polars as pl
 from pufferflow.arguments import shown
 from pufferflow.arrays import Array
 from pufferflow.dtypes import type_name
+from pufferflow.engine.totals import (
+    Above,
+    ByLabels,
+    ByLimits,
+    Clipped,
+    Float,
+    Numbering,
+    OneOf,
+    Part,
+    Present,
+    Text,
+    Total,
+    Value,
+    WholeNumber,
+)
 from pufferflow.errors import Misuse
-from pufferflow.expressions import short, unsorted
+from pufferflow.expressions import short
 from pufferflow.rounding import float_below
-from pufferflow.scenario import Bins, Domain, Interval, Label
+from pufferflow.scenario import Bins, Domain, Interval
 
 WIDE = frozenset({pl.Int128, pl.UInt128}) if hasattr(pl, "UInt128") else frozenset({pl.Int128})
 
@@ -55,33 +70,13 @@ def clean_dtype(dtype: pl.DataType) -> pl.DataType:
     return dtype if dtype.is_integer() and type(dtype) not in WIDE else pl.Float64()
 
 
-def number_or_null(column: str, dtype: pl.DataType) -> pl.Expr:
-    """Return the numbers of a column, null where there is none."""
-    number = unsorted(column).cast(clean_dtype(dtype))
-    return number.fill_nan(None) if clean_dtype(dtype).is_float() else number
-
-
-def label_or_null(column: str) -> pl.Expr:
-    """Return the labels of a column as text."""
-    return unsorted(column).cast(pl.String)
-
-
-def inside(column: str, domain: Interval, missing: Label) -> pl.Expr:
-    """Return the numbers of a column as floats of the interval."""
-    number = unsorted(column).cast(pl.Float64)
-    instead = min(max(float(missing), domain.low), domain.high)
-    is_number = number.is_not_nan()  # null for null, which is not true either
-    return pl.when(is_number).then(number.clip(domain.low, domain.high)).otherwise(instead)
-
-
 CLASS: Final = pl.UInt32
 
 
 @dataclass(frozen=True)
 class Classes(abc.ABC):
-    """Base: the private column, cleaned, and the place in the domain of each class; the last is that of `missing`."""
+    """Base: how a private value is read, and the place in the domain of each class; the last is that of `missing`."""
 
-    clean: pl.Expr
     places: tuple[int, ...]
 
     @property
@@ -89,9 +84,15 @@ class Classes(abc.ABC):
     def few(self) -> int:
         """Up to how many classes a test for each is quicker than numbering the rows' classes (measured)."""
 
+    @property
     @abc.abstractmethod
-    def tests(self, clean: pl.Expr) -> list[pl.Expr]:
-        """Return the counts of a cell from which, with its number of rows, follow the rows of each class."""
+    def numbering(self) -> Numbering:
+        """The number of the class of each row."""
+
+    @property
+    @abc.abstractmethod
+    def tests(self) -> tuple[Total, ...]:
+        """The counts of a cell from which, with its number of rows, follow the rows of each class."""
 
     @abc.abstractmethod
     def counts(self, tested: Array, rows: Array) -> Array:
@@ -99,7 +100,7 @@ class Classes(abc.ABC):
 
     @abc.abstractmethod
     def number(self) -> pl.Expr:
-        """Return the number of the class of each row."""
+        """Return the number of the class of each row, in Polars."""
 
 
 @final
@@ -107,16 +108,25 @@ class Classes(abc.ABC):
 class Ordered(Classes):
     """Numbers: a class for each stretch between growing limits; a limit belongs to the class below it."""
 
+    value: WholeNumber | Float
     limits: tuple[float, ...]
-    dtype: pl.DataType
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """The dtype in which numbers are compared."""
+        return self.value.dtype if isinstance(self.value, WholeNumber) else pl.Float64()
+
+    @property
+    def numbering(self) -> ByLimits:
+        return ByLimits(self.value, self.limits)
 
     @property
     def few(self) -> int:  # clipping gives numbers quickly, searching does not
         return 8 if self.consecutive else 64
 
-    def tests(self, clean: pl.Expr) -> list[pl.Expr]:
-        above = [(clean > pl.lit(limit, dtype=self.dtype)).sum() for limit in self.limits]
-        return [clean.count(), *above]
+    @property
+    def tests(self) -> tuple[Total, ...]:
+        return Present(), *(Above(limit, self.dtype) for limit in self.limits)
 
     def counts(self, tested: Array, rows: Array) -> Array:
         between = -np.diff(tested, axis=1, append=0)
@@ -128,15 +138,14 @@ class Ordered(Classes):
         steps = all(high - low == 1 for low, high in itertools.pairwise(self.limits))
         return self.dtype.is_integer() and bool(self.limits) and steps
 
-    def clipped(self, clean: pl.Expr) -> pl.Expr:
+    def clipped(self, part: Part = "all") -> Clipped:
         """Return the first limit plus the number of the class, for consecutive limits; both ends are of the dtype."""
-        low, high = (pl.lit(limit, dtype=self.dtype) for limit in (self.limits[0], self.limits[-1] + 1))
-        return clean.clip(low, high).cast(pl.Int64)  # the domain's whole numbers are below 2^54
+        return Clipped(part, int(self.limits[0]), int(self.limits[-1]) + 1, self.dtype)
 
     def number(self) -> pl.Expr:
-        missing = len(self.limits) + 1
+        missing, clean = self.numbering.missing, self.value.read()
         if self.consecutive:
-            return (self.clipped(self.clean) - self.limits[0]).cast(CLASS).fill_null(missing)
+            return (self.clipped().number(clean) - self.limits[0]).cast(CLASS).fill_null(missing)
         limits = pl.Series(self.limits, dtype=self.dtype).to_numpy()
 
         def search(values: pl.Series) -> pl.Series:
@@ -146,7 +155,7 @@ class Ordered(Classes):
             return pl.Series(places)
 
         search(pl.Series([], dtype=self.dtype))  # what Polars loads when first used, its threads would race for
-        return self.clean.map_batches(search, return_dtype=CLASS(), is_elementwise=True)
+        return clean.map_batches(search, return_dtype=CLASS(), is_elementwise=True)
 
 
 @final
@@ -154,21 +163,27 @@ class Ordered(Classes):
 class Named(Classes):
     """Labels: a class for each group of them; all other labels are missing."""
 
+    value: Text
     groups: tuple[tuple[str, ...], ...]
 
     @property
     def few(self) -> int:
         return 32
 
-    def tests(self, clean: pl.Expr) -> list[pl.Expr]:
-        return [(clean == group[0] if len(group) == 1 else clean.is_in(list(group))).sum() for group in self.groups]
+    @property
+    def numbering(self) -> ByLabels:
+        return ByLabels(self.value, self.groups)
+
+    @property
+    def tests(self) -> tuple[Total, ...]:
+        return tuple(OneOf(group) for group in self.groups)
 
     def counts(self, tested: Array, rows: Array) -> Array:
         return np.hstack([tested, (rows - tested.sum(axis=1))[:, None]])
 
     def number(self) -> pl.Expr:
         numbers = {label: place for place, group in enumerate(self.groups) for label in group}
-        return self.clean.replace_strict(numbers, default=len(self.groups), return_dtype=CLASS())
+        return self.value.read().replace_strict(numbers, default=self.numbering.missing, return_dtype=CLASS())
 
 
 def classes_of(column: str, dtype: pl.DataType, domain: Domain, missing: int, steps: Array) -> Classes:
@@ -178,7 +193,7 @@ def classes_of(column: str, dtype: pl.DataType, domain: Domain, missing: int, st
     """
     if labelled(domain):
         return _named(column, cast(Sequence[str], domain.points), missing, steps)
-    clean, dtype = number_or_null(column, dtype), clean_dtype(dtype)
+    dtype = clean_dtype(dtype)
     bounds = [bound for bound in _bounds(domain) if (steps[:, bound.below] != steps[:, bound.above]).any()]
     places = [bounds[0].below if bounds else 0, *(bound.above for bound in bounds)]
     limits = [_limit(bound, dtype) for bound in bounds]
@@ -187,7 +202,8 @@ def classes_of(column: str, dtype: pl.DataType, domain: Domain, missing: int, st
         first = sum(limit < int(ends.min) for limit in limits)
         last = sum(limit < int(ends.max) for limit in limits)
         limits, places = limits[first:last], places[first : last + 1]
-    return Ordered(clean, (*places, missing), tuple(limits), dtype)
+    value = WholeNumber(column, dtype) if dtype.is_integer() else Float(column)
+    return Ordered(value, (*places, missing), tuple(limits))
 
 
 @dataclass(frozen=True)
@@ -224,4 +240,4 @@ def _named(column: str, labels: Sequence[str], missing: int, steps: Array) -> Na
     group_of = group_of.reshape(-1)
     groups = [place for place in range(len(first)) if place != group_of[missing]]
     members = tuple(tuple(label for label, of in zip(labels, group_of, strict=True) if of == group) for group in groups)
-    return Named(label_or_null(column), (*(int(first[group]) for group in groups), missing), members)
+    return Named(Text(column), (*(int(first[group]) for group in groups), missing), members)

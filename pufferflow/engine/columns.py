@@ -15,7 +15,7 @@ count.
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 import polars as pl
@@ -23,8 +23,9 @@ from scipy.sparse import csr_array
 
 from pufferflow.arguments import shown
 from pufferflow.arrays import Array
-from pufferflow.engine.classes import Classes, Ordered, check_column, classes_of, inside
+from pufferflow.engine.classes import Classes, Ordered, check_column, classes_of
 from pufferflow.engine.engine import Measure
+from pufferflow.engine.totals import HALF, FloatInside, Part, Present, Steps, Total, Value
 from pufferflow.errors import Misuse
 from pufferflow.expressions import OnInterval, OnPoints
 from pufferflow.scenario import Interval
@@ -48,8 +49,8 @@ def bounded_rows() -> None:
         )
 
 
-def weighted(counts: Array | csr_array, steps: Array) -> Array:
-    """Return counts @ steps, for counts ≥ 0 of shape (cells, classes) that sum to less than 2^32.
+def weighted(counts: Array | csr_array, steps: Array, *, wide: bool = False) -> Array:
+    """Return counts @ steps, for counts ≥ 0 of shape (cells, classes) that sum to less than 2^32, or 2^47 if `wide`.
 
     Other counts are allowed where the caller proves that their products fit. The result has 64 bits if the steps are
     small, else it holds Python's whole numbers.
@@ -57,10 +58,24 @@ def weighted(counts: Array | csr_array, steps: Array) -> Array:
     >>> weighted(np.array([[2**31, 1]]), np.array([[2**40], [1]]))
     array([[2361183241434822606849]], dtype=object)
     """
+    if wide and counts.dtype == object:
+        return np.asarray(counts) @ steps.astype(object)
+    if wide:
+        high, low = _halves(counts)
+        return weighted(high, steps).astype(object) * 2**_HALF + weighted(low, steps)
     if not (np.abs(steps) >= SMALL).any():
         return _product(counts, steps)
     high, low = steps >> _HALF, steps & (2**_HALF - 1)
     return _product(counts, high).astype(object) * 2**_HALF + _product(counts, low)
+
+
+def _halves(counts: Array | csr_array) -> tuple[Array | csr_array, Array | csr_array]:
+    """Return the high and the low bits of counts; a million low ones still sum to less than 2^40."""
+    if isinstance(counts, np.ndarray):
+        return counts >> _HALF, counts & (2**_HALF - 1)
+    high, low = counts.copy(), counts.copy()
+    high.data, low.data = counts.data >> _HALF, counts.data & (2**_HALF - 1)
+    return high, low
 
 
 def _product(counts: Array | csr_array, steps: Array) -> Array:
@@ -76,15 +91,24 @@ _MOST_LINED: Final = 2**30
 
 @dataclass(frozen=True, eq=False)
 class ColumnReading(abc.ABC):
-    """Base: `clean` is worked out once for each row; from it come the `totals` of a cell, and from them its sums."""
+    """Base: how a row's value is read, the totals of a cell, and its sums, which follow from them.
+
+    `wide` says that there may be more rows than 2^32, and up to 2^47.
+    """
 
     measures: tuple[int, ...]
     """The places of the column's measures among all."""
-    clean: pl.Expr
+    wide: bool
 
+    @property
     @abc.abstractmethod
-    def totals(self, clean: pl.Expr) -> list[pl.Expr]:
-        """Return the counts and sums of a cell; every total is below 2^62."""
+    def value(self) -> Value:
+        """How the value of a row is read, once for all totals."""
+
+    @property
+    @abc.abstractmethod
+    def totals(self) -> tuple[Total, ...]:
+        """The counts and sums of a cell; every total is below 2^62."""
 
     @abc.abstractmethod
     def sums(self, totals: Array, rows: Array) -> Array:
@@ -96,13 +120,23 @@ class ColumnReading(abc.ABC):
 class ByLine(ColumnReading):
     """Steps of φ at a number of an interval, added up: fewer than 2^32 rows of at most 2^30 steps stay within 2^62."""
 
+    missing: float
     values: tuple[OnInterval, ...]
 
-    def totals(self, clean: pl.Expr) -> list[pl.Expr]:
-        return [line.read(clean).sum() for line in self.values]
+    @property
+    def value(self) -> FloatInside:
+        first = self.values[0]
+        domain = cast(Interval, first.domain)
+        low, high = domain.low, domain.high
+        return FloatInside(first.column, low, high, min(max(self.missing, low), high))
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        return tuple(Steps(part, line.formula) for line in self.values for part in _parts(wide=self.wide))
 
     def sums(self, totals: Array, rows: Array) -> Array:
-        return totals
+        lows = np.array([line.low for line in self.values], dtype=np.int64)
+        return _whole(totals, lows, rows) if self.wide else totals
 
 
 @final
@@ -114,13 +148,21 @@ class ByPlace(ColumnReading):
     steps: Array
     """At the lowest class, from one class to the next, and where values are missing."""
 
-    def totals(self, clean: pl.Expr) -> list[pl.Expr]:
-        return [clean.count(), self.classes.clipped(clean).sum()]
+    @property
+    def value(self) -> Value:
+        return self.classes.value
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        return Present(), *(self.classes.clipped(part) for part in _parts(wide=self.wide))
 
     def sums(self, totals: Array, rows: Array) -> Array:
-        present, added = totals.T
-        places = added - int(self.classes.limits[0]) * present
-        return weighted(np.stack([present, places, rows - present], axis=1), self.steps)
+        present, lowest = totals[:, 0], int(self.classes.limits[0])
+        if self.wide:
+            places = _whole(totals[:, 1:], np.zeros(1, dtype=np.int64), present)[:, 0]
+        else:
+            places = totals[:, 1] - lowest * present
+        return weighted(np.stack([present, places, rows - present], axis=1), self.steps, wide=self.wide)
 
 
 @final
@@ -137,22 +179,37 @@ class ByClass(ColumnReading):
         """Whether the classes become groups of their own."""
         return len(self.classes.places) > self.classes.few
 
-    def totals(self, clean: pl.Expr) -> list[pl.Expr]:
-        return self.classes.tests(clean)
+    @property
+    def value(self) -> Value:
+        return self.classes.value
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        return self.classes.tests
 
     def sums(self, totals: Array, rows: Array) -> Array:
-        return weighted(self.classes.counts(totals, rows), self.steps)
+        return weighted(self.classes.counts(totals, rows), self.steps, wide=self.wide)
 
 
-def columns_of(schema: pl.Schema, measures: Sequence[Measure]) -> list[ColumnReading]:
+def _parts(*, wide: bool) -> tuple[Part, ...]:
+    return ("high", "low") if wide else ("all",)
+
+
+def _whole(parts: Array, lows: Array, rows: Array) -> Array:
+    """Return sums of numbers from the sums of their high and low parts, which were counted from `lows`."""
+    high, low = parts[:, ::2].astype(object), parts[:, 1::2].astype(object)
+    return high * 2**HALF + low + lows.astype(object) * rows.astype(object)[:, None]
+
+
+def columns_of(schema: pl.Schema, measures: Sequence[Measure], *, wide: bool = False) -> list[ColumnReading]:
     """Return the reading of every column that has measures."""
     places: dict[Any, list[int]] = {}
     for place, measure in enumerate(measures):
         places.setdefault((measure.values.column, measure.values.domain, measure.missing), []).append(place)
-    return [_column(schema, measures, tuple(own)) for own in places.values()]
+    return [_column(schema, measures, tuple(own), wide=wide) for own in places.values()]
 
 
-def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]) -> ColumnReading:
+def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...], *, wide: bool) -> ColumnReading:
     first = measures[own[0]]
     column, domain = first.values.column, first.values.domain
     dtype = schema[column]
@@ -161,7 +218,7 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
     if isinstance(domain, Interval):
         lines = tuple(value for value in values if isinstance(value, OnInterval) and _bounded(value, _MOST_LINED))
         if len(lines) == len(values):
-            return ByLine(own, inside(column, domain, first.missing), lines)
+            return ByLine(own, wide, float(first.missing), lines)
     tables = [value.steps for value in values if isinstance(value, OnPoints) and _bounded(value, MOST_STEPS)]
     if len(tables) < len(values) or not domain.finite:
         raise Misuse(f"What is asked of {shown(column)} has steps that no sum is proven to hold.", allowed="2^30 steps")
@@ -170,8 +227,8 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
     by_class = steps[:, list(classes.places)].T
     affine = _affine(classes, by_class)
     if isinstance(classes, Ordered) and affine is not None:
-        return ByPlace(own, classes.clean, classes, affine)
-    return ByClass(own, classes.clean, classes, by_class)
+        return ByPlace(own, wide, classes, affine)
+    return ByClass(own, wide, classes, by_class)
 
 
 def _bounded(values: OnInterval | OnPoints, most: int) -> bool:

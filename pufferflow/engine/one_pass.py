@@ -59,7 +59,7 @@ class OnePass:
         """Return the query; its columns have names of their own, and each is computed once for each row."""
         keys = [f"by{place}" for place in range(len(self.by))]
         public = [unsorted(name).alias(key) for name, key in zip(self.by, keys, strict=True)]
-        clean = [column.clean.alias(f"clean{place}") for place, column in enumerate(self.totalled)]
+        clean = [column.value.read().alias(f"clean{place}") for place, column in enumerate(self.totalled)]
         classes = [
             (column.classes.number() + pl.lit(start, dtype=CLASS)).alias(f"class{start}")
             for column, start in zip(self.grouped, self.starts, strict=False)
@@ -75,7 +75,7 @@ class OnePass:
         keys += ["class"] * bool(on)
         totals = [pl.len().alias("rows")]
         for place, column in enumerate(self.totalled):
-            own = column.totals(pl.col(f"clean{place}"))
+            own = (total.read(pl.col(f"clean{place}")) for total in column.totals)
             totals += [total.alias(f"total{place}_{number}") for number, total in enumerate(own)]
         return rows.group_by(keys).agg(totals) if keys else rows.select(totals)
 

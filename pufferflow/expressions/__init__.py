@@ -2,6 +2,7 @@
 
 from pufferflow.expressions.compiler import read_values
 from pufferflow.expressions.conditions import Condition, conditions, is_one_of
+from pufferflow.expressions.formula import Formula
 from pufferflow.expressions.hints import fitting, like
 from pufferflow.expressions.indicators import classes, indicators
 from pufferflow.expressions.interval import OnInterval
@@ -13,6 +14,7 @@ from pufferflow.expressions.values import Values
 
 __all__ = [
     "Condition",
+    "Formula",
     "OnInterval",
     "OnPoints",
     "Values",
