@@ -77,6 +77,7 @@ CLASS: Final = pl.UInt32
 class Classes(abc.ABC):
     """Base: how a private value is read, and the place in the domain of each class; the last is that of `missing`."""
 
+    value: Value
     places: tuple[int, ...]
 
     @property
