@@ -24,6 +24,7 @@ STOREYS = {
             "suggestions",
             "guarded",
             "progress",
+            "arrow_tables",
         ),
         *("conversions", "guarantees", "entry_points"),
     ),

@@ -8,6 +8,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.arguments import finite_number, instance, shown
+from pufferflow.arrow_tables import ArrowStream, arrow_table
 from pufferflow.bounds import Bounds
 from pufferflow.engine import check_column, engine_of
 from pufferflow.errors import Misuse, visible
@@ -26,10 +27,11 @@ ColumnOrExpr = str | pl.Expr
 
 
 @suggests_arguments
-def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
+def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream, scenario: Scenario) -> "Batch":
     """Put a private frame under a scenario; answers to queries on it are published with noise.
 
-    Columns and their types are checked, no row is read.
+    Columns and their types are checked, no row of a Polars frame is read. A table of another library that gives an
+    Arrow stream (pandas, pyarrow, results of DuckDB or ADBC) is taken over into memory as it is now.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
@@ -40,8 +42,9 @@ def protect(frame: pl.LazyFrame | pl.DataFrame, scenario: Scenario) -> "Batch":
     instead = f"pf.protect(frame, {EXAMPLES['Scenario']})"
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario, after the frame", instead=instead)
     scenario.check_sound()
-    guarded(lambda: scenario.check_frame(frame))
-    request = Request(engine_of(frame), scenario)
+    table = arrow_table(frame)
+    guarded(lambda: scenario.check_frame(frame if table is None else table))
+    request = Request(engine_of(cast(pl.LazyFrame, frame) if table is None else table.read()), scenario)
     for column, domain in request.domains.items():
         check_column(column, request.schema[column], domain)
     return Batch(request)

@@ -239,11 +239,9 @@ def instead_of_attribute(kind: str, name: str) -> str:
 
 
 _FRAMES: Final[Mapping[str, str]] = {
-    "pandas.DataFrame": "pf.protect(pl.from_pandas(frame), scenario)",
-    "pandas.Series": "pf.protect(pl.from_pandas(frame.to_frame()), scenario)",
-    "modin": "pf.protect(pl.from_pandas(frame.to_pandas()), scenario)",
-    "geopandas": "pf.protect(pl.from_pandas(frame), scenario)",
-    "dask": "pf.protect(pl.from_pandas(frame.compute()), scenario), or pl.scan_parquet of its files",
+    "pandas.Series": "pf.protect(frame.to_frame(), scenario)",
+    "modin": "pf.protect(frame.to_pandas(), scenario)",
+    "dask": "pf.protect(frame.compute(), scenario), or pl.scan_parquet of its files",
     "pyspark": "pf.protect(pl.from_arrow(frame.toArrow()), scenario), or pl.scan_parquet of its files",
     "_duckdb": "pf.protect(frame.pl(), scenario)",
     "duckdb": "pf.protect(frame.pl(), scenario)",
@@ -251,7 +249,7 @@ _FRAMES: Final[Mapping[str, str]] = {
     "ibis": "pf.protect(frame.to_polars(), scenario)",
     "pyarrow.dataset": "pf.protect(pl.scan_pyarrow_dataset(frame), scenario)",
     "pyarrow._dataset": "pf.protect(pl.scan_pyarrow_dataset(frame), scenario)",
-    "pyarrow": "pf.protect(pl.from_arrow(frame), scenario)",
+    "pyarrow": 'pf.protect(pa.table({"level": frame}), scenario), with all columns that are needed',
     "numpy": 'pf.protect(pl.DataFrame(frame, schema=["meter", "level"]), scenario), with names of columns',
     "polars.LazyGroupBy": 'pf.protect(frame, scenario).group_by("day"): the groups come after protect',
     "polars.GroupBy": 'pf.protect(frame, scenario).group_by("day"): the groups come after protect',
@@ -279,8 +277,6 @@ def way_to_protect(given: object) -> str:
     found = next((_FRAMES[one] for one in tried if one in _FRAMES), "")
     if isinstance(given, str | PurePath) and PurePath(given).suffix[1:] in _SCANS:
         return found.replace("scan_parquet", _SCANS[PurePath(given).suffix[1:]])
-    if not found and hasattr(kind, "__arrow_c_stream__"):
-        return "pf.protect(pl.DataFrame(frame), scenario)"
     return found or "pf.protect(pl.scan_parquet(path), scenario)"
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 
 from pufferflow.addresses import scheme_of
+from pufferflow.arrow_tables import gives_arrow
 from pufferflow.errors import Misuse, PufferflowError, SourceFailed
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
@@ -144,15 +145,15 @@ _TYPES: dict[str, pl.DataType] = {
 _COLUMNS = '[source.columns] with hour = "datetime", level = "integer"'
 
 
-def frame_of(source: Source, function: Callable[..., Any] | None, folder: Path, period: Period) -> pl.LazyFrame:
-    """Return the rows, of which none is read here."""
+def frame_of(source: Source, function: Callable[..., Any] | None, folder: Path, period: Period) -> Any:
+    """Return the rows, of which none is read here: a lazy frame, or the table of another library."""
     rows = scan_files(source, folder, period) if function is None else call_safely(function, (period,), SourceFailed)
     if isinstance(rows, pl.DataFrame):
         return rows.lazy()
-    if not isinstance(rows, pl.LazyFrame):
+    if not isinstance(rows, pl.LazyFrame) and not gives_arrow(rows):
         raise Misuse(
             f"The source is of type {type(rows).__name__}.",
-            allowed="a polars LazyFrame or DataFrame",
+            allowed="a Polars frame, lazy or not, or a table with an Arrow stream, such as pandas",
             instead='return pl.scan_parquet("data/*.parquet")',
         )
     return rows

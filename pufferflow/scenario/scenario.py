@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -11,6 +11,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.arguments import belief_refused, instance, set_fields, shown, stored_belief
+from pufferflow.arrow_tables import Use, arrow_table
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, visible
 from pufferflow.scenario.missing_columns import listed, no_column
@@ -197,15 +198,16 @@ class Scenario:
         """The step as it could be typed."""
         return step_in_words(self.step) if self.timed else str(self.step)
 
-    def check_frame(self, frame: pl.LazyFrame | pl.DataFrame) -> None:
+    def check_frame(self, frame: Any) -> None:
         """Check a private frame before any row of it is read: columns, types, and that no prior was fitted on it.
 
         A prior that was fitted in this process on the same frame, or on a file that the frame scans, is refused.
         """
-        if not isinstance(frame, pl.LazyFrame | pl.DataFrame):  # pyright: ignore[reportUnnecessaryIsInstance]
+        table = arrow_table(frame)
+        if table is None and not isinstance(frame, pl.LazyFrame | pl.DataFrame):
             raise Misuse(
                 f"The frame is of type {type(frame).__name__}.",
-                allowed="a Polars frame, lazy or not",
+                allowed="a Polars frame, lazy or not, or a table with an Arrow stream, such as pandas",
                 instead=way_to_protect(frame),
             )
         for prior in self.priors:
@@ -216,7 +218,19 @@ class Scenario:
                     allowed="a prior that is declared, or fitted on other, public rows",
                     instead='pf.Reference("a public survey", other_frame)',
                 )
-        self.check_schema(frame.collect_schema())
+        if table is not None:
+            table.check_types(self._uses)
+        self.check_schema(frame.collect_schema() if table is None else table.schema)
+
+    @property
+    def _uses(self) -> Iterator[tuple[str, Use]]:
+        """The columns that are needed, and what for."""
+        if self.secret.reads is not None:
+            column, domain = self.secret.reads
+            yield column, "number" if domain.numeric else "label"
+        for column in self.public:
+            ordered = "moment" if self.timed else "number"
+            yield column, ordered if column == self.order_by else "other"
 
     def check_schema(self, schema: Mapping[str, Any]) -> None:
         """Check a frame's columns and types against the scenario; no row is read."""

@@ -519,20 +519,15 @@ def foreign(module, name, **methods):
     return kind()
 
 
-class Stream:
-    """Anything with an Arrow stream."""
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return ROWS.to_arrow().__arrow_c_stream__(requested_schema)
-
-
-def pandas(monkeypatch):
-    monkeypatch.setattr(pl, "from_pandas", lambda _: ROWS)
-    return foreign("pandas.core.frame", "DataFrame")
-
-
 TABLES = {
-    "pandas": (pandas, "pf.protect(pl.from_pandas(frame), scenario)"),
+    "Dask": (
+        lambda _: foreign("dask.dataframe.core", "DataFrame", compute=lambda _: ROWS.to_arrow()),
+        "pf.protect(frame.compute(), scenario)",
+    ),
+    "a series of pandas": (
+        lambda _: foreign("pandas.core.series", "Series", to_frame=lambda _: ROWS),
+        "pf.protect(frame.to_frame(), scenario)",
+    ),
     "DuckDB": (
         lambda _: foreign("duckdb", "DuckDBPyRelation", pl=lambda _: ROWS),
         "pf.protect(frame.pl(), scenario)",
@@ -549,14 +544,10 @@ TABLES = {
         lambda _: foreign("pyspark.sql.classic.dataframe", "DataFrame", toArrow=lambda _: ROWS.to_arrow()),
         "pf.protect(pl.from_arrow(frame.toArrow()), scenario)",
     ),
-    "Arrow table": (lambda _: ROWS.to_arrow(), "pf.protect(pl.from_arrow(frame), scenario)"),
-    "Arrow batch": (lambda _: ROWS.to_arrow().to_batches()[0], "pf.protect(pl.from_arrow(frame), scenario)"),
-    "Arrow reader": (lambda _: ROWS.to_arrow().to_reader(), "pf.protect(pl.from_arrow(frame), scenario)"),
     "Arrow dataset": (
         lambda _: pa.dataset.dataset(ROWS.to_arrow()),
         "pf.protect(pl.scan_pyarrow_dataset(frame), scenario)",
     ),
-    "Arrow stream": (lambda _: Stream(), "pf.protect(pl.DataFrame(frame), scenario)"),
     "list of rows": (lambda _: ROWS.to_dicts(), "pf.protect(pl.DataFrame(frame), scenario)"),
     "columns": (lambda _: ROWS.to_dict(as_series=False), "pf.protect(pl.DataFrame(frame), scenario)"),
     "groups": (lambda _: ROWS.lazy().group_by("day"), 'pf.protect(frame, scenario).group_by("day")'),

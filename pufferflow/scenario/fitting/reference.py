@@ -13,6 +13,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.arguments import set_fields
+from pufferflow.arrow_tables import ArrowTable
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.suggestions import suggests_arguments
 
@@ -41,14 +42,15 @@ class FrameOrigin:
         >>> frame_origin(frame).holds(frame), frame_origin(frame).holds(pl.DataFrame({"x": [1]}))
         (True, False)
         """
-        same = self.frame is not None and self.frame() is other
+        table = other.given if isinstance(other, ArrowTable) else other
+        same = self.frame is not None and self.frame() is table
         return same or bool(self.files & frame_origin(other).files)
 
 
 def frame_origin(frame: Any) -> FrameOrigin:
     """Return the origin of a frame, as far as its plan contains it."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        return FrameOrigin(frozenset())
+        return FrameOrigin(frozenset(), _weakly(frame))
     files, columnar, plan = set[str](), set[str](), ""
     if isinstance(frame, pl.LazyFrame):
         try:
@@ -61,6 +63,14 @@ def frame_origin(frame: Any) -> FrameOrigin:
         columnar |= paths if reader in _COLUMNAR else set()
     only = _BARE_SCAN.fullmatch(plan.strip()) is not None
     return FrameOrigin(frozenset(files), weakref.ref(frame), frozenset(columnar), only)
+
+
+def _weakly(table: Any) -> Any:
+    """Return a reference to a table of another library that does not keep it; None for what has none."""
+    try:
+        return weakref.ref(table)
+    except TypeError:
+        return None
 
 
 _AT_ONCE = 1 << 17
