@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pufferflow.composition import Forecast as Forecast
     from pufferflow.composition import compose as compose
     from pufferflow.composition import temporal_leakage as temporal_leakage
+    from pufferflow.engine import table as table
     from pufferflow.errors import InternalError as InternalError
     from pufferflow.errors import LedgerFault as LedgerFault
     from pufferflow.errors import LimitReached as LimitReached
@@ -119,6 +120,7 @@ _ROOMS = {
     "scenario.fitting": ("Reference",),
     "queries": ("Statistic",),
     "inference": ("laws",),
+    "engine": ("table",),
     "composition": ("compose", "Composed", "Forecast", "temporal_leakage"),
     "ledger": ("Ledger", "Account"),
     "plan": ("Plan",),

@@ -10,7 +10,7 @@ import polars as pl
 from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.arrow_tables import ArrowStream, arrow_table
 from pufferflow.bounds import Bounds
-from pufferflow.engine import check_column, engine_of
+from pufferflow.engine import Engine, RemoteTable, check_column, engine_of, remote_engine
 from pufferflow.errors import Misuse, visible
 from pufferflow.expressions import Values, classes, indicators, read_values
 from pufferflow.guarantees import AnyKind, Guarantee
@@ -27,11 +27,12 @@ ColumnOrExpr = str | pl.Expr
 
 
 @suggests_arguments
-def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream, scenario: Scenario) -> "Batch":
+def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable, scenario: Scenario) -> "Batch":
     """Put a private frame under a scenario; answers to queries on it are published with noise.
 
     Columns and their types are checked, no row of a Polars frame is read. A table of another library that gives an
-    Arrow stream (pandas, pyarrow, results of DuckDB or ADBC) is taken over into memory as it is now.
+    Arrow stream (pandas, pyarrow, results of DuckDB or ADBC) is taken over into memory as it is now. A relation of
+    DuckDB, a dataframe of Spark and a `pf.table(address, name)` stay where they are: their engine groups and adds up.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
@@ -42,12 +43,21 @@ def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream, scenario: Scenario
     instead = f"pf.protect(frame, {EXAMPLES['Scenario']})"
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario, after the frame", instead=instead)
     scenario.check_sound()
-    table = arrow_table(frame)
-    guarded(lambda: scenario.check_frame(frame if table is None else table))
-    request = Request(engine_of(cast(pl.LazyFrame, frame) if table is None else table.read()), scenario)
+    request = Request(_checked_engine(frame, scenario), scenario)
     for column, domain in request.domains.items():
         check_column(column, request.schema[column], domain)
     return Batch(request)
+
+
+def _checked_engine(frame: Any, scenario: Scenario) -> Engine:
+    """Return the engine that reads a table, whose columns and types the scenario fits."""
+    engine = remote_engine(frame)
+    if engine is not None:
+        scenario.check_schema(engine.schema())
+        return engine
+    table = arrow_table(frame)
+    guarded(lambda: scenario.check_frame(frame if table is None else table))
+    return engine_of(frame if table is None else table.read())
 
 
 @final

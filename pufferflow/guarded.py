@@ -20,7 +20,7 @@ from typing import Generic, Literal, TypeVar, cast, final
 from pufferflow.errors import Misuse, PufferflowError, SourceFailed
 
 T = TypeVar("T")
-_KNOWN = ("builtins", "polars", "pyo3_runtime", "pyarrow")
+_KNOWN = ("builtins", "polars", "pyo3_runtime", "pyarrow", "duckdb", "_duckdb")
 _TASKS = Path("/proc/self/task")
 _THREADS = ("async-executor", "tokio-rt-worker", *(f"polars-{digit}" for digit in range(10)))
 _FORKED_ONLY = 0x40

@@ -1,7 +1,9 @@
 """The only room that reads rows: the interface of engines, and the engine for Polars."""
 
+from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns, Query
 from pufferflow.engine.classes import WIDE, check_column, clean_dtype, labelled
 from pufferflow.engine.columns import MOST_ROWS
+from pufferflow.engine.connect import RemoteTable, engine_of, remote_engine, table
 from pufferflow.engine.engine import (
     PLACED,
     UNORDERED,
@@ -15,27 +17,70 @@ from pufferflow.engine.engine import (
     UnitLimit,
 )
 from pufferflow.engine.one_pass import comparable
-from pufferflow.engine.polars_engine import engine_of
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
+from pufferflow.engine.totals import (
+    HALF,
+    Above,
+    Added,
+    ByLabels,
+    ByLimits,
+    Clipped,
+    Float,
+    FloatInside,
+    Numbering,
+    OneOf,
+    Present,
+    PrivateTotals,
+    Steps,
+    Text,
+    Total,
+    Value,
+    WholeNumber,
+)
 
 __all__ = [
+    "HALF",
     "MOST_ROWS",
     "NO_FILES",
     "PLACED",
     "UNORDERED",
     "WIDE",
+    "Above",
+    "Added",
+    "Backend",
+    "ByLabels",
+    "ByLimits",
+    "CellTotals",
+    "Clipped",
     "Engine",
+    "Float",
+    "FloatInside",
+    "GroupRows",
+    "GroupRuns",
     "Measure",
+    "Numbering",
+    "OneOf",
     "Order",
     "Pattern",
     "Patterns",
+    "Present",
+    "PrivateTotals",
+    "Query",
+    "RemoteTable",
     "Selection",
     "Snapshot",
+    "Steps",
     "Tally",
+    "Text",
+    "Total",
     "UnitLimit",
+    "Value",
+    "WholeNumber",
     "check_column",
     "clean_dtype",
     "comparable",
     "engine_of",
     "labelled",
+    "remote_engine",
+    "table",
 ]

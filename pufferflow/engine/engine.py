@@ -7,8 +7,9 @@ the expressions among them are Polars', and run where the table is.
 
 import abc
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 import polars as pl
 
@@ -139,9 +140,6 @@ class Tally:
 class Engine(abc.ABC):
     """A table, and the machine that reads it. Its own errors never reach the caller, since they may quote rows."""
 
-    limits_units: ClassVar[bool] = False
-    """Whether a tally may have a `UnitLimit`."""
-
     @property
     @abc.abstractmethod
     def table(self) -> Any:
@@ -150,6 +148,10 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def snapshot(self) -> Snapshot:
         """Return the version of the table."""
+
+    def one_version(self) -> AbstractContextManager[bool]:
+        """Return a context in which all is read of one version of the table; false if that cannot be had."""
+        return nullcontext(False)
 
     @abc.abstractmethod
     def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:

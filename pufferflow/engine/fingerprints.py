@@ -70,9 +70,10 @@ class GroupKinds:
         within = self.columns.within
         (name, kind), *others = chosen.select(within).schema.items()
         if others or not (kind.is_integer() or kind == pl.String):
-            return collect(self.columns.rows.join(chosen.lazy(), on=within, how="inner", nulls_equal=True))
+            rows = self.columns.rows.drop("times", strict=False)
+            return collect(rows.join(chosen.lazy(), on=within, how="inner", nulls_equal=True))
         rows = collect(self.columns.where_one_of(name, chosen[name]))  # a filter takes half as long as a join
-        return rows.join(chosen, on=within, how="inner", nulls_equal=True)
+        return rows.drop("times", strict=False).join(chosen, on=within, how="inner", nulls_equal=True)
 
 
 def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> GroupKinds:
@@ -117,11 +118,14 @@ def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> Gr
     keys = [*columns.within, *(cell.alias(name) for cell, name in zip(cells, columns.cells, strict=True))]
     chosen = pl.lit(value=True) if columns.all_selected else pl.col("selected")
     prints = {f"{half} place": _hash([pl.col("place")], half).sum() for half in range(len(_KEYS))}
-    of_cells = rows.group_by(*keys, chosen.alias("chosen")).agg(pl.len().cast(pl.Int64).alias("rows"), **prints)
+    of_cells = rows.group_by(*keys, chosen.alias("chosen")).agg(
+        pl.len().cast(pl.Int64).alias("rows"), *columns.group_times, **prints
+    )
     both = [pl.col(name) for name in (*prints, "chosen")]
     groups = of_cells.group_by(columns.within).agg(
         pl.col("rows").sum(),
         pl.col("rows").filter(pl.col("chosen")).sum().alias("selected"),
+        *columns.group_times,
         **{f"{half} place": _hash(both, half).sum() for half in range(len(_KEYS))},
     )
     return GroupKinds(columns, collect(_kinds(groups, columns, [*prints])))
@@ -131,7 +135,7 @@ def _kinds(
     groups: pl.LazyFrame, columns: Columns, prints: Collection[str], constant: Collection[str] = ()
 ) -> pl.LazyFrame:
     """Return one group of each fingerprint, with flags beside; the number of rows is a part of it."""
-    times, within = pl.len().cast(pl.Int64).alias("times"), columns.within
+    times, within = columns.number_of_groups().alias("times"), columns.within
     alike = groups.group_by("rows", "selected", *prints, *constant)
     if len(within) == 1:
         kinds = alike.agg(times, pl.col(within).first())

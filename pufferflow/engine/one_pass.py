@@ -26,6 +26,7 @@ from pufferflow.engine.classes import CLASS
 from pufferflow.engine.columns import MOST_ROWS, ByClass, ColumnReading, bounded_rows, columns_of, weighted
 from pufferflow.engine.engine import Measure, Tally
 from pufferflow.engine.pattern_columns import Collect
+from pufferflow.engine.totals import PrivateTotals
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
 
@@ -54,6 +55,10 @@ class OnePass:
     def starts(self) -> list[int]:
         """The number of the first class of each grouped column."""
         return list(itertools.accumulate((len(column.steps) for column in self.grouped), initial=0))
+
+    def totals(self) -> tuple[PrivateTotals, ...]:
+        """Return what is counted and added up of the columns that need totals."""
+        return tuple(PrivateTotals(column.value, column.totals) for column in self.totalled)
 
     def query(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Return the query; its columns have names of their own, and each is computed once for each row."""
@@ -105,6 +110,20 @@ class OnePass:
         ]
         rows, sums = zip(*parts, strict=True)
         return np.concatenate(rows), np.concatenate(sums)
+
+    def in_order(self, query: pl.LazyFrame, schema: pl.Schema) -> pl.LazyFrame:
+        """Return the result sorted by its keys, for the schema of the frame."""
+        return query.sort(comparable(self.key_schema(schema))) if self.by else query
+
+    def tally(self, table: pl.DataFrame, keys: pl.DataFrame | None) -> Tally:
+        """Return the sums of all measures in every cell; without keys, those of the result, which is in order."""
+        if not self.by:
+            return Tally(None, *self.read(table, np.zeros(len(table), dtype=np.intp), 1))
+        if keys is not None:
+            return Tally(published(keys), *self.read(table, places_of(self.keys(table), keys), len(keys)))
+        cells = runs_of(self.keys(table))
+        distinct = self.keys(table)[np.flatnonzero(np.diff(cells, prepend=-1))]
+        return Tally(published(distinct), *self.read(table, cells, len(distinct)))
 
     def _part(self, table: pl.DataFrame, cells: Array, count: int) -> tuple[Array, Array]:
         ones = np.ones(len(table), dtype=np.int64)
@@ -202,16 +221,7 @@ def tally(
     schema = frame.collect_schema()
     one_pass = OnePass(by, columns_of(schema, measures))
     query = one_pass.query(frame)
-    if not by:
-        table = collect(query)
-        return Tally(None, *one_pass.read(table, np.zeros(len(table), dtype=np.intp), 1))
-    if keys is None:
-        table = collect(query.sort(comparable(one_pass.key_schema(schema))))
-        cells = runs_of(one_pass.keys(table))
-        distinct = one_pass.keys(table)[np.flatnonzero(np.diff(cells, prepend=-1))]
-        return Tally(published(distinct), *one_pass.read(table, cells, len(distinct)))
-    table = collect(query)
-    return Tally(published(keys), *one_pass.read(table, places_of(one_pass.keys(table), keys), len(keys)))
+    return one_pass.tally(collect(one_pass.in_order(query, schema) if keys is None else query), keys)
 
 
 def at_most(frame: pl.LazyFrame, unit: str, rows: int, order_by: str | None) -> pl.LazyFrame:

@@ -37,7 +37,8 @@ def columns_in_order(public: PublicRows, scenario: Scenario) -> Columns:
             allowed="the column that puts the rows in order",
             instead='order_by="hour", step="1h"',
         )
-    return Columns.of(public, scenario.within, scenario.order_by)
+    within = scenario.within if public.within is None else public.within
+    return Columns.of(public, within, scenario.order_by)
 
 
 def read_groups(columns: Columns, scenario: Scenario, collect: Collect) -> "Groups | ManyKinds | None":

@@ -16,19 +16,26 @@ class PublicRows(NamedTuple):
     """Public columns of all rows, of which those with equal values of `by` are a cell.
 
     `flag` is the Boolean column of selected rows, None if all are. Columns that are `timed` follow from the one by
-    which rows are in order.
+    which rows are in order. Rows that share the columns `within` are a group; None for those of the scenario. A group
+    may stand for several, and a row without an order for several of its group: the columns `times` and `counts` say for
+    how many.
     """
 
     frame: pl.LazyFrame
     by: Sequence[str] = ()
     flag: str | None = None
     timed: Collection[str] = ()
+    within: Sequence[str] | None = None
+    times: str | None = None
+    counts: str | None = None
 
 
 @final
 @dataclass(frozen=True)
 class Columns:
     """Public rows: the columns `within`, those of `cells` that do not follow from them, `selected` and `position`.
+
+    And `times` and `count`, where groups and rows stand for others.
 
     Cells that are `timed` follow from `position`.
     """
@@ -49,7 +56,9 @@ class Columns:
         timed = [f"cell {place}" for place, name in enumerate(own) if name in public.timed]
         filtered = {} if public.flag is None else {"selected": unsorted(public.flag).fill_null(value=False)}
         order = {} if order_by is None else {"position": unsorted(order_by)}
-        chosen = {**groups, **cells, **filtered, **order}
+        weights = {"times": public.times, "count": public.counts}
+        weighted = {what: unsorted(name) for what, name in weights.items() if name is not None}
+        chosen = {**groups, **cells, **filtered, **order, **weighted}
         return cls(public.frame, chosen, [*groups], [*cells], timed, public.flag is None)
 
     @property
@@ -66,7 +75,7 @@ class Columns:
 
         One pass over the rows: counting the rows of each cell would take several times as long.
         """
-        return self._groups().group_by("selected", "others", "one_cell").agg(pl.len().cast(pl.Int64).alias("groups"))
+        return self._groups().group_by("selected", "others", "one_cell").agg(self.number_of_groups().alias("groups"))
 
     def of_cells(self) -> pl.LazyFrame:
         """Return the rows of each cell, and how many of them are selected, where all rows are one group."""
@@ -85,8 +94,13 @@ class Columns:
         return self.rows if self.all_selected else self._of(self.rows.filter("selected").select(self.within).unique())
 
     @property
-    def _selected(self) -> pl.Expr:
-        return pl.len() if self.all_selected else pl.col("selected").sum()
+    def group_times(self) -> list[pl.Expr]:
+        """For how many groups a group stands, where groups stand for others."""
+        return [pl.col("times").first()] if "times" in self.chosen else []
+
+    def number_of_groups(self) -> pl.Expr:
+        """Return the number of groups, from a table of groups with `group_times`."""
+        return (pl.col("times").sum() if self.group_times else pl.len()).cast(pl.Int64)
 
     def _of(self, groups: pl.LazyFrame) -> pl.LazyFrame:
         return self.rows.join(groups, on=self.within, how="semi", nulls_equal=True)
@@ -97,7 +111,11 @@ class Columns:
 
     def counts(self) -> list[pl.Expr]:
         """Return the number of rows of a group, and of its selected ones."""
-        return [pl.len().cast(pl.Int64).alias("rows"), self._selected.cast(pl.Int64).alias("selected")]
+        counted, number = "count" in self.chosen, pl.col("count")
+        rows = number.sum() if counted else pl.len()
+        chosen = number.filter("selected").sum() if counted else pl.col("selected").sum()
+        selected = rows if self.all_selected else chosen
+        return [rows.cast(pl.Int64).alias("rows"), selected.cast(pl.Int64).alias("selected")]
 
     def constancies(self) -> list["Constancy"]:
         """Return for each column of cells whether it is constant in a group."""
@@ -105,9 +123,8 @@ class Columns:
 
     def of_groups(self, facts: "Collection[Constancy]", **more: pl.Expr) -> pl.LazyFrame:
         """Return the counts of each group, the parts from which facts follow, and more."""
-        return self.rows.group_by(self.within).agg(
-            *self.counts(), *(part for fact in facts for part in fact.parts()), **more
-        )
+        parts = (part for fact in facts for part in fact.parts())
+        return self.rows.group_by(self.within).agg(*self.counts(), *self.group_times, *parts, **more)
 
     def _groups(self) -> pl.LazyFrame:
         """Return the counts of each group with a selected row, and whether these are in one cell."""
@@ -115,8 +132,9 @@ class Columns:
         counted = self.of_groups(facts)
         one_cell = pl.all_horizontal([pl.lit(value=True), *(fact.holds() for fact in facts)])
         others = pl.col("rows") - pl.col("selected")
+        times = ["times"] * len(self.group_times)
         return counted.filter(pl.col("selected") > 0).select(
-            *self.within, "selected", others.alias("others"), one_cell.alias("one_cell")
+            *self.within, *times, "selected", others.alias("others"), one_cell.alias("one_cell")
         )
 
 

@@ -31,8 +31,9 @@ def find_patterns(
     >>> sorted((pattern.rows, pattern.groups) for pattern in kinds.distinct)
     [(1, 1), (2, 2)]
     """
+    within = scenario.within if public.within is None else public.within
     if not any(order.ordered for order in orders):
-        return {order: _sorted(without_order(public, scenario.within, collect)) for order in orders}
+        return {order: _sorted(without_order(public, within, collect)) for order in orders}
     try:
         groups = read_groups(columns_in_order(public, scenario), scenario, collect)
     except Misuse as refusal:
@@ -45,7 +46,7 @@ def find_patterns(
             if not order.ordered and isinstance(groups, Groups):
                 own = without_places(groups)
             elif not order.ordered:
-                own = without_order(public, scenario.within, collect)
+                own = without_order(public, within, collect)
             elif isinstance(groups, ManyKinds):
                 own = groups.in_order(order.period)
             else:

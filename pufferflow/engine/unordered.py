@@ -27,11 +27,15 @@ class CellSizes(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The counts of each group, in falling order: code c is a cell of `most` − c rows, or 2·`most` + 1 − c others."""
+    """The counts of each group, in falling order: code c is a cell of `most` − c rows, or 2·`most` + 1 − c others.
+
+    Group i stands for `times[i]`; without them, each for itself.
+    """
 
     bounds: Whole
     coded: Whole
     most: int
+    times: Whole | None = None
 
     def kind(self, group: int) -> CellSizes:
         """Decode the counts of a group."""
@@ -46,17 +50,31 @@ def counts_of(rows: pl.DataFrame, columns: Columns) -> Counts:
     size = cells.size + 1  # the last cell has the rows that are not selected
     keys = groups.values * size
     keys += cells.values if columns.all_selected else np.where(rows["selected"].to_numpy(), cells.values, cells.size)
-    keys.sort()
-    heads = np.flatnonzero(changes(keys))
-    numbers, keys = np.diff(heads, append=len(keys)), keys[heads]
+    numbers, keys = _numbers(keys, rows["count"].to_numpy() if "count" in rows.columns else None)
     of_group = keys // size
     counts = _coded(of_group, numbers, keys - of_group * size == cells.size)
+    if "times" in rows.columns:
+        distinct = of_group[counts.bounds[:-1]]
+        times = np.zeros(len(distinct), dtype=np.int64)
+        times[np.searchsorted(distinct, groups.values)] = rows["times"].to_numpy()
+        counts = counts._replace(times=times)
     relevant = counts.coded[counts.bounds[:-1]] <= counts.most
     if relevant.all():
         return counts
-    lengths = np.diff(counts.bounds)
+    lengths, times = np.diff(counts.bounds), None if counts.times is None else counts.times[relevant]
     bounds = np.append(0, np.cumsum(lengths[relevant]))
-    return counts._replace(bounds=bounds, coded=counts.coded[np.repeat(relevant, lengths)])
+    return counts._replace(bounds=bounds, coded=counts.coded[np.repeat(relevant, lengths)], times=times)
+
+
+def _numbers(keys: Whole, counts: Whole | None) -> tuple[Whole, Whole]:
+    """Return how many rows each key has, and the keys, ascending; a row may stand for several."""
+    if counts is None:
+        keys.sort()
+        heads = np.flatnonzero(changes(keys))
+        return np.diff(heads, append=len(keys)), keys[heads]
+    order = np.argsort(keys)
+    heads = np.flatnonzero(changes(keys[order]))
+    return np.add.reduceat(counts[order], heads), keys[order][heads]
 
 
 def counts_in_order(groups: Groups) -> Counts:
@@ -121,7 +139,7 @@ def _kinds(facts: pl.DataFrame, columns: Columns, collect: Collect) -> dict[Cell
 def _crossing(rows: pl.DataFrame, columns: Columns) -> list[tuple[CellSizes, int]] | None:
     """Return the kinds of groups that have rows in several cells; None if there are too many."""
     counts = counts_of(rows, columns)
-    kinds = alike(Runs(counts.bounds, [counts.coded]), MOST)
+    kinds = alike(Runs(counts.bounds, [counts.coded]), MOST, counts.times)
     return None if kinds is None else [(counts.kind(group), groups) for group, groups in kinds]
 
 

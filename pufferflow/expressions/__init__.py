@@ -2,7 +2,7 @@
 
 from pufferflow.expressions.compiler import read_values
 from pufferflow.expressions.conditions import Condition, conditions, is_one_of
-from pufferflow.expressions.formula import Formula
+from pufferflow.expressions.formula import ROUNDER, Formula, Segment
 from pufferflow.expressions.hints import fitting, like
 from pufferflow.expressions.indicators import classes, indicators
 from pufferflow.expressions.interval import OnInterval
@@ -13,10 +13,12 @@ from pufferflow.expressions.tree import named, read_tree, unsorted
 from pufferflow.expressions.values import Values
 
 __all__ = [
+    "ROUNDER",
     "Condition",
     "Formula",
     "OnInterval",
     "OnPoints",
+    "Segment",
     "Values",
     "classes",
     "conditions",

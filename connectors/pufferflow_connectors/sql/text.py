@@ -1,0 +1,114 @@
+"""The queries of an engine as SQL: a closed set of SELECT, GROUP BY, COUNT, SUM, MIN, MAX and comparisons.
+
+No expression of a user is among them. Names of columns are quoted, results have names of ours.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pufferflow.plugins import CellTotals, Float, FloatInside, GroupRows, GroupRuns, PrivateTotals, Query, Steps, Value
+from pufferflow_connectors.sql.dialect import Dialect, Kind
+from pufferflow_connectors.sql.values import numbering_text, steps_text, total_text, value_text
+
+Kinds = Mapping[str, Kind]
+
+
+def query_text(query: Query, table: str, kinds: Kinds, dialect: Dialect) -> str:
+    """Return a query on a table, which is written as it stands after FROM."""
+    match query:
+        case CellTotals():
+            return _cell_totals(query, table, kinds, dialect)
+        case GroupRuns():
+            return _group_runs(query, table, kinds, dialect)
+        case GroupRows():
+            return _group_rows(query, table, kinds, dialect)
+
+
+def _cell_totals(query: CellTotals, table: str, kinds: Kinds, dialect: Dialect) -> str:
+    """Return the text for totals: values are worked out in one subquery, their steps in the next."""
+    q, by = dialect.quoted, _columns("by", query.by, kinds, dialect)
+    values = _values(query, kinds, dialect)
+    keys = [name for name, _ in by] + [q("class")] * (query.numbering is not None)
+    inner = _select([*by, *values], table)
+    numbered = [*((name, name) for name, _ in (*by, *values)), *_steps(query, dialect)]
+    if query.numbering is not None:
+        is_float = _is_float(query.numbering.value)
+        numbered.append((q("class"), numbering_text(query.numbering, q("value"), is_float=is_float, dialect=dialect)))
+    middle = _select(numbered, f"({inner}) AS {q('cleaned')}")
+    totals = [total for place, own in enumerate(query.private) for total in _totals(place, own, dialect)]
+    counted = [*((key, key) for key in keys), (q("rows"), "COUNT(*)"), *totals]
+    return _select(counted, f"({middle}) AS {q('numbered')}", keys)
+
+
+def _values(query: CellTotals, kinds: Kinds, dialect: Dialect) -> list[tuple[str, str]]:
+    private = [(f"value{place}", one.value) for place, one in enumerate(query.private)]
+    private += [] if query.numbering is None else [("value", query.numbering.value)]
+    return [(dialect.quoted(name), value_text(value, kinds[value.column], dialect)) for name, value in private]
+
+
+def _steps(query: CellTotals, dialect: Dialect) -> list[tuple[str, str]]:
+    return [
+        (dialect.quoted(f"steps{place}_{number}"), steps_text(total, dialect.quoted(f"value{place}"), dialect))
+        for place, one in enumerate(query.private)
+        for number, total in enumerate(one.totals)
+        if isinstance(total, Steps)
+    ]
+
+
+def _totals(place: int, private: PrivateTotals, dialect: Dialect) -> list[tuple[str, str]]:
+    texts = list[tuple[str, str]]()
+    for number, total in enumerate(private.totals):
+        value = dialect.quoted(f"steps{place}_{number}" if isinstance(total, Steps) else f"value{place}")
+        text = total_text(total, value, is_float=_is_float(private.value), dialect=dialect)
+        texts.append((dialect.quoted(f"total{place}_{number}"), text))
+    return texts
+
+
+def _is_float(value: Value) -> bool:
+    return isinstance(value, Float | FloatInside)
+
+
+def _group_runs(query: GroupRuns, table: str, kinds: Kinds, dialect: Dialect) -> str:
+    """Return the text for runs: an aggregate of each, the size of its group, and one of all equal runs."""
+    q, within = dialect.quoted, _columns("within", query.within, kinds, dialect)
+    columns = _columns("column", query.columns, kinds, dialect)
+    keys, facts = [name for name, _ in (*within, *columns)], [(q("count"), "COUNT(*)")]
+    if query.order_by is not None:
+        moment = dialect.key(query.order_by, kinds[query.order_by])
+        facts += [(q("first"), f"MIN({moment})"), (q("last"), f"MAX({moment})")]
+        facts += [(q("moments"), f"COUNT(DISTINCT {moment})")]
+    runs = _select([*within, *columns, *facts], table, [text for _, text in (*within, *columns)])
+    names = [*keys, *(name for name, _ in facts)]
+    over = f"OVER (PARTITION BY {', '.join(name for name, _ in within)})" if within else "OVER ()"
+    of_group = [(q("runs"), f"COUNT(*) {over}"), (q("rows"), f"SUM({q('count')}) {over}")]
+    counted = _select([*((name, name) for name in names), *of_group], f"({runs}) AS {q('each')}")
+    several = [(name, f"CASE WHEN {q('runs')} > 1 THEN {name} END") for name, _ in within]
+    others = [name for name in (q("runs"), q("rows"), *names) if name not in dict(within)]
+    chosen = _select([*several, *((name, name) for name in others)], f"({counted}) AS {q('of_groups')}")
+    all_names = [*(name for name, _ in within), *others]
+    times = [*((name, name) for name in all_names), (q("times"), "COUNT(*)")]
+    return _select(times, f"({chosen}) AS {q('chosen')}", all_names)
+
+
+def _group_rows(query: GroupRows, table: str, kinds: Kinds, dialect: Dialect) -> str:
+    runs, q = query.runs, dialect.quoted
+    within = _columns("within", runs.within, kinds, dialect)
+    own = [*within, *_columns("column", runs.columns, kinds, dialect)]
+    if runs.order_by is not None:
+        own.append((q("moment"), dialect.quoted(runs.order_by)))
+    if not query.sizes:
+        return _select(own, table)
+    over = f"OVER (PARTITION BY {', '.join(text for _, text in within)})" if within else "OVER ()"
+    rows = _select([*own, (q("rows"), f"COUNT(*) {over}")], table)
+    chosen = _select([(name, name) for name, _ in own], f"({rows}) AS {q('sized')}")
+    return f"{chosen} WHERE {q('rows')} IN ({', '.join(map(str, query.sizes))})"
+
+
+def _columns(stem: str, names: Sequence[str], kinds: Kinds, dialect: Dialect) -> list[tuple[str, str]]:
+    """Return columns by which rows are grouped, under names of ours."""
+    return [(dialect.quoted(f"{stem}{place}"), dialect.key(name, kinds[name])) for place, name in enumerate(names)]
+
+
+def _select(columns: Sequence[tuple[str, str]], table: str, by: Sequence[str] = ()) -> str:
+    chosen = ", ".join(name if name == text else f"{text} AS {name}" for name, text in columns) or "1"
+    grouped = f" GROUP BY {', '.join(by)}" if by else ""
+    return f"SELECT {chosen} FROM {table}{grouped}"  # noqa: S608 - names are quoted, and nothing else is a user's

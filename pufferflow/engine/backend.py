@@ -1,0 +1,96 @@
+"""The queries that a machine with the rows has to answer, and the base of those that do: databases and clusters.
+
+They are plain data: names of columns, numbers, labels. Public columns are grouped as they are stored; what filters,
+keys and derived columns make of them is worked out here, from the few distinct rows that come back. Private columns are
+counted and added up there. Results have columns of fixed names, so that no name of a column matters.
+"""
+
+import abc
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import polars as pl
+
+from pufferflow.engine.totals import Numbering, PrivateTotals
+
+
+@final
+@dataclass(frozen=True)
+class CellTotals:
+    """The number of rows, and totals of private columns, for each distinct row of public columns.
+
+    The result has the columns `by0`, `by1` and so on, `class` if rows are numbered, `rows`, and `total0_0` for the
+    first total of the first value.
+    """
+
+    by: tuple[str, ...]
+    private: tuple[PrivateTotals, ...] = ()
+    numbering: Numbering | None = None
+
+
+@final
+@dataclass(frozen=True)
+class GroupRuns:
+    """For each group of rows with equal columns `within`, its runs: its rows with equal `columns`.
+
+    The result has, for each run, the number of runs of its group (`runs`) and of its rows (`rows`), the columns
+    `within0` and so on, which are null for groups of one run, `column0` and so on, the number of rows of the run
+    (`count`), and how many groups have such a run (`times`). If rows are ordered, also the `first` and the `last`
+    moment of the run, and the number of different `moments`, nulls left out.
+    """
+
+    within: tuple[str, ...]
+    columns: tuple[str, ...]
+    order_by: str | None
+
+
+@final
+@dataclass(frozen=True)
+class GroupRows:
+    """Public columns of all rows of the groups with one of some numbers of rows; of all groups, if there is none.
+
+    The result has the columns `within0`, `column0` and so on, and `moment`.
+    """
+
+    runs: GroupRuns
+    sizes: tuple[int, ...]
+
+
+Query = CellTotals | GroupRuns | GroupRows
+
+
+class Backend(abc.ABC):
+    """Base: a table on a machine that runs queries on it. Its own errors never reach the caller."""
+
+    name: ClassVar[str]
+    """What the machine is called, such as "DuckDB"."""
+    most_rows: ClassVar[int] = 2**47
+    """There are fewer rows."""
+
+    @property
+    @abc.abstractmethod
+    def table(self) -> Any:
+        """The protected table, as its holder knows it."""
+
+    @property
+    @abc.abstractmethod
+    def version(self) -> str:
+        """The version of the machine."""
+
+    @abc.abstractmethod
+    def schema(self) -> pl.Schema:
+        """Return the columns with the types that they have here; no row is read."""
+
+    @abc.abstractmethod
+    def run(self, query: Query) -> Iterator[pl.DataFrame]:
+        """Yield the result of a query, in parts."""
+
+    @abc.abstractmethod
+    def text(self, query: Query) -> str:
+        """Return a query as the machine is asked, to be shown."""
+
+    def one_version(self) -> AbstractContextManager[bool]:
+        """Return a context in which all queries read one version of the table; false if that cannot be had."""
+        return nullcontext(False)

@@ -1,0 +1,69 @@
+"""Which engine reads a table: Polars its frames, and an installed package the tables and frames of its machine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import polars as pl
+
+from pufferflow.addresses import scheme_of
+from pufferflow.engine.backend import Backend
+from pufferflow.engine.engine import Engine
+from pufferflow.engine.polars_engine import PolarsEngine
+from pufferflow.engine.remote import RemoteEngine
+from pufferflow.entry_points import load, names_in
+from pufferflow.errors import Misuse
+from pufferflow.guarded import guarded
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class RemoteTable:
+    """The name of a table at an address; its text shows neither user nor password."""
+
+    address: str
+    name: str
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the address, by which its engine is found."""
+        return (scheme_of(self.address) or self.address.partition(":")[0]).partition("+")[0].lower()
+
+    def __repr__(self) -> str:
+        return f"<table {self.name!r} at {self.scheme}:…>"
+
+
+def table(address: str, name: str) -> RemoteTable:
+    """Return a table of a database or a cluster, to be protected like a frame; nothing is opened yet.
+
+    Names may have parts, such as "schema.meters". In DuckDB a name may also be that of files.
+
+    >>> table("duckdb:///power.db", "meters")
+    <table 'meters' at duckdb:…>
+    """
+    for value, what, example in ((address, "The address", "duckdb:///power.db"), (name, "The table", "meters")):
+        if not isinstance(value, str) or not value.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Misuse(f"{what} is no text.", allowed="texts", instead=f'pf.table("…", "…"), such as "{example}"')
+    found = RemoteTable(address, name)
+    engines = names_in("pufferflow.engines")
+    if found.scheme not in engines:
+        load("pufferflow.engines", found.scheme)  # its error lists what there is
+    return found
+
+
+def engine_of(frame: pl.LazyFrame | pl.DataFrame) -> Engine:
+    """Return the engine that reads a Polars frame."""
+    return PolarsEngine(frame.lazy())
+
+
+def remote_engine(frame: object) -> Engine | None:
+    """Return the engine of a table on another machine; None for what is no such table."""
+    if isinstance(frame, RemoteTable):
+        name = frame.scheme
+    else:  # "duckdb" for what is of duckdb, as of pyspark
+        name = type(frame).__module__.partition(".")[0].lstrip("_")
+        if name not in names_in("pufferflow.engines"):
+            return None
+    connect = cast(Callable[[Any], Backend | None], load("pufferflow.engines", name))
+    backend = guarded(lambda: connect(frame))
+    return None if backend is None else RemoteEngine(backend)

@@ -1,0 +1,82 @@
+"""Public columns of rows with what a request makes of them: derived columns, and the rows that it selects."""
+
+from collections.abc import Collection, Sequence
+
+import polars as pl
+
+from pufferflow.engine.engine import Selection
+from pufferflow.expressions import named, unsorted
+
+
+def with_derived(frame: pl.LazyFrame, selection: Selection, public: Collection[str] | None = None) -> pl.LazyFrame:
+    """Return a frame with the derived columns.
+
+    Columns lose the mark of being sorted, which sources may set wrongly and expressions, filters and joins trust;
+    `public` are those that the frame has, all if left out.
+    """
+    if selection.derived or selection.filters or selection.keys is not None:
+        frame = frame.with_columns(unsorted(name) for name in (selection.public if public is None else public))
+    for _, expression in selection.derived:
+        frame = frame.with_columns(expression)
+    return frame
+
+
+def with_flag(frame: pl.LazyFrame, selection: Selection) -> tuple[pl.LazyFrame, str | None]:
+    """Return a frame with a flag of the rows that are selected, and its name; None if all are."""
+    if not selection.filters and selection.keys is None:
+        return frame, None
+    flag, known = unused("selected", frame), unused("known", frame)
+    passed = pl.lit(value=True)
+    for predicate in selection.filters:
+        passed &= predicate.fill_null(value=False)
+    frame = frame.with_columns(passed.alias(flag))
+    if selection.keys is not None:
+        keys = selection.keys.lazy().with_columns(pl.lit(value=True).alias(known))
+        frame = frame.join(keys, on=[named(name) for name in selection.by], how="left", nulls_equal=True)
+        frame = frame.with_columns((pl.col(flag) & pl.col(known).fill_null(value=False)).alias(flag)).drop(known)
+    return frame, flag
+
+
+def unused(stem: str, frame: pl.LazyFrame) -> str:
+    """Return a name that no column of a frame has."""
+    name, schema = f"__{stem}", frame.collect_schema()
+    while name in schema:
+        name = f"_{name}"
+    return name
+
+
+def timed(selection: Selection, order_by: str | None, schema: pl.Schema) -> set[str]:
+    """Return the columns that follow from the one by which rows are in order.
+
+    Not where that is a float: 0.0 and −0.0 are one position, and something may be divided by them.
+    """
+    if order_by is None or schema[order_by].is_float():
+        return set()
+    names = {order_by}
+    for name, expression in selection.derived:
+        follows = names.issuperset(expression.meta.root_names())
+        if name == order_by:
+            names = {order_by}
+        elif follows:
+            names.add(name)
+        else:
+            names.discard(name)
+    return names
+
+
+def needed(selection: Selection, also: Sequence[str] = ()) -> tuple[Selection, tuple[str, ...]]:
+    """Return a selection without the derived columns that nothing needs, and the stored columns that it needs.
+
+    `also` are columns that are needed beside those of filters and keys.
+    """
+    names, derived = {*selection.by, *also}, list[tuple[str, pl.Expr]]()
+    for predicate in selection.filters:
+        names.update(predicate.meta.root_names())
+    for name, expression in reversed(selection.derived):
+        if name in names:
+            derived.append((name, expression))
+            names.discard(name)
+            names.update(expression.meta.root_names())
+    stored = tuple(name for name in selection.public if name in names)
+    chosen = Selection(stored, tuple(derived[::-1]), selection.filters, selection.by, selection.keys)
+    return chosen, stored

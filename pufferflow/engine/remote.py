@@ -1,0 +1,136 @@
+"""The engine for tables on other machines: few queries on stored columns, and the rest worked out here.
+
+A machine groups rows by stored public columns, and counts and adds up private ones. The few distinct rows that come
+back are Polars': filters, derived columns, calendars and keys are evaluated on them by the same expressions as on rows
+of a frame, and whole numbers are added up. So results are equal to the last digit, wherever rows are.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import polars as pl
+
+from pufferflow.engine.backend import Backend, CellTotals
+from pufferflow.engine.columns import columns_of
+from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
+from pufferflow.engine.one_pass import OnePass
+from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, collect
+from pufferflow.engine.public_rows import needed, with_derived
+from pufferflow.engine.remote_patterns import remote_patterns
+from pufferflow.engine.snapshot import NO_FILES, Snapshot
+from pufferflow.errors import Misuse
+from pufferflow.expressions import named
+from pufferflow.guarded import guarded
+from pufferflow.progress import working
+from pufferflow.scenario import Scenario
+
+_AT_ONCE: Final = 2**22
+"""The rows of partial results that are held before they are added up."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RemoteEngine(Engine):
+    """A table behind a `Backend`."""
+
+    backend: Backend
+
+    @property
+    def table(self) -> Any:
+        return self.backend.table
+
+    def snapshot(self) -> Snapshot:
+        return NO_FILES
+
+    def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:
+        stored = pl.LazyFrame(schema=guarded(self.backend.schema))
+        return guarded(lambda: with_derived(stored, Selection(derived=tuple(derived))).collect_schema())
+
+    def patterns(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order]
+    ) -> dict[Order, Patterns | Misuse]:
+        with working(PUBLIC):
+            return guarded(lambda: remote_patterns(self.backend, selection, scenario, orders))
+
+    def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
+        if limit is not None:
+            raise Misuse(
+                f"A limit on the rows of each {limit.unit!r} needs an order of the table, which {self.backend.name} "
+                "does not have.",
+                allowed="tables in which each unit has at most so many rows already, or a Polars frame",
+                instead="a view that has the first rows of each unit, and pf.Presence without rows=",
+            )
+        with working(PRIVATE if measures else PUBLIC):
+            return guarded(lambda: self._tally(selection, measures))
+
+    def _tally(self, selection: Selection, measures: Sequence[Measure]) -> Tally:
+        chosen, stored = needed(selection)
+        schema = self.backend.schema()
+        one_pass = OnePass(selection.by, columns_of(schema, measures, wide=self.backend.most_rows > 2**32))
+        types = self.schema(chosen.derived)
+        parts = (
+            _rows_by_key(part, chosen, stored, schema)
+            for query, start in _queries(stored, one_pass)
+            for part in _with_classes(self.backend.run(query), start)
+        )
+        table = _added(parts)
+        ordered = table if selection.keys is not None else collect(one_pass.in_order(table.lazy(), types))
+        return one_pass.tally(ordered, selection.keys)
+
+    def one_version(self) -> AbstractContextManager[bool]:
+        return self.backend.one_version()
+
+
+def _queries(stored: tuple[str, ...], one_pass: OnePass) -> Iterator[tuple[CellTotals, int]]:
+    """Yield the queries of one pass, each with the number of its first class: one for each column of many classes."""
+    totals = one_pass.totals()
+    if not one_pass.grouped:
+        yield CellTotals(stored, totals), 0
+    for column, start in zip(one_pass.grouped, one_pass.starts, strict=False):
+        yield CellTotals(stored, totals, column.classes.numbering), start
+
+
+def _with_classes(parts: Iterable[pl.DataFrame], start: int) -> Iterator[pl.DataFrame]:
+    for part in parts:
+        yield part.with_columns(pl.col("class") + start) if "class" in part.columns else part
+
+
+def _rows_by_key(part: pl.DataFrame, selection: Selection, stored: Sequence[str], schema: pl.Schema) -> pl.DataFrame:
+    """Return totals of the selected rows by keys, from totals by stored columns."""
+    public = [pl.col(f"by{place}").cast(schema[name]).alias(name) for place, name in enumerate(stored)]
+    # totals are fields of a struct, so that their names cannot clash with those of public columns
+    totals = _free_name("totals", {*stored, *(name for name, _ in selection.derived)})
+    fields = [name for name in part.columns if not name.startswith("by")]
+    frame = with_derived(part.lazy().select(*public, pl.struct(fields).alias(totals)), selection, stored)
+    for predicate in selection.filters:
+        frame = frame.filter(predicate)
+    keys = [named(name).alias(f"by{place}") for place, name in enumerate(selection.by)]
+    return _sums(frame.select(*keys, named(totals)).unnest(totals))
+
+
+def _free_name(stem: str, names: Collection[str]) -> str:
+    while stem in names:
+        stem = f"_{stem}"
+    return stem
+
+
+def _added(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Return the sum of partial results, of which few are held at a time."""
+    held, rows = list[pl.DataFrame](), 0
+    for part in parts:
+        held.append(part)
+        rows += part.height
+        if rows > _AT_ONCE and len(held) > 1:
+            held = [_sums(pl.concat(held).lazy())]
+            rows = held[0].height
+    return held[0] if len(held) == 1 else _sums(pl.concat(held).lazy())
+
+
+def _sums(table: pl.LazyFrame) -> pl.DataFrame:
+    """Return totals, added up by keys."""
+    names = table.collect_schema().names()
+    keys = [name for name in names if name.startswith("by") or name == "class"]
+    totals = [pl.col(name).cast(pl.Int64).sum() for name in names if name not in keys]
+    return collect(table.group_by(keys).agg(totals) if keys else table.select(totals))
