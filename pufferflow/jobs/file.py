@@ -1,6 +1,5 @@
 """The keys of a `job.toml`, typed: what is released of which rows, how well they are hidden, and who pays."""
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast
@@ -9,10 +8,10 @@ import msgspec
 from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
-from pufferflow.addresses import scheme_of
 from pufferflow.bounds import BoundName
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind, promise_of
+from pufferflow.jobs.file_source import Call, FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.period import Every, check_zone
 from pufferflow.jobs.sink import SinkTable
@@ -30,39 +29,9 @@ Name = Annotated[
     str,
     Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", max_length=80, description="letters, digits, '.', '_' and '-'"),
 ]
-Call = Annotated[
-    str, Meta(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="file.py:function or module:function")
-]
 Wait = Annotated[str, Meta(pattern=r"^[0-9]{1,6}(s|m|h)$(?!\n)", description="how long, such as 30s, 5m or 1h")]
 Noises = Literal["auto", NoiseName]
-Types = Literal["integer", "float", "text", "boolean", "date", "datetime"]
-_READ = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "hf", "file")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-
-class Source(TomlTable, frozen=True):
-    """Where the private rows are: files, or a function that gives a lazy frame for a period."""
-
-    path: Annotated[str, Meta(description="files; * matches several, {period} is the period's name")] | None = None
-    function: Call | None = None
-    columns: Annotated[dict[str, Types], Meta(description="types of the columns of CSV and NDJSON files")] | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse none and both, and addresses that nothing reads."""
-        if (self.path is None) == (self.function is None):
-            raise Misuse(
-                "The source has a path and a function, or neither.",
-                allowed="one of them",
-                instead='path = "data/*.parquet"',
-            )
-        check_source(self.path or "")
-        for name in re.findall(r"(?<!\$)\{([^}]*)\}", self.path or ""):
-            if name != "period":
-                raise Misuse(
-                    f"The path has {{{name[:60]}}}.",
-                    allowed="{period}, and ${NAME} of the environment",
-                    instead='path = "data/{period}.parquet"',
-                )
 
 
 class Promise(TomlTable, frozen=True):
@@ -152,7 +121,7 @@ class JobFile(TomlTable, frozen=True):
 
     name: Name
     build: Call
-    source: Source
+    source: FileSource
     ledger: Charged
     guarantee: Promise | None = None
     accuracy: Accuracy | None = None
@@ -187,17 +156,6 @@ class JobFile(TomlTable, frozen=True):
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **others}
         return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **others}
-
-
-def check_source(path: str) -> None:
-    """Refuse a source with a scheme that Polars does not read."""
-    scheme = scheme_of(path)
-    if scheme is not None and not (scheme in _READ and "://" in path):
-        raise Misuse(
-            f"The source is an address with '{scheme}:', which Polars does not read.",
-            allowed=f"files, or addresses with {', '.join(f'{name}://' for name in _READ)}",
-            instead='[source] function = "job.py:rows", which can read anything',
-        )
 
 
 def check_cron(line: str) -> None:
@@ -241,7 +199,7 @@ def check_addresses(file: JobFile) -> None:
     """Refuse addresses that lead nowhere once their variables are known; what the environment lacks is left open."""
     file.sink.check_address()
     check_scheme(resolved(file.ledger.address))
-    check_source(resolved(file.source.path or ""))
+    file.source.check_address()
 
 
 def schema() -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""The seam to private rows: what `[source]` of a job file needs to give those of a period.
+
+A source is a `TomlTable` that is a `SourceTable`, and an entry point in the group `pufferflow.sources`, whose name is
+what the key `kind` of `[source]` says.
+"""
+
+import re
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from pufferflow.errors import Misuse
+from pufferflow.jobs.period import Period
+from pufferflow.jobs.toml import with_variables
+
+_PLACE: Final = re.compile(r"(?<!\$)\{(?P<name>[^}]*)\}")
+_FORM: Final = re.compile(r"period(:(?P<form>(%[YmdHGVjy]|[^%{}])+))?")
+
+
+class SourceTable(Protocol):
+    """The keys that `[source]` of a job file has for one kind of source."""
+
+    def check_address(self) -> None:
+        """Refuse an address that leads nowhere; variables that the environment lacks are left open."""
+        ...
+
+    def rows(self, folder: Path, period: Period) -> Any:
+        """Return the rows for a period, as `pf.protect` takes them; paths are relative to the job file's folder.
+
+        No private row is read that is not read again when the rows are released, and no server's words get out: they
+        may quote rows and passwords. What may go well later is a `SourceFailed`, which is tried again.
+        """
+        ...
+
+
+def check_places(text: str, what: str) -> None:
+    """Refuse a text with other places than {period}, such as a misspelt one."""
+    for place in _PLACE.finditer(text):
+        if not _FORM.fullmatch(place["name"]):
+            raise Misuse(
+                f"The {what} has {{{place['name'][:60]}}}.",
+                allowed="{period}, {period:%Y-%m} of its first moment, and ${NAME} of the environment",
+                instead='path = "data/{period}.parquet"',
+            )
+
+
+def placed(text: str, period: Period) -> str:
+    """Return a text with its variables and its period.
+
+    >>> placed("year={period:%Y}/month={period:%m}/{period}.parquet", Period.read("2026-11-20"))
+    'year=2026/month=11/2026-11-20.parquet'
+    """
+
+    def value(place: re.Match[str]) -> str:
+        found = _FORM.fullmatch(place["name"])
+        form = None if found is None else found["form"]
+        return str(period) if form is None else period.start.strftime(form)
+
+    return with_variables(_PLACE.sub(value, text))
