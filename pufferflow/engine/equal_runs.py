@@ -16,7 +16,7 @@ import polars as pl
 from pufferflow.arrays import Whole
 
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_BLOCK = 2**22
+_BLOCK, _CACHED = 2**22, 2**14
 MOST = 64
 """More distinct patterns than this are covered by one, whose promise holds for all of them."""
 
@@ -87,11 +87,19 @@ def _digests(runs: Runs) -> npt.NDArray[np.uint64]:
     rows = np.zeros(runs.bounds[-1], dtype=np.uint64)
     for column in runs.columns:
         rows += column.view(np.uint64)
-        rows *= _FIRST
-        rows ^= rows >> np.uint64(29)
-        rows *= _SECOND
-        rows ^= rows >> np.uint64(32)
+        mix(rows)
     return np.add.reduceat(rows, runs.bounds[:-1]) + runs.lengths.view(np.uint64) * _FIRST
+
+
+def mix(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Mix the bits of each number in place, so that sums of numbers that were near each other differ."""
+    for begin in range(0, len(numbers), _CACHED):
+        block = numbers[begin : begin + _CACHED]
+        block *= _FIRST
+        block ^= block >> np.uint64(29)
+        block *= _SECOND
+        block ^= block >> np.uint64(32)
+    return numbers
 
 
 LARGEST = 2**61

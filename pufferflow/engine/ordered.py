@@ -7,7 +7,7 @@ up to shifts, so kinds are looked for again, relative to the first row of each g
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Self, final
+from typing import Self, final
 
 import numpy as np
 import polars as pl
@@ -18,13 +18,11 @@ from pufferflow.engine.equal_runs import MOST, Runs, alike
 from pufferflow.engine.fingerprints import GroupKinds, placed_kinds, relative_kinds
 from pufferflow.engine.groups import Groups, groups_of, not_told_apart
 from pufferflow.engine.moments import Moments
-from pufferflow.engine.pattern_columns import Collect, Columns, PublicRows
+from pufferflow.engine.pattern_columns import SMALL, Collect, Columns, PublicRows
 from pufferflow.engine.places import Places
 from pufferflow.errors import Misuse
 from pufferflow.scenario import Scenario
 
-SMALL: Final = 2**16
-"""Tables of up to so many rows are read whole."""
 LONGEST = 2 * 10**6
 """The most steps of a pattern that covers others."""
 

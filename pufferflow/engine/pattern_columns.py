@@ -1,8 +1,9 @@
 """The columns from which patterns follow, under names of our own, and the streaming queries on them."""
 
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self, final
+from typing import Final, NamedTuple, Self, final
 
 import polars as pl
 
@@ -10,6 +11,9 @@ from pufferflow.expressions import unsorted
 
 Collect = Callable[[pl.LazyFrame], pl.DataFrame]
 """How a query is run."""
+SMALL: Final = 2**16
+"""Tables of up to so many rows are read whole."""
+_KEY: Final = secrets.randbits(64)
 
 
 class PublicRows(NamedTuple):
@@ -81,9 +85,18 @@ class Columns:
         """Return the rows of each cell, and how many of them are selected, where all rows are one group."""
         return self.rows.group_by(self.cells).agg(self.counts()) if self.cells else self.rows.select(self.counts())
 
-    def of_first_groups(self, rows: int) -> pl.LazyFrame:
-        """Return all rows of the groups of the first rows."""
-        return self._of(self.rows.select(self.within).head(rows).unique())
+    def part(self, part: int, parts: int) -> pl.LazyFrame:
+        """Return all rows of some groups; of so many parts each group is in one."""
+        plain = [name for name, kind in self.rows.select(self.within).collect_schema().items() if not kind.is_nested()]
+        if parts == 1 or not plain:
+            return self.rows if part == 0 else self.rows.clear()
+        number = pl.sum_horizontal(pl.col(name).hash(_KEY) % parts for name in plain)
+        return self.rows.filter(number % parts == part)
+
+    def counted(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return how many `rows` a group has in each cell, selected or not."""
+        selected = [] if self.all_selected else ["selected"]
+        return rows.group_by(*self.within, *self.cells, *selected).agg(pl.len().cast(pl.Int64).alias("rows"))
 
     def of_crossing_groups(self) -> pl.LazyFrame:
         """Return all rows of the groups that have rows in several cells."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import Order, Selection, engine_of, fingerprints, groups, ordered
+from pufferflow.engine import Order, Selection, cell_sizes, engine_of, fingerprints, groups, ordered, unordered
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.errors import Misuse
@@ -24,9 +24,11 @@ ORDERS = [Order(ordered=True), Order(ordered=True, period=1), Order(ordered=True
 def sizes(name, most):
     """Tables count as large from fewer rows, and patterns as too many from fewer on."""
     with pytest.MonkeyPatch.context() as patch:
-        for name_of, value in zip(("SMALL", "READABLE"), SIZES[name], strict=True):
-            patch.setattr(ordered if name_of == "SMALL" else fingerprints, name_of, value)
-        for module in (groups, ordered, fingerprints):
+        small, readable = SIZES[name]
+        patch.setattr(fingerprints, "READABLE", readable)
+        for module in (ordered, unordered):
+            patch.setattr(module, "SMALL", small)
+        for module in (groups, ordered, fingerprints, unordered, cell_sizes):
             patch.setattr(module, "MOST", most)
         yield
 
@@ -145,6 +147,19 @@ def test_rows_before_the_start_are_refused_in_large_tables():
         assert shifted[1] == 2
         placed, *_ = facts(frame, size, most=1, by=["h"], flag="chosen", start=-1).values()
         assert placed[1:4] == (2, 2, (-1.0, 5.0))
+
+
+def test_groups_without_selected_rows_place_nothing():
+    """They may have rows before the start, and what covers the other groups does not reach as far as they."""
+    frame = pl.DataFrame({"g": [1, 2, 2, 3, 3], "h": "", "t": [4, 4, 6, -3, 20]})
+    frame = frame.with_columns(chosen=pl.col("g") < 3)
+    known = facts(frame, "whole", most=1, flag="chosen")
+    for patterns in (known[ORDERS[0]], known[ORDERS[1]]):
+        ((_, _, positions, *_),), groups, selected, reach, _ = patterns
+        assert (groups, selected, reach) == (2, 3, (-3.0, 20.0))
+        assert positions[-1] - positions[0] == 2
+    for size in SIZES:
+        assert facts(frame, size, most=1, flag="chosen") == known
 
 
 def test_long_groups_are_checked_for_two_rows_at_one_place():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import PLACED, Order, unordered
+from pufferflow.engine import PLACED, Order, cell_sizes, unordered
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 
@@ -104,13 +104,66 @@ def frames(draw, rows=12):
     st.lists(st.sampled_from("gh"), unique=True),
     st.lists(st.sampled_from("gab"), unique=True),
     st.sampled_from([None, "asked"]),
-    st.sampled_from([1, 4096]),
+    st.sampled_from([0, 1, 4, 4096]),
+    st.sampled_from([1, 4, 4096]),
 )
-def test_patterns_are_those_counted_row_by_row(frame, within, by, asked, first_rows):
-    """Groups, cells and rows that are not asked about are told apart for several keys of any type, with nulls."""
+def test_patterns_are_those_counted_row_by_row(frame, within, by, asked, small, at_once):
+    """Groups, cells and rows that are not asked about are told apart for several keys of any type, with nulls.
+
+    However much of a table its first rows show, and in however many parts it is counted.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unordered, "_FIRST_ROWS", first_rows)
+        patch.setattr(unordered, "SMALL", small)
+        patch.setattr(unordered, "AT_ONCE", at_once)
         assert shown(patterns(frame, within, by, asked)) == counted(frame, within, by, asked)
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_groups_of_keys_of_every_type_stay_in_one_part(kind):
+    """The rows of a group are counted together, whatever stands for the group, and none is counted twice."""
+    dtype, values = KEYS[kind]
+    rng = np.random.default_rng(2)
+    keys = pl.Series([[*values, None][place] for place in rng.integers(0, len(values) + 1, 90)], dtype=dtype)
+    frame = pl.DataFrame({"key": keys, "n": rng.integers(0, 9, 90), "c": rng.integers(0, 3, 90)})
+    frame = frame.with_columns(asked=pl.Series(rng.random(90) < 0.7))
+    for cells in (["c"], ["c", "n"]):  # counted first, and row by row
+        for within in (["key"], ["key", "n"]):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(unordered, "SMALL", 20)
+                patch.setattr(unordered, "AT_ONCE", 9)
+                assert shown(patterns(frame, within, cells, "asked")) == counted(frame, within, cells, "asked")
+
+
+@pytest.mark.parametrize("cells", [2, 50])
+def test_large_tables_are_counted_in_parts_no_larger_than_allowed(cells):
+    """Nothing as large as the table is in memory; kinds that come up in several parts add up."""
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({"g": np.repeat(np.arange(1000), 12), "c": rng.integers(0, cells, 12_000)})
+    read = []
+
+    def listed(lazy):
+        read.append(collect(lazy))
+        return read[-1]
+
+    known = patterns(frame, "g", ["c"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unordered, "SMALL", 100)
+        patch.setattr(unordered, "AT_ONCE", 3000)
+        own = patterns(frame, "g", ["c"], collecting=listed)
+    assert shown(own) == shown(known)
+    assert max(table.height for table in read) < 3600
+    assert any("rows" in table.columns for table in read) == (cells == 2)
+
+
+def test_too_many_kinds_in_some_part_are_covered():
+    """Each part may have few enough, and all together too many."""
+    split = pl.DataFrame({"g": np.repeat(np.arange(80), 130), "c": [row >= g for g in range(80) for row in range(130)]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unordered, "SMALL", 400)
+        patch.setattr(unordered, "AT_ONCE", 40)
+        (cover,) = patterns(split, "g", ["c"]).distinct
+        few = patterns(split.filter(pl.col("g") < 64), "g", ["c"]).distinct
+    assert (cover.covers, cover.selected, cover.groups, len(few)) == (True, 130, 80, 64)
 
 
 def test_rows_that_are_not_asked_about_do_not_tell_which_cells_a_group_has():
@@ -140,6 +193,7 @@ def test_too_many_patterns_are_covered(frame, asked, by):
     every = counted(frame, ["g"], by, asked)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unordered, "MOST", 1)
+        patch.setattr(cell_sizes, "MOST", 1)
         result = patterns(frame, ["g"], by, asked)
     assert result.groups == sum(every.values())
     if len(every) <= 1:
@@ -164,7 +218,7 @@ def test_sixty_four_patterns_are_listed_and_one_more_is_covered():
 
 
 def test_common_cases_take_one_query():
-    """Without cells, with cells that asked rows lie in, and with one group there is one query; else at most three."""
+    """A small table is read once, and so is one group; of a large one the first rows are read beforehand."""
     queries = []
     frame = pl.DataFrame({"g": [1, 1, 2, 3], "cell": ["a", "a", None, "b"], "other": [2, 3, 3, 3]})
 
@@ -172,26 +226,24 @@ def test_common_cases_take_one_query():
         queries.append(lazy)
         return collect(lazy)
 
-    for within, by, most in [
-        ("g", (), 1),
-        ("g", ["g"], 1),
-        ("g", ["cell"], 1),
+    filtered = frame.with_columns(asked=pl.Series([True, False, True, True]), cell=pl.Series(["a", "z", None, "b"]))
+    for within, by, large in [
+        ("g", (), 2),
+        ("g", ["g"], 2),
+        ("g", ["cell"], 2),
         ((), ["other"], 1),
         ((), (), 1),
         ("g", ["other"], 3),
     ]:
-        queries.clear()
-        patterns(frame, within, by, collecting=listed)
-        assert len(queries) <= most
-        queries.clear()
-        patterns(
-            frame.with_columns(asked=pl.Series([True, False, True, True]), cell=pl.Series(["a", "z", None, "b"])),
-            within,
-            by,
-            "asked",
-            listed,
-        )
-        assert len(queries) <= most
+        for small, most in ((2, large), (2**16, 1)):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(unordered, "SMALL", small)
+                queries.clear()
+                patterns(frame, within, by, collecting=listed)
+                assert len(queries) <= most
+                queries.clear()
+                patterns(filtered, within, by, "asked", listed)
+                assert len(queries) <= most
 
 
 def test_columns_may_have_any_names():
@@ -220,7 +272,7 @@ def test_many_groups_that_cross_cells_are_counted():
     sizes = frame.group_by("g", "c").len().group_by("g").agg(pl.col("len").sort(descending=True))
     known = Counter((tuple(row), 0) for row in sizes["len"].to_list())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unordered, "MOST", 1000)
+        patch.setattr(cell_sizes, "MOST", 1000)
         assert shown(patterns(frame, "g", ["c"])) == dict(known)
 
 
