@@ -166,6 +166,16 @@ class Engine(abc.ABC):
         Public columns are read once, whatever the orders.
         """
 
+    def fingerprint(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order], key: bytes
+    ) -> str | None:
+        """Return a fingerprint of the rows that the patterns in these orders and the keys of cells follow from.
+
+        With one key, in one process, it is the same for the same public columns of all rows, and differs for others but
+        for a chance of about 2⁻¹²⁸; None where an engine has no such thing.
+        """
+        return None
+
     @abc.abstractmethod
     def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
         """Return the rows and the sums of all measures in every cell; without measures, read public columns only."""

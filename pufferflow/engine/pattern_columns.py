@@ -87,10 +87,9 @@ class Columns:
 
     def part(self, part: int, parts: int) -> pl.LazyFrame:
         """Return all rows of some groups; of so many parts each group is in one."""
-        plain = [name for name, kind in self.rows.select(self.within).collect_schema().items() if not kind.is_nested()]
-        if parts == 1 or not plain:
-            return self.rows if part == 0 else self.rows.clear()
-        number = pl.sum_horizontal(pl.col(name).hash(_KEY) % parts for name in plain)
+        if parts == 1:
+            return self.rows
+        number = pl.sum_horizontal(pl.col(name).hash(_KEY) % parts for name in self.within)
         return self.rows.filter(number % parts == part)
 
     def counted(self, rows: pl.LazyFrame) -> pl.LazyFrame:

@@ -9,9 +9,10 @@ import polars as pl
 
 from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
 from pufferflow.engine.one_pass import at_most, tally
-from pufferflow.engine.pattern_columns import PublicRows
+from pufferflow.engine.pattern_columns import Columns, PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.engine.public_rows import timed, unused, with_derived, with_flag
+from pufferflow.engine.row_fingerprint import row_fingerprint
 from pufferflow.engine.snapshot import Snapshot
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named
@@ -46,6 +47,18 @@ class PolarsEngine(Engine):
         of_time = timed(selection, scenario.order_by, self.schema(selection.derived))
         public = PublicRows(frame, selection.by, flag, of_time)
         return guarded(lambda: find_patterns(public, scenario, orders, partial(collect, what=PUBLIC)))
+
+    def fingerprint(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order], key: bytes
+    ) -> str | None:
+        ordered = any(order.ordered for order in orders)
+        if ordered and scenario.order_by is None:
+            return None
+        frame, flag = self._public_rows(selection)
+        columns = Columns.of(
+            PublicRows(frame, selection.by, flag), scenario.within, scenario.order_by if ordered else None
+        )
+        return guarded(lambda: row_fingerprint(columns, key, partial(collect, what=PUBLIC)))
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
         frame = with_derived(self.frame, selection)

@@ -3,11 +3,13 @@
 Noise is made for the patterns of correlated groups, or for one that covers them; a cost names the positions of their
 rows, the first and last of all, and the clock. So a digest of exactly these is compared, and of the keys of the answer
 where they are those of the rows. The number of groups of a pattern is not in it: a further group of a known pattern
-loses as much as those before. Nothing is read, and so nothing is compared, where rows are independent, and under
-`Presence`, where patterns are private.
+loses as much as those before. The digest need not be taken again where files have the versions that they had before
+they were read, or where all public columns of the rows have the fingerprint that they had before. Nothing is read, and
+so nothing is compared, where rows are independent, and under `Presence`, where patterns are private.
 """
 
 import hashlib
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,15 +43,20 @@ class SourceDigest:
     selected: int | None
     """How many rows were selected; None if nothing was read."""
     snapshot: Snapshot
+    rows: "RowsRead | None" = None
 
     @classmethod
     def of(
-        cls, patterns: Mapping[Order, Patterns | Misuse], keys: pl.DataFrame | None, snapshot: Snapshot
+        cls,
+        patterns: Mapping[Order, Patterns | Misuse],
+        keys: pl.DataFrame | None,
+        snapshot: Snapshot,
+        rows: "RowsRead | None" = None,
     ) -> "SourceDigest":
-        """Return the digest of patterns and keys that were read after the snapshot was taken."""
+        """Return the digest of patterns and keys that were read after snapshot and fingerprint were taken."""
         parts = [f"{order!r} {_digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
         digest = hashlib.sha256("\n".join([*parts, "" if keys is None else _digest_of_keys(keys)]).encode())
-        return cls(tuple(patterns), keys is not None, digest.hexdigest(), _selected(patterns), snapshot)
+        return cls(tuple(patterns), keys is not None, digest.hexdigest(), _selected(patterns), snapshot, rows)
 
     def confirmed(self, request: Request) -> "SourceDigest":
         """Return the digest as of now; refuse a source whose facts have changed."""
@@ -63,12 +70,39 @@ class SourceDigest:
             return self
         engine, selection = request.engine, request.selection
         snapshot = engine.snapshot()
+        if self.rows is not None and self.rows.same(request):
+            return replace(self, snapshot=snapshot)
+        rows = None if self.rows is None else RowsRead.of(request, self.rows.orders)
         keys = engine.tally(selection).keys if self.with_keys else None
         patterns = engine.patterns(selection, request.scenario, self.orders)
-        current = SourceDigest.of(patterns, keys, snapshot)
+        current = SourceDigest.of(patterns, keys, snapshot, rows)
         if current.digest != self.digest:
             raise changed_source()
         return current
+
+
+@final
+@dataclass(frozen=True)
+class RowsRead:
+    """The fingerprint of all rows, taken before they were read for patterns in some `orders`; it stays in memory."""
+
+    orders: tuple[Order, ...]
+    key: bytes
+    fingerprint: str | None
+
+    @classmethod
+    def of(cls, request: Request, orders: tuple[Order, ...]) -> "RowsRead":
+        """Take the fingerprint, with a key of its own."""
+        key = secrets.token_bytes(32)
+        return cls(orders, key, cls._taken(request, orders, key))
+
+    def same(self, request: Request) -> bool:
+        """Return whether the rows are those that were read; false where that is not known."""
+        return self.fingerprint is not None and self._taken(request, self.orders, self.key) == self.fingerprint
+
+    @staticmethod
+    def _taken(request: Request, orders: tuple[Order, ...], key: bytes) -> str | None:
+        return request.engine.fingerprint(request.selection, request.scenario, orders, key)
 
 
 def changed_source() -> SourceFailed:
@@ -91,6 +125,7 @@ class PublicFacts:
         self.request = request
         self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
+        self._rows: RowsRead | None = None
         self._further: dict[Order, Patterns | Misuse] = {}
         """Patterns in other orders, which only explanations look at."""
 
@@ -103,6 +138,8 @@ class PublicFacts:
         request, orders = self.request, self._orders
         if not orders:
             return {}, None
+        if not self._snapshot.complete:
+            self._rows = RowsRead.of(request, orders)
         cells = request.engine.tally(request.selection) if request.by else None
         if PLACED in orders and not isinstance(request.scenario.secret, Initial):
             orders = tuple(dict.fromkeys((*orders, UNORDERED)))
@@ -183,7 +220,7 @@ class PublicFacts:
         if isinstance(by_order.get(PLACED), Misuse) and UNORDERED in by_order:
             orders[UNORDERED] = None  # the cost rests on it then
         keys = self.cells.keys if orders and request.by and request.keys is None else None
-        return SourceDigest.of({order: by_order[order] for order in orders}, keys, self._snapshot)
+        return SourceDigest.of({order: by_order[order] for order in orders}, keys, self._snapshot, self._rows)
 
     def laws(self, tables: Sequence[Sequence[Tables]], weights: Floats) -> Laws:
         """Return the laws of the weighted sums under all priors and patterns, by the shortest movement for each prior.

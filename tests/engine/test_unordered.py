@@ -1,14 +1,13 @@
 """Patterns of rows without order, against counting in plain Python, for key columns of every type."""
 
-import datetime as dt
 from collections import Counter
-from decimal import Decimal
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from key_values import KEYS
 
 import pufferflow as pf
 from pufferflow.engine import PLACED, Order, cell_sizes, unordered
@@ -16,29 +15,6 @@ from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 
 NO_ORDER = Order(ordered=False)
-KEYS = {
-    "numbers": (pl.Int64, [3, -(2**62), 2**62]),
-    "unsigned numbers": (pl.UInt64, [0, 2**64 - 1, 7]),
-    "long numbers": (pl.Int128, [0, 2**100, 7]),
-    "texts": (pl.String, ["", "north", "süd"]),
-    "bytes": (pl.Binary, [b"", b"\xff", b"a"]),
-    "categories": (pl.Categorical, ["b", "a", "c"]),
-    "an enum": (pl.Enum(["c", "a", "b"]), ["b", "a", "c"]),
-    "truths": (pl.Boolean, [True, False]),
-    "dates": (pl.Date, [dt.date(2026, 1, 1), dt.date(1960, 2, 29)]),
-    "times": (
-        pl.Datetime("us", "Europe/Berlin"),
-        [dt.datetime(2026, 1, 1, tzinfo=dt.UTC), dt.datetime(1, 1, 1, tzinfo=dt.UTC)],
-    ),
-    "decimals": (pl.Decimal(20, 2), [Decimal("0.10"), Decimal("-7.25")]),
-    "floats": (pl.Float64, [float("nan"), 0.0, -0.0, float("inf"), 1.5]),
-    "structs": (pl.Struct({"a": pl.Int8}), [{"a": 1}, {"a": None}]),
-    "lists": (pl.List(pl.Int8), [[1], [], [1, None]]),
-    "lists of floats": (pl.List(pl.Float64), [[float("nan")], [0.0, float("nan")], []]),
-    "structs of floats": (pl.Struct({"a": pl.Float32}), [{"a": float("nan")}, {"a": 1.0}]),
-    "short floats": (pl.Float32, [float("nan"), -0.0, 0.0]),
-    "nothing": (pl.Null, [None]),
-}
 
 
 def plain(value):
@@ -153,6 +129,18 @@ def test_large_tables_are_counted_in_parts_no_larger_than_allowed(cells):
     assert shown(own) == shown(known)
     assert max(table.height for table in read) < 3600
     assert any("rows" in table.columns for table in read) == (cells == 2)
+
+
+@pytest.mark.parametrize("at_once", [1, 4096])
+def test_groups_that_cross_cells_in_late_rows_are_noticed(at_once):
+    """The first rows show groups of one cell each; a few others cross cells, and all are counted once."""
+    frame = pl.DataFrame({"g": np.repeat(np.arange(40), 3), "c": np.where(np.arange(120) < 100, 0, np.arange(120) % 3)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unordered, "SMALL", 30)
+        patch.setattr(unordered, "AT_ONCE", at_once)
+        assert shown(patterns(frame, "g", ["c"])) == counted(frame, ["g"], ["c"], None) | {((3,), 0): 33}
+        patch.setattr(cell_sizes, "MOST", 0)
+        assert patterns(frame, "g", ["c"]).distinct[0].covers
 
 
 def test_too_many_kinds_in_some_part_are_covered():
