@@ -93,9 +93,10 @@ class Columns:
         return self.rows.filter(number % parts == part)
 
     def counted(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return how many `rows` a group has in each cell, selected or not."""
+        """Return the `count` of rows that a group has in each cell, selected or not."""
         selected = [] if self.all_selected else ["selected"]
-        return rows.group_by(*self.within, *self.cells, *selected).agg(pl.len().cast(pl.Int64).alias("rows"))
+        number = (pl.col("count").sum() if "count" in self.chosen else pl.len()).cast(pl.Int64)
+        return rows.group_by(*self.within, *self.cells, *selected).agg(number.alias("count"), *self.group_times)
 
     def of_crossing_groups(self) -> pl.LazyFrame:
         """Return all rows of the groups that have rows in several cells."""

@@ -128,7 +128,7 @@ def test_large_tables_are_counted_in_parts_no_larger_than_allowed(cells):
         own = patterns(frame, "g", ["c"], collecting=listed)
     assert shown(own) == shown(known)
     assert max(table.height for table in read) < 3600
-    assert any("rows" in table.columns for table in read) == (cells == 2)
+    assert any("count" in table.columns for table in read) == (cells == 2)
 
 
 @pytest.mark.parametrize("at_once", [1, 4096])
@@ -262,6 +262,30 @@ def test_many_groups_that_cross_cells_are_counted():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cell_sizes, "MOST", 1000)
         assert shown(patterns(frame, "g", ["c"])) == dict(known)
+
+
+@pytest.mark.parametrize("at_once", [40, 4096])
+def test_rows_and_groups_may_stand_for_several(at_once):
+    """Counted rows of groups that each stand for some have the patterns of all rows of all groups."""
+    rng = np.random.default_rng(5)
+    rows = pl.DataFrame({"g": rng.integers(0, 60, 300), "c": rng.integers(0, 4, 300)}).unique(maintain_order=True)
+    rows = rows.with_columns(n=rng.integers(1, 4, rows.height), asked=pl.Series(rng.random(rows.height) < 0.8))
+    rows = rows.with_columns(times=1 + pl.col("g") % 3)
+    every = rows.select("g", "c", "asked", pl.col("n").repeat_by("n")).explode("n", empty_as_null=True)
+    every = pl.concat(
+        [every.filter(pl.col("g") % 3 >= turn).with_columns(pl.col("g") + 100 * turn) for turn in range(3)]
+    )
+    scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.AnyCorrelation(), within="g")
+    for flag in (None, "asked"):
+        public = PublicRows(rows.lazy(), ["c"], flag, times="times", counts="n")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cell_sizes, "MOST", 1000)
+            known = shown(patterns(every, "g", ["c"], flag))
+            assert shown(find_patterns(public, scenario, [NO_ORDER], collect)[NO_ORDER]) == known
+            patch.setattr(unordered, "SMALL", 20)
+            patch.setattr(unordered, "MOST", 1000)
+            patch.setattr(unordered, "AT_ONCE", at_once)
+            assert shown(find_patterns(public, scenario, [NO_ORDER], collect)[NO_ORDER]) == known
 
 
 @settings(max_examples=80, deadline=None)
