@@ -9,7 +9,7 @@ import polars as pl
 
 from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
 from pufferflow.engine.one_pass import at_most, tally
-from pufferflow.engine.pattern_columns import Columns, PublicRows
+from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.engine.public_rows import timed, unused, with_derived, with_flag
 from pufferflow.engine.row_fingerprint import row_fingerprint
@@ -51,14 +51,9 @@ class PolarsEngine(Engine):
     def fingerprint(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order], key: bytes
     ) -> str | None:
-        ordered = any(order.ordered for order in orders)
-        if ordered and scenario.order_by is None:
-            return None
         frame, flag = self._public_rows(selection)
-        columns = Columns.of(
-            PublicRows(frame, selection.by, flag), scenario.within, scenario.order_by if ordered else None
-        )
-        return guarded(lambda: row_fingerprint(columns, key, partial(collect, what=PUBLIC)))
+        public = PublicRows(frame, selection.by, flag)
+        return guarded(lambda: row_fingerprint(public, scenario, orders, key, partial(collect, what=PUBLIC)))
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
         frame = with_derived(self.frame, selection)

@@ -6,25 +6,36 @@ row differs, with a probability of about 2⁻¹²⁸. Nobody who writes rows kno
 """
 
 import hashlib
+from collections.abc import Collection
 from typing import Final
 
 import polars as pl
 
-from pufferflow.engine.pattern_columns import Collect, Columns
+from pufferflow.engine.engine import Order
+from pufferflow.engine.pattern_columns import Collect, Columns, PublicRows
+from pufferflow.scenario import Scenario
 
 _HALVES: Final = range(2)
 
 
-def row_fingerprint(columns: Columns, key: bytes, collect: Collect) -> str | None:
-    """Return the fingerprint, of the types of columns too; None where a column has a type that has no sure hash."""
-    schema = columns.rows.collect_schema()
-    names = [*columns.chosen]
-    if not all(_has_hash(schema[name]) for name in names):
+def row_fingerprint(
+    public: PublicRows, scenario: Scenario, orders: Collection[Order], key: bytes, collect: Collect
+) -> str | None:
+    """Return the fingerprint of what patterns in these orders, and keys, follow from; of the types of columns too.
+
+    None where a column has a type that has no sure hash.
+    """
+    ordered = any(order.ordered for order in orders)
+    if ordered and scenario.order_by is None:
         return None
-    values = [_value(name, schema[name]) for name in names]
-    sums = {f"{half}": _hash(values, key, half).sum() for half in _HALVES} if names else {}
+    columns = Columns.of(public, scenario.within, scenario.order_by if ordered else None)
+    schema = columns.rows.select([*columns.chosen]).collect_schema()
+    if not all(_has_hash(kind) for kind in schema.values()):
+        return None
+    values = [_value(name, kind) for name, kind in schema.items()]
+    sums = {f"{half}": _hash(values, key, half).sum() for half in _HALVES} if values else {}
     (totals,) = collect(columns.rows.select(pl.len().alias("rows"), **sums)).rows()
-    return repr((totals, [(name, repr(schema[name])) for name in names]))
+    return repr((totals, [(name, repr(kind)) for name, kind in schema.items()]))
 
 
 def _has_hash(kind: pl.DataType) -> bool:
