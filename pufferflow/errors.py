@@ -90,7 +90,7 @@ class LedgerFault(PufferflowError):
 
 
 class SinkFailed(PufferflowError):
-    """A release is kept in its ledger, but could not be written where it was to go; the next run sends it again."""
+    """Where releases go cannot be read or written; what is released is kept in its ledger, and the next run sends it."""
 
 
 class InternalError(PufferflowError):

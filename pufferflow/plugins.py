@@ -6,6 +6,7 @@ The entry of an engine is a function that returns the `Backend` of a table. Its 
 it reads, and the package of the frames that it has.
 """
 
+from pufferflow.addresses import local_path, scheme_of
 from pufferflow.engine import (
     HALF,
     Above,
@@ -34,10 +35,25 @@ from pufferflow.engine import (
 from pufferflow.errors import PufferflowError, SourceFailed
 from pufferflow.expressions import ROUNDER, Formula, Segment
 from pufferflow.guarded import guarded
-from pufferflow.jobs import Sink, SinkTable, TomlTable
+from pufferflow.jobs import EVIDENCE, MOST_NEW, PAGE, Sink, SinkTable, TomlTable, release_id, resolved, with_variables
+from pufferflow.ledger import shown_address
+from pufferflow.release import (
+    CERTIFICATE,
+    Copy,
+    check_format,
+    entry_in,
+    files_of,
+    other_release,
+    place_taken,
+    table_differences,
+)
 
 __all__ = [
+    "CERTIFICATE",
+    "EVIDENCE",
     "HALF",
+    "MOST_NEW",
+    "PAGE",
     "ROUNDER",
     "Above",
     "Added",
@@ -46,6 +62,7 @@ __all__ = [
     "ByLimits",
     "CellTotals",
     "Clipped",
+    "Copy",
     "Float",
     "FloatInside",
     "Formula",
@@ -68,5 +85,17 @@ __all__ = [
     "Total",
     "Value",
     "WholeNumber",
+    "check_format",
+    "entry_in",
+    "files_of",
     "guarded",
+    "local_path",
+    "other_release",
+    "place_taken",
+    "release_id",
+    "resolved",
+    "scheme_of",
+    "shown_address",
+    "table_differences",
+    "with_variables",
 ]

@@ -43,7 +43,11 @@ def contents(tree):
 
 def run(tree, *command):
     """Run a program in a tree, with the product that is there."""
-    environment = {**os.environ, "PYTHONPATH": f"{tree}", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'connectors'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
     return done.stdout

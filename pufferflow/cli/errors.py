@@ -45,7 +45,7 @@ MEANINGS: Final[dict[int, str]] = {
     4: "the release would pass the limit of its account",
     5: "data could not be read; nothing was released",
     6: "the ledger could not be read, written or verified",
-    7: "released, but not written where it should go",
+    7: "where releases go cannot be read or written; what is released is kept",
     STOPPED: "stopped by Ctrl-C",
 }
 """What each code says to whoever reads it."""

@@ -2,16 +2,20 @@
 
 from pufferflow.jobs import starter
 from pufferflow.jobs.file import check_addresses, schema
+from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.job import Job, Ran
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.scheduling import next_time, schedule
-from pufferflow.jobs.sink import EVIDENCE, Sink, SinkTable
+from pufferflow.jobs.sink import EVIDENCE, MOST_NEW, PAGE, Sink, SinkTable, release_id
 from pufferflow.jobs.sources import TRACEBACK, tracebacks
-from pufferflow.jobs.toml import TomlTable
+from pufferflow.jobs.toml import TomlTable, resolved, with_variables
 
 __all__ = [
     "EVIDENCE",
+    "MOST_NEW",
+    "PAGE",
     "TRACEBACK",
+    "FolderTable",
     "Job",
     "Period",
     "Ran",
@@ -20,8 +24,11 @@ __all__ = [
     "TomlTable",
     "check_addresses",
     "next_time",
+    "release_id",
+    "resolved",
     "schedule",
     "schema",
     "starter",
     "tracebacks",
+    "with_variables",
 ]

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from cronsim import CronSim, CronSimError
@@ -14,15 +14,13 @@ from pufferflow.guarantees import Guarantee, Kind, promise_of
 from pufferflow.jobs.file_source import Call, FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.period import Every, check_zone
-from pufferflow.jobs.sink import SinkTable
+from pufferflow.jobs.sink_kinds import sink_schemas, sink_table
 from pufferflow.jobs.toml import TomlTable, decode, named, resolved
 from pufferflow.jobs.toml import read_file as read_toml
 from pufferflow.ledger import check_scheme
 from pufferflow.noise import NoiseName
 from pufferflow.planning import Within
 
-SINKS: Final[dict[str, type[SinkTable]]] = {"folder": FolderTable}
-"""The kinds of sink, and the keys that `[sink]` has for each; where there are several, its key `kind` chooses."""
 Positive = Annotated[float, Meta(gt=0)]
 Probability = Annotated[float, Meta(gt=0, lt=1)]
 Name = Annotated[
@@ -188,10 +186,9 @@ def read_text(text: str, name: str) -> JobFile:
 
 def _type_of(values: dict[str, Any]) -> type[JobFile]:
     """Return the type of a file, whose sink has the keys of its kind; `kind` itself is taken out."""
-    sink: object = values.get("sink")
-    if len(SINKS) == 1 or not isinstance(sink, dict) or cast(dict[str, Any], sink).get("kind") not in SINKS:
+    table = sink_table(values.get("sink"))
+    if table is FolderTable:
         return JobFile
-    table = SINKS[cast(dict[str, Any], sink).pop("kind")]
     return cast(type[JobFile], msgspec.defstruct("JobFile", [("sink", table)], bases=(JobFile,), kw_only=True))
 
 
@@ -205,4 +202,5 @@ def check_addresses(file: JobFile) -> None:
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a job file, by which editors check and complete it."""
     content = msgspec.json.schema(JobFile)
+    content["$defs"]["JobFile"]["properties"]["sink"] = sink_schemas(content["$defs"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A pufferflow job", **content}

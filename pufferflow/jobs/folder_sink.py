@@ -1,20 +1,17 @@
 """The sink that is a folder with one folder for each release."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, final
+from typing import Annotated, ClassVar, Literal, final
 
 import polars as pl
 from msgspec import Meta
 
 from pufferflow.addresses import local_path
-from pufferflow.jobs.sink import PAGE, Sink
+from pufferflow.jobs.sink import MOST_NEW, PAGE, Sink
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
-from pufferflow.release import CERTIFICATE, Release, add, check, entry_of, send
-
-_NEWEST: Final = 8
-"""How many of the newest certificates are looked up, by each way of telling which are the newest."""
+from pufferflow.release import CERTIFICATE, Copy, Release, add, check_format, copies_in, entry_of, send
 
 
 @final
@@ -32,10 +29,10 @@ class FolderTable(TomlTable, frozen=True):
     def check_address(self) -> None:
         local_path(resolved(self.path), "The sink")
 
-    def check_keys(self, schema: pl.Schema) -> None:
-        check(schema, self.format)
+    def check_columns(self, columns: pl.Schema) -> None:
+        check_format(columns, self.format)
 
-    def open(self, folder: Path) -> "FolderSink":
+    def open(self, folder: Path, job: str) -> "FolderSink":
         return FolderSink(folder / local_path(with_variables(self.path), "The sink").expanduser(), self)
 
 
@@ -65,10 +62,13 @@ class FolderSink(Sink):
         """Yield the newest releases by their periods, then by when they were written."""
         folders = self._root.iterdir() if self._root.is_dir() else ()
         releases = [(folder.name, _written_at(folder)) for folder in folders if self.has(folder.name)]
-        by_name = sorted(releases, key=lambda release: release[0])[-_NEWEST:]
-        by_time = sorted(releases, key=lambda release: release[1])[-_NEWEST:]
+        by_name = sorted(releases, key=lambda release: release[0])[-MOST_NEW:]
+        by_time = sorted(releases, key=lambda release: release[1])[-MOST_NEW:]
         for label, _ in dict.fromkeys([*by_name[::-1], *by_time[::-1]]):
             yield self.place(label), entry_of(self._root / label)
+
+    def copies(self) -> Iterable[Copy]:
+        return copies_in(self._root)
 
     def send(self, label: str, release: Release) -> bool:
         return send(release, self._root / label, self._format)

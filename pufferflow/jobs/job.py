@@ -23,11 +23,11 @@ from pufferflow.jobs.job_account import JobAccount
 from pufferflow.jobs.missed import History
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
 from pufferflow.jobs.published import check_known, check_not_lost, check_not_older, promise_changes, write_page
-from pufferflow.jobs.sink import Sink
+from pufferflow.jobs.sink import Sink, release_id
 from pufferflow.jobs.sources import call_safely, frame_of, functions_of
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
-from pufferflow.release import Release
+from pufferflow.release import Copy, Release, columns_of
 from pufferflow.report.evidence import Evidence
 from pufferflow.rounding import agree
 
@@ -154,14 +154,14 @@ class Job:
         far, that is the last period.
         """
         schedule, last = self.file.schedule, self.period(None, now)
-        known = History.of(self.account(), f"{self.name}-", schedule.period, self._has)
+        known = History.of(self.account(), f"{self.name}-", schedule.period, self._sink().has)
         if since is None:
             return known.after_the_last(last, schedule.catch_up)
         return known.since(self.period(since, now), last)
 
     def id_of(self, period: When, revision: int = 1) -> str:
         """Return the id under which a period's release is kept; a revision is a release of its own, and paid for."""
-        return f"{self.name}-{self._label(period, revision)}"
+        return release_id(self.name, self._label(period, revision))
 
     def folder_of(self, period: When, revision: int = 1) -> Path:
         """Return where a period's release is written, for sinks that are folders."""
@@ -171,11 +171,23 @@ class Job:
         """Return where a period's release goes, in words: of a folder its path."""
         return self._sink().place(self._label(period, revision))
 
-    def _has(self, label: str) -> bool:
-        return self._sink().has(label)
+    def published(self) -> tuple[Copy, ...]:
+        """Return what is in the sink, whichever kind it is, for `ledger.compare`.
+
+        >>> import tempfile
+        >>> from pufferflow.jobs import starter
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = starter.write(folder)
+        ...     job = Job.read(f"{folder}/job.toml")
+        ...     _ = job.run("2026-11-20")
+        ...     with job.ledger() as ledger:
+        ...         [(one.label, one.differs) for one in ledger.compare(job.published())]
+        [('2026-11-20', ())]
+        """
+        return tuple(self._sink().copies())
 
     def _sink(self) -> Sink:
-        return self.file.sink.open(self.folder)
+        return self.file.sink.open(self.folder, self.name)
 
     def _label(self, period: When, revision: int) -> str:
         if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -203,8 +215,7 @@ class Job:
         check_addresses(self.file)
         chosen = self.period(period)
         plan = self.batch(chosen).plan(**self.file.plan_arguments)
-        questions = plan.questions
-        self.file.sink.check_keys(pl.Schema({name: questions.schema[name] for name in questions.by}))
+        self.file.sink.check_columns(_columns(plan))
         if plan.rows == 0:
             raise SourceFailed(
                 f"The source has no rows for the period {chosen}. Nothing was released or charged.",
@@ -225,6 +236,11 @@ class Job:
     @cached_property
     def _payer(self) -> JobAccount:
         return JobAccount(self.file.ledger, self.folder)
+
+    @property
+    def ledger_address(self) -> str:
+        """Where the ledger is, a password included; a file by its whole path."""
+        return self._payer.address
 
     def ledger(self) -> Ledger:
         """Return the ledger, made if need be."""
@@ -302,6 +318,7 @@ class Job:
                 check_known(sink, label)
                 check_not_older(sink, ledger)
                 plan = self.plan(period)
+                sink.prepare(_columns(plan))
                 release = self._payer.release(plan, ledger, name, estimates=self.file.estimates)
             notes = [*attempts, *promise_changes(self.file, release)]
             sent = sink.send(label, release)
@@ -346,3 +363,10 @@ class Job:
     def __repr__(self) -> str:
         """Show the name and the file."""
         return f"<Job {self.name!r} of {str(self.path)!r}: one release a {self.file.schedule.period}>"
+
+
+def _columns(plan: Plan) -> pl.Schema:
+    """Return the columns of what a plan releases."""
+    questions = plan.questions
+    keys = pl.Schema({name: questions.schema[name] for name in questions.by})
+    return columns_of(keys, questions.queries)

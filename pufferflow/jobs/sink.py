@@ -1,24 +1,39 @@
 """The seam to where releases go: what a job needs of a sink, and what `[sink]` of a job file needs to open one.
 
-A sink is a file of its own with a `Sink` and a `TomlTable` that is a `SinkTable`, and a row in `SINKS` of `file.py`.
+A sink is a file with a `Sink` and a `TomlTable` that is a `SinkTable`, and an entry point in the group
+`pufferflow.sinks`, whose name is what the key `kind` of `[sink]` says.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 import polars as pl
 
-from pufferflow.release import Release
+from pufferflow.errors import InternalError
+from pufferflow.release import Copy, Release
 
 EVIDENCE, PAGE = "evidence.json", "report.html"
+MOST_NEW = 8
+"""How many of the newest releases are looked up, by each way of telling which are the newest."""
+
+
+def release_id(job: str, label: str) -> str:
+    """Return the id under which a job's release is kept, and known to sinks that several jobs may write to.
+
+    >>> release_id("meters-daily", "2026-11-20.2")
+    'meters-daily-2026-11-20.2'
+    """
+    return f"{job}-{label}"
 
 
 class Sink(ABC):
     """Releases of one job, each at a place of its own by its label: "2026-11-20", or "2026-11-20.2" of a revision.
 
     What was published is never replaced by another release; the ledger's entry in the certificate tells which it is.
+    A place that cannot be read or written, by anything that may be mended, is a `SinkFailed`: it is tried again. Its
+    words come from no server, since those may quote rows and passwords.
     """
 
     noun: ClassVar[str]
@@ -27,7 +42,7 @@ class Sink(ABC):
     @property
     @abstractmethod
     def root(self) -> str:
-        """The whole sink, in words."""
+        """The whole sink, in words, without passwords."""
 
     @abstractmethod
     def place(self, label: str) -> str:
@@ -42,16 +57,27 @@ class Sink(ABC):
         """Yield places of the newest releases, with the ledger's entry that each names; empty if it names none."""
 
     @abstractmethod
-    def send(self, label: str, release: Release) -> bool:
-        """Write a release unless it is there whole, and return whether anything was written; refuse another's place."""
+    def copies(self) -> Iterable[Copy]:
+        """Return all that is published, to be compared with a ledger; what has no certificate, too."""
 
     @abstractmethod
+    def send(self, label: str, release: Release) -> bool:
+        """Write a release unless it is there whole, and return whether anything was written; refuse another's place.
+
+        Nobody sees a part of it at any time, and a process that is killed leaves nothing that a second one trips over.
+        Of two processes at once one writes, and the other finds what that one wrote.
+        """
+
+    def prepare(self, columns: pl.Schema) -> None:  # noqa: B027 - not every sink has something to prepare
+        """Refuse a place that cannot take a release with such columns, before it is drawn; make what it goes into."""
+
     def lacks_page(self, label: str) -> bool:
         """Return whether a page is to be written beside a release; false for sinks without pages."""
+        return False
 
-    @abstractmethod
     def add(self, label: str, name: str, body: bytes) -> None:
         """Write a page, or the evidence for it, beside a release; one of that name is replaced."""
+        raise InternalError("A sink without pages was given one.", instead="reporting it to the maintainers")
 
 
 class SinkTable(Protocol):
@@ -61,10 +87,10 @@ class SinkTable(Protocol):
         """Refuse an address that leads nowhere; variables that the environment lacks are left open."""
         ...
 
-    def check_keys(self, schema: pl.Schema) -> None:
-        """Refuse key columns that the sink has no form for, before anything is drawn."""
+    def check_columns(self, columns: pl.Schema) -> None:
+        """Refuse columns that the sink has no form for, before anything is drawn: keys, answers, bars and limits."""
         ...
 
-    def open(self, folder: Path) -> Sink:
-        """Return the sink; paths are relative to the folder of the job file."""
+    def open(self, folder: Path, job: str) -> Sink:
+        """Return the sink of a job, given its name; paths are relative to the folder of the job file."""
         ...

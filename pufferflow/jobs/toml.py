@@ -72,12 +72,20 @@ def decode(text: str, name: str, choose: Callable[[dict[str, Any]], type[T]]) ->
     except (ValueError, RecursionError):  # as of numbers of thousands of digits, which Python does not read
         problem = _not_toml("a value that cannot be read (at end of document)", text, name)
     else:
-        kind = choose(values)
+        kind = _chosen(choose, values, name)
         try:
             return msgspec.convert(values, kind, str_keys=True, builtin_types=_TOML_TYPES)
         except msgspec.ValidationError as error:
             problem = _not_valid(error, kind, text, name)
     raise problem
+
+
+def _chosen(choose: Callable[[dict[str, Any]], type[T]], values: dict[str, Any], name: str) -> type[T]:
+    try:
+        return choose(values)
+    except Misuse as error:
+        problem = error
+    raise Misuse(f"{name}: {problem.problem}", allowed=problem.allowed, instead=problem.instead)
 
 
 def _check_depth(text: str, name: str) -> None:

@@ -1,10 +1,11 @@
 """The ledger: a durable account of the total privacy loss of releases."""
 
 from pufferflow.ledger.account import Account, Prospect
-from pufferflow.ledger.address import check_scheme, read_address
+from pufferflow.ledger.address import check_scheme, read_address, shown_address
 from pufferflow.ledger.ledger import Ledger, facts_of
+from pufferflow.ledger.published import Published
 from pufferflow.ledger.reader import Entry
-from pufferflow.ledger.verify import Published, Verified
+from pufferflow.ledger.verify import Verified
 
 __all__ = [
     "Account",
@@ -16,4 +17,5 @@ __all__ = [
     "check_scheme",
     "facts_of",
     "read_address",
+    "shown_address",
 ]

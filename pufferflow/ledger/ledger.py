@@ -5,6 +5,7 @@ exported and shown on a page.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,21 +22,12 @@ from pufferflow.ledger.address import read_address
 from pufferflow.ledger.database import Database
 from pufferflow.ledger.events import Opened, Superseded, read_text
 from pufferflow.ledger.log import Appender, Log
+from pufferflow.ledger.published import Published, check_places, compare, in_folder
 from pufferflow.ledger.reader import Reader
 from pufferflow.ledger.sqlite_files import check_elsewhere
 from pufferflow.ledger.state import AccountState
-from pufferflow.ledger.verify import (
-    Published,
-    Verified,
-    check_places,
-    compare,
-    copy,
-    export,
-    published_folders,
-    read_kept_head,
-    verify,
-)
-from pufferflow.release import put_text
+from pufferflow.ledger.verify import Verified, copy, export, read_kept_head, verify
+from pufferflow.release import Copy, put_text
 from pufferflow.report.evidence import Budget, LedgerFacts
 from pufferflow.scenario import Scenario
 from pufferflow.suggestions import suggests_arguments
@@ -212,11 +204,13 @@ class Ledger:
         """Say whether the ledger has an entry, as `release.certificate.entry` names it: an older copy may lack it."""
         return self._log.read(lambda reader: reader.has(entry))
 
-    def compare(self, folder: str | PathLike[str], account: str | None = None) -> tuple[Published, ...]:
-        """Compare a published folder, of one release or of a sink, with the stored releases.
+    def compare(
+        self, published: str | PathLike[str] | Sequence[Copy], account: str | None = None
+    ) -> tuple[Published, ...]:
+        """Compare what is published with the stored releases: a folder, or what `job.published()` gives of any sink.
 
-        Every number and every field of the certificates is compared, pages are not. With an account, releases of
-        others are told.
+        The folder is of one release or of a sink. Every number and every field of the certificates is compared, pages
+        are not. With an account, releases of others are told.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -230,9 +224,12 @@ class Ledger:
         () True
         ('the certificate was edited: promise, cost',)
         """
-        folders = published_folders(local_path(folder, "The folder"))
+        if isinstance(published, Sequence) and not isinstance(published, str):
+            copies = published
+        else:
+            copies = in_folder(local_path(published, "The folder"))
         name = None if account is None else self._account(read_text(account, "account", _NAME)).name
-        releases = self._log.read(lambda reader: [compare(reader, place, name) for place in folders])
+        releases = self._log.read(lambda reader: [compare(reader, one, name) for one in copies])
         return check_places(releases)
 
     def head(self) -> str:

@@ -1,21 +1,20 @@
-"""Checking a whole ledger, copying and exporting it, and comparing published folders with it.
+"""Checking a whole ledger, copying and exporting it.
 
 Every entry must follow from the one before, make sense, and find what it names by digest. A copy has the same texts:
 it is a backup, or the way from a file to a server.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
 import sqlalchemy as sa
 
-from pufferflow.errors import LedgerFault, Misuse, visible
+from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.ledger.events import EMPTY, Committed, Head, Opened, Reserved, Superseded, decode, misfit, read_head
 from pufferflow.ledger.log import Appender
-from pufferflow.ledger.reader import Reader, decode_release, decode_shape, is_payload
+from pufferflow.ledger.reader import decode_release, decode_shape, is_payload
 from pufferflow.ledger.state import LedgerState
 from pufferflow.ledger.tables import (
     ADD_EVENT,
@@ -29,7 +28,7 @@ from pufferflow.ledger.tables import (
     SHAPES,
     Transaction,
 )
-from pufferflow.release import CERTIFICATE, OURS, differences, entry_of, write_whole
+from pufferflow.release import write_whole
 
 _COPIED: Final = 1_000
 _EXPORTED: Final = 10_000
@@ -175,74 +174,3 @@ def export(transaction: Transaction, place: Path) -> None:
             allowed="a place that exists and may be written to",
             instead="another file",
         )
-
-
-@final
-@dataclass(frozen=True)
-class Published:
-    """A folder with a release: the entry in its certificate, its account, and its differences from the stored release.
-
-    `account` and `release_id` are empty where the ledger has no such entry, `differs` where nothing was changed.
-    """
-
-    folder: Path
-    entry: str
-    account: str = ""
-    release_id: str = ""
-    differs: tuple[str, ...] = ()
-
-
-def published_folders(folder: Path) -> list[Path]:
-    """Return the folders with a release, of one release or of a sink."""
-    if (folder / CERTIFICATE).is_file():
-        return [folder]
-    folders = sorted({place.parent for place in folder.glob("*/*") if place.name in OURS})
-    if not any((place / CERTIFICATE).is_file() for place in folders):
-        raise Misuse(
-            f"The folder {str(folder)[-200:]!r} has no {CERTIFICATE}, nor has a folder in it.",
-            allowed="a folder of one release, or a job's sink with a folder for each",
-            instead='"published"',
-        )
-    return folders
-
-
-def compare(reader: Reader, folder: Path, account: str | None) -> Published:
-    """Compare a published release with the one that the ledger stores for its entry."""
-    if not (folder / CERTIFICATE).is_file():
-        return Published(folder, "", differs=("it has no certificate",))
-    entry = entry_of(folder)
-    if not entry:
-        return Published(folder, "", differs=("its certificate cannot be read, or names no entry of a ledger",))
-    if not reader.has(entry):
-        return Published(folder, entry, differs=("the ledger has no such entry",))
-    event, head = reader.event(int(entry.partition(":")[0]))
-    if not isinstance(event, Reserved):
-        return Published(folder, entry, event.account, differs=("the entry is no release",))
-    wrong = list[str]()
-    if account is not None and account != event.account:
-        wrong.append(f"the entry is of the account {event.account!r}")
-    body = reader.payload(reader.account(event.account), head.number)
-    if body is None:
-        wrong.append("nothing was committed for the entry")
-    else:
-        wrong += differences(folder, decode_release(body, head))
-    return Published(folder, entry, event.account, event.release, tuple(wrong))
-
-
-def check_places(releases: Sequence[Published]) -> tuple[Published, ...]:
-    """Return the same; a release that is in two folders, or in one that is named after another release, differs."""
-    counts = Counter(release.entry for release in releases if release.entry)
-    names = {release.folder.name for release in releases}
-    return tuple(
-        replace(release, differs=(*release.differs, *_misplaced(release, names, counts[release.entry])))
-        for release in releases
-    )
-
-
-def _misplaced(release: Published, names: set[str], folders: int) -> Iterator[str]:
-    if folders > 1:
-        yield "its entry is in more than one folder"
-    folder = release.folder.name
-    own = max((name for name in names if release.release_id.endswith(f"-{name}")), key=len, default=folder)
-    if own != folder:
-        yield f"it is the release {visible(release.release_id)!r}, and lies in the folder of another"

@@ -1,27 +1,34 @@
 """Releasing: noise on exact sums, numbers with error bars and certificate, and folders of them."""
 
-from pufferflow.release.draw import grid_below, of_no_rows
+from pufferflow.release.copies import Copy, entry_in, other_release, place_taken
+from pufferflow.release.draw import columns_of, grid_below, of_no_rows
 from pufferflow.release.durable import write_whole
-from pufferflow.release.files import CERTIFICATE, OURS, check
-from pufferflow.release.folder import add, differences, entry_of, send
+from pufferflow.release.files import CERTIFICATE, check_format
+from pufferflow.release.folder import add, copies_in, entry_of, files_of, send, table_differences
 from pufferflow.release.publication import CostAccount, Reservation, publish
 from pufferflow.release.release import Release, put_text, written
 
 __all__ = [
     "CERTIFICATE",
-    "OURS",
+    "Copy",
     "CostAccount",
     "Release",
     "Reservation",
     "add",
-    "check",
-    "differences",
+    "check_format",
+    "columns_of",
+    "copies_in",
+    "entry_in",
     "entry_of",
+    "files_of",
     "grid_below",
     "of_no_rows",
+    "other_release",
+    "place_taken",
     "publish",
     "put_text",
     "send",
+    "table_differences",
     "write_whole",
     "written",
 ]

@@ -43,6 +43,17 @@ def limits_of(query: Query, size: Floats | None, cells: int) -> list[pl.Series]:
     return columns
 
 
+def columns_of(keys: pl.Schema, queries: Sequence[Query]) -> pl.Schema:
+    """Return the columns of a release whose numbers, error bars and limits are one table: before it is drawn."""
+    answers, bars, limits = dict[str, pl.DataType](), dict[str, pl.DataType](), dict[str, pl.DataType]()
+    for query in queries:
+        for name in query.outputs:
+            answers[name] = pl.Float64()
+            bars |= {f"{name}_low": pl.Float64(), f"{name}_high": pl.Float64()}
+            limits |= dict.fromkeys((f"{name}_least", f"{name}_most"), pl.Int64() if query.whole else pl.Float64())
+    return pl.Schema({**keys, **answers, **bars, **limits})
+
+
 def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
     """Return a note on answers about no rows, and in how many cells, where that is public."""
     cells = 0 if size is None else int((size == 0).sum())

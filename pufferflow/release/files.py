@@ -7,7 +7,7 @@ written last and goes first, so no certificate ever stands beside another releas
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -24,8 +24,8 @@ from pufferflow.release.texts import READERS, WRITERS, TextColumn, TextTable
 
 FORMATS = ("parquet", *WRITERS)
 CERTIFICATE, SCHEMA = "certificate.json", "schema.json"
-_TABLES = ("release", "intervals")
-OURS = frozenset({SCHEMA, CERTIFICATE, *(f"{name}.{form}" for name in _TABLES for form in FORMATS)})
+TABLES = ("release", "intervals")
+OURS = frozenset({SCHEMA, CERTIFICATE, *(f"{name}.{form}" for name in TABLES for form in FORMATS)})
 
 
 @final
@@ -46,10 +46,10 @@ class StoredSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: Literal[1] = 1
 
 
-def check(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what it is called everywhere
+def check_format(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what it is called everywhere
     """Refuse a format that is unknown, or has no form for a column: before a release is drawn.
 
-    >>> check(pl.Schema({"day": pl.Date, "load": pl.Float64}), "csv")
+    >>> check_format(pl.Schema({"day": pl.Date, "load": pl.Float64}), "csv")
     """
     if format not in FORMATS:
         raise Misuse(
@@ -64,9 +64,9 @@ def check(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what it is ca
 
 def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as above
     """Return the files in the order they are written, by name."""
-    tables = dict(zip(_TABLES, (parts.frame, parts.ends), strict=True))
+    tables = dict(zip(TABLES, (parts.frame, parts.ends), strict=True))
     for frame in tables.values():
-        check(frame.schema, format)
+        check_format(frame.schema, format)
     write = WRITERS.get(format, _to_parquet)
     files = dict[str, bytes]()
     if format in WRITERS:
@@ -111,11 +111,11 @@ def _remove(place: Path, names: Sequence[str]) -> None:
 
 def read(folder: Path) -> Parts:
     """Return the release of a folder, whichever format it is in."""
-    formats = [form for form in FORMATS if all((folder / f"{name}.{form}").is_file() for name in _TABLES)]
+    formats = [form for form in FORMATS if all((folder / f"{name}.{form}").is_file() for name in TABLES)]
     if not formats or not (folder / CERTIFICATE).is_file():
         raise _failed(f"The folder has no {CERTIFICATE if formats else 'release'}.")
     try:
-        frames = [table(folder, name, formats[0]) for name in _TABLES]
+        frames = [table(lambda file: (folder / file).read_bytes(), name, formats[0]) for name in TABLES]
         certificate = (folder / CERTIFICATE).read_bytes()
     except OSError as error:
         kind = type(error).__name__
@@ -124,12 +124,12 @@ def read(folder: Path) -> Parts:
     raise _failed(f"The folder cannot be read: {kind}.")
 
 
-def table(folder: Path, name: str, format: str) -> pl.DataFrame:  # noqa: A002 - as above
-    """Return a table of a folder; SourceFailed if it is not all there."""
-    body = (folder / f"{name}.{format}").read_bytes()
+def table(read: Callable[[str], bytes], name: str, format: str) -> pl.DataFrame:  # noqa: A002 - as above
+    """Return a table, given how files are read by their names; SourceFailed if it is not all there."""
+    body = read(f"{name}.{format}")
     if format not in READERS:
         return guarded(lambda: pl.read_parquet(BytesIO(body)), _damaged)
-    stored = (folder / SCHEMA).read_bytes()
+    stored = read(SCHEMA)
     described = getattr(guarded(lambda: msgspec.json.decode(stored, type=StoredSchema), _damaged), name)
     frame = guarded(lambda: READERS[format](body, described), _damaged)
     if frame.height != described.rows or (body and not body.endswith(b"\n")):

@@ -5,16 +5,27 @@ what the first left. A table that is whole and has other numbers is never replac
 """
 
 import os
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
 import polars as pl
 
 from pufferflow.errors import Misuse, PufferflowError, SinkFailed, SourceFailed
-from pufferflow.planning import Certificate
+from pufferflow.release.copies import Copy, certificate_of, entry_in, other_release, place_taken
 from pufferflow.release.durable import exclusive_access, make, write_whole
-from pufferflow.release.files import CERTIFICATE, FORMATS, OURS, SCHEMA, Parts, bodies, replace, table, true_place
+from pufferflow.release.files import (
+    CERTIFICATE,
+    FORMATS,
+    OURS,
+    SCHEMA,
+    TABLES,
+    Parts,
+    bodies,
+    replace,
+    table,
+    true_place,
+)
 from pufferflow.release.release import Release
 
 
@@ -24,7 +35,7 @@ def send(release: Release, folder: Path, format: str) -> bool:  # noqa: A002 - w
     What is missing or damaged is written anew; another format takes the place of the one that is there. A folder with
     another release is refused with nothing touched. Of two processes at once one writes, and the other returns False.
     """
-    place, files = true_place(folder), bodies(Parts(release.frame, release.ends, release.certificate), format)
+    place, files = true_place(folder), files_of(release, format)
     try:
         if not place.exists() and make(place, files):
             return True
@@ -36,6 +47,11 @@ def send(release: Release, folder: Path, format: str) -> bool:  # noqa: A002 - w
     except OSError as error:
         failed = error
     raise _failed(folder, failed, counted=release.certificate.entry is not None)
+
+
+def files_of(release: Release, format: str) -> dict[str, bytes]:  # noqa: A002 - as above
+    """Return the files of a release by their names, in the order they are written: the certificate last."""
+    return bodies(Parts(release.frame, release.ends, release.certificate), format)
 
 
 def add(folder: Path, name: str, body: bytes) -> None:
@@ -55,89 +71,68 @@ def add(folder: Path, name: str, body: bytes) -> None:
     raise _failed(folder / name, failed, counted=True)
 
 
+def copies_in(folder: Path) -> list[Copy]:
+    """Return what is published in a folder, of one release or of a sink, in order."""
+    if (folder / CERTIFICATE).is_file():
+        return [_copy(folder)]
+    return [_copy(place) for place in sorted({place.parent for place in folder.glob("*/*") if place.name in OURS})]
+
+
 def entry_of(folder: Path) -> str:
     """Return the ledger's entry that the certificate of a folder names; empty if it names none, or cannot be read."""
-    with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return msgspec.json.decode((folder / CERTIFICATE).read_bytes(), type=_Head).entry or ""
+    with suppress(OSError):
+        return entry_in((folder / CERTIFICATE).read_bytes())
     return ""
 
 
-def differences(folder: Path, release: Release) -> list[str]:
-    """Return in what a folder is not the release that was kept: its certificate field by field, and every table.
-
-    The page and what it was made of are not compared.
-    """
-    lines = _certificate_differences(_bytes(folder / CERTIFICATE), release.certificate)
-    tables = [
-        (name, known_format)
-        for known_format in FORMATS
-        for name in ("release", "intervals")
-        if (folder / f"{name}.{known_format}").exists()
-    ]
-    if {name for name, _ in tables} != {"release", "intervals"}:
-        lines.append("a table is missing")
-    for name, known_format in tables:
-        frame = release.frame if name == "release" else release.ends
+def table_differences(names: Collection[str], read: Callable[[str], bytes], release: Release) -> list[str]:
+    """Return in what the tables among some files are not a release's; pages and the like are not looked at."""
+    tables = [(name, form) for form in FORMATS for name in TABLES if f"{name}.{form}" in names]
+    lines = [] if {name for name, _ in tables} == set(TABLES) else ["a table is missing"]
+    for name, form in tables:
         try:
-            same = _same(table(folder, name, known_format), frame)
+            same = _same(table(read, name, form), _tables_of(release)[name])
         except (PufferflowError, OSError):
             same = False
         if not same:
-            lines.append(f"{name}.{known_format} has other numbers, or is damaged")
+            lines.append(f"{name}.{form} has other numbers, or is damaged")
     return lines
 
 
-def _certificate_differences(body: bytes | None, certificate: Certificate) -> list[str]:
-    known = None if body is None else _certificate(body)
-    if known is None:
-        return ["the certificate cannot be read"]
-    ours, theirs = (msgspec.structs.asdict(document) for document in (certificate, known))
-    names = [name for name, value in ours.items() if value != theirs[name]]
-    return [f"the certificate was edited: {', '.join(names)}"] if names else []
+def _copy(folder: Path) -> Copy:
+    def tables(release: Release) -> list[str]:
+        names = {path.name for path in folder.iterdir()}
+        return table_differences(names, lambda name: (folder / name).read_bytes(), release)
 
-
-class _Head(msgspec.Struct, frozen=True):
-    """As much of a certificate as any version of it has."""
-
-    version: int
-    entry: str | None = None
+    certificate = _bytes(folder / CERTIFICATE) if (folder / CERTIFICATE).is_file() else None
+    return Copy(folder.name, str(folder), certificate, tables)
 
 
 def _has(release: Release, place: Path, format: str, files: dict[str, bytes]) -> bool:  # noqa: A002 - as above
-    """Return whether a folder has the release, whole and in this format; another one is refused."""
-    ours = _has_certificate(release, place, files[CERTIFICATE])
+    """Return whether a folder has the release, whole and in this format; another one is place_taken."""
+    ours = _has_certificate(release, place)
     whole = ours and not any((place / name).exists() for name in OURS - files.keys())
     for known_format in FORMATS:
-        for name, frame in (("release", release.frame), ("intervals", release.ends)):
+        for name, frame in _tables_of(release).items():
             stored = _read_table(place, name, known_format, described=ours and known_format == format)
             if stored is not None and not _same(stored, frame):
-                raise _other(place, "other numbers", release)
+                raise place_taken("folder", str(place), "other numbers", release)
             whole &= stored is not None or known_format != format
     return whole
 
 
-def _has_certificate(release: Release, place: Path, certificate: bytes) -> bool:
-    """Return whether the release's certificate is there; another one is refused, a damaged one is none."""
+def _has_certificate(release: Release, place: Path) -> bool:
+    """Return whether the release's certificate is there; another one is place_taken, a damaged one is none."""
     stored = _bytes(place / CERTIFICATE)
-    if stored is None or stored == certificate:
-        return stored is not None
-    try:
-        head = msgspec.json.decode(stored, type=_Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    if stored is None:
         return False
-    if head.entry != release.certificate.entry:
-        raise _other(place, f"entry {head.entry}" if head.entry else "a release without an entry", release)
-    theirs = _certificate(stored) if head.version == release.certificate.version else None
-    if theirs is not None and theirs != release.certificate:
-        raise _other(place, "another certificate of that name", release)
-    return theirs is not None
+    if theirs := other_release(stored, release):
+        raise place_taken("folder", str(place), theirs, release)
+    return certificate_of(stored) == release.certificate
 
 
-def _certificate(body: bytes) -> Certificate | None:
-    try:
-        return Certificate.from_json(body)
-    except Misuse:
-        return None
+def _tables_of(release: Release) -> dict[str, pl.DataFrame]:
+    return dict(zip(TABLES, (release.frame, release.ends), strict=True))
 
 
 def _read_table(place: Path, name: str, format: str, *, described: bool) -> pl.DataFrame | None:  # noqa: A002 - as above
@@ -152,7 +147,7 @@ def _read_table(place: Path, name: str, format: str, *, described: bool) -> pl.D
             instead="another sink, or another place for that file",
         )
     try:
-        return table(place, name, format)
+        return table(lambda file: (place / file).read_bytes(), name, format)
     except (SourceFailed, FileNotFoundError):  # the description may be what is not there
         return None
 
@@ -166,16 +161,6 @@ def _bytes(path: Path) -> bytes | None:
         return path.read_bytes()
     except FileNotFoundError:
         return None
-
-
-def _other(place: Path, theirs: str, release: Release) -> Misuse:
-    entry = release.certificate.entry
-    own = f"entry {entry}" if entry else "a release without an entry"
-    return Misuse(
-        f"The folder {str(place)[:200]!r} has {theirs}, and the release to be sent is {own}.",
-        allowed="an empty folder, or one with this very release; what was published is never replaced",
-        instead="another sink, or another revision: revision=2",
-    )
 
 
 def _failed(place: Path, error: OSError, *, counted: bool) -> SinkFailed:

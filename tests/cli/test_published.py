@@ -172,6 +172,22 @@ def test_releases_out_of_their_places_are_told(job, give):
     assert same() == [False, False, True]
 
 
+def test_a_job_names_its_sink_and_its_ledger(job, give):
+    """`verify job.toml` compares whatever sink it has; with --ledger, an older copy of its ledger is found out."""
+    job.run(PERIODS[0])
+    with job.ledger() as ledger:
+        ledger.copy_to(job.folder / "older.db")
+    job.run(PERIODS[1])
+    found = give("verify", str(job.path), "--json")
+    assert (found.exit, [one["same"] for one in found.document["releases"]]) == (0, [True, True])
+    older = give("verify", str(job.path), "--ledger", str(job.folder / "older.db"), "--json")
+    assert (older.exit, [one["differs"] for one in older.document["releases"]]) == (
+        6,
+        [[], ["the ledger has no such entry"]],
+    )
+    assert give("verify", str(job.folder / "published")).exit == 2
+
+
 def test_a_page_that_was_compared_shows_nothing_that_no_ledger_keeps(job, give):
     """What somebody writes into the evidence beside a release is on no page that says it is sound."""
     folder = job.run(PERIODS[0]).folder

@@ -1,69 +1,22 @@
-"""A sink is chosen by `[sink]`: a folder unless its kind says otherwise, and another kind is a file and a row."""
+"""A sink is chosen by `[sink]`: a folder unless its kind says otherwise, and other kinds come with packages."""
 
+import json
 from pathlib import Path
-from typing import Annotated, ClassVar
 
+import installed
+import msgspec
 import pytest
-from msgspec import Meta
+from shelf import SHELVES
 
 import pufferflow as pf
-from pufferflow.jobs import Sink, TomlTable, schema
-from pufferflow.jobs import file as job_files
+from pufferflow.jobs import schema
 
 DAY, NEXT = "2026-10-20", "2026-10-21"
 
 
-class ShelfTable(TomlTable, frozen=True):
-    """Releases in the memory of a process."""
-
-    shelf: Annotated[str, Meta(min_length=1)]
-
-    def check_address(self):
-        pass
-
-    def check_keys(self, schema):
-        pass
-
-    def open(self, folder):
-        return Shelf(f"memory:{self.shelf}", SHELVES.setdefault(f"{folder}/{self.shelf}", {}))
-
-
-class Shelf(Sink):
-    noun: ClassVar[str] = "shelf"
-
-    def __init__(self, root, releases):
-        self._root, self.releases = root, releases
-
-    @property
-    def root(self):
-        return self._root
-
-    def place(self, label):
-        return f"{self._root}/{label}"
-
-    def has(self, label):
-        return label in self.releases
-
-    def newest(self):
-        return ((self.place(label), release.certificate.entry) for label, release in self.releases.items())
-
-    def send(self, label, release):
-        return self.releases.setdefault(label, release) is release
-
-    def lacks_page(self, label):
-        return False
-
-    def add(self, label, name, body):
-        raise AssertionError("this sink has no pages")
-
-
-SHELVES = {}
-
-
 @pytest.fixture
-def shelf_job(make, monkeypatch):
-    """A job whose sink is of another kind."""
-    monkeypatch.setitem(job_files.SINKS, "shelf", ShelfTable)
+def shelf_job(make, tmp_path):
+    """A job whose sink is of a kind that a package brings."""
     SHELVES.clear()
 
     def made(keys='kind = "shelf"\nshelf = "a"'):
@@ -73,7 +26,9 @@ def shelf_job(make, monkeypatch):
         job.path.write_text(f"{text[:start]}[sink]\n{keys}\n{text[text.index('[retries]') :]}")
         return pf.Job.read(job.path)
 
-    return made
+    names = {"shelf": "shelf:ShelfTable", "torn": "a_module_that_is_not_there:Table", "odd": "json:loads"}
+    with installed.package(tmp_path / "installed", "pufferflow.sinks", names):
+        yield made
 
 
 def test_another_sink_has_each_release_once(shelf_job):
@@ -108,7 +63,10 @@ def test_another_sink_is_protected_from_other_ledgers(shelf_job):
         ('kind = "shelf"', "missing `shelf`"),
         ('kind = "shelf"\nshelf = "a"\npath = "b"', "unknown key 'path' in [sink]"),
         ('kind = "shelf"\nshelf = 3', "sink.shelf: Expected `str`"),
-        ('kind = "rack"', "unknown key 'kind' in [sink]"),
+        ('kind = "rack"', "job.toml: There is no sink 'rack'"),
+        ("kind = 3", "job.toml: The kind is no text"),
+        ('kind = "torn"', "'torn' needs 'a_module_that_is_not_there', which is not installed"),
+        ('kind = "odd"', "What is installed as the sink 'odd' has no keys for [sink]"),
     ],
 )
 def test_keys_are_those_of_the_kind(shelf_job, keys, part):
@@ -118,16 +76,59 @@ def test_keys_are_those_of_the_kind(shelf_job, keys, part):
     assert part in caught.value.problem
 
 
+def test_a_mistyped_kind_is_told_what_is_installed(shelf_job):
+    """All kinds are named, and the one that was probably meant."""
+    with pytest.raises(pf.Misuse) as caught:
+        shelf_job('kind = "shelv"\nshelf = "a"')
+    assert caught.value.instead == "'shelf'"
+    assert {"folder", "shelf"} <= set(caught.value.allowed.removeprefix("an installed one: ").split(", "))
+
+
 def test_a_folder_needs_no_kind(shelf_job, make):
-    """Left out, the kind is a folder, which may be named as soon as there are several."""
+    """Left out, the kind is a folder, which may be named too."""
     assert shelf_job("report = false").run(DAY).folder == Path(make().folder_of(DAY))
     assert shelf_job('kind = "folder"\nreport = false').run(DAY).state == "kept"
 
 
-def test_with_one_kind_there_is_nothing_to_choose(make):
-    """`kind` is no key where only folders are known, nor in the schema of the file."""
-    job = make()
-    job.path.write_text(job.path.read_text().replace("[sink]", '[sink]\nkind = "folder"'))
-    with pytest.raises(pf.Misuse, match="unknown key 'kind'"):
-        pf.Job.read(job.path)
-    assert set(schema()["$defs"]["Sink"]["properties"]) == {"path", "format", "report"}
+@pytest.mark.usefixtures("shelf_job")
+def test_the_schema_has_the_keys_of_each_installed_kind():
+    """An editor is told the keys of each kind by its name; kinds that cannot be loaded are left out."""
+    found = schema()
+    kinds = {
+        table["properties"]["kind"]["const"]: table
+        for reference in found["$defs"]["JobFile"]["properties"]["sink"]["anyOf"]
+        for table in [found["$defs"][reference["$ref"].rpartition("/")[2]]]
+    }
+    assert {"folder", "shelf"} <= set(kinds)
+    assert not {"torn", "odd"} & set(kinds)
+    assert set(kinds["folder"]["properties"]) == {"kind", "path", "format", "report"}
+    assert "kind" not in kinds["folder"]["required"]
+    assert kinds["shelf"]["required"] == ["kind", "shelf"]
+    assert json.loads(msgspec.json.encode(found)) == found
+
+
+def test_a_release_is_not_drawn_if_its_sink_could_not_take_it(shelf_job, monkeypatch):
+    """What a sink refuses of the columns is refused before the ledger is charged."""
+    import shelf
+
+    def prepare(_, columns):
+        assert columns.names() == ["on_sum", "on_sum_low", "on_sum_high", "on_sum_least", "on_sum_most"]
+        raise pf.Misuse("not here", allowed="elsewhere", instead="there")
+
+    monkeypatch.setattr(shelf.Shelf, "prepare", prepare)
+    job = shelf_job()
+    with pytest.raises(pf.Misuse, match="not here"):
+        job.run(DAY)
+    assert job.account() is None
+
+
+def test_any_sink_is_compared_with_a_ledger(shelf_job):
+    """A copy of the ledger that lacks what was published is found out, and so is what nobody paid for."""
+    job = shelf_job()
+    job.run(DAY)
+    with job.ledger() as ledger:
+        ledger.copy_to(job.folder / "older.db")
+    job.run(NEXT)
+    with job.ledger() as ledger, pf.Ledger(job.folder / "older.db") as older:
+        assert [one.differs for one in ledger.compare(job.published())] == [(), ()]
+        assert [one.differs for one in older.compare(job.published())] == [(), ("the ledger has no such entry",)]

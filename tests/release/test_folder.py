@@ -241,8 +241,8 @@ def test_what_cannot_be_written_is_refused_before(tmp_path, form):
         with pytest.raises(pf.Misuse, match="The format is 'xlsx'"):
             bad(release, tmp_path / "1", "xlsx")
     with pytest.raises(pf.Misuse, match="column 'day'"):
-        files.check(lists.frame.schema, form)
-    files.check(lists.frame.schema, "parquet")
+        files.check_format(lists.frame.schema, form)
+    files.check_format(lists.frame.schema, "parquet")
     assert names(tmp_path) == []
 
 

@@ -14,7 +14,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "recipes"
-COPIED = ("pufferflow", "tests", "docs", ".ci", "pyproject.toml", "CONTRIBUTING.md", "CHANGELOG.md", "README.md")
+COPIED = (
+    "pufferflow",
+    "connectors",
+    "tests",
+    "docs",
+    ".ci",
+    "pyproject.toml",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "README.md",
+)
 LEFT_OUT = ("__pycache__", "recipes", "golden.jsonl.xz", "written", "older")
 DOOR, REFERENCE, CHANGELOG = "pufferflow/__init__.py", "docs/reference.md", "CHANGELOG.md"
 Change = Callable[[str], str]

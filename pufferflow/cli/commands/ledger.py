@@ -12,7 +12,7 @@ from pufferflow.cli.errors import EXITS
 from pufferflow.cli.options import Force, LedgerAddress, check_free, existing
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import LedgerFault
+from pufferflow.errors import LedgerFault, Misuse
 
 if TYPE_CHECKING:
     from pufferflow.ledger import Account, Entry
@@ -159,15 +159,25 @@ def _minute(at: str | None) -> str | None:
 
 
 if TYPE_CHECKING:
+    from pufferflow.jobs import Job
     from pufferflow.ledger import Published
 
-Folder = Annotated[
+Compared = Annotated[
     Path,
-    typer.Argument(metavar="FOLDER", help="The folder of a release, or a sink with many.", show_default=False),
+    typer.Argument(
+        metavar="FOLDER|JOB",
+        help="The folder of a release, or a sink with many; or a job file, whose sink may be of any kind.",
+        show_default=False,
+    ),
 ]
 PaidBy = Annotated[
-    str,
-    typer.Option("--ledger", metavar="LEDGER", help="The ledger that paid: a file or an address.", show_default=False),
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="LEDGER",
+        help="The ledger that paid: a file or an address. A job has its own.",
+        show_default=False,
+    ),
 ]
 OfAccount = Annotated[
     str | None,
@@ -175,22 +185,48 @@ OfAccount = Annotated[
 ]
 
 
-def compare(screen: Screen, folder: Folder, ledger: PaidBy, account: OfAccount = None) -> Answer:
+def compare(screen: Screen, published: Compared, ledger: PaidBy = None, account: OfAccount = None) -> Answer:
     """Compare published releases with their ledger.
 
     Tells of each release whether all its numbers and its certificate are those that the ledger keeps, and if not, what
     was changed: exit code 6. Pages are not compared.
     """
-    with existing(ledger) as open_ledger:
-        place, releases = open_ledger.address, open_ledger.compare(folder, account)
+    job = _job_of(published)
+    address = ledger or _ledger_of(job)
+    with existing(address) as open_ledger:
+        place = open_ledger.address
+        releases = open_ledger.compare(published if job is None else job.published(), account or _account_of(job))
     changed = [release for release in releases if release.differs]
     columns = ("release", "entry", "account", "state")
-    screen.table(columns, [[release.folder.name, *_release_cells(release)] for release in releases])
+    screen.table(columns, [[release.label, *_release_cells(release)] for release in releases])
     screen.say(f"{len(releases) - len(changed)} of {len(releases)} as the ledger keeps them.")
     if changed:
         screen.note(f"PUBLISHED RELEASES ARE NOT WHAT THE LEDGER KEEPS: {len(changed)}")
-    document = {"ledger": place, "folder": folder, "releases": [_document(release) for release in releases]}
+    document = {"ledger": place, "folder": published, "releases": [_document(release) for release in releases]}
     return Answer({**document, "same": not changed}, EXITS[LedgerFault] if changed else 0)
+
+
+def _job_of(published: Path) -> "Job | None":
+    """Return the job of a file; None of a folder."""
+    if published.is_dir() or published.suffix.lower() != ".toml":
+        return None
+    from pufferflow.jobs import Job
+
+    return Job.read(published)
+
+
+def _ledger_of(job: "Job | None") -> str:
+    if job is None:
+        raise Misuse(
+            "The folder of a release does not say which ledger paid for it.",
+            allowed="--ledger with a folder; a job file, which names its ledger",
+            instead="--ledger ledger.db",
+        )
+    return job.ledger_address
+
+
+def _account_of(job: "Job | None") -> str | None:
+    return None if job is None else job.file.ledger.account
 
 
 def _release_cells(release: "Published") -> list[str]:
@@ -199,7 +235,7 @@ def _release_cells(release: "Published") -> list[str]:
 
 def _document(release: "Published") -> dict[str, Any]:
     return {
-        "folder": release.folder,
+        "folder": release.place,
         "entry": release.entry or None,
         "account": release.account or None,
         "release": release.release_id or None,

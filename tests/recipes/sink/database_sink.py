@@ -1,24 +1,35 @@
 """The sink that is one SQLite file with a row for each release: its numbers as CSV, and its certificate."""
 
 import sqlite3
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, final
+from typing import Annotated, Any, ClassVar, Final, TypeVar, final
 
 import polars as pl
 from msgspec import Meta
 
-from pufferflow.addresses import local_path
-from pufferflow.errors import InternalError, Misuse, SinkFailed
-from pufferflow.jobs.sink import Sink
-from pufferflow.jobs.toml import TomlTable, resolved, with_variables
-from pufferflow.release import Release, check
+import pufferflow as pf
+from pufferflow.plugins import (
+    MOST_NEW,
+    Copy,
+    Sink,
+    TomlTable,
+    check_format,
+    local_path,
+    other_release,
+    place_taken,
+    resolved,
+    with_variables,
+)
 
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS releases (label TEXT PRIMARY KEY, entry TEXT, numbers TEXT, certificate TEXT)"
 )
-_NEWEST: Final = "SELECT label, entry FROM releases ORDER BY rowid DESC LIMIT 8"
+_NEWEST: Final = "SELECT label, entry FROM releases ORDER BY rowid DESC LIMIT ?"
+_ROW: Final = "SELECT certificate, numbers FROM releases WHERE label = ?"
+T = TypeVar("T")
 
 
 @final
@@ -30,10 +41,10 @@ class DatabaseTable(TomlTable, frozen=True):
     def check_address(self) -> None:
         local_path(resolved(self.file), "The sink")
 
-    def check_keys(self, schema: pl.Schema) -> None:
-        check(schema, "csv")
+    def check_columns(self, columns: pl.Schema) -> None:
+        check_format(columns, "csv")
 
-    def open(self, folder: Path) -> "DatabaseSink":
+    def open(self, folder: Path, job: str) -> "DatabaseSink":
         return DatabaseSink(folder / local_path(with_variables(self.file), "The sink").expanduser())
 
 
@@ -54,50 +65,58 @@ class DatabaseSink(Sink):
         return f"{self._file}#{label}"
 
     def has(self, label: str) -> bool:
-        return any(self._rows("SELECT label FROM releases WHERE label = ?", label))
+        return bool(self._rows(_ROW, label))
 
     def newest(self) -> Iterator[tuple[str, str]]:
         """Yield the rows that were inserted last."""
-        for label, entry in self._rows(_NEWEST):
+        for label, entry in self._rows(_NEWEST, MOST_NEW):
             yield self.place(label), entry
 
-    def send(self, label: str, release: Release) -> bool:
+    def copies(self) -> Iterable[Copy]:
+        return [
+            Copy(label, self.place(label), certificate.encode(), partial(self._differences, label))
+            for label, certificate in self._rows("SELECT label, certificate FROM releases")
+        ]
+
+    def send(self, label: str, release: pf.Release) -> bool:
         certificate = release.certificate
-        row = label, certificate.entry, release.frame.write_csv(), certificate.to_json()
-        with self._opened() as database:
+        row = label, certificate.entry, _numbers(release), certificate.to_json()
+
+        def insert(database: sqlite3.Connection) -> bool:
             inserted = database.execute("INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?)", row).rowcount
-            (entry,) = database.execute("SELECT entry FROM releases WHERE label = ?", (label,)).fetchone()
-        if entry != certificate.entry:
-            raise Misuse(
-                f"The row {self.place(label)!r} has another release.",
-                allowed="a sink of this account alone",
-                instead="another file for [sink]",
-            )
-        return inserted == 1
+            stored, numbers = database.execute(_ROW, (label,)).fetchone()
+            theirs = other_release(stored.encode(), release) or ("" if numbers == row[2] else "other numbers")
+            if theirs:
+                raise place_taken(self.noun, self.place(label), theirs, release)
+            return inserted == 1
 
-    def lacks_page(self, label: str) -> bool:
-        return False
+        return self._attempt(insert)
 
-    def add(self, label: str, name: str, body: bytes) -> None:
-        raise InternalError("A sink without pages was given one.", instead="reporting it")
+    def _differences(self, label: str, release: pf.Release) -> list[str]:
+        ((_, numbers),) = self._rows(_ROW, label)
+        return [] if numbers == _numbers(release) else ["its row has other numbers"]
 
-    def _rows(self, query: str, *values: str) -> list[tuple[str, ...]]:
+    def _rows(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Return the rows that a query finds; none where there is no file yet, since looking makes none."""
         if not self._file.exists():
             return []
-        with self._opened() as database:
-            return database.execute(query, values).fetchall()
+        return self._attempt(lambda database: database.execute(query, values).fetchall())
 
-    @contextmanager
-    def _opened(self) -> Generator[sqlite3.Connection]:
-        """Open the file for one transaction; what fails may go well later."""
+    def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return the result of a transaction; what fails may go well later, and the driver's own words are not told."""
         try:
             with closing(sqlite3.connect(self._file)) as database, database:
                 database.execute(_TABLE)
-                yield database
+                return work(database)
         except sqlite3.Error as error:
-            raise SinkFailed(
-                f"The file {self._file.name[:200]!r} could not be read or written: {type(error).__name__}.",
-                allowed="a SQLite file that can be written",
-                instead="running the job again",
-            ) from None
+            kind = type(error).__name__
+        raise pf.SinkFailed(
+            f"The file {self._file.name[:200]!r} could not be read or written: {kind}.",
+            allowed="a SQLite file that can be written",
+            instead="running the job again",
+        )
+
+
+def _numbers(release: pf.Release) -> str:
+    """Return numbers, error bars and limits as CSV."""
+    return release.frame.write_csv() + release.ends.write_csv()

@@ -1,16 +1,14 @@
 """A sink: one SQLite file with a row for each release, which is there once however often a job is run."""
 
-from recipes import after, each
+from recipes import after
 
 ROW = "a sink of jobs"
-ADDED = {"database_sink.py": "pufferflow/jobs/database_sink.py"}
+ADDED = {"database_sink.py": "connectors/pufferflow_connectors/sinks/database_sink.py"}
 CHANGED = {
-    "pufferflow/jobs/file.py": each(
-        after(
-            "from pufferflow.errors import Misuse\n",
-            "from pufferflow.jobs.database_sink import DatabaseTable\n",
-        ),
-        after('"folder": FolderTable', ', "database": DatabaseTable'),
+    "pyproject.toml": after(
+        'folder = "pufferflow.jobs:FolderTable"\n',
+        'database = "pufferflow_connectors.sinks.database_sink:DatabaseTable"\n',
     ),
+    "tests/support/sinks.py": after("KINDS = [\n", '    Kind("database", \'file = "published.db"\'),\n'),
 }
-CONTRACTS = [["tests/jobs/test_sinks.py", "-k", "not with_one_kind"]]
+CONTRACTS = [["tests/jobs/test_sinks.py"], ["tests/sinks/test_contract.py", "-k", "database"]]

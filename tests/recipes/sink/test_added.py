@@ -2,6 +2,7 @@
 
 import sqlite3
 
+import installed
 import polars as pl
 import pytest
 from ons import write_job
@@ -18,8 +19,10 @@ DAY = "2024-01-01"
 
 @pytest.fixture
 def job(tmp_path):
-    """A job with its functions."""
-    return pf.Job.read(write_job(tmp_path, KEYS))
+    """A job with its functions, where the project is installed with its sinks."""
+    group = "pufferflow.sinks"
+    with installed.package(tmp_path / "installed", group, installed.of_this_tree(group)):
+        yield pf.Job.read(write_job(tmp_path, KEYS))
 
 
 def test_a_release_is_a_row_once(job, tmp_path):
@@ -30,7 +33,7 @@ def test_a_release_is_a_row_once(job, tmp_path):
         ((label, numbers, certificate),) = database.execute("SELECT label, numbers, certificate FROM releases")
         database.execute("DELETE FROM releases")
     assert label == DAY
-    assert pl.read_csv(numbers.encode()).equals(first.release.frame)
+    assert pl.read_csv(numbers.encode(), n_rows=1).equals(first.release.frame)
     assert pf.Certificate.from_json(certificate) == first.release.certificate
     assert job.run(DAY).state == "sent again"
 

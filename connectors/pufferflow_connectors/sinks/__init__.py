@@ -1,0 +1,1 @@
+"""Sinks of scheduled jobs beside folders: tables of SQL databases."""

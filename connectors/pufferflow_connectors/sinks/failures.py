@@ -1,0 +1,55 @@
+"""What a sink says when its database, store or table fails: its kind, in words of ours.
+
+Messages of servers and drivers quote statements, rows, addresses and passwords. So none of them is passed on, and the
+error that is raised leads to none of them.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import pufferflow as pf
+
+T = TypeVar("T")
+_NAMED: Final = {"builtins", "sqlalchemy", "psycopg", "sqlite3", "obstore", "deltalake", "pyiceberg", "pyarrow"}
+"""The packages whose classes of errors are named; another's may be called anything."""
+
+
+def attempt(work: Callable[[], T], place: str, reason_of: Callable[[Exception], str] = lambda _: "") -> T:
+    """Return the result of work on a sink, or raise that the sink failed; errors of pufferflow pass.
+
+    `reason_of` may give the reason in plain words; else it is the class of the error.
+    """
+    try:
+        return work()
+    except pf.PufferflowError:
+        raise
+    except Exception as error:  # noqa: BLE001 - drivers raise all sorts, and each may quote a row
+        reason = reason_of(error) or kind_of(error)
+    raise failed(place, reason)
+
+
+def kind_of(error: Exception) -> str:
+    """Return the class of an error, as it may be shown."""
+    kind = type(error)
+    return kind.__name__ if kind.__module__.partition(".")[0].lstrip("_") in _NAMED else "an error of its own"
+
+
+def failed(place: str, reason: str) -> pf.SinkFailed:
+    """Return the error of a sink that could not be read or written."""
+    return pf.SinkFailed(
+        f"The sink {place[-200:]!r} could not be read or written: {reason}.",
+        allowed="a sink that can be reached, and written to",
+        instead="mending that and running again: what is released is kept in the ledger, and the next run sends it",
+    )
+
+
+def check_installed(package: str, extra: str) -> None:
+    """Refuse a sink whose package is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise pf.Misuse(
+            f"The sink needs {package!r}, which is not installed.",
+            allowed="the packages of its extra",
+            instead=f'pip install "pufferflow[{extra}]"',
+        )

@@ -1,0 +1,44 @@
+"""Sinks of every kind, in a folder and on servers of the tests' own."""
+
+import itertools
+
+import postgres
+import pytest
+import sinks
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres_of_sinks():
+    with postgres.for_tests() as address:
+        yield address
+
+
+@pytest.fixture
+def postgres_server(postgres_of_sinks):
+    """The address of an empty schema."""
+    return postgres.database(postgres_of_sinks, f"sink_{next(_NUMBERS)}")
+
+
+@pytest.fixture(params=sinks.KINDS, ids=lambda kind: kind.name)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=[kind for kind in sinks.KINDS if kind.quick], ids=lambda kind: kind.name)
+def quick(request):
+    """A kind that takes milliseconds."""
+    return request.param
+
+
+@pytest.fixture
+def server(kind, request):
+    """The address of the server that a kind needs."""
+    return request.getfixturevalue(kind.needs) if kind.needs else ""
+
+
+@pytest.fixture
+def opened(kind, server, tmp_path):
+    """Open the sink, anew each time, as processes do."""
+    return lambda job=sinks.JOB: kind.table(server).open(tmp_path, job)
