@@ -90,7 +90,7 @@ class LedgerFault(PufferflowError):
 
 
 class SinkFailed(PufferflowError):
-    """Where releases go cannot be read or written; what is released is kept in its ledger, and the next run sends it."""
+    """Where releases go cannot be read or written; what is released is in its ledger, and the next run sends it."""
 
 
 class InternalError(PufferflowError):

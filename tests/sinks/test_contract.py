@@ -4,6 +4,7 @@ import threading
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import installed
 import jobs
 import msgspec
 import ons
@@ -241,7 +242,8 @@ def job(kind, server, tmp_path):
     """A job with this sink."""
     keys = 'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
     path = ons.write_job(tmp_path, keys + f'[sink]\nkind = "{kind.kind or kind.name}"\n{kind.written(server)}')
-    return pf.Job.read(path)
+    with installed.package(tmp_path / "installed", sinks.GROUP, installed.of_this_tree(sinks.GROUP)):
+        yield pf.Job.read(path)
 
 
 def test_a_job_publishes_once(job):
