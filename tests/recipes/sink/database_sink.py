@@ -24,11 +24,9 @@ from pufferflow.plugins import (
     with_variables,
 )
 
-_TABLE: Final = (
-    "CREATE TABLE IF NOT EXISTS releases (label TEXT PRIMARY KEY, entry TEXT, numbers TEXT, certificate TEXT)"
-)
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS releases (label TEXT PRIMARY KEY, entry TEXT, numbers TEXT, bars TEXT, certificate TEXT)"
 _NEWEST: Final = "SELECT label, entry FROM releases ORDER BY rowid DESC LIMIT ?"
-_ROW: Final = "SELECT certificate, numbers FROM releases WHERE label = ?"
+_ROW: Final = "SELECT certificate, numbers, bars FROM releases WHERE label = ?"
 T = TypeVar("T")
 
 
@@ -80,12 +78,12 @@ class DatabaseSink(Sink):
 
     def send(self, label: str, release: pf.Release) -> bool:
         certificate = release.certificate
-        row = label, certificate.entry, _numbers(release), certificate.to_json()
+        row = label, certificate.entry, *_tables(release), certificate.to_json()
 
         def insert(database: sqlite3.Connection) -> bool:
-            inserted = database.execute("INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?)", row).rowcount
-            stored, numbers = database.execute(_ROW, (label,)).fetchone()
-            theirs = other_release(stored.encode(), release) or ("" if numbers == row[2] else "other numbers")
+            inserted = database.execute("INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?, ?)", row).rowcount
+            stored, *tables = database.execute(_ROW, (label,)).fetchone()
+            theirs = other_release(stored.encode(), release) or ("" if tables == _tables(release) else "other numbers")
             if theirs:
                 raise place_taken(self.noun, self.place(label), theirs, release)
             return inserted == 1
@@ -93,8 +91,8 @@ class DatabaseSink(Sink):
         return self._attempt(insert)
 
     def _differences(self, label: str, release: pf.Release) -> list[str]:
-        ((_, numbers),) = self._rows(_ROW, label)
-        return [] if numbers == _numbers(release) else ["its row has other numbers"]
+        ((_, *tables),) = self._rows(_ROW, label)
+        return [] if tables == _tables(release) else ["its row has other numbers"]
 
     def _rows(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Return the rows that a query finds; none where there is no file yet, since looking makes none."""
@@ -117,6 +115,6 @@ class DatabaseSink(Sink):
         )
 
 
-def _numbers(release: pf.Release) -> str:
-    """Return numbers, error bars and limits as CSV."""
-    return release.frame.write_csv() + release.ends.write_csv()
+def _tables(release: pf.Release) -> list[str]:
+    """Return the numbers, and their error bars with their limits, as CSV."""
+    return [release.frame.write_csv(), release.ends.write_csv()]
