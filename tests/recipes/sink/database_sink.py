@@ -24,7 +24,10 @@ from pufferflow.plugins import (
     with_variables,
 )
 
-_TABLE: Final = "CREATE TABLE IF NOT EXISTS releases (label TEXT PRIMARY KEY, entry TEXT, numbers TEXT, bars TEXT, certificate TEXT)"
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS releases "
+    "(label TEXT PRIMARY KEY, entry TEXT, numbers TEXT, bars TEXT, certificate TEXT)"
+)
 _NEWEST: Final = "SELECT label, entry FROM releases ORDER BY rowid DESC LIMIT ?"
 _ROW: Final = "SELECT certificate, numbers, bars FROM releases WHERE label = ?"
 T = TypeVar("T")
