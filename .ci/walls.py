@@ -25,6 +25,7 @@ STOREYS = {
             "guarded",
             "progress",
             "arrow_tables",
+            "source_version",
         ),
         *("conversions", "guarantees", "entry_points"),
     ),

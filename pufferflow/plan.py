@@ -273,6 +273,7 @@ def certificate_of(plan: Decision) -> Certificate:
         notes=tuple(notes(plan)),
         ordinary=cast(Any, plan.ordinary),
         readings=readings_together(request),
+        sources=request.engine.versions,
         library=_version(),
     )
 

@@ -35,7 +35,23 @@ from pufferflow.engine import (
 from pufferflow.errors import PufferflowError, SourceFailed
 from pufferflow.expressions import ROUNDER, Formula, Segment
 from pufferflow.guarded import guarded
-from pufferflow.jobs import EVIDENCE, MOST_NEW, PAGE, Sink, SinkTable, TomlTable, release_id, resolved, with_variables
+from pufferflow.jobs import (
+    EVIDENCE,
+    MOST_NEW,
+    PAGE,
+    Options,
+    Sink,
+    SinkTable,
+    SourceTable,
+    TomlTable,
+    check_address,
+    check_places,
+    looked_up,
+    placed,
+    release_id,
+    resolved,
+    with_variables,
+)
 from pufferflow.ledger import shown_address
 from pufferflow.release import (
     CERTIFICATE,
@@ -47,6 +63,7 @@ from pufferflow.release import (
     place_taken,
     table_differences,
 )
+from pufferflow.source_version import SourceVersion, with_version
 
 __all__ = [
     "CERTIFICATE",
@@ -70,6 +87,7 @@ __all__ = [
     "GroupRuns",
     "Numbering",
     "OneOf",
+    "Options",
     "Present",
     "PrivateTotals",
     "PufferflowError",
@@ -79,23 +97,30 @@ __all__ = [
     "Sink",
     "SinkTable",
     "SourceFailed",
+    "SourceTable",
+    "SourceVersion",
     "Steps",
     "Text",
     "TomlTable",
     "Total",
     "Value",
     "WholeNumber",
+    "check_address",
     "check_format",
+    "check_places",
     "entry_in",
     "files_of",
     "guarded",
     "local_path",
+    "looked_up",
     "other_release",
     "place_taken",
+    "placed",
     "release_id",
     "resolved",
     "scheme_of",
     "shown_address",
     "table_differences",
     "with_variables",
+    "with_version",
 ]

@@ -18,6 +18,7 @@ from pufferflow.engine.snapshot import Snapshot
 from pufferflow.errors import Misuse
 from pufferflow.expressions import Values
 from pufferflow.scenario import Label, Scenario
+from pufferflow.source_version import SourceVersion
 
 
 @final
@@ -148,6 +149,11 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def snapshot(self) -> Snapshot:
         """Return the version of the table."""
+
+    @property
+    def versions(self) -> tuple[SourceVersion, ...]:
+        """The versions of the tables behind this one, for those that have any."""
+        return ()
 
     def one_version(self) -> AbstractContextManager[bool]:
         """Return a context in which all is read of one version of the table; false if that cannot be had."""

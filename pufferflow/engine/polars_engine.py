@@ -19,6 +19,8 @@ from pufferflow.expressions import named
 from pufferflow.guarded import guarded
 from pufferflow.progress import working
 from pufferflow.scenario import Scenario
+from pufferflow.scenario.fitting import frame_origin
+from pufferflow.source_version import SourceVersion
 
 PUBLIC, PRIVATE = "reading public columns", "reading rows"
 
@@ -33,6 +35,10 @@ class PolarsEngine(Engine):
     @property
     def table(self) -> pl.LazyFrame:
         return self.frame
+
+    @property
+    def versions(self) -> tuple[SourceVersion, ...]:
+        return guarded(lambda: frame_origin(self.frame)).versions
 
     def snapshot(self) -> Snapshot:
         return Snapshot.of(self.frame)

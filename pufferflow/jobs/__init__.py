@@ -7,6 +7,7 @@ from pufferflow.jobs.job import Job, Ran
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.scheduling import next_time, schedule
 from pufferflow.jobs.sink import EVIDENCE, MOST_NEW, PAGE, Sink, SinkTable, release_id
+from pufferflow.jobs.source import Options, SourceTable, check_address, check_places, looked_up, placed
 from pufferflow.jobs.sources import TRACEBACK, tracebacks
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
 
@@ -17,13 +18,19 @@ __all__ = [
     "TRACEBACK",
     "FolderTable",
     "Job",
+    "Options",
     "Period",
     "Ran",
     "Sink",
     "SinkTable",
+    "SourceTable",
     "TomlTable",
+    "check_address",
     "check_addresses",
+    "check_places",
+    "looked_up",
     "next_time",
+    "placed",
     "release_id",
     "resolved",
     "schedule",

@@ -13,8 +13,8 @@ from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind, promise_of
 from pufferflow.jobs.file_source import Call, FileSource
 from pufferflow.jobs.folder_sink import FolderTable
+from pufferflow.jobs.kinds import SINKS, SOURCES
 from pufferflow.jobs.period import Every, check_zone
-from pufferflow.jobs.sink_kinds import sink_schemas, sink_table
 from pufferflow.jobs.toml import TomlTable, decode, named, resolved
 from pufferflow.jobs.toml import read_file as read_toml
 from pufferflow.ledger import check_scheme
@@ -119,7 +119,7 @@ class JobFile(TomlTable, frozen=True):
 
     name: Name
     build: Call
-    source: FileSource
+    source: FileSource  # as the sink below
     ledger: Charged
     guarantee: Promise | None = None
     accuracy: Accuracy | None = None
@@ -185,11 +185,12 @@ def read_text(text: str, name: str) -> JobFile:
 
 
 def _type_of(values: dict[str, Any]) -> type[JobFile]:
-    """Return the type of a file, whose sink has the keys of its kind; `kind` itself is taken out."""
-    table = sink_table(values.get("sink"))
-    if table is FolderTable:
+    """Return the type of a file, whose source and sink have the keys of their kinds; `kind` itself is taken out."""
+    source, sink = SOURCES.read(values.get("source")), SINKS.read(values.get("sink"))
+    if (source, sink) == (FileSource, FolderTable):
         return JobFile
-    return cast(type[JobFile], msgspec.defstruct("JobFile", [("sink", table)], bases=(JobFile,), kw_only=True))
+    tables = [("source", source), ("sink", sink)]
+    return cast(type[JobFile], msgspec.defstruct("JobFile", tables, bases=(JobFile,), kw_only=True))
 
 
 def check_addresses(file: JobFile) -> None:
@@ -202,5 +203,7 @@ def check_addresses(file: JobFile) -> None:
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a job file, by which editors check and complete it."""
     content = msgspec.json.schema(JobFile)
-    content["$defs"]["JobFile"]["properties"]["sink"] = sink_schemas(content["$defs"])
+    tables = content["$defs"]["JobFile"]["properties"]
+    tables["source"] = SOURCES.schema(content["$defs"])
+    tables["sink"] = {**SINKS.schema(content["$defs"]), "default": {}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A pufferflow job", **content}

@@ -17,20 +17,15 @@ from pufferflow.errors import Misuse, PufferflowError, SourceFailed
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded, source_failed
 from pufferflow.jobs.period import Period
-from pufferflow.jobs.source import check_places, placed
-from pufferflow.jobs.toml import TomlTable, resolved, with_variables
+from pufferflow.jobs.source import FUNCTION, Options, check_address, check_places, looked_up, placed
+from pufferflow.jobs.toml import TomlTable, resolved
 
 Call = Annotated[
     str, Meta(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="file.py:function or module:function")
 ]
 Types = Literal["integer", "float", "text", "boolean", "date", "datetime"]
-Options = Annotated[
-    dict[str, str | int | float | bool],
-    Meta(description="region, endpoint and credentials of an object store; ${NAME} is looked up"),
-]
 Scan = Callable[[str], pl.LazyFrame]
 _READ: Final = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "hf", "file")
-_FUNCTION: Final = '[source] function = "job.py:rows", which can read anything'
 _COLUMNS: Final = '[source.columns] with hour = "datetime", level = "integer"'
 
 
@@ -60,7 +55,7 @@ class FileSource(TomlTable, frozen=True):
             )
         if self.function is not None and (self.hive or self.options):
             raise Misuse("The source is a function, which has no folders or options.", allowed="a path with these")
-        check_address(self.path or "")
+        check_address(self.path or "", _READ, "Polars")
         check_places(self.path or "", "path")
         if self.hive and not self.columns:
             raise _undeclared("The types of columns that are folders are not declared")
@@ -70,12 +65,12 @@ class FileSource(TomlTable, frozen=True):
         return f"FileSource({self.path or self.function!r})"
 
     def check_address(self) -> None:
-        check_address(resolved(self.path or ""))
+        check_address(resolved(self.path or ""), _READ, "Polars")
 
     def rows(self, folder: Path, period: Period) -> pl.LazyFrame:
         """Return the rows of files, of which none is read here."""
         pattern = placed(self.path or "", period)
-        check_address(pattern)
+        check_address(pattern, _READ, "Polars")
         here = scheme_of(pattern) is None
         where = str(folder / Path(pattern).expanduser()) if here else pattern
         if pattern.endswith("/"):
@@ -110,17 +105,14 @@ class FileSource(TomlTable, frozen=True):
                 allowed="options for addresses such as s3://bucket/data/*.parquet",
                 instead="leaving [source.options] out",
             )
-        plain = {
-            name: with_variables(text) if isinstance(text, str) else text for name, text in (self.options or {}).items()
-        }
-        return plain or None
+        return looked_up(self.options) or None
 
     def _scanner(self, suffix: str, options: dict[str, Any] | None) -> Scan:
         if self.hive and suffix != ".parquet":
             raise Misuse(
                 f"The path ends in {suffix!r}, and its folders are columns.",
                 allowed="Parquet files in such folders",
-                instead=_FUNCTION,
+                instead=FUNCTION,
             )
         match suffix:
             case ".parquet":
@@ -139,7 +131,7 @@ class FileSource(TomlTable, frozen=True):
                 raise Misuse(
                     f"The path ends in {suffix!r}.",
                     allowed=".parquet, .arrow, .ipc, .feather, .csv, .ndjson, .jsonl, or / for a folder of Parquet",
-                    instead=_FUNCTION,
+                    instead=FUNCTION,
                 )
 
     @property
@@ -158,17 +150,6 @@ _TYPES: Final[Mapping[Types, pl.DataType]] = {
     "date": pl.Date(),
     "datetime": pl.Datetime("us"),
 }
-
-
-def check_address(path: str) -> None:
-    """Refuse a source with a scheme that Polars does not read."""
-    scheme = scheme_of(path)
-    if scheme is not None and not (scheme in _READ and "://" in path):
-        raise Misuse(
-            f"The source is an address with '{scheme}:', which Polars does not read.",
-            allowed=f"files, or addresses with {', '.join(f'{name}://' for name in _READ)}",
-            instead=_FUNCTION,
-        )
 
 
 def _check_partitions(files: Iterable[str], types: Mapping[str, Types]) -> None:

@@ -19,6 +19,7 @@ from pufferflow.errors import LedgerFault, Misuse, PufferflowError, SinkFailed, 
 from pufferflow.frame import Batch
 from pufferflow.guarantees import Guarantee
 from pufferflow.jobs.file import JobFile, check_addresses, read_file
+from pufferflow.jobs.file_source import FileSource
 from pufferflow.jobs.job_account import JobAccount
 from pufferflow.jobs.missed import History
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
@@ -356,8 +357,9 @@ class Job:
     @cached_property
     def functions(self) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
         """What the file names, imported: the function that asks, and the one that gives rows, if there is one."""
-        source = self.file.source.function
-        functions = functions_of([self.file.build, *([] if source is None else [source])], self.folder)
+        source = self.file.source
+        call = source.function if isinstance(source, FileSource) else None  # pyright: ignore[reportUnnecessaryIsInstance] - other kinds
+        functions = functions_of([self.file.build, *([] if call is None else [call])], self.folder)
         return functions[0], functions[1] if len(functions) > 1 else None
 
     def __repr__(self) -> str:

@@ -5,13 +5,22 @@ what the key `kind` of `[source]` says.
 """
 
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
+from msgspec import Meta
+
+from pufferflow.addresses import scheme_of
 from pufferflow.errors import Misuse
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.toml import with_variables
 
+Options = Annotated[
+    dict[str, str | int | float | bool],
+    Meta(description="region, endpoint and credentials of an object store; ${NAME} is looked up"),
+]
+FUNCTION: Final = '[source] function = "job.py:rows", which can read anything'
 _PLACE: Final = re.compile(r"(?<!\$)\{(?P<name>[^}]*)\}")
 _FORM: Final = re.compile(r"period(:(?P<form>(%[YmdHGVjy]|[^%{}])+))?")
 
@@ -30,6 +39,22 @@ class SourceTable(Protocol):
         may quote rows and passwords. What may go well later is a `SourceFailed`, which is tried again.
         """
         ...
+
+
+def check_address(address: str, schemes: Collection[str], reader: str) -> None:
+    """Refuse an address with a scheme that a reader does not know; only the scheme is told."""
+    scheme = scheme_of(address)
+    if scheme is not None and not (scheme in schemes and "://" in address):
+        raise Misuse(
+            f"The source is an address with '{scheme}:', which {reader} does not read.",
+            allowed=f"files, or addresses with {', '.join(f'{name}://' for name in schemes)}",
+            instead=FUNCTION,
+        )
+
+
+def looked_up(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return options with their variables."""
+    return {name: with_variables(value) if isinstance(value, str) else value for name, value in (options or {}).items()}
 
 
 def check_places(text: str, what: str) -> None:

@@ -10,9 +10,10 @@ from pufferflow.errors import Misuse, visible
 from pufferflow.guarantees import Guarantee, Promise
 from pufferflow.report import promise_in_words
 from pufferflow.rounding import agree
+from pufferflow.source_version import SourceVersion
 
 VERSION = 1
-_ADDED_LATER = ("readings", "ordinary")
+_ADDED_LATER = ("readings", "ordinary", "sources")
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
@@ -46,7 +47,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the sums move together, each measured in `sensitivity_unit`. `cost` is the input of composition, `where` describes
     the selected rows, and `questions` is a digest of the queries, with all values of filters. `readings` describe how
     null, values outside the domain and classes are read, whether or not there are any. `ordinary` is the differential
-    privacy of a single row under the same noise, over the pairs of the secret.
+    privacy of a single row under the same noise, over the pairs of the secret. `sources` are the versions of the tables
+    that were read, of those that have versions.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -80,6 +82,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     library: str = ""
     version: int = VERSION
     readings: tuple[str, ...] = ()
+    sources: tuple[SourceVersion, ...] = ()
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
@@ -106,9 +109,9 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def facts(self) -> "Certificate":
-        """The certificate without prose, entry and library version: the same for all releases of one plan."""
+        """The certificate without prose, entry and versions: the same for all releases of one plan."""
         words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
-        return msgspec.structs.replace(self, entry=None, library="", ordinary=None, **words)
+        return msgspec.structs.replace(self, entry=None, library="", ordinary=None, sources=(), **words)
 
     @property
     def digest(self) -> str:
@@ -155,6 +158,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *(("where", line) for line in self.where),
             *(("read", line) for line in self.readings),
             *[("bars", ERROR_BARS)] * bool(self.readings),
+            *(("source", str(version)) for version in self.sources),
             ("groups", ", ".join(self.groups) or "none: one answer for all rows"),
             *noise,
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),

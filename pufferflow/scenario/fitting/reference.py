@@ -15,12 +15,15 @@ import polars as pl
 from pufferflow.arguments import set_fields
 from pufferflow.arrow_tables import ArrowTable
 from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.source_version import SourceVersion, versions_in
 from pufferflow.suggestions import suggests_arguments
 
 _SCAN = re.compile(r"(\w+) SCAN \[(.*)\]$", re.MULTILINE)
 _BARE_SCAN = re.compile(r"\w+ SCAN \[(?:(?!, )[^\n\[\]])+\](?:\n(?:PROJECT [^\n]*|ESTIMATED ROWS: \d+))*")
 """One file and nothing else: whatever is done to its rows may give others each time, or bring in rows of its own."""
 _COLUMNAR = {"Parquet", "Ipc"}
+_OTHERS = "PythonDataset"
+"""Tables of many files, which Polars looks up when it reads; all of them have one name."""
 
 
 @final
@@ -34,6 +37,8 @@ class FrameOrigin:
     """Those of the files whose layout Polars looks up once for a frame, so that it cannot read another version."""
     files_only: bool = False
     """Whether the frame is a scan of one file and no more, so that its rows are those of the file each time."""
+    versions: tuple[SourceVersion, ...] = ()
+    """The versions of tables that the frame reads, as far as it says so; their places are among the files."""
 
     def holds(self, other: Any) -> bool:
         """Return whether another frame is this one, or scans one of its files; no row is read for that.
@@ -57,12 +62,16 @@ def frame_origin(frame: Any) -> FrameOrigin:
             plan = frame.explain(optimized=False)
         except (pl.exceptions.PolarsError, OSError):  # it cannot be read either, and says so then
             plan = ""
+    versions = versions_in(plan)
+    files |= set(versions.values())
     for reader, scanned in _SCAN.findall(plan):
+        if reader == _OTHERS:
+            continue
         paths = set(scanned.split(", "))
         files |= paths
         columnar |= paths if reader in _COLUMNAR else set()
-    only = _BARE_SCAN.fullmatch(plan.strip()) is not None
-    return FrameOrigin(frozenset(files), weakref.ref(frame), frozenset(columnar), only)
+    only = bool(files) and _BARE_SCAN.fullmatch(plan.strip()) is not None
+    return FrameOrigin(frozenset(files), weakref.ref(frame), frozenset(columnar), only, tuple(versions))
 
 
 def _weakly(table: Any) -> Any:
