@@ -48,6 +48,11 @@ def private_sum(path: str) -> pl.DataFrame:
     return _released(_protected(path).private_sum("level"))
 
 
+def private_alone(path: str) -> pl.DataFrame:
+    """Release the sum without an account."""
+    return _protected(path).private_sum("level").release(epsilon=1.0).frame
+
+
 def private_five(path: str) -> pl.DataFrame:
     """Release all five."""
     batch = _protected(path).private_sum("level").private_mean("level").private_count(pl.col("level") >= 3)
@@ -80,7 +85,7 @@ def _protected(path: str):  # noqa: ANN202 - the product is imported only where 
 
 
 WORKS: dict[str, Callable[[str], pl.DataFrame]] = {
-    work.__name__: work for work in (plain_sum, plain_five, private_sum, private_five)
+    work.__name__: work for work in (plain_sum, plain_five, private_sum, private_alone, private_five)
 }
 
 if __name__ == "__main__":

@@ -58,6 +58,21 @@ def test_import_loads_nothing_heavy():
     assert out.stdout.strip() == "[]"
 
 
+def test_a_grouped_sum_loads_polars_and_numpy_alone():
+    """Planning and releasing a sum in groups, of independent rows, needs no part of SciPy and nothing of a ledger."""
+    use = """
+import polars as pl, pufferflow as pf
+scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["key"])
+rows = pl.DataFrame({"key": [1, 1, 2], "level": [0, 3, 2]})
+batch = pf.protect(rows, scenario).group_by("key").private_sum("level").private_count(pl.col("level") > 2, name="n")
+batch.release(epsilon=1.0)
+"""
+    heavy = [*HEAVY, *(f"scipy.{part}" for part in ("special", "sparse", "linalg", "optimize", "stats", "spatial"))]
+    code = f"import sys{use}print([m for m in {heavy} if m in sys.modules and m not in ('numpy', 'scipy', 'msgspec')])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
 def test_line_distances_do_not_load_pot():
     """Laws on the line do without POT, which takes the longest to load."""
     use = "a = pf.Law.point(0); pf.winf(a, a); pf.wasserstein(a, a)"

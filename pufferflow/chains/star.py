@@ -31,8 +31,6 @@ from itertools import product
 from typing import Any, final
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import identity, kron
 
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.lipschitz_ratio import largest_log_ratio
@@ -91,7 +89,6 @@ _MOST_KNOWN = 4096
 _MOST_LADDERS = 256
 _SATURATED = 1e9
 _WIDEST = 4096.0
-_linprog: Any = linprog
 
 
 @final
@@ -305,20 +302,29 @@ def _optimal_charge(rates: Rates, left: Floats) -> Any:
     leak = np.array([_leak(laws, touches.sum(times)) for times in sets])
     if sets.shape[1] == 1:  # nothing to choose
         return left[:, :, None] * (leak / sets[:, :, None]).max(axis=0) * (1 + 4 * UNIT)
+    linprog, sparse = _solver()
     off_diagonal = np.nonzero(~np.eye(len(laws), dtype=np.bool_))
     needed, unit = leak[:, *off_diagonal].T, float(rates.increments.max())
-    blocks: Any = kron(identity(len(left) * len(needed)), sets.astype(np.float64), "csr")
+    blocks: Any = sparse.kron(sparse.identity(len(left) * len(needed)), sets.astype(np.float64), "csr")
     limits = np.tile(
         rates.increments[:, *off_diagonal].T.ravel() / unit, len(left)
     )  # what a release adds is enough to charge
     prices, least = np.repeat(left, len(needed), axis=0).ravel(), np.tile(needed.ravel() / unit, len(left))
-    solved = _linprog(prices, -blocks, -least, bounds=np.column_stack([0 * limits, limits]), method="highs")
+    solved = linprog(prices, -blocks, -least, bounds=np.column_stack([0 * limits, limits]), method="highs")
     if solved.x is None:
         return math.inf
     optimum = np.zeros((len(left), *leak.shape[1:]))
     chosen: Floats = np.maximum(solved.x, 0.0).reshape(len(left), len(needed), -1) * unit
     optimum[:, *off_diagonal] = _certify(chosen, sets, needed, left)
     return optimum
+
+
+def _solver() -> tuple[Any, Any]:
+    """Return the linear programs and sparse arrays of SciPy, which take longer to load than all else here."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    return linprog, sparse
 
 
 def _certify(rates: Floats, sets: Indices, needed: Floats, left: Floats) -> Floats:

@@ -19,7 +19,7 @@ from typing import Any, Final, cast, final
 
 import numpy as np
 import polars as pl
-from scipy.sparse import csr_array
+import scipy  # loads its parts when first used
 
 from pufferflow.arguments import shown
 from pufferflow.arrays import Array
@@ -49,7 +49,12 @@ def bounded_rows() -> None:
         )
 
 
-def weighted(counts: Array | csr_array, steps: Array, *, wide: bool = False) -> Array:
+Sparse = Any
+"""A sparse array of SciPy's."""
+_FEW_PRODUCTS: Final = 2**18
+
+
+def weighted(counts: Array | Sparse, steps: Array, *, wide: bool = False) -> Array:
     """Return counts @ steps, for counts ≥ 0 of shape (cells, classes) that sum to less than 2^32, or 2^47 if `wide`.
 
     Other counts are allowed where the caller proves that their products fit. The result has 64 bits if the steps are
@@ -69,7 +74,7 @@ def weighted(counts: Array | csr_array, steps: Array, *, wide: bool = False) -> 
     return _product(counts, high).astype(object) * 2**_HALF + _product(counts, low)
 
 
-def _halves(counts: Array | csr_array) -> tuple[Array | csr_array, Array | csr_array]:
+def _halves(counts: Array | Sparse) -> tuple[Array | Sparse, Array | Sparse]:
     """Return the high and the low bits of counts; a million low ones still sum to less than 2^40."""
     if isinstance(counts, np.ndarray):
         return counts >> _HALF, counts & (2**_HALF - 1)
@@ -78,9 +83,11 @@ def _halves(counts: Array | csr_array) -> tuple[Array | csr_array, Array | csr_a
     return high, low
 
 
-def _product(counts: Array | csr_array, steps: Array) -> Array:
-    """Return the product; many tables are mostly 0, which need not be multiplied."""
-    product: Any = counts @ csr_array(steps)
+def _product(counts: Array | Sparse, steps: Array) -> Array:
+    """Return the product; large tables are mostly 0, which need not be multiplied."""
+    if isinstance(counts, np.ndarray) and counts.size * steps.shape[1] <= _FEW_PRODUCTS:
+        return counts.astype(np.int64) @ steps.astype(np.int64)
+    product: Any = counts @ scipy.sparse.csr_array(steps)
     return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.int64)
 
 

@@ -18,7 +18,7 @@ from typing import final
 
 import numpy as np
 import polars as pl
-from scipy.sparse import csr_array
+import scipy  # loads its parts when first used
 
 from pufferflow.arrays import Array
 from pufferflow.dtypes import with_texts
@@ -126,21 +126,28 @@ class OnePass:
         return Tally(published(distinct), *self.read(table, cells, len(distinct)))
 
     def _part(self, table: pl.DataFrame, cells: Array, count: int) -> tuple[Array, Array]:
-        ones = np.ones(len(table), dtype=np.int64)
-        added = csr_array((ones, (cells, np.arange(len(table)))), shape=(count, len(table)))
         stood = max(len(self.grouped), 1)
-        rows = (added @ _whole(table, ["rows"]))[:, 0] // stood
+        rows = _added(_whole(table, ["rows"]), cells, count)[:, 0] // stood
         sums: list[Array] = []
         for place, column in enumerate(self.totalled):
             totals = _whole(table, [name for name in table.columns if name.startswith(f"total{place}_")])
-            sums.append(column.sums((added @ totals) // stood, rows))
+            sums.append(column.sums(_added(totals, cells, count) // stood, rows))
         for column, start in zip(self.grouped, self.starts, strict=False):
             classes = table["class"].to_numpy().astype(np.int64) - start
             own = (classes >= 0) & (classes < len(column.steps))
             counted = _whole(table, ["rows"])[own, 0], (cells[own], classes[own])
-            sums.append(weighted(csr_array(counted, shape=(count, len(column.steps))), column.steps))
+            sums.append(weighted(scipy.sparse.csr_array(counted, shape=(count, len(column.steps))), column.steps))
         places = [place for column in (*self.totalled, *self.grouped) for place in column.measures]
         return rows, np.hstack([np.zeros((count, 0), dtype=np.int64), *sums])[:, np.argsort(places)]
+
+
+def _added(numbers: Array, cells: Array, count: int) -> Array:
+    """Return the sums of numbers in each of `count` cells; rows are sorted by cell."""
+    sums = np.zeros((count, numbers.shape[1]), dtype=np.int64)
+    heads = np.flatnonzero(np.diff(cells, prepend=-1))
+    if len(heads):
+        sums[cells[heads]] = np.add.reduceat(numbers, heads, axis=0)
+    return sums
 
 
 def _whole(table: pl.DataFrame, names: Sequence[str]) -> Array:

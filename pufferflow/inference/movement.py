@@ -173,10 +173,12 @@ def group_movement(weights: Floats, counts: Indices, tables: Floats, norm: float
 
 def _sharing(touched: Flags) -> Indices:
     """Return a label for each answer, the same for those that a row touches together, directly or by way of others."""
-    from scipy.sparse import csr_matrix
+    answers, kinds = touched.shape
+    if touched.all(axis=0).any():
+        return np.zeros(answers, dtype=np.intp)
+    from scipy.sparse import csr_matrix  # takes longer to load than all else here
     from scipy.sparse.csgraph import connected_components
 
-    answers, kinds = touched.shape
     rows, columns = np.nonzero(touched)
     links = csr_matrix((np.ones(len(rows)), (rows, columns + answers)), shape=(answers + kinds, answers + kinds))
     _, labels = connected_components(links, directed=False)

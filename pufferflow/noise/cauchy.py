@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from scipy import special
+import scipy  # loads its parts when first used
 
 from pufferflow.arrays import Floats
 from pufferflow.errors import Refused
@@ -163,7 +163,7 @@ class GeneralizedCauchy(Noise):
     def _core(self, units: Floats) -> Floats:
         """Return P(0 < noise < u), to the last digits of small u."""
         square = np.minimum(units, 1.0) ** 2
-        close = special.betainc(0.5, (self.k - 1) / 2, square / (1 + square)) / 2
+        close = scipy.special.betainc(0.5, (self.k - 1) / 2, square / (1 + square)) / 2
         return np.where(units < 1, close, 0.5 - self._tail(units))
 
     def _logpdf(self, units: Floats) -> Floats:
@@ -175,8 +175,8 @@ class GeneralizedCauchy(Noise):
         """Return half of the regularised incomplete beta function, from the end where it does not cancel."""
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             square = units * units
-            out = special.betainc((self.k - 1) / 2, 0.5, 1 / (1 + square)) / 2
-            close = special.betaincc(0.5, (self.k - 1) / 2, square / (1 + square)) / 2
+            out = scipy.special.betainc((self.k - 1) / 2, 0.5, 1 / (1 + square)) / 2
+            close = scipy.special.betaincc(0.5, (self.k - 1) / 2, square / (1 + square)) / 2
             tails = np.where(square > 1, out, close)
             # squares that leave the floats: the tail is its leading term, (2/(k−1))·x^(1−k)·(β_k/2), to 1e−200
             leading = np.exp(log_constant(self.k) - (self.k - 1) * np.log(np.maximum(units, 1.0)))
@@ -185,7 +185,7 @@ class GeneralizedCauchy(Noise):
     def _reach(self, tails: Floats) -> Floats:
         """Return the quantile of Student's t, or that of the tail's leading term far out."""
         with np.errstate(over="ignore", divide="ignore"):
-            inside = -special.stdtrit(self.k - 1, np.maximum(tails, 1e-250)) / math.sqrt(self.k - 1)
+            inside = -scipy.special.stdtrit(self.k - 1, np.maximum(tails, 1e-250)) / math.sqrt(self.k - 1)
             leading = np.exp((log_constant(self.k) - math.log(self.k - 1) - np.log(tails)) / (self.k - 1))
         return np.where((inside < 1e8) & np.isfinite(inside), np.maximum(inside, 0.0), leading)
 
@@ -205,7 +205,7 @@ class GeneralizedCauchy(Noise):
 
 def log_constant(k: float) -> float:
     """Return log β_k, β_k = Γ(k/2)/(√π·Γ((k−1)/2))."""
-    return -float(special.betaln(0.5, (k - 1) / 2))
+    return -float(scipy.special.betaln(0.5, (k - 1) / 2))
 
 
 def log_moment(units: Floats, k: float, m: float) -> Floats:
@@ -231,7 +231,7 @@ def _polynomial(units: Floats, k: float, m: int) -> Floats:
         size = 2 * np.log(units[start : start + rows, None])
         terms = coefficients + (r + 1) * size
         rounding = 8 * UNIT * (np.abs(steps).sum() + m * np.abs(size[:, 0]) + m + 4)
-        logs[start : start + rows] = np.logaddexp(0.0, special.logsumexp(terms, axis=1) + rounding)
+        logs[start : start + rows] = np.logaddexp(0.0, scipy.special.logsumexp(terms, axis=1) + rounding)
     return lifted(logs, 4 * UNIT)
 
 
@@ -254,10 +254,10 @@ def _quadrature(units: Floats, k: float, m: float) -> Floats:
         middle = _multiples(step, -_REACH, longest + _REACH)
         outer = _multiples(step, -slow, longest / 2 + _REACH)
         parts = [_segment(tau, middle, k, m), *_ends(tau, outer, k, m)]
-        sums = special.logsumexp(np.concatenate(parts, axis=1), axis=1) + math.log(step)
+        sums = scipy.special.logsumexp(np.concatenate(parts, axis=1), axis=1) + math.log(step)
         # beyond the ends the integrand falls geometrically, at a rate of min(1, k−1) or more
         edges = np.stack([part[:, i] for part in parts for i in (0, -1)], axis=1)
-        tails = special.logsumexp(edges, axis=1) + math.log(2 / min(1.0, k - 1) + step)
+        tails = scipy.special.logsumexp(edges, axis=1) + math.log(2 / min(1.0, k - 1) + step)
         rounding = 16 * UNIT * (m * tau[:, 0] + m + k + 16)
         logs[start : start + rows] = np.logaddexp(sums, tails) + log_constant(k) - math.log1p(-missed) + rounding
     return np.maximum(logs, 0.0)

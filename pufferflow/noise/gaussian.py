@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from scipy import special
+import scipy  # loads its parts when first used
 
 from pufferflow.arrays import Floats
 from pufferflow.noise.noise import Noise, read_radius, read_scale
@@ -65,7 +65,7 @@ class Gaussian(Noise):
             height = np.exp(-a * a / 2)
             left, right = _mills(-a), _mills(-b)
             outside = a > 0  # there m(−a) grows like e^{a²/2}: take Φ(a) itself
-            first = np.where(outside, special.ndtr(a), height * left / math.sqrt(2 * math.pi))
+            first = np.where(outside, scipy.special.ndtr(a), height * left / math.sqrt(2 * math.pi))
             second = height * right / math.sqrt(2 * math.pi)
             rounding = (8 + 4 * np.minimum(a * a, 1500.0)) * UNIT * (first + second)
             rounding += 4 * UNIT * (units / 2 + epsilon / units) * height  # of a and b themselves
@@ -77,10 +77,10 @@ class Gaussian(Noise):
             return -units * units / 2 - math.log(2 * math.pi) / 2
 
     def _tail(self, units: Floats) -> Floats:
-        return special.ndtr(-units)
+        return scipy.special.ndtr(-units)
 
     def _reach(self, tails: Floats) -> Floats:
-        return -special.ndtri(tails)
+        return -scipy.special.ndtri(tails)
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
         return mp.erfc(units / mp.sqrt(2)) / 2
@@ -94,4 +94,4 @@ class Gaussian(Noise):
 
 def _mills(x: Floats) -> Floats:
     """Return Φ(−x)/φ(x), times φ's constant."""
-    return special.erfcx(x * _ROOT_HALF) * math.sqrt(math.pi / 2)
+    return scipy.special.erfcx(x * _ROOT_HALF) * math.sqrt(math.pi / 2)

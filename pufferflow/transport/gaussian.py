@@ -9,7 +9,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from scipy import special
+import scipy  # loads its parts when first used
 
 from pufferflow.arrays import Floats
 from pufferflow.errors import Refused
@@ -67,7 +67,7 @@ def _wasserstein(mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float) -> Dis
         if p == 2:
             return _from_bounds(least, value, _NEARLY_SINGULAR)
         return Distance(value, Certainty.UPPER_BOUND, note="W_2, which no smaller p exceeds")
-    radius = math.sqrt(2) * math.exp(float(special.gammaln((d + p) / 2) - special.gammaln(d / 2)) / p)
+    radius = math.sqrt(2) * math.exp(float(scipy.special.gammaln((d + p) / 2) - scipy.special.gammaln(d / 2)) / p)
     value = length(step, norm) + _norm_ratio(d, norm) * _largest_deviation(mu, nu) * radius
     return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=_BY_W2)
 
@@ -112,11 +112,11 @@ def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distanc
 def _near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distance[AffineCoupling]:
     step, d = mu.mean - nu.mean, mu.dimension
     if not np.array_equal(mu.covariance, nu.covariance):
-        reach = math.sqrt(float(special.chdtri(d, delta))) * _largest_deviation(mu, nu)
+        reach = math.sqrt(float(scipy.special.chdtri(d, delta))) * _largest_deviation(mu, nu)
         value = length(step, norm) + _norm_ratio(d, norm) * reach
         note = "a bound by the Euclidean W_2 coupling; nearness has a closed form for equal covariances only"
         return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=note)
-    reach = 2 * math.sqrt(2) * float(special.erfinv(delta)) * (1 - _ERROR)
+    reach = 2 * math.sqrt(2) * float(scipy.special.erfinv(delta)) * (1 - _ERROR)
     bounds = [_nearness(step, mu.covariance, reach, norm, sign) for sign in (1, -1)]
     least, value = (upwards(bound, _ERROR * d) for bound in bounds)
     if norm != 2 and d > 1 and value > 0:
@@ -220,10 +220,10 @@ def _absolute_moment(mean: float, deviation: float, p: float) -> tuple[float, fl
     Elsewhere: below by the mean (and by p=2 for p ≥ 2), above by Minkowski and, for p ≥ 2, by hypercontractivity,
     ‖m + sZ‖_p ≤ √(m² + (p−1)s²).
     """
-    log_central = float(special.gammaln((p + 1) / 2)) - math.log(math.pi) / 2
+    log_central = float(scipy.special.gammaln((p + 1) / 2)) - math.log(math.pi) / 2
     central = deviation * math.sqrt(2) * math.exp(min(log_central / p, 700.0))
     if 0 < mean <= _FAR * deviation and p <= _HIGH:
-        kummer = float(special.hyp1f1(-p / 2, 0.5, -((mean / deviation) ** 2) / 2))
+        kummer = float(scipy.special.hyp1f1(-p / 2, 0.5, -((mean / deviation) ** 2) / 2))
         if 1 <= kummer < math.inf:
             value = central * kummer ** (1 / p)
             return value, value * (1 + _ERROR)
@@ -256,9 +256,7 @@ def _shortest(variances: Floats, parts: Floats, reach: float) -> float:
         high += 4
     if excess(high) > 0:
         return whole  # κ is beyond floats: u is the whole step to the last digit
-    from scipy import optimize  # takes longer to load than all else here, and few need it
-
-    kappa = math.exp(float(optimize.brentq(excess, low, high, xtol=1e-13)) + 1e-12)
+    kappa = math.exp(float(scipy.optimize.brentq(excess, low, high, xtol=1e-13)) + 1e-12)
     return length(parts * kappa / (variances / scale + kappa), 2)
 
 
