@@ -2,6 +2,7 @@
 
 import itertools
 
+import object_store
 import postgres
 import pytest
 import sinks
@@ -19,6 +20,20 @@ def postgres_of_sinks():
 def postgres_server(postgres_of_sinks):
     """The address of an empty schema."""
     return postgres.database(postgres_of_sinks, f"sink_{next(_NUMBERS)}")
+
+
+@pytest.fixture(scope="session")
+def s3_of_sinks():
+    with object_store.bucket("releases") as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def s3_server(s3_of_sinks):
+    """Keys of a sink in a bucket, under a name of its own."""
+    options = {name: value for name, value in s3_of_sinks.options.items() if name != "max_retries"}
+    written = ", ".join(f'{name} = "{value}"' for name, value in options.items())
+    return f'address = "s3://releases/sink-{next(_NUMBERS)}"\noptions = {{ {written} }}'
 
 
 @pytest.fixture(params=sinks.KINDS, ids=lambda kind: kind.name)
@@ -41,4 +56,4 @@ def server(kind, request):
 @pytest.fixture
 def opened(kind, server, tmp_path):
     """Open the sink, anew each time, as processes do."""
-    return lambda job=sinks.JOB: kind.table(server).open(tmp_path, job)
+    return lambda job=sinks.JOB: kind.table(server, tmp_path).open(tmp_path, job)

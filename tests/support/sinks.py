@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 import installed
 import msgspec
@@ -22,7 +23,7 @@ class Kind:
     """A kind of sink, what `[sink]` says of it beside `kind`, and how a reader reads the column `load` of a release.
 
     A reader of None sees what the sink says of itself. `needs` names the fixture of a server, whose address stands for
-    {server}.
+    {server}, and {folder} for a folder of the test.
     """
 
     name: str
@@ -32,14 +33,14 @@ class Kind:
     needs: str = ""
     quick: bool = False
 
-    def table(self, server=""):
+    def table(self, server="", folder=""):
         """Return the keys as a job file has them."""
         kind = installed.loaded(installed.of_this_tree(GROUP)[self.kind or self.name])
-        return msgspec.convert(tomllib.loads(self.written(server)), kind)
+        return msgspec.convert(tomllib.loads(self.written(server, folder)), kind)
 
-    def written(self, server=""):
+    def written(self, server="", folder=""):
         """Return the keys as they are written in `[sink]`."""
-        return self.keys.replace("{server}", server)
+        return self.keys.replace("{server}", server).replace("{folder}", str(folder))
 
 
 def _from_folder(sink, label):
@@ -60,9 +61,29 @@ def _from_sql(sink, label):
     return None if known is None else rows
 
 
+def _from_store(sink, label):
+    """Read the certificate first, and the file that it names."""
+    import io
+
+    import obstore
+
+    if sink._address.startswith("file:") and not Path(sink._address.removeprefix("file://")).exists():
+        return None
+    names = {one["path"].rpartition("/")[2] for one in obstore.list(sink._store, label).collect()}
+    if "certificate.json" not in names:
+        return None
+    certificate = bytes(obstore.get(sink._store, f"{label}/certificate.json").bytes())
+    digest = pf.Certificate.from_json(certificate).entry.partition(":")[2][:16]
+    numbers = bytes(obstore.get(sink._store, f"{label}/release.{digest}.parquet").bytes())
+    assert f"intervals.{digest}.parquet" in names
+    return pl.read_parquet(io.BytesIO(numbers))["load"].to_list()
+
+
 KINDS = [
     Kind("folder", 'path = "published"', _from_folder, quick=True),
     Kind("sqlite", 'address = "sqlite:///published.db"\ntable = "meters"', _from_sql, "sql", quick=True),
+    Kind("files", 'address = "file://{folder}/published"', _from_store, "object", quick=True),
+    Kind("s3", "{server}", _from_store, "object", "s3_server"),
     Kind("postgresql", 'address = "{server}"\ntable = "meters"', _from_sql, "sql", "postgres_server"),
 ]
 

@@ -1,1 +1,1 @@
-"""Sinks of scheduled jobs beside folders: tables of SQL databases."""
+"""Sinks of scheduled jobs beside folders: SQL tables and object stores."""

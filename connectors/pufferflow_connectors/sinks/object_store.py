@@ -1,0 +1,261 @@
+"""The sink that is an object store: files under a name for each release, of which the certificate is written last.
+
+Each file is put if there is none of its name, which the store decides. Files of numbers are named after the ledger's
+entry, so that what a process left that was killed never stands beside another release's certificate. Where there is no
+certificate, nothing was published.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar, final
+
+import polars as pl
+from msgspec import Meta
+
+import pufferflow as pf
+from pufferflow.plugins import (
+    CERTIFICATE,
+    MOST_NEW,
+    PAGE,
+    Copy,
+    Sink,
+    TomlTable,
+    check_format,
+    entry_in,
+    files_of,
+    other_release,
+    place_taken,
+    resolved,
+    table_differences,
+    with_variables,
+)
+from pufferflow_connectors.sinks.failures import attempt
+from pufferflow_connectors.sinks.stores import check_store_address, is_absent, reason_of, store_of
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+T = TypeVar("T")
+_ONCE: Final = ".pufferflow-once"
+"""An object that is put twice, to see whether the store keeps the first."""
+_DIGITS: Final = 16
+
+
+@final
+class ObjectTable(TomlTable, frozen=True):
+    """Where releases go: an object store, with a name for each period below the address."""
+
+    address: Annotated[str, Meta(min_length=1, description="s3://bucket/published, gs://…, az://…, file:///…")]
+    format: Literal["parquet", "csv", "ndjson"] = "parquet"
+    report: Annotated[bool, Meta(description="whether a page for people is written beside the numbers")] = True
+    options: (
+        Annotated[
+            dict[str, str | int | float | bool],
+            Meta(description="region, endpoint and credentials of the store; ${NAME} is looked up"),
+        ]
+        | None
+    ) = None
+
+    def check_address(self) -> None:
+        if address := resolved(self.address):
+            check_store_address(address)
+
+    def check_columns(self, columns: pl.Schema) -> None:
+        check_format(columns, self.format)
+
+    def open(self, folder: Path, job: str) -> "ObjectSink":
+        address = check_store_address(with_variables(self.address))
+        options = {
+            name: with_variables(value) if isinstance(value, str) else value
+            for name, value in (self.options or {}).items()
+        }
+        return ObjectSink(address, options, self)
+
+
+@final
+class ObjectSink(Sink):
+    """Releases of a job in an object store: `label/certificate.json`, and beside it the files that it certifies."""
+
+    noun: ClassVar = "folder"
+
+    def __init__(self, address: str, options: Mapping[str, Any], table: ObjectTable) -> None:
+        self._address, self._options, self._table = address.rstrip("/"), options, table
+
+    @property
+    def root(self) -> str:
+        return self._address
+
+    def place(self, label: str) -> str:
+        return f"{self._address}/{label}"
+
+    def has(self, label: str) -> bool:
+        return self._attempt(lambda: self._exists(f"{label}/{CERTIFICATE}"))
+
+    def newest(self) -> Iterator[tuple[str, str]]:
+        """Yield the newest releases by their periods, then by when they were written."""
+        certificates = [
+            (path.rpartition("/")[0], one["last_modified"])
+            for one in self._attempt(lambda: self._listed(""))
+            if (path := one["path"]).count("/") == 1 and path.endswith(f"/{CERTIFICATE}")
+        ]
+        by_name = sorted(certificates)[-MOST_NEW:]
+        by_time = sorted(certificates, key=lambda one: one[1])[-MOST_NEW:]
+        for label in dict.fromkeys(label for label, _ in [*by_name[::-1], *by_time[::-1]]):
+            yield self.place(label), entry_in(self._attempt(partial(self._body, f"{label}/{CERTIFICATE}")) or b"")
+
+    def copies(self) -> Iterable[Copy]:
+        paths = [one["path"] for one in self._attempt(lambda: self._listed(""))]
+        labels = sorted(path.removesuffix(f"/{CERTIFICATE}") for path in paths if path.endswith(f"/{CERTIFICATE}"))
+        return [
+            Copy(
+                label,
+                self.place(label),
+                self._attempt(partial(self._body, f"{label}/{CERTIFICATE}")),
+                partial(self._differences, label),
+            )
+            for label in labels
+        ]
+
+    def prepare(self, columns: pl.Schema) -> None:
+        """Refuse a store that would let a second file take the place of the first."""
+        self._attempt(self._check_once)
+
+    def send(self, label: str, release: pf.Release) -> bool:
+        files = files_of(release, self._table.format)
+        return self._attempt(lambda: self._send(label, release, files))
+
+    def lacks_page(self, label: str) -> bool:
+        return self._table.report and not self._attempt(lambda: self._exists(f"{label}/{PAGE}"))
+
+    def add(self, label: str, name: str, body: bytes) -> None:
+        self._attempt(lambda: self._replace(f"{label}/{name}", body))
+
+    # Releases
+
+    def _send(self, label: str, release: pf.Release, files: Mapping[str, bytes]) -> bool:
+        self._check_once()
+        certificate, stored = self._certificate(label, release), self._tables(label, release)
+        published = certificate is not None
+        if certificate == files[CERTIFICATE] and not table_differences(stored, stored.__getitem__, release):
+            return False
+        for name, body in files.items():
+            if name != CERTIFICATE:
+                self._put_numbers(label, name, body, release, published=published)
+        return self._put_certificate(label, files[CERTIFICATE], release) or published
+
+    def _certificate(self, label: str, release: pf.Release) -> bytes | None:
+        """Return the certificate that is there, if one is; another release's is refused."""
+        stored = self._body(f"{label}/{CERTIFICATE}")
+        if stored is not None and (theirs := other_release(stored, release)):
+            raise place_taken(self.noun, self.place(label), theirs, release)
+        return stored
+
+    def _put_numbers(self, label: str, name: str, body: bytes, release: pf.Release, *, published: bool) -> None:
+        """Put a file unless it is there; what a killed process left that is not whole is replaced, if not published."""
+        path = f"{label}/{_stored_name(name, release)}"
+        if self._put_new(path, body) or self._body(path) == body:
+            return
+        stored = self._tables(label, release)
+        if any(line.startswith(name) for line in table_differences(stored, stored.__getitem__, release)):
+            if published:
+                raise place_taken(self.noun, self.place(label), "other numbers", release)
+            self._replace(path, body)
+
+    def _put_certificate(self, label: str, body: bytes, release: pf.Release) -> bool:
+        """Publish a release; of several that do so at once, one does. A damaged certificate is replaced."""
+        path = f"{label}/{CERTIFICATE}"
+        if self._put_new(path, body):
+            return True
+        stored = self._body(path) or b""
+        if theirs := other_release(stored, release):
+            raise place_taken(self.noun, self.place(label), theirs, release)
+        if stored != body:
+            self._replace(path, body)
+        return stored != body
+
+    def _tables(self, label: str, release: pf.Release) -> dict[str, bytes]:
+        """Return the files of a release's numbers that are there, by the names that they have in folders."""
+        ours = f".{_tag(release)}."
+        names = [path.rpartition("/")[2] for path in (one["path"] for one in self._listed(label)) if ours in path]
+        bodies = {name.replace(ours, ".", 1): self._body(f"{label}/{name}") for name in names}
+        return {name: body for name, body in bodies.items() if body is not None}
+
+    def _differences(self, label: str, release: pf.Release) -> list[str]:
+        stored = self._attempt(lambda: self._tables(label, release))
+        return table_differences(stored, stored.__getitem__, release)
+
+    # Objects
+
+    @cached_property
+    def _store(self) -> "ObjectStore":
+        return store_of(self._address, self._options)
+
+    def _put_new(self, path: str, body: bytes) -> bool:
+        """Put an object unless there is one, and return whether it was put: the store decides."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            obstore.put(self._store, path, body, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def _replace(self, path: str, body: bytes) -> None:
+        import obstore
+
+        obstore.put(self._store, path, body, use_multipart=False)
+
+    def _body(self, path: str) -> bytes | None:
+        import obstore
+
+        if is_absent(self._address):
+            return None
+        try:
+            return bytes(obstore.get(self._store, path).bytes())
+        except FileNotFoundError:
+            return None
+
+    def _exists(self, path: str) -> bool:
+        import obstore
+
+        if is_absent(self._address):
+            return False
+        try:
+            obstore.head(self._store, path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _listed(self, below: str) -> list[Mapping[str, Any]]:
+        import obstore
+
+        if is_absent(self._address):
+            return []
+        return [dict(one) for one in obstore.list(self._store, below or None).collect()]
+
+    def _check_once(self) -> None:
+        if self._put_new(_ONCE, b"") and self._put_new(_ONCE, b""):
+            raise pf.Misuse(
+                f"The store {self._address[-200:]!r} lets a second file take the place of the first, so that a release "
+                "could be published twice.",
+                allowed="a store with conditional puts (If-None-Match), as S3, GCS, Azure and newer MinIO have them",
+                instead='a newer version of it; or [sink] kind = "folder", or kind = "sql"',
+            )
+
+    def _attempt(self, work: Callable[[], T]) -> T:
+        return attempt(work, self.root, reason_of)
+
+
+def _stored_name(name: str, release: pf.Release) -> str:
+    """Return the name under which a file of numbers is stored: "release.4f0c….parquet".
+
+    It has the beginning of the hash of the ledger's entry, which the certificate names.
+    """
+    stem, _, form = name.partition(".")
+    return f"{stem}.{_tag(release)}.{form}"
+
+
+def _tag(release: pf.Release) -> str:
+    return (release.certificate.entry or "").rpartition(":")[2][:_DIGITS] or "uncounted"
