@@ -7,7 +7,16 @@ from pufferflow.jobs.job import Job, Ran
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.scheduling import next_time, schedule
 from pufferflow.jobs.sink import EVIDENCE, MOST_NEW, PAGE, Sink, SinkTable, release_id
-from pufferflow.jobs.source import Options, SourceTable, check_address, check_places, looked_up, placed
+from pufferflow.jobs.source import (
+    ColumnType,
+    Options,
+    SourceTable,
+    check_address,
+    check_places,
+    dtypes_of,
+    looked_up,
+    placed,
+)
 from pufferflow.jobs.sources import TRACEBACK, tracebacks
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
 
@@ -16,6 +25,7 @@ __all__ = [
     "MOST_NEW",
     "PAGE",
     "TRACEBACK",
+    "ColumnType",
     "FolderTable",
     "Job",
     "Options",
@@ -28,6 +38,7 @@ __all__ = [
     "check_address",
     "check_addresses",
     "check_places",
+    "dtypes_of",
     "looked_up",
     "next_time",
     "placed",

@@ -6,7 +6,7 @@ They are never guessed from rows, nor from the names of folders, which are value
 import glob
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, final
+from typing import Annotated, Any, Final, final
 
 import polars as pl
 from msgspec import Meta
@@ -17,16 +17,24 @@ from pufferflow.errors import Misuse, PufferflowError, SourceFailed
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded, source_failed
 from pufferflow.jobs.period import Period
-from pufferflow.jobs.source import FUNCTION, Options, check_address, check_places, looked_up, placed
+from pufferflow.jobs.source import (
+    COLUMNS,
+    FUNCTION,
+    ColumnType,
+    Options,
+    check_address,
+    check_places,
+    dtypes_of,
+    looked_up,
+    placed,
+)
 from pufferflow.jobs.toml import TomlTable, resolved
 
 Call = Annotated[
     str, Meta(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="file.py:function or module:function")
 ]
-Types = Literal["integer", "float", "text", "boolean", "date", "datetime"]
 Scan = Callable[[str], pl.LazyFrame]
 _READ: Final = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "hf", "file")
-_COLUMNS: Final = '[source.columns] with hour = "datetime", level = "integer"'
 
 
 @final
@@ -40,7 +48,9 @@ class FileSource(TomlTable, frozen=True):
     function: Call | None = None
     hive: Annotated[bool, Meta(description="whether folders such as day=2026-11-20 are columns")] = False
     columns: (
-        Annotated[dict[str, Types], Meta(description="types of the columns of CSV and NDJSON files, and of folders")]
+        Annotated[
+            dict[str, ColumnType], Meta(description="types of the columns of CSV and NDJSON files, and of folders")
+        ]
         | None
     ) = None
     options: Options | None = None
@@ -139,20 +149,10 @@ class FileSource(TomlTable, frozen=True):
         """The declared types; left out, an engine would guess them from private rows."""
         if not self.columns:
             raise _undeclared("The types of the columns are not declared")
-        return {name: _TYPES[kind] for name, kind in self.columns.items()}
+        return dtypes_of(self.columns)
 
 
-_TYPES: Final[Mapping[Types, pl.DataType]] = {
-    "integer": pl.Int64(),
-    "float": pl.Float64(),
-    "text": pl.String(),
-    "boolean": pl.Boolean(),
-    "date": pl.Date(),
-    "datetime": pl.Datetime("us"),
-}
-
-
-def _check_partitions(files: Iterable[str], types: Mapping[str, Types]) -> None:
+def _check_partitions(files: Iterable[str], types: Mapping[str, ColumnType]) -> None:
     """Refuse folders that are columns of no declared type, and files in folders of other columns than the rest."""
     layouts = {tuple(part.partition("=")[0] for part in Path(file).parts[:-1] if "=" in part) for file in files}
     for column in sorted({name for layout in layouts for name in layout}):
@@ -168,7 +168,7 @@ def _check_partitions(files: Iterable[str], types: Mapping[str, Types]) -> None:
 
 def _undeclared(problem: str) -> Misuse:
     return Misuse(
-        f"{problem}, and would be guessed from private rows.", allowed="a type for each column", instead=_COLUMNS
+        f"{problem}, and would be guessed from private rows.", allowed="a type for each column", instead=COLUMNS
     )
 
 

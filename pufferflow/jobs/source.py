@@ -7,8 +7,9 @@ what the key `kind` of `[source]` says.
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
+import polars as pl
 from msgspec import Meta
 
 from pufferflow.addresses import scheme_of
@@ -20,6 +21,8 @@ Options = Annotated[
     dict[str, str | int | float | bool],
     Meta(description="region, endpoint and credentials of an object store; ${NAME} is looked up"),
 ]
+ColumnType = Literal["integer", "float", "text", "boolean", "date", "datetime"]
+COLUMNS: Final = '[source.columns] with hour = "datetime", level = "integer"'
 FUNCTION: Final = '[source] function = "job.py:rows", which can read anything'
 _PLACE: Final = re.compile(r"(?<!\$)\{(?P<name>[^}]*)\}")
 _FORM: Final = re.compile(r"period(:(?P<form>(%[YmdHGVjy]|[^%{}])+))?")
@@ -50,6 +53,25 @@ def check_address(address: str, schemes: Collection[str], reader: str) -> None:
             allowed=f"files, or addresses with {', '.join(f'{name}://' for name in schemes)}",
             instead=FUNCTION,
         )
+
+
+def dtypes_of(columns: Mapping[str, ColumnType]) -> dict[str, pl.DataType]:
+    """Return the types of declared columns.
+
+    >>> dtypes_of({"day": "date", "level": "integer"})
+    {'day': Date, 'level': Int64}
+    """
+    return {name: _DTYPES[kind] for name, kind in columns.items()}
+
+
+_DTYPES: Final[Mapping[ColumnType, pl.DataType]] = {
+    "integer": pl.Int64(),
+    "float": pl.Float64(),
+    "text": pl.String(),
+    "boolean": pl.Boolean(),
+    "date": pl.Date(),
+    "datetime": pl.Datetime("us"),
+}
 
 
 def looked_up(options: Mapping[str, Any] | None) -> dict[str, Any]:

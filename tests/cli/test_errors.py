@@ -123,7 +123,7 @@ def test_a_changed_ledger_exits_with_six(make, give, tmp_path):
         (name,) = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%event%'"
         ).fetchone()
-        connection.execute(f"UPDATE {name} SET body = replace(body, 'hours-2026', 'other-2026')")  # noqa: S608
+        connection.execute(f"UPDATE {name} SET body = replace(body, 'hours-2026', 'other-2026')")
     connection.close()
     for more in ([], ["--json"]):
         assert give("ledger", "verify", "ledger.db", *more).exit == 6
