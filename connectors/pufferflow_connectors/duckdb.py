@@ -1,10 +1,10 @@
 """The engine that leaves rows in DuckDB: relations, tables of databases, and files."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, Final, cast, final
 from urllib.parse import unquote, urlsplit
 
 import duckdb
@@ -34,8 +34,10 @@ class DuckDb(Backend):
 
     name: ClassVar = "DuckDB"
 
-    def __init__(self, table: Any, relation: duckdb.DuckDBPyRelation) -> None:
-        self._table, self._relation = table, relation
+    def __init__(
+        self, table: Any, relation: duckdb.DuckDBPyRelation, source: str = DIALECT.quoted(_VIEW), few: Any = None
+    ) -> None:
+        self._table, self._relation, self._source, self._few = table, relation, source, few
 
     @property
     def table(self) -> Any:
@@ -45,22 +47,31 @@ class DuckDb(Backend):
     def version(self) -> str:
         return duckdb.__version__
 
+    @property
+    def settings(self) -> Hashable:
+        names = ("default_collation", "ieee_floating_point_ops", "integer_division", "old_implicit_casting", "TimeZone")
+        listed = ", ".join(f"current_setting('{name}')" for name in names)
+        return self.version, cast(Any, self._relation.query(_VIEW, f"SELECT {listed}")).fetchall()[0]
+
     def schema(self) -> pl.Schema:
         return self._schema
 
     @cached_property
     def _schema(self) -> pl.Schema:
-        return pl.DataFrame(self._relation.limit(0)).schema
+        return (pl.DataFrame(self._relation.limit(0)) if self._few is None else self._few).schema
 
     def run(self, query: Query) -> Iterator[pl.DataFrame]:
         # a statement on a view of the relation: its own connection runs it, with all that it has attached
-        reader = self._relation.query(_VIEW, self.text(query)).to_arrow_reader(_BATCH)
+        reader = cast(Any, self._relation.query(_VIEW, self.text(query))).to_arrow_reader(_BATCH)
         yield pl.DataFrame(reader.schema.empty_table())
         for batch in reader:
             yield pl.DataFrame(batch)
 
+    def with_rows(self, rows: pl.DataFrame) -> "DuckDb":
+        return DuckDb(self._table, self._relation, f"({DIALECT.rows_of(rows)}) AS {DIALECT.quoted('few')}", rows)
+
     def text(self, query: Query) -> str:
-        return query_text(query, DIALECT.quoted(_VIEW), kinds_of(self.schema()), DIALECT)
+        return query_text(query, self._source, kinds_of(self.schema()), DIALECT)
 
 
 def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:

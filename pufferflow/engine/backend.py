@@ -6,7 +6,7 @@ counted and added up there. Results have columns of fixed names, so that no name
 """
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -79,6 +79,11 @@ class Backend(abc.ABC):
     def version(self) -> str:
         """The version of the machine."""
 
+    @property
+    @abc.abstractmethod
+    def settings(self) -> Hashable:
+        """What its answers to the same query on the same rows may depend on: version, address, and the like."""
+
     @abc.abstractmethod
     def schema(self) -> pl.Schema:
         """Return the columns with the types that they have here; no row is read."""
@@ -90,6 +95,10 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def text(self, query: Query) -> str:
         """Return a query as the machine is asked, to be shown."""
+
+    @abc.abstractmethod
+    def with_rows(self, rows: pl.DataFrame) -> "Backend":
+        """Return the same machine with a few rows, which stand in the queries themselves; nothing is written."""
 
     def one_version(self) -> AbstractContextManager[bool]:
         """Return a context in which all queries read one version of the table; false if that cannot be had."""

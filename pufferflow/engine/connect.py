@@ -11,6 +11,7 @@ from pufferflow.engine.backend import Backend
 from pufferflow.engine.engine import Engine
 from pufferflow.engine.polars_engine import PolarsEngine
 from pufferflow.engine.remote import RemoteEngine
+from pufferflow.engine.self_test import check
 from pufferflow.entry_points import load, names_in
 from pufferflow.errors import Misuse
 from pufferflow.guarded import guarded
@@ -66,4 +67,7 @@ def remote_engine(frame: object) -> Engine | None:
             return None
     connect = cast(Callable[[Any], Backend | None], load("pufferflow.engines", name))
     backend = guarded(lambda: connect(frame))
-    return None if backend is None else RemoteEngine(backend)
+    if backend is None:
+        return None
+    check(backend)
+    return RemoteEngine(backend)

@@ -1,6 +1,6 @@
 """The Pufferfish triple: the secret, the prior, and the order and groups of rows."""
 
-from pufferflow.scenario.domain import Bins, Domain, Interval, Label
+from pufferflow.scenario.domain import Bins, Domain, Interval, Label, Listed
 from pufferflow.scenario.missing_columns import DeclaredColumns
 from pufferflow.scenario.scenario import Scenario
 from pufferflow.scenario.secret import (
@@ -26,6 +26,7 @@ __all__ = [
     "Initial",
     "Interval",
     "Label",
+    "Listed",
     "Presence",
     "Scenario",
     "Secret",

@@ -1,7 +1,7 @@
 """What SQL databases write differently: about ten facts of each, and nothing of what is asked."""
 
 from dataclasses import dataclass
-from typing import Final, Literal, final
+from typing import Any, Final, Literal, final
 
 import polars as pl
 
@@ -54,6 +54,12 @@ class Dialect:
     whole_type: str = "BIGINT"
     """The type of whole numbers of 64 bits."""
     text_type: str = "VARCHAR"
+    boolean_type: str = "BOOLEAN"
+    moment_type: str = "TIMESTAMP"
+    """The type of moments without a time zone."""
+    not_a_number: str = "'NaN'"
+    values_in_from: bool = True
+    """Whether FROM takes VALUES with names for their columns; else few rows are written with UNION ALL."""
     infinity: str = "Infinity"
     """How an infinite float is written."""
     binary_collation: str = ""
@@ -79,6 +85,56 @@ class Dialect:
         if number in (INFINITY, -INFINITY):
             return f"CAST('{'-' if number < 0 else ''}{self.infinity}' AS {self.float_type})"
         return f"CAST('{number!r}' AS {self.float_type})"
+
+    def literal_of(self, value: Any, dtype: pl.DataType) -> str:
+        """Return a value of a column as it is written, with its type."""
+        kind = self.type_of(dtype)
+        if value is None:
+            return f"CAST(NULL AS {kind})"
+        match dtype:
+            case pl.Float64():
+                return f"CAST({self.not_a_number} AS {kind})" if value != value else self.float_of(value)  # noqa: PLR0124 - only NaN differs from itself
+            case pl.Boolean():
+                return "TRUE" if value else "FALSE"
+            case pl.String():
+                return f"CAST({self.text_of(value)} AS {kind})"
+            case _:
+                return f"CAST('{value}' AS {kind})"
+
+    def type_of(self, dtype: pl.DataType) -> str:
+        """Return the type of a column of the rows that stand in queries."""
+        match dtype:
+            case pl.Float64():
+                return self.float_type
+            case pl.Int64():
+                return self.whole_type
+            case pl.String():
+                return self.text_type
+            case pl.Boolean():
+                return self.boolean_type
+            case _:
+                return self.moment_type
+
+    def rows_of(self, rows: pl.DataFrame) -> str:
+        """Return a query whose result has some rows, which stand in it."""
+        first, *others = rows.iter_rows()
+        lines = [list(map(self.literal_of, first, rows.dtypes))]  # with types, which hold for all
+        lines += [[self._short(*cell) for cell in zip(row, rows.dtypes, strict=True)] for row in others]
+        if self.values_in_from:
+            texts = ", ".join(f"({', '.join(line)})" for line in lines)
+            values = f"(VALUES {texts}) AS {self.quoted('v')} ({', '.join(map(self.quoted, rows.columns))})"
+            return f"SELECT * FROM {values}"  # noqa: S608 - rows of our own
+        names = [f" AS {self.quoted(name)}" for name in rows.columns]
+        return " UNION ALL ".join("SELECT " + ", ".join(map("".join, zip(line, names, strict=True))) for line in lines)
+
+    def _short(self, value: Any, dtype: pl.DataType) -> str:
+        """Return a value that is as its type without a cast as with one."""
+        if value is None:
+            return "NULL"
+        if isinstance(value, str):
+            return self.text_of(value)
+        short = isinstance(value, int) and abs(value) < 2**31 and not isinstance(value, bool)
+        return str(value) if short else self.literal_of(value, dtype)
 
     def whole_of(self, number: str) -> str:
         """Return a float expression without a fraction as a whole number."""

@@ -1,0 +1,212 @@
+"""What an engine has to compute before it reads a row: answers about rows made to hurt, equal to those of Polars.
+
+The rows stand in the queries themselves, so nothing is written anywhere. They have what machines differ in: NaN and
+infinities, zeros of both signs, the neighbours of every limit, the smallest and largest numbers, null, empty texts,
+blanks at the end, case, letters composed in two ways, quotes and backslashes.
+"""
+
+import hashlib
+import itertools
+import math
+from collections.abc import Hashable, Iterator
+from datetime import datetime, timedelta
+from fractions import Fraction
+from functools import cache
+from typing import Any, Final
+
+import polars as pl
+
+from pufferflow.arrays import Array
+from pufferflow.engine.backend import Backend
+from pufferflow.engine.engine import PLACED, UNORDERED, Engine, Measure, Order, Patterns, Selection, Tally
+from pufferflow.engine.polars_engine import PolarsEngine
+from pufferflow.engine.remote import RemoteEngine
+from pufferflow.errors import Misuse, PufferflowError, SourceFailed
+from pufferflow.expressions import read_values
+from pufferflow.progress import working
+from pufferflow.scenario import Bins, Domain, Interval, Listed, Scenario, Secret
+from pufferflow.scenario.priors import Independent
+
+_LIMITS: Final = (-1.0, 0.1, 0.30000000000000004, 1.5, 2.5, 1e-3)
+_NUMBERS: Final = (
+    *(0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-30, 1e16, -1e16, 1e300, -1e308, 1.7976931348623157e308),
+    *(math.inf, -math.inf, math.nan, None, 2.0, 3.5, -2.5, 0.5, 7.0),
+    *(math.nextafter(limit, side) for limit in _LIMITS for side in (-math.inf, math.inf)),
+    *_LIMITS,
+)
+_WHOLE: Final = (None, 0, 1, -1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 2**53 + 1, 2**63 - 1, -(2**63), 2**31, -(2**31) - 1)
+_TEXTS: Final = (
+    *(
+        "a",
+        "a ",
+        " a",
+        "A",
+        "",
+        "b",
+        "ä",
+        "a\u0308",
+        "ß",
+        "ss",
+        "it's",
+        'say "so"',
+        "back\\slash",
+        "%",
+        "_",
+        "\n",
+        None,
+    ),
+    *("\u1e9e", "\ud7ff", "\U0001f600", "null", "NaN", "0", "c", "d", "e", "B"),
+)
+_START: Final = datetime(2026, 3, 28, 22)  # noqa: DTZ001 - moments without a zone, across a night with one hour less
+
+
+@cache
+def rows() -> pl.DataFrame:
+    """Return the rows."""
+    size = len(_NUMBERS)
+
+    def repeated(values: tuple[Any, ...]) -> list[Any]:
+        return list(itertools.islice(itertools.cycle(values), size))
+
+    lengths = (4, 4, 3, 1, 6)  # of groups: two are alike, and one has a gap
+    groups = [
+        group for group, length in enumerate(itertools.islice(itertools.cycle(lengths), size)) for _ in range(length)
+    ]
+    places = [place for length in itertools.islice(itertools.cycle(lengths), size) for place in range(length)]
+    moments = [_START + timedelta(hours=place + (place > 3)) for place in places[:size]]
+    return pl.DataFrame(
+        {
+            "number": pl.Series(repeated(_NUMBERS), dtype=pl.Float64),
+            "whole": pl.Series(repeated(_WHOLE), dtype=pl.Int64),
+            "text": pl.Series(repeated(_TEXTS), dtype=pl.String),
+            "truth": pl.Series(repeated((True, False, None)), dtype=pl.Boolean),
+            "key": pl.Series(repeated(_TEXTS[1:]), dtype=pl.String),
+            "share": pl.Series(repeated((0.5, None, math.inf, 1e-300, -2.25)), dtype=pl.Float64),
+            "group": pl.Series(groups[:size], dtype=pl.Int64),
+            "moment": pl.Series(moments, dtype=pl.Datetime("us")),
+            "room": pl.Series([group % 3 + (place == 2) for group, place in zip(groups, places, strict=False)][:size]),
+        }
+    )
+
+
+def _measures() -> Iterator[Measure]:
+    """Yield sums that are read in each of the ways there are."""
+    number, whole, text, labels = pl.col("number"), pl.col("whole"), pl.col("text"), _labels()
+    wide, tiny = Interval(-3, 7), Interval(-1e80, 1e80)
+    split = pl.when(number < 1.5).then(number * 2).otherwise(-number)
+    asked: list[tuple[str, pl.Expr, Domain, Any]] = [
+        *(("number", one, wide, 1.5) for one in (number, number * 0.3 - 1, number.clip(0.1, 2.5), number.abs())),
+        *(("number", one, wide, 1.5) for one in (number >= 0.1, number < 0.30000000000000004, split)),
+        ("number", number, tiny, 0.0),
+        ("number", number, Bins([-1.0, 0.1, 1.5, 2.5], [0.0, 1.0, 2.0]), 1.0),
+        ("number", number, Listed((0.2, 0.4, 2.0, 3.0)), 0.2),
+        ("whole", whole, Listed((0, 1)), 0),
+        ("whole", whole, Listed(tuple(range(10))), 3),
+        ("whole", whole * whole, Listed(tuple(range(10))), 3),
+        ("truth", pl.col("truth"), Listed((0, 1)), 1),
+        ("text", text == "a", Listed(("a", "b", "A", "")), "b"),
+        ("text", text.is_in(["a ", "it's", "back\\slash", "a\u0308"]), Listed(tuple(labels)), "a"),
+    ]
+    yield from (Measure(read_values(one, {column: domain}), missing) for column, one, domain, missing in asked)
+    squares = read_values(number, {"number": wide}).squared(Fraction(1, 3))
+    yield Measure(squares, 0.0)
+
+
+def _of_many_classes() -> Iterator[Measure]:
+    """Yield sums for which rows are numbered by their classes."""
+    sevenths, threes = Listed(tuple(place / 7 for place in range(90))), Listed(tuple(3 * place for place in range(80)))
+    labels, places = Listed(tuple(_labels())), {one: place for place, one in enumerate(_labels())}
+    yield Measure(read_values("number", {"number": sevenths}), 0.0)
+    yield Measure(read_values("whole", {"whole": threes}), 0)
+    yield Measure(read_values(pl.col("text").replace_strict(places, default=0), {"text": labels}), "a")
+
+
+def _labels() -> list[str]:
+    return [*(text for text in _TEXTS if text is not None), *(f"label {place}" for place in range(20))]
+
+
+_PUBLIC: Final = ("key", "share", "group", "moment", "room")
+_HOUR: Final = (pl.col("moment").dt.hour() // 2).alias("part")
+_SELECTIONS: Final = (
+    Selection(_PUBLIC, by=("key",)),
+    Selection(_PUBLIC),
+    Selection(_PUBLIC, by=("share", "room")),
+    Selection(_PUBLIC, derived=(("part", _HOUR),), filters=(pl.col("key") != "a",), by=("part",)),
+)
+_OF_ROWS: Final = (
+    Selection(_PUBLIC, by=("room",)),
+    Selection(_PUBLIC, derived=(("part", _HOUR),), filters=(pl.col("room") != 1,), by=("part",)),
+)
+_ORDERS: Final = (PLACED, Order(ordered=True, period=1), UNORDERED)
+
+
+_PASSED = dict[Hashable, str]()
+
+
+def check(backend: Backend) -> str:
+    """Return the digest of the self-test of a machine, which is tested once in a process for its settings."""
+    if backend.settings not in _PASSED:
+        with working("testing the engine"):
+            _PASSED[backend.settings] = digest(backend)
+    return _PASSED[backend.settings]
+
+
+def digest(backend: Backend) -> str:
+    """Return a digest of the answers of a machine, which is the same on all; refuse one that answers otherwise."""
+    truth = _answers(PolarsEngine(rows().lazy()))
+    try:
+        answers = _answers(RemoteEngine(backend.with_rows(rows())))
+    except SourceFailed as error:
+        raise _differs(backend, f"a query failed: {error.problem}") from None
+    for what, answer in truth.items():
+        if answers[what] != answer:
+            raise _differs(backend, f"its answers differ, about {what}")
+    return hashlib.sha256(repr(sorted(truth.items())).encode()).hexdigest()
+
+
+def _answers(engine: Engine) -> dict[str, str]:
+    """Return the answers of an engine as texts: sums in all ways, and patterns in all orders."""
+    measures, answers = list(_measures()), dict[str, str]()
+    batches = [(_SELECTIONS[0], measures), *((one, [measures[place]]) for place, one in enumerate(_SELECTIONS[1:]))]
+    batches += [(_SELECTIONS[0], [one]) for one in _of_many_classes()]
+    for place, (selection, batch) in enumerate(batches):
+        answers |= _of_tally(engine.tally(selection, batch), batch, f"batch {place + 1}")
+    scenario = Scenario(
+        Secret("whole", domain=[0, 1]), Independent(), public=_PUBLIC, order_by="moment", step="1h", within="group"
+    )
+    for place, selection in enumerate(_OF_ROWS):
+        found = engine.patterns(selection, scenario, _ORDERS)
+        answers |= {f"rows in order, selection {place + 1}, {order}": _of_patterns(found[order]) for order in _ORDERS}
+        unordered = engine.patterns(selection, scenario, [UNORDERED])[UNORDERED]
+        answers[f"rows without order, selection {place + 1}"] = _of_patterns(unordered)
+    return answers
+
+
+def _of_tally(tally: Tally, measures: list[Measure], what: str) -> dict[str, str]:
+    keys = "" if tally.keys is None else repr(tally.keys.rows())
+    answers = {f"the keys of {what}": keys, f"the rows of {what}": repr(tally.rows.tolist())}
+    for measure, sums in zip(measures, tally.sums.T, strict=True):
+        answers[f"{measure.values.words} on {measure.values.domain!r}, {what}"] = repr([int(one) for one in sums])
+    return answers
+
+
+def _of_patterns(patterns: Patterns | Misuse) -> str:
+    if isinstance(patterns, Misuse):
+        return str(patterns)
+    distinct = [
+        (_listed(one.cells), _listed(one.counts), _listed(one.positions), one.start, one.groups, one.covers)
+        for one in patterns.distinct
+    ]
+    return repr((distinct, patterns.groups, patterns.selected, patterns.reach, patterns.clock))
+
+
+def _listed(values: Array | None) -> list[Any] | None:
+    return None if values is None else values.tolist()
+
+
+def _differs(backend: Backend, why: str) -> PufferflowError:
+    return Misuse(
+        f"{backend.name} {backend.version} does not pass the self-test: {why}. Nothing was read.",
+        allowed="an engine that counts and adds up as Polars does, to the last digit",
+        instead="the rows as a Parquet file, and pl.scan_parquet(…); or other settings of the connection",
+    )
