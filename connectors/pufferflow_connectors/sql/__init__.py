@@ -1,6 +1,6 @@
 """Queries of engines as SQL: one closed set of texts, and the facts in which databases differ."""
 
-from pufferflow_connectors.sql.dialect import Dialect, kinds_of
+from pufferflow_connectors.sql.dialect import Dialect, Kind, kinds_of
 from pufferflow_connectors.sql.text import query_text
 
-__all__ = ["Dialect", "kinds_of", "query_text"]
+__all__ = ["Dialect", "Kind", "kinds_of", "query_text"]

@@ -79,7 +79,8 @@ def _group_runs(query: GroupRuns, table: str, kinds: Kinds, dialect: Dialect) ->
     runs = _select([*within, *columns, *facts], table, [text for _, text in (*within, *columns)])
     names = [*keys, *(name for name, _ in facts)]
     over = f"OVER (PARTITION BY {', '.join(name for name, _ in within)})" if within else "OVER ()"
-    of_group = [(q("runs"), f"COUNT(*) {over}"), (q("rows"), f"SUM({q('count')}) {over}")]
+    rows = f"CAST(SUM({q('count')}) {over} AS {dialect.whole_type})"
+    of_group = [(q("runs"), f"COUNT(*) {over}"), (q("rows"), rows)]
     counted = _select([*((name, name) for name in names), *of_group], f"({runs}) AS {q('each')}")
     several = [(name, f"CASE WHEN {q('runs')} > 1 THEN {name} END") for name, _ in within]
     others = [name for name in (q("runs"), q("rows"), *names) if name not in dict(within)]

@@ -1,0 +1,200 @@
+"""The engine that leaves rows in PostgreSQL: every reading is one read-only transaction that sees one version."""
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import closing, contextmanager
+from functools import cached_property
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar, final
+
+import adbc_driver_manager
+import polars as pl
+import pyarrow as pa
+from adbc_driver_postgresql import dbapi
+
+from pufferflow.plugins import Backend, Query, RemoteTable, SourceFailed
+from pufferflow_connectors.sql import Dialect, Kind, kinds_of, query_text
+
+T = TypeVar("T")
+DIALECT: Final = Dialect(name="PostgreSQL", text_type="TEXT", binary_collation='COLLATE "C"', flushes=True)
+_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_COLUMNS: Final = """
+    SELECT a.attname::text, t.typname::text, t.typtype::text, a.atttypmod::int
+    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = to_regclass({})::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_TYPES: Final[dict[str, tuple[pl.DataType, Kind]]] = {
+    "bool": (pl.Boolean(), "boolean"),
+    "int2": (pl.Int16(), "other"),
+    "int4": (pl.Int32(), "other"),
+    "int8": (pl.Int64(), "other"),
+    "float4": (pl.Float32(), "other"),
+    "float8": (pl.Float64(), "float"),
+    "text": (pl.String(), "text"),
+    "varchar": (pl.String(), "text"),
+    "date": (pl.Date(), "other"),
+    "timestamp": (pl.Datetime("us"), "other"),
+    "timestamptz": (pl.Datetime("us", "UTC"), "other"),
+}
+_REASONS: Final = {
+    "28": "the server refuses the user or the password",
+    "42501": "permission is denied",
+    "42P01": "there is no such table",
+    "3F": "there is no such schema",
+    "3D": "there is no such database",
+    "42703": "the table has other columns than before",
+    "57014": "the server stopped the query, as when it takes too long",
+    "57P": "the server shuts down",
+    "53": "the server lacks memory, disk space or connections",
+    "40": "the server gave the transaction up",
+    "08": "the connection is lost",
+}
+"""What may be said of errors, by the beginning of their SQLSTATE; the server's own words may quote rows."""
+
+
+def connect(table: object) -> "PostgreSql | None":
+    """Return the engine of a table at an address."""
+    return PostgreSql(table) if isinstance(table, RemoteTable) else None
+
+
+class _Column(NamedTuple):
+    """A column of the table: its type there, with the modifier that has the digits of a numeric."""
+
+    name: str
+    kind: str
+    family: str
+    modifier: int
+
+    @property
+    def typed(self) -> tuple[pl.DataType, Kind] | None:
+        """The type here, and what matters of it; None for a type without meaning here."""
+        if self.kind == "numeric" and self.modifier >= 4:
+            precision, scale = (self.modifier - 4) >> 16, (self.modifier - 4) & 0x7FF
+            return (pl.Decimal(precision, scale), "other") if precision <= 38 and scale <= precision else None
+        return (pl.String(), "label") if self.family == "e" else _TYPES.get(self.kind)
+
+
+@final
+class PostgreSql(Backend):
+    """A table or a view of a database."""
+
+    name: ClassVar = "PostgreSQL"
+
+    def __init__(self, table: RemoteTable, source: str = "", few: pl.DataFrame | None = None) -> None:
+        self._table, self._few = table, few
+        parts = ".".join(DIALECT.quoted(part) for part in table.name.split("."))
+        self._source = source or parts
+        self._regclass = DIALECT.text_of(parts)
+        self._open: Any = None
+
+    @property
+    def table(self) -> RemoteTable:
+        return self._table
+
+    @cached_property
+    def version(self) -> str:
+        return str(self._rows("SELECT current_setting('server_version')")[0][0])
+
+    @property
+    def settings(self) -> Hashable:
+        return self.name, self._table.address, self.version
+
+    @cached_property
+    def _columns(self) -> list[_Column]:
+        columns = [_Column(*row) for row in self._rows(_COLUMNS.format(self._regclass))]
+        if not columns:
+            raise _failed("42P01")
+        return columns
+
+    def schema(self) -> pl.Schema:
+        if self._few is not None:
+            return self._few.schema
+        return pl.Schema({one.name: one.typed[0] for one in self._columns if one.typed is not None})
+
+    def unreadable(self) -> dict[str, str]:
+        return {one.name: one.kind for one in self._columns if one.typed is None}
+
+    def run(self, query: Query) -> Iterator[pl.DataFrame]:
+        text = self.text(query)
+        with self.one_version(), closing(self._open.cursor()) as cursor:
+            _safely(lambda: cursor.execute(text))
+            reader = _safely(cursor.fetch_record_batch)
+            yield _frame(reader.schema.empty_table())
+            while True:
+                batch = _safely(lambda: next(reader, None))
+                if batch is None:
+                    return
+                yield _frame(pa.Table.from_batches([batch]))
+
+    def with_rows(self, rows: pl.DataFrame) -> "PostgreSql":
+        return PostgreSql(self._table, f"({DIALECT.rows_of(rows)}) AS {DIALECT.quoted('few')}", rows)
+
+    def text(self, query: Query) -> str:
+        return query_text(query, self._source, self._kinds, DIALECT)
+
+    @property
+    def _kinds(self) -> dict[str, Kind]:
+        if self._few is not None:
+            return kinds_of(self._few.schema)
+        return {one.name: one.typed[1] for one in self._columns if one.typed is not None}
+
+    @contextmanager
+    def one_version(self) -> Iterator[bool]:
+        """Open a transaction, in which all queries see the table as it was at the first one."""
+        if self._open is not None:
+            yield True
+            return
+        address = self._table.address
+        uri = f"postgresql:{address.partition(':')[2]}"
+        connection = _safely(lambda: dbapi.connect(uri))
+        try:
+            self._open = connection
+            _safely(lambda: self._execute(_SNAPSHOT))
+            yield True
+        finally:
+            self._open = None
+            _quietly(connection.close)
+
+    def _rows(self, text: str) -> list[Any]:
+        with self.one_version():
+            return _safely(lambda: self._execute(text))
+
+    def _execute(self, text: str) -> list[Any]:
+        with closing(self._open.cursor()) as cursor:
+            cursor.execute(text)
+            return cursor.fetchall() if cursor.description else []
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    """Return a frame; a numeric comes as its text, in a type that only says so."""
+    for place, field in enumerate(table.schema):
+        if isinstance(field.type, pa.OpaqueType):
+            column = pa.chunked_array([part.storage for part in table.column(place).chunks], field.type.storage_type)
+            table = table.set_column(place, field.name, column)
+    return pl.DataFrame(table)
+
+
+def _safely(work: Callable[[], T]) -> T:
+    """Return a result, or raise what may be said of the server's error."""
+    try:
+        return work()
+    except adbc_driver_manager.Error as error:
+        state = error.sqlstate or ""
+    except pa.ArrowException:  # what a stream raises when its server has gone
+        state = "08"
+    raise _failed(state)
+
+
+def _quietly(work: Callable[[], object]) -> None:
+    try:
+        work()
+    except adbc_driver_manager.Error:
+        return
+
+
+def _failed(state: str) -> SourceFailed:
+    reason = next((why for start, why in _REASONS.items() if state.startswith(start)), "")
+    known = reason or (f"the server reports SQLSTATE {state}" if state else "the server cannot be reached")
+    return SourceFailed(
+        f"The table could not be read: {known}. Nothing was released.",
+        allowed="a table or a view that the user of the address may read",
+        instead="the same address and table in psql, which shows the server's own words",
+    )
