@@ -53,7 +53,7 @@ def _checked_engine(frame: Any, scenario: Scenario) -> Engine:
     """Return the engine that reads a table, whose columns and types the scenario fits."""
     engine = remote_engine(frame)
     if engine is not None:
-        scenario.check_schema(engine.schema())
+        scenario.check_schema(engine.schema(), engine.unreadable())
         return engine
     table = arrow_table(frame)
     guarded(lambda: scenario.check_frame(frame if table is None else table))

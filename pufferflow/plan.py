@@ -274,6 +274,7 @@ def certificate_of(plan: Decision) -> Certificate:
         ordinary=cast(Any, plan.ordinary),
         readings=readings_together(request),
         sources=request.engine.versions,
+        engine=request.engine.name,
         library=_version(),
     )
 

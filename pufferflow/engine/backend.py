@@ -6,7 +6,7 @@ counted and added up there. Results have columns of fixed names, so that no name
 """
 
 import abc
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -87,6 +87,10 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def schema(self) -> pl.Schema:
         """Return the columns with the types that they have here; no row is read."""
+
+    def unreadable(self) -> Mapping[str, str]:
+        """Return the columns whose types have no meaning here, with the names that these have there."""
+        return {}
 
     @abc.abstractmethod
     def run(self, query: Query) -> Iterator[pl.DataFrame]:

@@ -69,5 +69,4 @@ def remote_engine(frame: object) -> Engine | None:
     backend = guarded(lambda: connect(frame))
     if backend is None:
         return None
-    check(backend)
-    return RemoteEngine(backend)
+    return RemoteEngine(backend, check(backend))

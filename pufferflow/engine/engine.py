@@ -6,7 +6,7 @@ the expressions among them are Polars', and run where the table is.
 """
 
 import abc
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, final
@@ -151,6 +151,11 @@ class Engine(abc.ABC):
         """Return the version of the table."""
 
     @property
+    def name(self) -> str:
+        """The machine with its version and the digest of its self-test; empty for Polars, which is the truth of all."""
+        return ""
+
+    @property
     def versions(self) -> tuple[SourceVersion, ...]:
         """The versions of the tables behind this one, for those that have any."""
         return ()
@@ -162,6 +167,10 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:
         """Return the types of all columns, derived ones too; no row is read."""
+
+    def unreadable(self) -> Mapping[str, str]:
+        """Return the columns whose types have no meaning here, with the names that these have in the table."""
+        return {}
 
     @abc.abstractmethod
     def patterns(

@@ -5,7 +5,7 @@ back are Polars': filters, derived columns, calendars and keys are evaluated on 
 of a frame, and whole numbers are added up. So results are equal to the last digit, wherever rows are.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -36,10 +36,16 @@ class RemoteEngine(Engine):
     """A table behind a `Backend`."""
 
     backend: Backend
+    self_test: str = ""
+    """The digest of the self-test that the backend has passed."""
 
     @property
     def table(self) -> Any:
         return self.backend.table
+
+    @property
+    def name(self) -> str:
+        return f"{self.backend.name} {self.backend.version}, self-test {self.self_test[:16]}"
 
     def snapshot(self) -> Snapshot:
         return NO_FILES
@@ -48,10 +54,13 @@ class RemoteEngine(Engine):
         stored = pl.LazyFrame(schema=guarded(self.backend.schema))
         return guarded(lambda: with_derived(stored, Selection(derived=tuple(derived))).collect_schema())
 
+    def unreadable(self) -> Mapping[str, str]:
+        return guarded(self.backend.unreadable)
+
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
     ) -> dict[Order, Patterns | Misuse]:
-        with working(PUBLIC):
+        with working(PUBLIC), self.backend.one_version():
             return guarded(lambda: remote_patterns(self.backend, selection, scenario, orders))
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
@@ -62,7 +71,7 @@ class RemoteEngine(Engine):
                 allowed="tables in which each unit has at most so many rows already, or a Polars frame",
                 instead="a view that has the first rows of each unit, and pf.Presence without rows=",
             )
-        with working(PRIVATE if measures else PUBLIC):
+        with working(PRIVATE if measures else PUBLIC), self.backend.one_version():
             return guarded(lambda: self._tally(selection, measures))
 
     def _tally(self, selection: Selection, measures: Sequence[Measure]) -> Tally:

@@ -13,7 +13,7 @@ from pufferflow.rounding import agree
 from pufferflow.source_version import SourceVersion
 
 VERSION = 1
-_ADDED_LATER = ("readings", "ordinary", "sources")
+_ADDED_LATER = ("readings", "ordinary", "sources", "engine")
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
@@ -48,7 +48,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the selected rows, and `questions` is a digest of the queries, with all values of filters. `readings` describe how
     null, values outside the domain and classes are read, whether or not there are any. `ordinary` is the differential
     privacy of a single row under the same noise, over the pairs of the secret. `sources` are the versions of the tables
-    that were read, of those that have versions.
+    that were read, of those that have versions, and `engine` is what read them, if it is not Polars.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -83,6 +83,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int = VERSION
     readings: tuple[str, ...] = ()
     sources: tuple[SourceVersion, ...] = ()
+    engine: str = ""
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
@@ -111,7 +112,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def facts(self) -> "Certificate":
         """The certificate without prose, entry and versions: the same for all releases of one plan."""
         words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
-        return msgspec.structs.replace(self, entry=None, library="", ordinary=None, sources=(), **words)
+        return msgspec.structs.replace(self, entry=None, library="", ordinary=None, sources=(), engine="", **words)
 
     @property
     def digest(self) -> str:
@@ -159,6 +160,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *(("read", line) for line in self.readings),
             *[("bars", ERROR_BARS)] * bool(self.readings),
             *(("source", str(version)) for version in self.sources),
+            *[("engine", self.engine)] * bool(self.engine),
             ("groups", ", ".join(self.groups) or "none: one answer for all rows"),
             *noise,
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),

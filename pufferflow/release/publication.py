@@ -109,8 +109,9 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
     if isinstance(secret, Presence) and secret.rows is not None:
         limit = UnitLimit(secret.within, secret.rows, request.scenario.order_by)
     measures = [measure for measure in request.measures if measure is not None]
-    tally = request.engine.tally(request.selection, measures, limit)
-    selected = {source.selected, source.confirmed(request).selected}
+    with request.engine.one_version():  # where that can be had, sums and facts are of the same rows
+        tally = request.engine.tally(request.selection, measures, limit)
+        selected = {source.selected, source.confirmed(request).selected}
     if None not in selected and int(tally.rows.sum()) not in selected:
         raise changed_source()  # neither those of before nor those of afterwards
     return tally

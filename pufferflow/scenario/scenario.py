@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, cast, final
 
 import polars as pl
@@ -232,12 +233,21 @@ class Scenario:
             ordered = "moment" if self.timed else "number"
             yield column, ordered if column == self.order_by else "other"
 
-    def check_schema(self, schema: Mapping[str, Any]) -> None:
-        """Check a frame's columns and types against the scenario; no row is read."""
+    def check_schema(self, schema: Mapping[str, Any], unreadable: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Check a frame's columns and types against the scenario; no row is read.
+
+        `unreadable` are further columns, with the names of types that have no meaning here.
+        """
         instead = "scenario.check_frame(frame), or frame.collect_schema()"
         instance(schema, Mapping, "The schema", allowed="a pl.Schema", instead=instead)
         needed = (*([self.secret.reads[0]] if self.secret.reads is not None else []), *self.public)
         for column in needed:
+            if column in unreadable:
+                raise Misuse(
+                    f"The column {column!r} is {unreadable[column][:60]}, which has no meaning here.",
+                    allowed="text, Boolean, dates, times, and numbers, decimals of up to 38 digits too",
+                    instead=f'a view with CAST("{column}" AS …), such as TEXT or DOUBLE PRECISION',
+                )
             if column not in schema:
                 raise no_column(column, schema, needed)
         if self.secret.reads is not None:
