@@ -66,7 +66,7 @@ class Backend(abc.ABC):
 
     name: ClassVar[str]
     """What the machine is called, such as "DuckDB"."""
-    most_rows: ClassVar[int] = 2**47
+    most_rows: ClassVar[int] = 2**46
     """There are fewer rows."""
 
     @property

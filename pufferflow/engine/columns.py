@@ -55,7 +55,7 @@ _FEW_PRODUCTS: Final = 2**18
 
 
 def weighted(counts: Array | Sparse, steps: Array, *, wide: bool = False) -> Array:
-    """Return counts @ steps, for counts ≥ 0 of shape (cells, classes) that sum to less than 2^32, or 2^47 if `wide`.
+    """Return counts @ steps, for counts ≥ 0 of shape (cells, classes) that sum to less than 2^32, or 2^46 if `wide`.
 
     Other counts are allowed where the caller proves that their products fit. The result has 64 bits if the steps are
     small, else it holds Python's whole numbers.
@@ -100,7 +100,7 @@ _MOST_LINED: Final = 2**30
 class ColumnReading(abc.ABC):
     """Base: how a row's value is read, the totals of a cell, and its sums, which follow from them.
 
-    `wide` says that there may be more rows than 2^32, and up to 2^47.
+    `wide` says that there may be more rows than 2^32, and up to 2^46.
     """
 
     measures: tuple[int, ...]

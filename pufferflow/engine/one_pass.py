@@ -7,7 +7,7 @@ overflow, so neither the order of the rows nor the number of threads can matter.
 
 Columns with few classes, and those whose values are added up, need one total or a few of each cell. The classes of the
 others become groups: a row of the result then is a cell and a class. Where several columns have many classes, each row
-stands once for each of them, with its class there; its totals are counted as often, and divided again.
+stands once for each of them, with its class there; totals are those of the classes of the first.
 """
 
 import itertools
@@ -126,17 +126,21 @@ class OnePass:
         return Tally(published(distinct), *self.read(table, cells, len(distinct)))
 
     def _part(self, table: pl.DataFrame, cells: Array, count: int) -> tuple[Array, Array]:
-        stood = max(len(self.grouped), 1)
-        rows = _added(_whole(table, ["rows"]), cells, count)[:, 0] // stood
+        own_rows, own_cells = table, cells
+        if len(self.grouped) > 1:
+            of_first = table["class"].to_numpy() < self.starts[1]
+            own_rows, own_cells = table.filter(of_first), cells[of_first]
+        rows = _added(_whole(own_rows, ["rows"]), own_cells, count)[:, 0]
         sums: list[Array] = []
         for place, column in enumerate(self.totalled):
-            totals = _whole(table, [name for name in table.columns if name.startswith(f"total{place}_")])
-            sums.append(column.sums(_added(totals, cells, count) // stood, rows))
+            totals = _whole(own_rows, [name for name in table.columns if name.startswith(f"total{place}_")])
+            sums.append(column.sums(_added(totals, own_cells, count), rows))
         for column, start in zip(self.grouped, self.starts, strict=False):
             classes = table["class"].to_numpy().astype(np.int64) - start
             own = (classes >= 0) & (classes < len(column.steps))
             counted = _whole(table, ["rows"])[own, 0], (cells[own], classes[own])
-            sums.append(weighted(scipy.sparse.csr_array(counted, shape=(count, len(column.steps))), column.steps))
+            own_counts = scipy.sparse.csr_array(counted, shape=(count, len(column.steps)))
+            sums.append(weighted(own_counts, column.steps, wide=column.wide))
         places = [place for column in (*self.totalled, *self.grouped) for place in column.measures]
         return rows, np.hstack([np.zeros((count, 0), dtype=np.int64), *sums])[:, np.argsort(places)]
 
