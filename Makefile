@@ -63,10 +63,11 @@ axe: $(STAMP)
 	  --silent --no-save --no-package-lock --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.14.1 || \
 	  echo "axe-core could not be installed; the tests of accessibility will be skipped"
 
-# What tests need beside Python: the programs of a PostgreSQL server and a browser with its driver; tests start them.
+# What tests need beside Python: the programs of a PostgreSQL server, Java for Spark, and a browser with its driver.
 system:
 	@wanted=""; \
 	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
+	command -v java >/dev/null || wanted="$$wanted openjdk-17-jre-headless"; \
 	command -v chromium >/dev/null || wanted="$$wanted chromium"; \
 	command -v chromedriver >/dev/null || wanted="$$wanted chromium-driver"; \
 	if [ -n "$$wanted" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \

@@ -12,7 +12,7 @@ from pufferflow.errors import Misuse
 from pufferflow.suggestions import nearest
 
 Group = Literal["pufferflow.engines", "pufferflow.sources", "pufferflow.sinks"]
-_EXTRAS: Final = {"postgresql": "postgres", "object": "objects"}
+_EXTRAS: Final = {"postgresql": "postgres", "object": "objects", "pyspark": "spark", "sc": "spark"}
 """The extras of this package whose names differ from those of what they bring."""
 
 

@@ -82,7 +82,7 @@ def _ingested(address, frame):
             for column, dtype in frame.schema.items()
         )
         cursor.adbc_ingest("plain", plain.to_arrow(compat_level=pf_oldest()), mode="create")
-        cursor.execute(f'INSERT INTO "{name}" SELECT {texts} FROM plain')  # noqa: S608 - names of our own
+        cursor.execute(f'INSERT INTO "{name}" SELECT {texts} FROM plain')
         cursor.execute("DROP TABLE plain")
         connection.commit()
     return name
