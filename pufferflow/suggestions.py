@@ -245,6 +245,7 @@ _FRAMES: Final[Mapping[str, str]] = {
     "pyspark": "pf.protect(pl.from_arrow(frame.toArrow()), scenario), or pl.scan_parquet of its files",
     "_duckdb": "pf.protect(frame.pl(), scenario)",
     "duckdb": "pf.protect(frame.pl(), scenario)",
+    "narwhals": "pf.protect(frame.to_native(), scenario)",
     "datafusion": "pf.protect(frame.to_polars(), scenario)",
     "ibis": "pf.protect(frame.to_polars(), scenario)",
     "pyarrow.dataset": "pf.protect(pl.scan_pyarrow_dataset(frame), scenario)",

@@ -198,7 +198,7 @@ class Job:
     # What would be released
 
     def batch(self, period: When | None = None) -> Batch:
-        """Return the questions about a period; no row is read."""
+        """Return the questions about a period; no row is read, but copied where the source is a query."""
         chosen = self.period(period)
         build, rows = self.functions
         frame = frame_of(self.file.source, rows, self.folder, chosen)

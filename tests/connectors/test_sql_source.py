@@ -15,7 +15,7 @@ import polars as pl
 import postgres
 import pytest
 import sqlalchemy as sa
-from pufferflow_connectors.sources import copied, sql_values
+from pufferflow_connectors.sources import copied, sql, sql_values
 from pufferflow_connectors.sources.sql import SqlSource
 
 import pufferflow as pf
@@ -98,6 +98,19 @@ def test_a_release_reads_the_copy(address):
     engine.dispose()
 
 
+def test_rows_come_in_batches(address, monkeypatch):
+    """Never more than a batch of rows is in memory, of whichever database."""
+    heights = []
+
+    def watched(batches, schema):
+        return copied.copied([heights.append(batch.height) or batch for batch in batches], schema)
+
+    monkeypatch.setattr(sql, "_BATCH", 6)
+    monkeypatch.setattr(sql, "copied", watched)
+    assert rows_of(address).collect().height == 20
+    assert heights == [6, 6, 6, 2]
+
+
 def test_an_empty_answer_has_types(address):
     """A period without rows is a table without rows, not without columns."""
     found = rows_of(address, period=pf.Period.read("2020-01-01"))
@@ -133,6 +146,18 @@ def test_a_query_only_reads(address):
         with pytest.raises(pf.PufferflowError):
             rows_of(address, query)
     assert rows_of(address).collect().height == 20
+
+
+def test_a_function_that_writes_is_refused(server):
+    """A sequence would go on although the transaction is given up; a query is read only for that."""
+    engine = sa.create_engine(server)
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE SEQUENCE counted"))
+    with pytest.raises(pf.SourceFailed, match="the query would write"):
+        rows_of(server, "SELECT nextval('counted') AS house", {"house": "integer"})
+    with engine.begin() as connection:
+        assert connection.execute(sa.text("SELECT nextval('counted')")).scalar() == 1
+    engine.dispose()
 
 
 WRONG = {
@@ -313,6 +338,7 @@ def test_a_copy_goes_with_the_last_frame_that_reads_it():
     assert again.filter(pl.col("on") > 5).select("on").head(1).collect().rows() == [(7,)]
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_rows(tmp_path):
     """Whatever ends a process, nothing of a copy stays in the folder for temporary files."""
     if not Path("/proc/self/fd").is_dir():

@@ -283,6 +283,7 @@ def test_keys_of_a_job_file(tmp_path):
     assert kinds >= {"FileSource", "DeltaSource", "IcebergSource"}
 
 
+@pytest.mark.slow
 def test_a_delta_table_in_an_object_store(tmp_path):
     """Options reach both the table's log and its files, and are not shown."""
     pytest.importorskip("deltalake")

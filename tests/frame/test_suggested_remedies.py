@@ -524,6 +524,10 @@ TABLES = {
         lambda _: foreign("dask.dataframe.core", "DataFrame", compute=lambda _: ROWS.to_arrow()),
         "pf.protect(frame.compute(), scenario)",
     ),
+    "Narwhals": (
+        lambda _: foreign("narwhals.dataframe", "LazyFrame", to_native=lambda _: ROWS.lazy()),
+        "pf.protect(frame.to_native(), scenario)",
+    ),
     "a series of pandas": (
         lambda _: foreign("pandas.core.series", "Series", to_frame=lambda _: ROWS),
         "pf.protect(frame.to_frame(), scenario)",

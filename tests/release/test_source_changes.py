@@ -169,6 +169,22 @@ def test_a_function_that_gives_other_rows():
         plan.release()
 
 
+def test_functions_are_not_taken_for_one_another():
+    """A prior that was fitted on what one function gives is no prior of the rows that another gives."""
+
+    def scan(rows):
+        frame = pl.DataFrame({"house": [1] * rows, "hour": range(rows), "on": [0, 1] * (rows // 2)})
+        given = lambda columns, *_: iter([frame if columns is None else frame.select(columns)])  # noqa: E731
+        return register_io_source(given, schema=frame.schema)
+
+    public = pf.Reference("a survey", scan(20))
+    prior = pf.MarkovChain.fit(public, "on", within="house", order_by="hour", domain=[0, 1])
+    scenario = pf.Scenario(ON, prior, order_by="hour", within="house")
+    assert pf.protect(scan(10), scenario)
+    with pytest.raises(pf.Misuse, match="the private frame itself"):
+        pf.protect(public.frame, scenario)
+
+
 def test_more_rows_than_a_cover_has():
     """Houses too many in kind are covered by one pattern; a house that outgrows it is refused, one inside it is not."""
     house = np.repeat(np.arange(70), np.arange(1, 71))

@@ -35,6 +35,7 @@ _FORM: Final = re.compile(r"period:(?P<form>(%[YmdHGVjy]|[^%{}])+)")
 _MOMENTS: Final = ("start", "end", "begins", "ends")
 _REASONS: Final = {
     "08": "the server cannot be reached, or closed the connection",
+    "25006": "the query would write",
     "42501": "the server does not permit it",
     "42P01": "a table of the query is not there",
     "42703": "a column of the query is not there",

@@ -22,8 +22,8 @@ _SCAN = re.compile(r"(\w+) SCAN \[(.*)\]$", re.MULTILINE)
 _BARE_SCAN = re.compile(r"\w+ SCAN \[(?:(?!, )[^\n\[\]])+\](?:\n(?:PROJECT [^\n]*|ESTIMATED ROWS: \d+))*")
 """One file and nothing else: whatever is done to its rows may give others each time, or bring in rows of its own."""
 _COLUMNAR = {"Parquet", "Ipc"}
-_OTHERS = "PythonDataset"
-"""Tables of many files, which Polars looks up when it reads; all of them have one name."""
+_NAMELESS = {"PythonDataset", "PYTHON"}
+"""Tables of many files, which Polars looks up when it reads, and functions: all of a kind have one name."""
 
 
 @final
@@ -65,7 +65,7 @@ def frame_origin(frame: Any) -> FrameOrigin:
     versions = versions_in(plan)
     files |= set(versions.values())
     for reader, scanned in _SCAN.findall(plan):
-        if reader == _OTHERS:
+        if reader in _NAMELESS:
             continue
         paths = set(scanned.split(", "))
         files |= paths
