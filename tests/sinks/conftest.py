@@ -36,9 +36,19 @@ def s3_server(s3_of_sinks):
     return f'address = "s3://releases/sink-{next(_NUMBERS)}"\noptions = {{ {written} }}'
 
 
-@pytest.fixture(params=sinks.KINDS, ids=lambda kind: kind.name)
-def kind(request):
-    return request.param
+EVERYWHERE = {
+    "test_a_release_is_there_as_it_was",
+    "test_another_release_is_refused",
+    "test_threads_that_send_at_once_write_once",
+}
+"""What is tried by default of every kind; the rest of those that take their time is in the slow run."""
+
+
+def pytest_generate_tests(metafunc):
+    if "kind" in metafunc.fixturenames:
+        slow = [] if metafunc.function.__name__ in EVERYWHERE else [pytest.mark.slow]
+        kinds = [pytest.param(kind, marks=[] if kind.quick else slow, id=kind.name) for kind in sinks.KINDS]
+        metafunc.parametrize("kind", kinds)
 
 
 @pytest.fixture(params=[kind for kind in sinks.KINDS if kind.quick], ids=lambda kind: kind.name)

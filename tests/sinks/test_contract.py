@@ -42,6 +42,27 @@ KEYS = {
             "`tick`": [12],
         }
     ),
+    "odd names": pl.DataFrame(
+        {
+            name: [1]
+            for name in [
+                '"',
+                "%s",
+                "%%",
+                ":load",
+                "select",
+                "'",
+                "[z]",
+                "a.b",
+                "back\\slash",
+                "`tick`",
+                "ü🐡",
+                "_",
+                "1",
+                "-",
+            ]
+        }
+    ),
     "types": pl.DataFrame(
         {
             "byte": pl.Series([255, None], dtype=pl.UInt8),
@@ -75,7 +96,7 @@ def check(kind, sink, release, label=LABEL):
         assert sinks.seen(kind, sink, label) == release.frame["load"].to_list()
 
 
-QUICK = {"plain", "types", "hostile names"}
+QUICK = {"types"}
 """The keys that are tried by default in sinks that take their time."""
 
 
@@ -84,6 +105,11 @@ def test_a_release_is_there_as_it_was(kind, opened, keys):
     """Whatever the keys are called, whatever is in them, or if there are none; a second time nothing is written."""
     release = sinks.release_of(KEYS[keys])
     assert not opened().has(LABEL)
+    if keys in kind.refuses:
+        with pytest.raises(pf.Misuse, match="cannot be a column of a table"):
+            opened().send(LABEL, release)
+        assert not opened().has(LABEL)
+        return
     assert opened().send(LABEL, release)
     check(kind, opened(), release)
     assert not opened().send(LABEL, release)
@@ -102,12 +128,12 @@ def test_quick_sinks_take_all_keys_by_default(quick, tmp_path):
 
 
 def test_a_sink_that_has_nothing_is_empty(opened, tmp_path):
-    """Looking finds nothing, fails at nothing, and makes nothing."""
+    """Looking finds nothing, fails at nothing, and makes nothing; a catalog of Iceberg makes its own database."""
     sink = opened()
     assert not sink.has(LABEL)
     assert list(sink.newest()) == []
     assert list(sink.copies()) == []
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} <= {"catalog.db"}
 
 
 def test_another_release_is_refused(kind, opened, release):
@@ -192,6 +218,8 @@ def test_of_two_releases_at_once_one_is_refused(kind, opened, release):
 
 
 SOURCES = {str(path) for path in Path(room.__path__[0]).glob("*.py")}
+UNCLOSED = "ignore::pytest.PytestUnraisableExceptionWarning"
+"""What stops in the middle of a write leaves a file open, which a process that ends does not."""
 WATCHED = SOURCES | {module.__file__ for module in (durable, files, folder)}
 
 
@@ -215,13 +243,15 @@ def crash_everywhere(kind, opened, release, lines):
         assert not opened().send(label, release)
 
 
+@pytest.mark.filterwarnings(UNCLOSED)
 def test_a_process_that_stops_leaves_nothing_half_written(kind, opened, release):
     """Stopped before some of its lines: a reader sees the whole release or nothing, and the next run completes it."""
     count = lines_of(opened, release)
-    crash_everywhere(kind, opened, release, range(3, count, 1 + count // 12))
+    crash_everywhere(kind, opened, release, range(3, count, 1 + count // 8))
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings(UNCLOSED)
 def test_a_process_that_stops_anywhere_leaves_nothing_half_written(kind, opened, release):
     """As above, before every line."""
     crash_everywhere(kind, opened, release, range(1, lines_of(opened, release) + 1))

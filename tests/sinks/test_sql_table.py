@@ -235,6 +235,7 @@ def test_a_lost_connection_leaves_nothing(server_sink, postgres_server, release)
     assert server_sink().send(LABEL, release)
 
 
+@pytest.mark.slow
 def test_what_a_server_does_not_permit_is_said(server_sink, postgres_server, release):
     """A role that may look and not write; the server's own words are not passed on."""
     server_sink().send("2026-11-19", release)
@@ -248,6 +249,7 @@ def test_what_a_server_does_not_permit_is_said(server_sink, postgres_server, rel
         sink.send(LABEL, release)
 
 
+@pytest.mark.slow
 def test_a_schema_of_postgresql_is_named(postgres_of_sinks, release, tmp_path):
     """Tables are in the schema that the job names, however it is called; one that is not there is told."""
     rows_of(postgres_of_sinks, 'CREATE SCHEMA "Odd ""one"""')
@@ -259,6 +261,7 @@ def test_a_schema_of_postgresql_is_named(postgres_of_sinks, release, tmp_path):
         SqlTable(postgres_of_sinks, "meters", "nowhere").open(tmp_path, sinks.JOB).send(LABEL, release)
 
 
+@pytest.mark.slow
 def test_a_database_that_cannot_hold_all_texts_is_refused(postgres_of_sinks, tmp_path):
     """Before anything is drawn."""
     with sa.create_engine(postgres_of_sinks, poolclass=sa.NullPool).connect() as connection:
@@ -269,6 +272,7 @@ def test_a_database_that_cannot_hold_all_texts_is_refused(postgres_of_sinks, tmp
         SqlTable(address, "meters").open(tmp_path, sinks.JOB).prepare(pl.Schema({"load": pl.Float64}))
 
 
+@pytest.mark.slow
 def test_a_ledger_may_be_in_the_same_database_of_a_server(tmp_path, postgres_server):
     """Each has tables of its own there. A file that is a ledger takes no other tables, and none is made in it."""
     job = job_of(tmp_path, postgres_server)

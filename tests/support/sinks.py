@@ -32,6 +32,8 @@ class Kind:
     kind: str = ""
     needs: str = ""
     quick: bool = False
+    refuses: tuple[str, ...] = ()
+    """The names of hostile keys that it refuses before anything is drawn."""
 
     def table(self, server="", folder=""):
         """Return the keys as a job file has them."""
@@ -79,10 +81,41 @@ def _from_store(sink, label):
     return pl.read_parquet(io.BytesIO(numbers))["load"].to_list()
 
 
+def _from_delta(sink, label):
+    """Read the whole table with another reader than the sink's."""
+    import deltalake
+
+    if not deltalake.DeltaTable.is_deltatable(sink.root):
+        return None
+    table = deltalake.DeltaTable(sink.root).to_pyarrow_table()
+    return _certified(pl.from_arrow(table), label)
+
+
+def _from_iceberg(sink, label):
+    from pyiceberg.catalog import load_catalog
+
+    catalog = load_catalog("default", **sink._options)
+    if not catalog.table_exists("stats.meters"):
+        return None
+    return _certified(pl.from_arrow(catalog.load_table("stats.meters").scan().to_arrow()), label)
+
+
+def _certified(table, label):
+    """Return the numbers of a release, which has one certificate if it has any row."""
+    rows = table.filter(pl.col("release_id") == f"{JOB}-{label}")
+    if rows.is_empty():
+        return None
+    assert rows["certificate"].count() == 1
+    return rows.drop_nulls("row_number").sort("row_number")["load"].to_list()
+
+
+_ICEBERG = 'type = "sql", uri = "sqlite:///{folder}/catalog.db", warehouse = "file://{folder}/warehouse"'
 KINDS = [
-    Kind("folder", 'path = "published"', _from_folder, quick=True),
+    Kind("folder", 'path = "published"\nreport = false', _from_folder, quick=True),
     Kind("sqlite", 'address = "sqlite:///published.db"\ntable = "meters"', _from_sql, "sql", quick=True),
-    Kind("files", 'address = "file://{folder}/published"', _from_store, "object", quick=True),
+    Kind("files", 'address = "file://{folder}/published"\nreport = false', _from_store, "object", quick=True),
+    Kind("delta", 'path = "published"', _from_delta, refuses=("hostile names",)),
+    Kind("iceberg", f'table = "stats.meters"\noptions = {{ {_ICEBERG} }}', _from_iceberg, refuses=("hostile names",)),
     Kind("s3", "{server}", _from_store, "object", "s3_server"),
     Kind("postgresql", 'address = "{server}"\ntable = "meters"', _from_sql, "sql", "postgres_server"),
 ]

@@ -1,1 +1,1 @@
-"""Sinks of scheduled jobs beside folders: SQL tables and object stores."""
+"""Sinks of scheduled jobs beside folders: SQL tables, object stores, Delta and Iceberg tables."""

@@ -10,7 +10,19 @@ from typing import Final, TypeVar
 import pufferflow as pf
 
 T = TypeVar("T")
-_NAMED: Final = {"builtins", "sqlalchemy", "psycopg", "sqlite3", "obstore", "deltalake", "pyiceberg", "pyarrow"}
+_NAMED: Final = {
+    "builtins",
+    "sqlalchemy",
+    "polars",
+    "pyo3_runtime",
+    "internal",
+    "psycopg",
+    "sqlite3",
+    "obstore",
+    "deltalake",
+    "pyiceberg",
+    "pyarrow",
+}
 """The packages whose classes of errors are named; another's may be called anything."""
 
 
@@ -21,14 +33,16 @@ def attempt(work: Callable[[], T], place: str, reason_of: Callable[[Exception], 
     """
     try:
         return work()
-    except pf.PufferflowError:
+    except (pf.PufferflowError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except Exception as error:  # noqa: BLE001 - drivers raise all sorts, and each may quote a row
         reason = reason_of(error) or kind_of(error)
+    except BaseException as error:  # noqa: BLE001 - a panic of an engine is no Exception
+        reason = kind_of(error)
     raise failed(place, reason)
 
 
-def kind_of(error: Exception) -> str:
+def kind_of(error: BaseException) -> str:
     """Return the class of an error, as it may be shown."""
     kind = type(error)
     return kind.__name__ if kind.__module__.partition(".")[0].lstrip("_") in _NAMED else "an error of its own"

@@ -19,11 +19,13 @@ from pufferflow.plugins import (
     MOST_NEW,
     PAGE,
     Copy,
+    Options,
     Sink,
     TomlTable,
     check_format,
     entry_in,
     files_of,
+    looked_up,
     other_release,
     place_taken,
     resolved,
@@ -49,13 +51,7 @@ class ObjectTable(TomlTable, frozen=True):
     address: Annotated[str, Meta(min_length=1, description="s3://bucket/published, gs://…, az://…, file:///…")]
     format: Literal["parquet", "csv", "ndjson"] = "parquet"
     report: Annotated[bool, Meta(description="whether a page for people is written beside the numbers")] = True
-    options: (
-        Annotated[
-            dict[str, str | int | float | bool],
-            Meta(description="region, endpoint and credentials of the store; ${NAME} is looked up"),
-        ]
-        | None
-    ) = None
+    options: Options | None = None
 
     def check_address(self) -> None:
         if address := resolved(self.address):
@@ -66,11 +62,7 @@ class ObjectTable(TomlTable, frozen=True):
 
     def open(self, folder: Path, job: str) -> "ObjectSink":
         address = check_store_address(with_variables(self.address))
-        options = {
-            name: with_variables(value) if isinstance(value, str) else value
-            for name, value in (self.options or {}).items()
-        }
-        return ObjectSink(address, options, self)
+        return ObjectSink(address, looked_up(self.options), self)
 
 
 @final

@@ -101,7 +101,13 @@ class SqlSink(Sink):
 
     def copies(self) -> Iterable[Copy]:
         return [
-            Copy(name, self._place_of(name), None if text is None else text.encode(), partial(self._differences, name))
+            Copy(
+                name,
+                self._place_of(name),
+                None if text is None else text.encode(),
+                partial(self._differences, name),
+                release_id=name,
+            )
             for name, text in self._read(self._all) or ()
         ]
 
