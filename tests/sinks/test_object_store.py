@@ -62,6 +62,24 @@ def test_what_another_attempt_left_never_mixes(opened, published, release):
     assert copy.differences(release) == []
 
 
+def test_what_another_writes_at_the_same_time_never_mixes(opened, published, release, monkeypatch):
+    """Another release's files come between ours and our certificate: what is certified is ours."""
+    publish = ObjectSink._put_certificate
+
+    def late(sink, label, body, own):
+        if own is not release:
+            raise KeyboardInterrupt  # the other process is killed before it publishes
+        with pytest.raises(KeyboardInterrupt):
+            opened().send(LABEL, sinks.other(release))
+        return publish(sink, label, body, own)
+
+    monkeypatch.setattr(ObjectSink, "_put_certificate", late)
+    assert opened().send(LABEL, release)
+    assert len(numbers(published)) == 4
+    (copy,) = opened().copies()
+    assert copy.differences(release) == []
+
+
 def test_what_was_published_is_mended_and_never_replaced(opened, published, release):
     """A file that is gone is written anew, one that was edited is refused, and so is another's certificate."""
     opened().send(LABEL, release)

@@ -2,7 +2,7 @@
 
 import math
 import sqlite3
-from datetime import date
+from datetime import UTC, date, datetime
 
 import jobs
 import ons
@@ -67,6 +67,31 @@ def test_sqlite_has_null_for_nan(lite, tmp_path):
     assert lite().send(LABEL, release)
     assert not lite().send(LABEL, release)
     assert rows_of(f"sqlite:///{tmp_path}/published.db", "SELECT real FROM meters") == [(None,), (math.inf,)]
+
+
+def test_moments_with_a_zone_are_the_same_moments_in_utc(lite, tmp_path):
+    """A clock that is put back shows one hour twice; the table tells them apart."""
+    moments = [datetime(2026, 10, 25, hour, tzinfo=UTC) for hour in (0, 1)]
+    keys = pl.DataFrame({"at": pl.Series(moments).dt.convert_time_zone("Europe/Berlin")})
+    lite().send(LABEL, sinks.release_of(keys))
+    assert rows_of(f"sqlite:///{tmp_path}/published.db", "SELECT at FROM meters") == [
+        ("2026-10-25 00:00:00.000000",),
+        ("2026-10-25 01:00:00.000000",),
+    ]
+
+
+def test_releases_that_changed_their_ids_are_told(tmp_path):
+    """Rows and certificates of one release under the id of another are not what the ledger keeps."""
+    job = job_of(tmp_path, "sqlite:///published.db")
+    job.run("2024-01-01")
+    job.run("2024-01-02")
+    for table in ("meters", "meters_releases"):
+        for old, new in (("ons-2024-01-01", "away"), ("ons-2024-01-02", "ons-2024-01-01"), ("away", "ons-2024-01-02")):
+            update = f"UPDATE {table} SET release_id = '{new}' WHERE release_id = '{old}'"  # noqa: S608
+            rows_of(f"sqlite:///{tmp_path}/published.db", update)
+    with job.ledger() as ledger:
+        told = [one.differs for one in ledger.compare(job.published())]
+    assert all("under the id of another" in lines[0] for lines in told)
 
 
 def test_what_was_taken_away_is_written_anew(lite, release, tmp_path):

@@ -43,7 +43,7 @@ def rows_of(release: pf.Release, name: str) -> pl.DataFrame:
     """
     rows = flat(release, name)
     if rows.is_empty():
-        rows = pl.DataFrame({RELEASE: [name]}, schema=rows.schema)
+        rows = rows.clear(1).with_columns(pl.lit(name).alias(RELEASE))
     first = pl.Series(CERTIFICATE, [release.certificate.to_json(), *[None] * (rows.height - 1)], dtype=pl.String)
     return rows.with_columns(first)
 
