@@ -42,6 +42,14 @@ def load(group: Group, name: str) -> object:
         return entries[name].load()
     except ImportError as error:
         missing = error.name or "a package"
+    except AttributeError:
+        missing = ""
+    if not missing:
+        raise Misuse(
+            f"The package that brings {name[:60]!r} has nothing of the name that it gives.",
+            allowed="packages whose versions fit together",
+            instead="pip install --upgrade, with that package and pufferflow",
+        )
     extra = _EXTRAS.get(name, name)
     raise Misuse(
         f"{name!r} needs {missing.partition('.')[0]!r}, which is not installed.",

@@ -26,7 +26,12 @@ def shelf_job(make, tmp_path):
         job.path.write_text(f"{text[:start]}[sink]\n{keys}\n{text[text.index('[retries]') :]}")
         return pf.Job.read(job.path)
 
-    names = {"shelf": "shelf:ShelfTable", "torn": "a_module_that_is_not_there:Table", "odd": "json:loads"}
+    names = {
+        "shelf": "shelf:ShelfTable",
+        "torn": "a_module_that_is_not_there:Table",
+        "odd": "json:loads",
+        "gone": "json:nothing",
+    }
     with installed.package(tmp_path / "installed", "pufferflow.sinks", names):
         yield made
 
@@ -66,6 +71,7 @@ def test_another_sink_is_protected_from_other_ledgers(shelf_job):
         ('kind = "rack"', "job.toml: There is no sink 'rack'"),
         ("kind = 3", "job.toml: The kind is no text"),
         ('kind = "torn"', "'torn' needs 'a_module_that_is_not_there', which is not installed"),
+        ('kind = "gone"', "The package that brings 'gone' has nothing of the name"),
         ('kind = "odd"', "What is installed as the sink 'odd' has no keys for [sink]"),
     ],
 )
@@ -100,7 +106,7 @@ def test_the_schema_has_the_keys_of_each_installed_kind():
         for table in [found["$defs"][reference["$ref"].rpartition("/")[2]]]
     }
     assert {"folder", "shelf"} <= set(kinds)
-    assert not {"torn", "odd"} & set(kinds)
+    assert not {"torn", "odd", "gone"} & set(kinds)
     assert set(kinds["folder"]["properties"]) == {"kind", "path", "format", "report"}
     assert "kind" not in kinds["folder"]["required"]
     assert kinds["shelf"]["required"] == ["kind", "shelf"]
