@@ -209,6 +209,22 @@ def test_a_table_that_nothing_was_written_to(tmp_path):
     assert scan.collect_schema() == HOUSES.schema
 
 
+def test_tables_of_pyiceberg(tmp_path):
+    """A table that is at hand is read as it is now in its catalog; one without a catalog as its metadata have it."""
+    pytest.importorskip("pyiceberg")
+    from pufferflow_connectors.sources import iceberg
+    from pyiceberg.table import StaticTable
+
+    table = Iceberg(tmp_path)
+    held = table.catalog.load_table("energy.houses")
+    table.write(HOUSES)
+    first = iceberg.scan(held)
+    static = StaticTable.from_metadata(table.table.metadata_location)
+    table.write(MORE)
+    assert first.collect().height == iceberg.scan(static).collect().height == 4
+    assert iceberg.scan(held).collect().height == 6
+
+
 def test_a_prior_of_the_same_table(table, tmp_path):
     """Another version of the private table is no public reference; another table is."""
     table.write(MORE)

@@ -10,7 +10,7 @@ import polars as pl
 from msgspec import Meta
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
-from pyiceberg.table import Table
+from pyiceberg.table import StaticTable, Table
 
 import pufferflow as pf
 from pufferflow.plugins import (
@@ -85,8 +85,10 @@ def scan(
 
 
 def _table(table: str | Table, catalog: str, options: Mapping[str, Any]) -> Table:
-    if not isinstance(table, str):
-        return table.refresh()
+    if isinstance(table, StaticTable):
+        return table
+    if not isinstance(table, str):  # another value of it, which nobody else refreshes
+        return table.catalog.load_table(table.name())
     try:
         return load_catalog(catalog, **{name: str(value) for name, value in options.items()}).load_table(table)
     except (NoSuchTableError, NoSuchNamespaceError):
