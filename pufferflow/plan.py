@@ -114,6 +114,20 @@ class Plan(Suggesting):
         """What would go out with the answers."""
         return self._decision.certificate
 
+    def queries(self) -> list[str]:
+        """Return what the engine is asked by a release, as text; nothing is read.
+
+        Of a frame it is the plan of one pass. Elsewhere public columns come first, as they are stored: their groups,
+        then the moments of their rows, and rows one by one only of groups with gaps. The last query has the sums.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.5))
+        >>> len(plan.queries())
+        1
+        """
+        return self._decision.facts.queries
+
     def summary(self) -> pl.DataFrame:
         """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
 

@@ -58,7 +58,9 @@ class DuckDb(Backend):
 
     @cached_property
     def _schema(self) -> pl.Schema:
-        return (pl.DataFrame(self._relation.limit(0)) if self._few is None else self._few).schema
+        if self._few is not None:
+            return self._few.schema
+        return pl.DataFrame(self._relation.limit(0).to_arrow_reader().schema.empty_table()).schema
 
     def run(self, query: Query) -> Iterator[pl.DataFrame]:
         # a statement on a view of the relation: its own connection runs it, with all that it has attached
@@ -78,6 +80,8 @@ def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
     """Return a table of a database file, or of files, on a connection of its own, which only reads."""
     path = unquote(urlsplit(table.address).path)
     connection = guarded(lambda: _open(path), lambda kind: _not_opened(path, kind))
+    if not table.name:
+        return connection.sql("SELECT 1 AS one")
     if table.name.lower().endswith(_FILES):
         name = DIALECT.text_of(table.name)
     else:

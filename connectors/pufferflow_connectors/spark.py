@@ -115,9 +115,8 @@ def _type(kind: str) -> pl.DataType | None:
 def _frame(table: RemoteTable) -> DataFrame:
     """Return a table by its name: of the session that is active, of a new one, or of a server of Spark Connect."""
     builder = cast(Any, SparkSession.builder)
-    if table.scheme == "sc":
-        return _safely(lambda: builder.remote(table.address).getOrCreate().table(table.name))
-    return _safely(lambda: builder.getOrCreate().table(table.name))
+    chosen = builder.remote(table.address) if table.scheme == "sc" else builder
+    return _safely(lambda: chosen.getOrCreate().table(table.name) if table.name else chosen.getOrCreate().range(1))
 
 
 def _safely(work: Callable[[], T]) -> T:

@@ -5,6 +5,8 @@ from typing import Annotated, Final
 
 import typer
 
+from pufferflow.cli.commands.engine import check as check_engine
+from pufferflow.cli.commands.engine import installed
 from pufferflow.cli.commands.job import check, init, schema
 from pufferflow.cli.commands.ledger import compare, export, show, verify
 from pufferflow.cli.commands.plan import plan
@@ -24,6 +26,8 @@ app: Final = typer.Typer(
 )
 ledgers: Final = typer.Typer(help="Look at what was spent, check that nothing was changed, and take it elsewhere.")
 jobs: Final = typer.Typer(help="Begin a job, check its file, and describe it to an editor.")
+
+engines: Final = typer.Typer(help="Test a database or a cluster that is to keep the rows.")
 
 
 def _show_version(requested: bool) -> None:  # noqa: FBT001 - typer calls it with the value alone
@@ -59,3 +63,6 @@ app.add_typer(jobs, name="job")
 command(jobs, "init", example="pufferflow job init another")(init)
 command(jobs, "schema", example="pufferflow job schema -o job.schema.json --force")(schema)
 command(jobs, "check", example="pufferflow job check job.toml")(check)
+app.add_typer(engines, name="engine")
+command(engines, "list", example="pufferflow engine list")(installed)
+command(engines, "check", example="pufferflow engine check duckdb:")(check_engine)

@@ -3,7 +3,7 @@
 from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns, Query
 from pufferflow.engine.classes import WIDE, check_column, clean_dtype, labelled
 from pufferflow.engine.columns import MOST_ROWS
-from pufferflow.engine.connect import RemoteTable, engine_of, remote_engine, table
+from pufferflow.engine.connect import RemoteTable, check_engine, engine_of, has_engine, remote_engine, table
 from pufferflow.engine.engine import (
     PLACED,
     UNORDERED,
@@ -77,9 +77,11 @@ __all__ = [
     "Value",
     "WholeNumber",
     "check_column",
+    "check_engine",
     "clean_dtype",
     "comparable",
     "engine_of",
+    "has_engine",
     "labelled",
     "remote_engine",
     "table",

@@ -57,14 +57,33 @@ def engine_of(frame: pl.LazyFrame | pl.DataFrame) -> Engine:
     return PolarsEngine(frame.lazy())
 
 
+def check_engine(address: str) -> tuple[str, str]:
+    """Return the machine at an address, with its version, and the digest of its self-test, which it has passed."""
+    found = RemoteTable(address, "")
+    connect = cast(Callable[[Any], Backend | None], load("pufferflow.engines", found.scheme))
+    backend = guarded(lambda: connect(found))
+    if backend is None:
+        raise Misuse("Nothing that is tested is at this address.", allowed="an address", instead='"duckdb:"')
+    return f"{backend.name} {backend.version}", check(backend)
+
+
+def has_engine(frame: object) -> bool:
+    """Return whether a table is read by an engine of an installed package."""
+    return isinstance(frame, RemoteTable) or _package(frame) in names_in("pufferflow.engines")
+
+
+def _package(frame: object) -> str:
+    return type(frame).__module__.partition(".")[0].lstrip("_")
+
+
 def remote_engine(frame: object) -> Engine | None:
     """Return the engine of a table on another machine; None for what is no such table."""
     if isinstance(frame, RemoteTable):
         name = frame.scheme
-    else:  # "duckdb" for what is of duckdb, as of pyspark
-        name = type(frame).__module__.partition(".")[0].lstrip("_")
-        if name not in names_in("pufferflow.engines"):
-            return None
+    elif has_engine(frame):
+        name = _package(frame)
+    else:
+        return None
     connect = cast(Callable[[Any], Backend | None], load("pufferflow.engines", name))
     backend = guarded(lambda: connect(frame))
     if backend is None:

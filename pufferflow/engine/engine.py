@@ -160,6 +160,12 @@ class Engine(abc.ABC):
         """The versions of the tables behind this one, for those that have any."""
         return ()
 
+    @abc.abstractmethod
+    def queries(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
+    ) -> list[str]:
+        """Return the queries for patterns in these orders and for sums, as the machine is asked; none is run."""
+
     def one_version(self) -> AbstractContextManager[bool]:
         """Return a context in which all is read of one version of the table; false if that cannot be had."""
         return nullcontext(False)

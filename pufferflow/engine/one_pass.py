@@ -235,6 +235,11 @@ def tally(
     return one_pass.tally(collect(one_pass.in_order(query, schema) if keys is None else query), keys)
 
 
+def one_pass_query(frame: pl.LazyFrame, by: tuple[str, ...], measures: Sequence[Measure]) -> pl.LazyFrame:
+    """Return the query for the sums of all measures in every cell."""
+    return OnePass(by, columns_of(frame.collect_schema(), measures)).query(frame)
+
+
 def at_most(frame: pl.LazyFrame, unit: str, rows: int, order_by: str | None) -> pl.LazyFrame:
     """Return only the first rows of each unit: by `order_by` (nulls first), and by their order in the frame.
 

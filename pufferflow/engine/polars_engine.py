@@ -8,7 +8,7 @@ from typing import final
 import polars as pl
 
 from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
-from pufferflow.engine.one_pass import at_most, tally
+from pufferflow.engine.one_pass import at_most, one_pass_query, tally
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.engine.public_rows import timed, unused, with_derived, with_flag
@@ -45,6 +45,14 @@ class PolarsEngine(Engine):
 
     def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:
         return guarded(with_derived(self.frame, Selection(derived=tuple(derived))).collect_schema)
+
+    def queries(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
+    ) -> list[str]:
+        frame = with_derived(self.frame, selection)
+        for predicate in selection.filters:
+            frame = frame.filter(predicate)
+        return [guarded(lambda: one_pass_query(frame, selection.by, measures).explain())]
 
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]

@@ -18,7 +18,7 @@ from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection
 from pufferflow.engine.one_pass import OnePass
 from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, collect
 from pufferflow.engine.public_rows import needed, with_derived
-from pufferflow.engine.remote_patterns import remote_patterns
+from pufferflow.engine.remote_patterns import pattern_queries, remote_patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named
@@ -56,6 +56,15 @@ class RemoteEngine(Engine):
 
     def unreadable(self) -> Mapping[str, str]:
         return guarded(self.backend.unreadable)
+
+    def queries(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
+    ) -> list[str]:
+        _, stored = needed(selection)
+        runs = pattern_queries(stored, scenario, orders) if orders else []
+        wide = self.backend.most_rows > 2**32
+        one_pass = OnePass(selection.by, columns_of(self.backend.schema(), measures, wide=wide))
+        return [self.backend.text(query) for query in (*runs, *(query for query, _ in _queries(stored, one_pass)))]
 
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]

@@ -7,7 +7,7 @@ are read, public columns only, into a temporary file, and everything is found th
 
 import itertools
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,17 +34,25 @@ def remote_patterns(
 ) -> dict[Order, Patterns | Misuse]:
     """Return the distinct patterns of the scenario's groups, in each order."""
     chosen, stored = needed(selection)
-    order_by = scenario.order_by if any(order.ordered for order in orders) else None
-    columns = tuple(name for name in stored if name != order_by)
-    query = GroupRuns(tuple(scenario.within), columns, order_by)
+    query, *_ = pattern_queries(stored, scenario, orders)
     with tempfile.TemporaryDirectory(prefix="pufferflow-") as folder:
         groups = _Groups.of(backend, query, Path(folder))
         frame, flag = with_flag(with_derived(groups.frame, chosen, stored), chosen)
         names, schema = groups.names, frame.collect_schema()
         public = PublicRows(
-            frame, chosen.by, flag, timed(chosen, order_by, schema), names.within, names.times, names.counts
+            frame, chosen.by, flag, timed(chosen, query.order_by, schema), names.within, names.times, names.counts
         )
         return find_patterns(public, scenario, orders, partial(collect, what=PUBLIC))
+
+
+def pattern_queries(
+    stored: Sequence[str], scenario: Scenario, orders: Collection[Order]
+) -> tuple[GroupRuns] | tuple[GroupRuns, CellTotals]:
+    """Return the queries that always run: for runs and, if order matters, for the moments of the table."""
+    order_by = scenario.order_by if any(order.ordered for order in orders) else None
+    columns = tuple(name for name in stored if name != order_by)
+    runs = GroupRuns(tuple(scenario.within), columns, order_by)
+    return (runs,) if order_by is None else (runs, CellTotals((order_by,)))
 
 
 class _Names(NamedTuple):

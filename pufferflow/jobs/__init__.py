@@ -18,6 +18,7 @@ from pufferflow.jobs.source import (
     placed,
 )
 from pufferflow.jobs.sources import TRACEBACK, tracebacks
+from pufferflow.jobs.table_source import TableSource
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Sink",
     "SinkTable",
     "SourceTable",
+    "TableSource",
     "TomlTable",
     "check_address",
     "check_addresses",

@@ -20,11 +20,14 @@ class Kinds:
     table: str
     group: Group
     own: tuple[str, type[TomlTable]]
+    implied: tuple[tuple[str, str], ...] = ()
+    """Keys that say which kind it is, where `kind` is left out."""
 
     def read(self, values: object) -> type[TomlTable]:
         """Return the keys of a table, given its plain values; `kind`, which chooses them, is taken out."""
         name, own = self.own
-        kind: object = cast(dict[str, object], values).pop("kind", name) if isinstance(values, dict) else name
+        given = cast(dict[str, object], values) if isinstance(values, dict) else {}
+        kind = given.pop("kind", next((other for key, other in self.implied if key in given), name))
         if kind == name:
             return own
         if not isinstance(kind, str):
@@ -56,7 +59,7 @@ class Kinds:
         for kind, reference in zip(tables, references, strict=True):
             own = described[reference["$ref"].rpartition("/")[2]]
             own["properties"] = {"kind": {"const": kind}, **own["properties"]}
-            if kind != self.own[0]:
+            if kind != self.own[0] and kind not in dict(self.implied).values():
                 own["required"] = ["kind", *own.get("required", [])]
         definitions.update(described)
         return {"anyOf": list(references)}
@@ -66,4 +69,4 @@ class Kinds:
 
 
 SINKS: Final = Kinds("sink", "pufferflow.sinks", ("folder", FolderTable))
-SOURCES: Final = Kinds("source", "pufferflow.sources", ("files", FileSource))
+SOURCES: Final = Kinds("source", "pufferflow.sources", ("files", FileSource), (("engine", "table"),))

@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from pufferflow.arrow_tables import gives_arrow
+from pufferflow.engine import has_engine
 from pufferflow.errors import Misuse, PufferflowError, SourceFailed
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.source import SourceTable
@@ -134,10 +135,10 @@ def frame_of(source: SourceTable, function: Callable[..., Any] | None, folder: P
     rows = source.rows(folder, period) if function is None else call_safely(function, (period,), SourceFailed)
     if isinstance(rows, pl.DataFrame):
         return rows.lazy()
-    if not isinstance(rows, pl.LazyFrame) and not gives_arrow(rows):
+    if not isinstance(rows, pl.LazyFrame) and not has_engine(rows) and not gives_arrow(rows):
         raise Misuse(
             f"The source is of type {type(rows).__name__}.",
-            allowed="a Polars frame, lazy or not, or a table with an Arrow stream, such as pandas",
+            allowed="a Polars frame, lazy or not, a table of an engine, or one with an Arrow stream, such as pandas",
             instead='return pl.scan_parquet("data/*.parquet")',
         )
     return rows

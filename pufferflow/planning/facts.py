@@ -161,6 +161,13 @@ class PublicFacts:
         return request.engine.tally(request.selection)
 
     @property
+    def queries(self) -> list[str]:
+        """What a release asks of the engine, as text: public facts, and sums."""
+        request = self.request
+        measures = [measure for measure in request.measures if measure is not None]
+        return request.engine.queries(request.selection, request.scenario, self._orders, measures)
+
+    @property
     def size(self) -> Floats | None:
         """The number of rows of each cell; None where that is private."""
         return self.cells.rows.astype(np.float64) if self.request.counts_are_public else None
