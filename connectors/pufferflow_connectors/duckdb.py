@@ -1,7 +1,6 @@
 """The engine that leaves rows in DuckDB: relations, tables of databases, and files."""
 
 from collections.abc import Hashable, Iterator
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast, final
@@ -60,7 +59,8 @@ class DuckDb(Backend):
     def _schema(self) -> pl.Schema:
         if self._few is not None:
             return self._few.schema
-        return pl.DataFrame(self._relation.limit(0).to_arrow_reader().schema.empty_table()).schema
+        known = pl.DataFrame(self._relation.limit(0).to_arrow_reader().schema.empty_table()).schema
+        return pl.Schema({name: _in_utc(dtype) for name, dtype in known.items()})
 
     def run(self, query: Query) -> Iterator[pl.DataFrame]:
         # a statement on a view of the relation: its own connection runs it, with all that it has attached
@@ -74,6 +74,12 @@ class DuckDb(Backend):
 
     def text(self, query: Query) -> str:
         return query_text(query, self._source, kinds_of(self.schema()), DIALECT)
+
+
+def _in_utc(dtype: pl.DataType) -> pl.DataType:
+    """Return a type whose moments do not depend on the time zone of the session."""
+    zoned = isinstance(dtype, pl.Datetime) and dtype.time_zone is not None
+    return pl.Datetime(dtype.time_unit, "UTC") if zoned else dtype
 
 
 def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
@@ -90,10 +96,7 @@ def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
 
 
 def _open(path: str) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(path or ":memory:", read_only=bool(path))
-    with suppress(duckdb.Error):
-        connection.execute("SET TimeZone = 'UTC'")
-    return connection
+    return duckdb.connect(path or ":memory:", read_only=bool(path))
 
 
 def _not_opened(path: str, kind: str) -> PufferflowError:
