@@ -226,11 +226,11 @@ WATCHED = SOURCES | {module.__file__ for module in (durable, files, folder)}
 
 
 def lines_of(opened, release):
-    """Return how many lines of a sink are run to send a release, where others were sent."""
+    """Return the lines of a sink that are run to send a release, where others were sent: each when it is first run."""
     opened().send("2025-12-31", release)
     with jobs.Tracer(watched=WATCHED) as tracer:
         opened().send("2026-01-01", release)
-    return tracer.count
+    return sorted(tracer.places.values())
 
 
 def crash_everywhere(kind, opened, release, lines):
@@ -248,15 +248,14 @@ def crash_everywhere(kind, opened, release, lines):
 @pytest.mark.filterwarnings(UNCLOSED)
 def test_a_process_that_stops_leaves_nothing_half_written(kind, opened, release):
     """Stopped before some of its lines: a reader sees the whole release or nothing, and the next run completes it."""
-    count = lines_of(opened, release)
-    crash_everywhere(kind, opened, release, range(3, count, 1 + count // 8))
+    crash_everywhere(kind, opened, release, lines_of(opened, release)[3::9])
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings(UNCLOSED)
 def test_a_process_that_stops_anywhere_leaves_nothing_half_written(kind, opened, release):
-    """As above, before every line."""
-    crash_everywhere(kind, opened, release, range(1, lines_of(opened, release) + 1))
+    """As above, before every line; in sinks that take their time before each third."""
+    crash_everywhere(kind, opened, release, lines_of(opened, release)[:: 1 if kind.quick else 3])
 
 
 @pytest.mark.parametrize("rows", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
