@@ -2,6 +2,7 @@
 
 from pufferflow.jobs import starter
 from pufferflow.jobs.file import check_addresses, schema
+from pufferflow.jobs.file_source import FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.job import Job, Ran
 from pufferflow.jobs.period import Period
@@ -27,6 +28,7 @@ __all__ = [
     "PAGE",
     "TRACEBACK",
     "ColumnType",
+    "FileSource",
     "FolderTable",
     "Job",
     "Options",

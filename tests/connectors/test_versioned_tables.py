@@ -284,6 +284,8 @@ def test_keys_of_a_job_file(tmp_path):
     for keys, told in (
         ('kind = "detla"\npath = "houses"', "There is no source 'detla'"),
         ("kind = 3", "The kind is no text"),
+        ('kind = "fils"\npath = "houses"', "try: 'files'"),
+        ('kind = "files"\npth = "houses"', "unknown key 'pth' in [source]"),
         ('kind = "delta"\npth = "houses"', "unknown key 'pth' in [source]"),
         ('kind = "delta"\npath = "ftp://houses"', "'ftp:', which Delta does not read"),
         ('kind = "delta"\npath = "houses"\nversion = -1', "source.version"),
