@@ -175,7 +175,7 @@ def _sharing(touched: Flags) -> Indices:
     """Return a label for each answer, the same for those that a row touches together, directly or by way of others."""
     answers, kinds = touched.shape
     if touched.all(axis=0).any():
-        return np.zeros(answers, dtype=np.intp)
+        return np.zeros(len(touched), dtype=np.intp)
     from scipy.sparse import csr_matrix  # takes longer to load than all else here
     from scipy.sparse.csgraph import connected_components
 
