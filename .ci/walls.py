@@ -27,7 +27,7 @@ STOREYS = {
             "arrow_tables",
             "source_version",
         ),
-        *("conversions", "guarantees", "entry_points"),
+        *("conversions", "guarantees", "entry_points", "workers"),
     ),
     "numbers": ("law", "transport", "noise", "chains", "bounds"),
     "what is hidden, believed and asked": ("scenario", "expressions", "engine", "queries"),

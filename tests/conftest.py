@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
 
+os.environ.setdefault("PUFFERFLOW_WORKERS", "1")
+"""Tests run side by side already."""
 gc.set_threshold(100_000, 50, 100)
 """Thousands of collected tests make every search for garbage long: a fifth of the time of a run with the usual 700."""
 

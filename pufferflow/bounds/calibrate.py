@@ -18,6 +18,7 @@ from pufferflow.bounds.proofs import (
     Untried,
     accepted,
     least_certain,
+    looked_at,
     search,
 )
 from pufferflow.errors import Misuse
@@ -25,6 +26,7 @@ from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, RenyiCur
 from pufferflow.noise import NOISES, Family, Laplace, Noise
 from pufferflow.suggestions import nearest
 from pufferflow.transport import Certainty
+from pufferflow.workers import Workers
 
 
 def read_family(noise: Any, guarantee: Guarantee) -> Family:
@@ -171,19 +173,22 @@ def calibrate_each(
     family = read_family(noise, guarantee)
     bounds = [read_bounds(bound, guarantee, family(1.0)) for _, bound in demands]
     aim = Scales(guarantee, family)
-    least = [
-        search(own, tried, aim, thrifty=bound == "auto", end=end)
-        for own, tried, (_, bound) in zip(pieces, bounds, demands, strict=True)
-    ]
-    every = [proof.applied for proofs, _ in least for proof in proofs]
-    scale = max(proof.value for proofs, _ in least for proof in proofs)
-    while True:  # a loss that is not quite monotone in the scale may need a little more
-        noisy = family(scale)
-        excess, worst = max(((one.worst(noisy, guarantee)[0], one) for one in every), key=lambda pair: pair[0])
-        if excess <= 0:
-            break
-        scale = max(worst.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
-    return [_calibration([proof.applied for proof in proofs], guarantee, noisy, untried) for proofs, untried in least]
+    with Workers() as workers:
+        least = [
+            search(own, tried, aim, workers, thrifty=bound == "auto", end=end)
+            for own, tried, (_, bound) in zip(pieces, bounds, demands, strict=True)
+        ]
+        scale = max(proof.value for proofs, _ in least for proof in proofs)
+        every = [proof.applied for proofs, _ in least for proof in proofs]
+        while True:  # a loss that is not quite monotone in the scale may need a little more
+            noisy = family(scale)
+            looked = looked_at(every, noisy, guarantee, workers)
+            (excess, worst), every = max(looked, key=lambda pair: pair[0]), [applied for _, applied in looked]
+            if excess <= 0:
+                break
+            scale = max(worst.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+    own = iter(every)
+    return [_calibration([next(own) for _ in proofs], guarantee, noisy, untried) for proofs, untried in least]
 
 
 def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise: Noise) -> Calibration | None:
@@ -265,5 +270,6 @@ def loss(pairs: Pairs, noise: Noise, kind: AnyKind, bound: Bounds = "auto", end:
         )
     known = read_kind(kind)
     bounds = read_bounds(bound, known.example, noise)
-    proofs, _ = search(pieces, bounds, Epsilons(noise, known), thrifty=bound == "auto", end=end)
+    with Workers() as workers:
+        proofs, _ = search(pieces, bounds, Epsilons(noise, known), workers, thrifty=bound == "auto", end=end)
     return max(one.value for one in proofs)

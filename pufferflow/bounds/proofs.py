@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Protocol, cast, final
 
@@ -19,6 +20,7 @@ from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family, Laplace, Noise
 from pufferflow.progress import doing
 from pufferflow.transport import Certainty
+from pufferflow.workers import Workers
 
 LOWER = 1e-6
 """How much smaller a scale has to be for a later bound to be preferred: the first ones are exact more often."""
@@ -85,6 +87,25 @@ class AppliedBound:
             if excess <= 0:
                 return scale
             scale = max(part.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+
+
+def looked_at(
+    every: Sequence[AppliedBound], noise: Noise, guarantee: Guarantee, workers: Workers
+) -> list[tuple[float, AppliedBound]]:
+    """Return the largest log ratio of loss to promise of each, and the same bounds, whose loss is cached."""
+    looked = list[tuple[float, AppliedBound]]()
+    for place, applied in enumerate(every):
+        began = time.thread_time()
+        looked.append((applied.worst(noise, guarantee)[0], applied))
+        if workers.pay(time.thread_time() - began, len(every) - place - 1):
+            break
+    tasks = [workers.give(_looked_at, applied, noise, guarantee) for applied in every[len(looked) :]]
+    return looked + [task.result() for task in tasks]
+
+
+def _looked_at(applied: AppliedBound, noise: Noise, guarantee: Guarantee) -> tuple[float, AppliedBound]:
+    fresh = AppliedBound(applied.bound, applied.laws, [copy(part) for part in applied.parts])
+    return fresh.worst(noise, guarantee)[0], fresh
 
 
 def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> AppliedBound | None:
@@ -213,18 +234,21 @@ class Epsilons:
         return laws.least_loss(1 / self.noise.scale, witness)
 
 
-def search(
-    pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, *, thrifty: bool, end: float | None = None
+def search(  # noqa: PLR0913 - what is proven, by what, and how long it may take
+    pieces: Sequence[Laws],
+    bounds: Sequence[Bound],
+    aim: Aim,
+    workers: Workers,
+    *,
+    thrifty: bool,
+    end: float | None = None,
 ) -> tuple[list[Proof], list[Untried]]:
     """Return a proof for each of the laws, of which the largest is the least that the bounds can do, or near it.
 
     `thrifty` leaves out what can win little for more work than the quickest proofs took. After `end`, on a monotonic
     clock, no bound is begun but for laws that have no proof yet.
     """
-    tried, enough = list[_Piece](), None
-    for laws in sorted(pieces, key=lambda one: -sum(one.work[1:4])):  # those that cost most are most often the largest
-        tried.append(_Piece(laws, bounds, aim, enough))
-        enough = max(piece.best.value for piece in tried)
+    tried = _first_proofs(pieces, bounds, aim, workers)
     budget = sum(piece.work for piece in tried) + TRIFLE if thrifty else math.inf
     while (worst := max(tried, key=lambda piece: (piece.best.value, not piece.best.rough))).open:
         if worst.best.rough:
@@ -235,6 +259,33 @@ def search(
             worst.untried += [Untried(bound, 1.0, late=True) for bound in worst.left if not bound.supports_only]
             worst.left.clear()
     return [piece.best for piece in tried], [one for piece in tried for one in piece.untried]
+
+
+def _first_proofs(pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, workers: Workers) -> "list[_Piece]":
+    """Return all laws, each with a first proof of what is enough for those before it, or of the least.
+
+    What processes worked out with another value than is enough by then is worked out again, so that the number of
+    processes does not matter.
+    """
+    left = sorted(pieces, key=lambda one: -sum(one.work[1:4]))  # those that cost most are most often the largest
+    tried, enough = list[_Piece](), None
+    while left:
+        began = time.thread_time()
+        tried.append(_Piece(left.pop(0), bounds, aim, enough))
+        enough = max(tried[-1].best.value, -math.inf if enough is None else enough)
+        if len(tried) > 1 and workers.pay(time.thread_time() - began, len(left)):
+            break
+    tasks = [workers.give(_Piece, laws, bounds, aim, enough) for laws in left]
+    for place in range(len(left)):
+        piece = tasks[place].result()
+        doing(f"{piece.best.applied.bound!r}, {len(tried)} of {len(pieces)}")
+        tried.append(piece)
+        if enough is None or piece.best.value > enough:
+            enough = piece.best.value
+            for task in tasks[place + 1 :]:
+                task.cancel()
+            tasks[place + 1 :] = [workers.give(_Piece, laws, bounds, aim, enough) for laws in left[place + 1 :]]
+    return tried
 
 
 @final
