@@ -49,10 +49,12 @@ from pufferflow.jobs import (
     check_places,
     dtypes_of,
     looked_up,
+    names_period,
     placed,
     release_id,
     resolved,
     with_variables,
+    word_of,
 )
 from pufferflow.ledger import shown_address
 from pufferflow.release import (
@@ -117,6 +119,7 @@ __all__ = [
     "guarded",
     "local_path",
     "looked_up",
+    "names_period",
     "other_release",
     "place_taken",
     "placed",
@@ -127,4 +130,5 @@ __all__ = [
     "table_differences",
     "with_variables",
     "with_version",
+    "word_of",
 ]

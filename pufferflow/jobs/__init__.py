@@ -16,7 +16,9 @@ from pufferflow.jobs.source import (
     check_places,
     dtypes_of,
     looked_up,
+    names_period,
     placed,
+    word_of,
 )
 from pufferflow.jobs.sources import TRACEBACK, tracebacks
 from pufferflow.jobs.table_source import TableSource
@@ -44,6 +46,7 @@ __all__ = [
     "check_places",
     "dtypes_of",
     "looked_up",
+    "names_period",
     "next_time",
     "placed",
     "release_id",
@@ -53,4 +56,5 @@ __all__ = [
     "starter",
     "tracebacks",
     "with_variables",
+    "word_of",
 ]

@@ -38,8 +38,8 @@ class SourceTable(Protocol):
     def rows(self, folder: Path, period: Period) -> Any:
         """Return the rows for a period, as `pf.protect` takes them; paths are relative to the job file's folder.
 
-        No private row is read that is not read again when the rows are released, and no server's words get out: they
-        may quote rows and passwords. What may go well later is a `SourceFailed`, which is tried again.
+        A source that has versions, or can be asked once, gives rows that are the same each time they are read. No
+        server's words get out: they may quote rows and passwords. What may go well later is a `SourceFailed`.
         """
         ...
 
@@ -82,7 +82,7 @@ def looked_up(options: Mapping[str, Any] | None) -> dict[str, Any]:
 def check_places(text: str, what: str) -> None:
     """Refuse a text with other places than {period}, such as a misspelt one."""
     for place in _PLACE.finditer(text):
-        if not _FORM.fullmatch(place["name"]):
+        if not names_period(place["name"]):
             raise Misuse(
                 f"The {what} has {{{place['name'][:60]}}}.",
                 allowed="{period}, {period:%Y-%m} of its first moment, and ${NAME} of the environment",
@@ -96,10 +96,24 @@ def placed(text: str, period: Period) -> str:
     >>> placed("year={period:%Y}/month={period:%m}/{period}.parquet", Period.read("2026-11-20"))
     'year=2026/month=11/2026-11-20.parquet'
     """
+    return with_variables(_PLACE.sub(lambda place: word_of(place["name"], period), text))
 
-    def value(place: re.Match[str]) -> str:
-        found = _FORM.fullmatch(place["name"])
-        form = None if found is None else found["form"]
-        return str(period) if form is None else period.start.strftime(form)
 
-    return with_variables(_PLACE.sub(value, text))
+def word_of(place: str, period: Period) -> str:
+    """Return what stands for a place that names the period: its name, or its first moment in a form.
+
+    >>> word_of("period:%Y-%m", Period.read("2026-11-20"))
+    '2026-11'
+    """
+    found = _FORM.fullmatch(place)
+    form = None if found is None else found["form"]
+    return str(period) if form is None else period.start.strftime(form)
+
+
+def names_period(place: str) -> bool:
+    """Return whether a place names the period, by itself or with a form.
+
+    >>> names_period("period"), names_period("period:%Y"), names_period("perod")
+    (True, True, False)
+    """
+    return _FORM.fullmatch(place) is not None

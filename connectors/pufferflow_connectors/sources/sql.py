@@ -21,8 +21,10 @@ from pufferflow.plugins import (
     SourceFailed,
     TomlTable,
     dtypes_of,
+    names_period,
     resolved,
     with_variables,
+    word_of,
 )
 from pufferflow_connectors.sources.copied import copied
 from pufferflow_connectors.sources.sql_values import frame_of
@@ -31,7 +33,6 @@ T = TypeVar("T")
 _BATCH: Final = 50_000
 _STREAMED: Final = {"yield_per": _BATCH}
 _PLACE: Final = re.compile(r"(?P<quote>['\"]?)\{(?P<name>[^}]*)\}")
-_FORM: Final = re.compile(r"period:(?P<form>(%[YmdHGVjy]|[^%{}])+)")
 _MOMENTS: Final = ("start", "end", "begins", "ends")
 _REASONS: Final = {
     "08": "the server cannot be reached, or closed the connection",
@@ -84,7 +85,7 @@ class SqlSource(TomlTable, frozen=True):
         """Refuse places that no period fills, and those in quotes."""
         for place in _PLACE.finditer(self.query):
             name = place["name"]
-            known = name in {"period", *(f"period.{moment}" for moment in _MOMENTS)} or _FORM.fullmatch(name)
+            known = names_period(name) or name in {f"period.{moment}" for moment in _MOMENTS}
             if not known or place["quote"]:
                 raise pf.Misuse(
                     f"The query has {place['quote']}{{{name[:60]}}}.",
@@ -145,13 +146,8 @@ def _bound(query: str, period: pf.Period) -> tuple[str, dict[str, Any]]:
     values = dict[str, Any]()
 
     def parameter(place: re.Match[str]) -> str:
-        name, form = place["name"], _FORM.fullmatch(place["name"])
-        if form is not None:
-            value: Any = period.start.strftime(form["form"])
-        else:
-            value = getattr(period, name.removeprefix("period.")) if "." in name else str(period)
-        key = f"period_{len(values)}"
-        values[key] = value
+        name, key = place["name"], f"period_{len(values)}"
+        values[key] = word_of(name, period) if names_period(name) else getattr(period, name.removeprefix("period."))
         return f":{key}"
 
     return _PLACE.sub(parameter, re.sub(r"(?<!\{period):(?=\w)", r"\\:", query)), values
