@@ -121,6 +121,7 @@ def test_quick_sinks_take_all_keys_by_default(quick, tmp_path):
     """As above, of all keys together, where that takes a moment."""
     for label, keys in enumerate(KEYS.values()):
         folder = tmp_path / str(label)
+        folder.mkdir()
         release = sinks.release_of(keys)
         assert quick.table("", folder).open(folder, sinks.JOB).send(LABEL, release)
         assert not quick.table("", folder).open(folder, sinks.JOB).send(LABEL, release)
@@ -239,7 +240,7 @@ def crash_everywhere(kind, opened, release, lines):
         with jobs.Tracer(jobs.stop, line, WATCHED), pytest.raises(KeyboardInterrupt):
             opened().send(label, release)
         there = sinks.seen(kind, opened(), label)
-        assert there is None or there == release.frame["load"].to_list(), line
+        assert there in (None, True, release.frame["load"].to_list()), line
         assert opened().send(label, release) == (there is None), line
         check(kind, opened(), release, label)
         assert not opened().send(label, release)
