@@ -135,12 +135,16 @@ CHAINS = [pf.MarkovChain([[stay, 1 - stay], [0.2, 0.8]]) for stay in (0.6, 0.9)]
 PLANS = {"a class": (BETWEEN, pf.Pure(1.0)), "two chains, δ": (CHAINS, pf.Approx(1.0, 1e-6))}
 
 
-def _words(prior, promise):
-    """What a plan says, of meters each of which has its own gaps."""
+def _plan(prior, promise):
+    """A plan for meters each of which has its own gaps."""
     rows = [(meter, hour) for meter in range(6) for hour in range(9) if (hour * 7 + meter * meter) % 11 > 1]
     frame = pl.DataFrame(rows, schema=["meter", "hour"], orient="row").with_columns(on=pl.col("hour") % 2)
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, within="meter", order_by="hour")
-    plan = pf.protect(frame, scenario).private_sum("on").plan(promise)
+    return pf.protect(frame, scenario).private_sum("on").plan(promise)
+
+
+def _words(plan):
+    """What a plan says."""
     return plan.certificate.to_json(), repr(plan), str(plan.explain()), str(plan.summary()), str(plan.evidence())
 
 
@@ -154,10 +158,12 @@ CASES = [
 @pytest.mark.parametrize(("name", "number"), CASES)
 def test_plans_are_the_same_whatever_the_number_of_processes(monkeypatch, name, number):
     """Noise, certificate and explanations agree to the last byte, and processes did work."""
-    alone, given = _words(*PLANS[name]), []
+    alone, given = _words(_plan(*PLANS[name])), []
     give = Workers.give
-    monkeypatch.setattr(Workers, "give", lambda *task: given.append(task) or give(*task))
-    monkeypatch.setattr(workers, "WORTH_SECONDS", 0.0)
-    monkeypatch.setenv(VARIABLE, number)
-    assert _words(*PLANS[name]) == alone
+    with monkeypatch.context() as patch:
+        patch.setattr(Workers, "give", lambda *task: given.append(task) or give(*task))
+        patch.setattr(workers, "WORTH_SECONDS", 0.0)
+        patch.setenv(VARIABLE, number)
+        plan = _plan(*PLANS[name])
+    assert _words(plan) == alone
     assert len(given) >= 4
