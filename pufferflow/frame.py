@@ -10,7 +10,7 @@ import polars as pl
 from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.arrow_tables import ArrowStream, arrow_table
 from pufferflow.bounds import Bounds
-from pufferflow.engine import Engine, RemoteTable, check_column, engine_of, remote_engine
+from pufferflow.engine import Backend, Engine, RemoteTable, check_column, engine_of, remote_engine
 from pufferflow.errors import Misuse, visible
 from pufferflow.expressions import Values, classes, indicators, read_values
 from pufferflow.guarantees import AnyKind, Guarantee
@@ -27,7 +27,7 @@ ColumnOrExpr = str | pl.Expr
 
 
 @suggests_arguments
-def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable, scenario: Scenario) -> "Batch":
+def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable | Backend, scenario: Scenario) -> "Batch":
     """Put a private frame under a scenario; answers to queries on it are published with noise.
 
     Columns and their types are checked, no row of a Polars frame is read. A table of another library that gives an

@@ -31,6 +31,7 @@ from pufferflow.engine import (
     Total,
     Value,
     WholeNumber,
+    result_types,
 )
 from pufferflow.errors import PufferflowError, SourceFailed
 from pufferflow.expressions import ROUNDER, Formula, Segment
@@ -125,6 +126,7 @@ __all__ = [
     "placed",
     "release_id",
     "resolved",
+    "result_types",
     "scheme_of",
     "shown_address",
     "table_differences",

@@ -12,7 +12,7 @@ import polars as pl
 from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceFailed, guarded
 from pufferflow_connectors.sql import Dialect, kinds_of, query_text
 
-DIALECT: Final = Dialect(name="DuckDB", float_type="DOUBLE", binary_collation="COLLATE C")
+DIALECT: Final = Dialect(name="DuckDB", float_type="DOUBLE", binary="{} COLLATE C")
 _FILES: Final = (".parquet", ".csv", ".json", ".ndjson", ".arrow")
 _VIEW: Final = "pufferflow_rows"
 _BATCH: Final = 2**17
@@ -88,10 +88,8 @@ def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
     connection = guarded(lambda: _open(path), lambda kind: _not_opened(path, kind))
     if not table.name:
         return connection.sql("SELECT 1 AS one")
-    if table.name.lower().endswith(_FILES):
-        name = DIALECT.text_of(table.name)
-    else:
-        name = ".".join(DIALECT.quoted(part) for part in table.name.split("."))
+    files = table.name.lower().endswith(_FILES)
+    name = DIALECT.text_of(table.name) if files else DIALECT.quoted_path(table.name)
     return guarded(lambda: connection.sql(f"FROM {name}"), lambda kind: _no_table(table, kind))
 
 

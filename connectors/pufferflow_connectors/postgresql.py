@@ -14,7 +14,7 @@ from pufferflow.plugins import Backend, Query, RemoteTable, SourceFailed
 from pufferflow_connectors.sql import Dialect, Kind, kinds_of, query_text
 
 T = TypeVar("T")
-DIALECT: Final = Dialect(name="PostgreSQL", text_type="TEXT", binary_collation='COLLATE "C"', flushes=True)
+DIALECT: Final = Dialect(name="PostgreSQL", text_type="TEXT", binary='{} COLLATE "C"', flushes=True)
 _SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _COLUMNS: Final = """
     SELECT a.attname::text, t.typname::text, t.typtype::text, a.atttypmod::int
@@ -80,7 +80,7 @@ class PostgreSql(Backend):
 
     def __init__(self, table: RemoteTable, source: str = "", few: pl.DataFrame | None = None) -> None:
         self._table, self._few = table, few
-        parts = ".".join(DIALECT.quoted(part) for part in table.name.split("."))
+        parts = DIALECT.quoted_path(table.name)
         self._source = source or parts
         self._regclass = DIALECT.text_of(parts)
         self._open: Any = None

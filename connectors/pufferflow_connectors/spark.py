@@ -18,7 +18,7 @@ DIALECT: Final = Dialect(
     backslashes=True,
     float_type="DOUBLE",
     text_type="STRING",
-    binary_collation="COLLATE UTF8_BINARY",
+    binary="{} COLLATE UTF8_BINARY",
     moment_type="TIMESTAMP_NTZ",
 )
 _TYPES: Final[dict[str, pl.DataType]] = {

@@ -1,6 +1,6 @@
 """The only room that reads rows: the interface of engines, and the engine for Polars."""
 
-from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns, Query
+from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
 from pufferflow.engine.classes import WIDE, check_column, clean_dtype, labelled
 from pufferflow.engine.columns import MOST_ROWS
 from pufferflow.engine.connect import RemoteTable, check_engine, engine_of, has_engine, remote_engine, table
@@ -84,5 +84,6 @@ __all__ = [
     "has_engine",
     "labelled",
     "remote_engine",
+    "result_types",
     "table",
 ]

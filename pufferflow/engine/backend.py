@@ -61,6 +61,20 @@ class GroupRows:
 Query = CellTotals | GroupRuns | GroupRows
 
 
+def result_types(query: Query, schema: pl.Schema) -> dict[str, pl.DataType]:
+    """Return the types of the stored columns in the result of a query; all its other columns are whole numbers.
+
+    >>> result_types(CellTotals(("day",)), pl.Schema({"day": pl.Date(), "level": pl.Float64()}))
+    {'by0': Date}
+    """
+    if isinstance(query, CellTotals):
+        return {f"by{place}": schema[name] for place, name in enumerate(query.by)}
+    runs = query.runs if isinstance(query, GroupRows) else query
+    types = {f"within{place}": schema[name] for place, name in enumerate(runs.within)}
+    types |= {f"column{place}": schema[name] for place, name in enumerate(runs.columns)}
+    return types if runs.order_by is None else types | dict.fromkeys(("first", "last", "moment"), schema[runs.order_by])
+
+
 class Backend(abc.ABC):
     """Base: a table on a machine that runs queries on it. Its own errors never reach the caller."""
 

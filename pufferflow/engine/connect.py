@@ -69,7 +69,7 @@ def check_engine(address: str) -> tuple[str, str]:
 
 def has_engine(frame: object) -> bool:
     """Return whether a table is read by an engine of an installed package."""
-    return isinstance(frame, RemoteTable) or _package(frame) in names_in("pufferflow.engines")
+    return isinstance(frame, RemoteTable | Backend) or _package(frame) in names_in("pufferflow.engines")
 
 
 def _package(frame: object) -> str:
@@ -78,6 +78,8 @@ def _package(frame: object) -> str:
 
 def remote_engine(frame: object) -> Engine | None:
     """Return the engine of a table on another machine; None for what is no such table."""
+    if isinstance(frame, Backend):
+        return RemoteEngine(frame, check(frame))
     if isinstance(frame, RemoteTable):
         name = frame.scheme
     elif has_engine(frame):

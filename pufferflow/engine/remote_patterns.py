@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, final
+from typing import Final, NamedTuple, Self, final
 
 import polars as pl
 
-from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns
+from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
 from pufferflow.engine.engine import Order, Patterns, Selection
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
@@ -78,7 +78,8 @@ class _Groups:
         runs = _typed(pl.concat(backend.run(query)), query, schema)
         if query.order_by is None:
             return cls(*_named(_kinds(runs).lazy(), query))
-        moments = _typed(pl.concat(backend.run(CellTotals((query.order_by,)))), query, schema)
+        each_moment = CellTotals((query.order_by,))
+        moments = _typed(pl.concat(backend.run(each_moment)), each_moment, schema)
         moments = moments.select(moment="by0").unique().sort("moment").with_row_index("place")
         runs = _with_places(runs, moments)
         irregular = runs.filter(~pl.col("regular"))["rows"].unique().sort().to_list()
@@ -86,19 +87,16 @@ class _Groups:
         regular = runs.filter(~pl.col("rows").is_in(irregular)) if sizes or not irregular else runs.clear()
         rows = _rows_of_runs(_kinds(regular), moments)
         if irregular:
-            parts = (_typed(part, query, schema) for part in backend.run(GroupRows(query, sizes)))
+            whole = GroupRows(query, sizes)
+            parts = (_typed(part, whole, schema) for part in backend.run(whole))
             rows = pl.concat([rows, _written(parts, folder, rows)])
         return cls(*_named(rows, query))
 
 
-def _typed(table: pl.DataFrame, query: GroupRuns, schema: pl.Schema) -> pl.DataFrame:
+def _typed(table: pl.DataFrame, query: Query, schema: pl.Schema) -> pl.DataFrame:
     """Return a result with columns of the types that they have in the table."""
-    names = {f"within{place}": name for place, name in enumerate(query.within)}
-    names |= {f"column{place}": name for place, name in enumerate(query.columns)}
-    if query.order_by is not None:
-        names |= dict.fromkeys(("first", "last", "moment", "by0"), query.order_by)
-    types: dict[Any, Any] = {name: schema[names[name]] if name in names else pl.Int64 for name in table.columns}
-    return table.cast(types)
+    types = result_types(query, schema)
+    return table.cast({name: types.get(name, pl.Int64()) for name in table.columns})
 
 
 def _with_places(runs: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:

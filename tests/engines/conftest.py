@@ -6,14 +6,17 @@ import warnings
 import duckdb
 import postgres
 import pytest
+import sqlite_rows
 from machines import PolarsMachine
+from pufferflow_connectors.warehouses import Warehouse
 
 import pufferflow as pf
 from pufferflow.engine import remote_engine
 from pufferflow.engine.remote import RemoteEngine
 
 _numbers = itertools.count()
-MACHINES = ["polars", "duckdb", "postgresql", pytest.param("spark", marks=pytest.mark.slow)]
+SLOW = ("sqlalchemy", "spark")
+MACHINES = ["polars", "duckdb", "postgresql", "sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +39,12 @@ def session():
         spark.stop()
 
 
+@pytest.fixture(scope="session")
+def database_file(tmp_path_factory):
+    """A file of SQLite for all tests, so that its engines are tested once."""
+    return tmp_path_factory.mktemp("sqlite") / "rows.db"
+
+
 @pytest.fixture(params=MACHINES)
 def machine(request):
     """The name of a machine."""
@@ -52,6 +61,12 @@ def put(machine, request):
     elif machine == "postgresql":
         address = postgres.database(request.getfixturevalue("server"), f"rows_{next(_numbers)}")
         yield lambda frame: pf.table(address, _ingested(address, frame))
+    elif machine == "sqlite":
+        file = request.getfixturevalue("database_file")
+        yield lambda frame: sqlite_rows.ENGINE.Sqlite(sqlite_rows.written(file, frame))
+    elif machine == "sqlalchemy":
+        file = request.getfixturevalue("database_file")
+        yield lambda frame: Warehouse(sqlite_rows.written(file, frame), sqlite_rows.FACTS)
     elif machine == "spark":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

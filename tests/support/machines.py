@@ -7,6 +7,7 @@ import random
 from fractions import Fraction
 
 import polars as pl
+import polars.selectors as cs
 
 from pufferflow.plugins import Backend, ByLabels, CellTotals, GroupRows, GroupRuns
 
@@ -107,8 +108,8 @@ UNSIGNED = {bits: [None, 0, 1, 2, 3, 7, 2**bits - 1] for bits in (8, 16, 32, 64)
 DECIMALS = [None, *(Fraction(digits, 100) for digits in (0, 1, 10, 150, 250, -100, 30, 99999, -99999))]
 
 
-def nasty(seed, *, unsigned=True, size=90):
-    """Return random rows of everything that machines differ in."""
+def nasty(seed, *, unsigned=True, widest=False, size=90):
+    """Return random rows of everything that machines differ in; some machines have the widest types only."""
     draw = random.Random(seed)  # noqa: S311 - of tests
 
     def some(values, kind):
@@ -138,4 +139,5 @@ def nasty(seed, *, unsigned=True, size=90):
     columns |= {f"i{bits}": some(values, getattr(pl, f"Int{bits}")) for bits, values in WHOLE.items()}
     if unsigned:
         columns |= {f"u{bits}": some(values, getattr(pl, f"UInt{bits}")) for bits, values in UNSIGNED.items()}
-    return pl.DataFrame(columns)
+    frame = pl.DataFrame(columns)
+    return frame.cast({pl.Float32: pl.Float64, pl.Decimal: pl.Float64, cs.integer(): pl.Int64}) if widest else frame

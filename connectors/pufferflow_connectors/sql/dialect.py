@@ -1,5 +1,6 @@
 """What SQL databases write differently: about ten facts of each, and nothing of what is asked."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
@@ -48,7 +49,9 @@ class Dialect:
     quote: str = '"'
     """What stands around a name, and twice for itself within it."""
     backslashes: bool = False
-    """Whether a backslash in a text begins an escape, and is written twice."""
+    """Whether a backslash in a text begins an escape; then it is written twice, and an end of line as an escape."""
+    escaped_names: bool = False
+    """Whether names have the escapes of texts."""
     float_type: str = "DOUBLE PRECISION"
     """The type of floats of 64 bits."""
     whole_type: str = "BIGINT"
@@ -62,29 +65,58 @@ class Dialect:
     """Whether FROM takes VALUES with names for their columns; else few rows are written with UNION ALL."""
     infinity: str = "Infinity"
     """How an infinite float is written."""
-    binary_collation: str = ""
-    """What stands after a text so that it is compared byte by byte; empty where it always is."""
+    exact_floats: bool = True
+    """Whether the text of a float is read as the nearest one; else it is written as a whole number and powers of 2."""
+    binary: str = "{}"
+    """How a text is written so that it is compared byte by byte."""
+    end_mark: str = ""
+    """What `binary` adds to a text so that blanks at its end matter; labels get it too, and results lose it."""
     flushes: bool = False
     """Whether a product that is too small for a float is an error, so that small factors have to be 0 before."""
     as_whole: str = "CAST({} AS {type})"
     """How a float without a fraction becomes a whole number."""
+    floor: str = "FLOOR({})"
+    """How a float that is not negative loses its fraction; NULL stays NULL."""
 
     def quoted(self, name: str) -> str:
         """Return a name as it is written."""
-        closing = self.quote[-1]
-        return f"{self.quote[0]}{name.replace(closing, closing * 2)}{closing}"
+        inner = self._escaped(name, self.quote) if self.escaped_names else name.replace(self.quote, self.quote * 2)
+        return f"{self.quote}{inner}{self.quote}"
+
+    def quoted_path(self, name: str) -> str:
+        """Return the name of a table as it is written; its parts are separated by points."""
+        return ".".join(map(self.quoted, name.split(".")))
 
     def text_of(self, text: str) -> str:
         """Return a text as it is written."""
-        escaped = text.replace("\\", "\\\\") if self.backslashes else text
-        quote = "\\'" if self.backslashes else "''"
-        return "'" + escaped.replace("'", quote) + "'"
+        inner = self._escaped(text, "'") if self.backslashes else text.replace("'", "''")
+        return f"'{inner}'"
+
+    def label_of(self, label: str) -> str:
+        """Return a text as it is written where it is compared with texts that are `compared`."""
+        return self.text_of(label + self.end_mark)
+
+    @staticmethod
+    def _escaped(text: str, quote: str) -> str:
+        for one, escape in (("\\", "\\\\"), (quote, f"\\{quote}"), ("\n", "\\n"), ("\r", "\\r")):
+            text = text.replace(one, escape)
+        return text
 
     def float_of(self, number: float) -> str:
         """Return a float as it is written: from the shortest text that is read as the same float."""
         if number in (INFINITY, -INFINITY):
             return f"CAST('{'-' if number < 0 else ''}{self.infinity}' AS {self.float_type})"
-        return f"CAST('{number!r}' AS {self.float_type})"
+        return f"CAST('{number!r}' AS {self.float_type})" if self.exact_floats else self._by_powers(number)
+
+    def _by_powers(self, number: float) -> str:
+        """Return a float as products and quotients of which none is rounded."""
+        mantissa, exponent = math.frexp(number)
+        whole, exponent = int(mantissa * 2**53), exponent - 53
+        while whole and whole % 2 == 0:
+            whole, exponent = whole // 2, exponent + 1
+        powers, last = divmod(abs(exponent) if whole else 0, 53)
+        factors = "".join(f" {'*' if exponent > 0 else '/'} {2**power}" for power in [*[53] * powers, last] if power)
+        return f"(CAST({whole} AS {self.float_type}){factors})"
 
     def literal_of(self, value: Any, dtype: pl.DataType) -> str:
         """Return a value of a column as it is written, with its type."""
@@ -149,4 +181,4 @@ class Dialect:
 
     def compared(self, text: str) -> str:
         """Return a text that is compared byte by byte."""
-        return f"{text} {self.binary_collation}" if self.binary_collation else text
+        return self.binary.format(text)

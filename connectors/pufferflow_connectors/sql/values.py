@@ -123,7 +123,7 @@ def _is_number(value: str, dialect: Dialect) -> str:
 
 
 def _one_of(value: str, labels: Sequence[str], dialect: Dialect) -> str:
-    return f"{value} IN ({', '.join(dialect.text_of(label) for label in labels)})"
+    return f"{value} IN ({', '.join(dialect.label_of(label) for label in labels)})"
 
 
 def _counted(condition: str) -> str:
@@ -148,7 +148,7 @@ def _part(total: Added, number: str, dialect: Dialect) -> str:
     if total.part == "all":
         return dialect.whole_of(inside)
     above = f"({inside} - {dialect.float_of(float(low))})"
-    high_part = f"FLOOR({above} * {dialect.float_of(2.0**-HALF)})"
+    high_part = dialect.floor.format(f"{above} * {dialect.float_of(2.0**-HALF)}")
     if total.part == "high":
         return dialect.whole_of(high_part)
     return dialect.whole_of(f"{above} - {high_part} * {dialect.float_of(2.0**HALF)}")
