@@ -15,6 +15,8 @@ from pufferflow.engine import remote_engine
 from pufferflow.engine.remote import RemoteEngine
 
 _numbers = itertools.count()
+WIDEST = {"sqlite", "sqlalchemy"}
+"""Machines without types of fewer than 64 bits, and without decimals."""
 SLOW = ("sqlalchemy", "spark")
 MACHINES = ["polars", "duckdb", "postgresql", "sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 
@@ -49,6 +51,12 @@ def database_file(tmp_path_factory):
 def machine(request):
     """The name of a machine."""
     return request.param
+
+
+@pytest.fixture
+def widest(machine):
+    """Whether a machine has the widest types only."""
+    return machine in WIDEST
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ from pufferflow.errors import Misuse
 from pufferflow.expressions import read_values
 from pufferflow.scenario.domain import read_domain
 
-WIDEST = {"sqlite", "sqlalchemy"}
-"""Machines without types of fewer than 64 bits, and without decimals."""
 PUBLIC = ("key", "share", "day", "flag", "cents", "group", "room", "t")
 ORDERS = [Order(ordered=True), Order(ordered=True, period=1), Order(ordered=True, period=24), Order(ordered=False)]
 x = pl.col("x")
@@ -87,8 +85,8 @@ def plain(patterns):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_sums_are_equal(engine, machine, seed):
-    rows = nasty(seed, unsigned=machine in {"polars", "duckdb"}, widest=machine in WIDEST)
+def test_sums_are_equal(engine, machine, widest, seed):
+    rows = nasty(seed, unsigned=machine in {"polars", "duckdb"}, widest=widest)
     here, there = engine_of(rows), engine(rows)
     draw, measures = random.Random(seed), measures_of(rows.schema)  # noqa: S311 - of tests
     for selection in selections():
@@ -99,8 +97,8 @@ def test_sums_are_equal(engine, machine, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_patterns_are_equal(engine, machine, seed):
-    rows = nasty(seed, unsigned=False, widest=machine in WIDEST)
+def test_patterns_are_equal(engine, widest, seed):
+    rows = nasty(seed, unsigned=False, widest=widest)
     rows = rows if seed % 2 else rows.unique(["group", "t"], maintain_order=True)
     here, there = engine_of(rows), engine(rows)
     for within in ([["group"], []], [["group", "room"]], [["group"]])[seed]:
@@ -114,8 +112,8 @@ def test_patterns_are_equal(engine, machine, seed):
             assert plain(alone[0]) == plain(alone[1])
 
 
-def test_no_rows_and_nothing_but_nulls(engine, machine):
-    rows = nasty(1, unsigned=False, widest=machine in WIDEST)
+def test_no_rows_and_nothing_but_nulls(engine, widest):
+    rows = nasty(1, unsigned=False, widest=widest)
     empty = rows.clear()
     nulls = empty.vstack(pl.DataFrame([pl.Series(name, [None] * 3, dtype=kind) for name, kind in rows.schema.items()]))
     measures = measures_of(rows.schema)[:16:3]

@@ -19,6 +19,7 @@ COPIED = (
     "connectors",
     "tests",
     "docs",
+    "examples",
     ".ci",
     "pyproject.toml",
     "CONTRIBUTING.md",
