@@ -1,6 +1,7 @@
 """The engine that leaves rows in DuckDB: relations, tables of databases, and files."""
 
-from collections.abc import Hashable, Iterator
+import secrets
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast, final
@@ -14,7 +15,13 @@ from pufferflow_connectors.sql import Dialect, kinds_of, query_text
 
 DIALECT: Final = Dialect(name="DuckDB", float_type="DOUBLE", binary="{} COLLATE C")
 _FILES: Final = (".parquet", ".csv", ".json", ".ndjson", ".arrow")
-_VIEW: Final = "pufferflow_rows"
+_ROWS: Final = "pufferflow_rows"
+_KNOWN: Final = {
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+    *("FLOAT", "DOUBLE", "VARCHAR", "DATE", "TIME"),
+    *("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"),
+}
+"""The types with a meaning here, beside decimals and labels of a list."""
 _BATCH: Final = 2**17
 
 
@@ -33,10 +40,8 @@ class DuckDb(Backend):
 
     name: ClassVar = "DuckDB"
 
-    def __init__(
-        self, table: Any, relation: duckdb.DuckDBPyRelation, source: str = DIALECT.quoted(_VIEW), few: Any = None
-    ) -> None:
-        self._table, self._relation, self._source, self._few = table, relation, source, few
+    def __init__(self, table: Any, relation: duckdb.DuckDBPyRelation, few: pl.DataFrame | None = None) -> None:
+        self._table, self._relation, self._few = table, relation, few
 
     @property
     def table(self) -> Any:
@@ -48,9 +53,8 @@ class DuckDb(Backend):
 
     @property
     def settings(self) -> Hashable:
-        names = ("default_collation", "ieee_floating_point_ops", "integer_division", "old_implicit_casting", "TimeZone")
-        listed = ", ".join(f"current_setting('{name}')" for name in names)
-        return self.version, cast(Any, self._relation.query(_VIEW, f"SELECT {listed}")).fetchall()[0]
+        listed = "SELECT md5(string_agg(concat_ws('=', name, value), ';' ORDER BY name)) FROM duckdb_settings()"
+        return self.name, self.version, str(self._reader(listed, _ROWS).read_all()[0][0])
 
     def schema(self) -> pl.Schema:
         return self._schema
@@ -59,21 +63,44 @@ class DuckDb(Backend):
     def _schema(self) -> pl.Schema:
         if self._few is not None:
             return self._few.schema
-        known = pl.DataFrame(self._relation.limit(0).to_arrow_reader().schema.empty_table()).schema
+        unreadable = self.unreadable()
+        names = [DIALECT.quoted(name) for name in self._relation.columns if name not in unreadable]
+        if not names:
+            return pl.Schema()
+        view = _free_name()
+        text = f"SELECT {', '.join(names)} FROM {DIALECT.quoted(view)} LIMIT 0"  # noqa: S608 - names are quoted
+        known = pl.DataFrame(self._reader(text, view).read_all()).schema
         return pl.Schema({name: _in_utc(dtype) for name, dtype in known.items()})
 
+    def unreadable(self) -> Mapping[str, str]:
+        columns = zip(self._relation.columns, map(str, self._relation.types), strict=True)
+        return {name: kind for name, kind in columns if not (kind in _KNOWN or kind.startswith(("DECIMAL(", "ENUM(")))}
+
     def run(self, query: Query) -> Iterator[pl.DataFrame]:
-        # a statement on a view of the relation: its own connection runs it, with all that it has attached
-        reader = cast(Any, self._relation.query(_VIEW, self.text(query))).to_arrow_reader(_BATCH)
+        view = _free_name()
+        reader = self._reader(self._text(query, view), view)
         yield pl.DataFrame(reader.schema.empty_table())
         for batch in reader:
             yield pl.DataFrame(batch)
 
     def with_rows(self, rows: pl.DataFrame) -> "DuckDb":
-        return DuckDb(self._table, self._relation, f"({DIALECT.rows_of(rows)}) AS {DIALECT.quoted('few')}", rows)
+        return DuckDb(self._table, self._relation, rows)
 
     def text(self, query: Query) -> str:
-        return query_text(query, self._source, kinds_of(self.schema()), DIALECT)
+        return self._text(query, _ROWS)
+
+    def _text(self, query: Query, view: str) -> str:
+        few = "" if self._few is None else f"({DIALECT.rows_of(self._few)}) AS {DIALECT.quoted('few')}"
+        return query_text(query, few or DIALECT.quoted(view), kinds_of(self.schema()), DIALECT)
+
+    def _reader(self, text: str, view: str) -> Any:
+        """Return the result of a statement in which the relation has a name, run by its own connection."""
+        return cast(Any, self._relation.query(view, text)).to_arrow_reader(_BATCH)
+
+
+def _free_name() -> str:
+    """Return a name that no table has: it would be read in place of the relation."""
+    return f"{_ROWS}_{secrets.token_hex(8)}"
 
 
 def _in_utc(dtype: pl.DataType) -> pl.DataType:

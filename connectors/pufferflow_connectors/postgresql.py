@@ -1,7 +1,8 @@
 """The engine that leaves rows in PostgreSQL: every reading is one read-only transaction that sees one version."""
 
+import threading
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar, final
 
@@ -15,7 +16,13 @@ from pufferflow_connectors.sql import Dialect, Kind, kinds_of, query_text
 
 T = TypeVar("T")
 DIALECT: Final = Dialect(name="PostgreSQL", text_type="TEXT", binary='{} COLLATE "C"', flushes=True)
-_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN: Final = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    "SET LOCAL client_encoding = 'UTF8'",
+    "SET LOCAL standard_conforming_strings = on",
+    "SET LOCAL TimeZone = 'UTC'",
+)
+"""One version of the table, whatever changes it; and no settings of a user or a database that texts depend on."""
 _COLUMNS: Final = """
     SELECT a.attname::text, t.typname::text, t.typtype::text, a.atttypmod::int
     FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
@@ -83,7 +90,7 @@ class PostgreSql(Backend):
         parts = DIALECT.quoted_path(table.name)
         self._source = source or parts
         self._regclass = DIALECT.text_of(parts)
-        self._open: Any = None
+        self._here = threading.local()
 
     @property
     def table(self) -> RemoteTable:
@@ -99,10 +106,14 @@ class PostgreSql(Backend):
 
     @cached_property
     def _columns(self) -> list[_Column]:
-        columns = [_Column(*row) for row in self._rows(_COLUMNS.format(self._regclass))]
+        with self.one_version():
+            columns = self._columns_now()
         if not columns:
             raise _failed("42P01")
         return columns
+
+    def _columns_now(self) -> list[_Column]:
+        return [_Column(*row) for row in self._rows(_COLUMNS.format(self._regclass))]
 
     def schema(self) -> pl.Schema:
         if self._few is not None:
@@ -114,7 +125,8 @@ class PostgreSql(Backend):
 
     def run(self, query: Query) -> Iterator[pl.DataFrame]:
         text = self.text(query)
-        with self.one_version(), closing(self._open.cursor()) as cursor:
+        with self.one_version(), self._cursor() as cursor:
+            self._check_columns()
             _safely(lambda: cursor.execute(text))
             reader = _safely(cursor.fetch_record_batch)
             yield _frame(reader.schema.empty_table())
@@ -123,6 +135,13 @@ class PostgreSql(Backend):
                 if batch is None:
                     return
                 yield _frame(pa.Table.from_batches([batch]))
+
+    def _check_columns(self) -> None:
+        """Refuse a table whose columns are others than before; from here to the end of the transaction they stay."""
+        if self._few is None:
+            self._rows(f"SELECT 1 AS held FROM {self._source} LIMIT 0")  # noqa: S608 - a quoted name
+            if self._columns_now() != self._columns:
+                raise _failed("42703")
 
     def with_rows(self, rows: pl.DataFrame) -> "PostgreSql":
         return PostgreSql(self._table, f"({DIALECT.rows_of(rows)}) AS {DIALECT.quoted('few')}", rows)
@@ -139,28 +158,36 @@ class PostgreSql(Backend):
     @contextmanager
     def one_version(self) -> Iterator[bool]:
         """Open a transaction, in which all queries see the table as it was at the first one."""
-        if self._open is not None:
+        if self._connection is not None:
             yield True
             return
-        address = self._table.address
-        uri = f"postgresql:{address.partition(':')[2]}"
-        connection = _safely(lambda: dbapi.connect(uri))
+        connection = _safely(lambda: dbapi.connect(f"postgresql:{self._table.address.partition(':')[2]}"))
         try:
-            self._open = connection
-            _safely(lambda: self._execute(_SNAPSHOT))
+            self._here.connection = connection
+            for text in _BEGIN:
+                self._rows(text)
             yield True
         finally:
-            self._open = None
+            self._here.connection = None
             _quietly(connection.close)
 
-    def _rows(self, text: str) -> list[Any]:
-        with self.one_version():
-            return _safely(lambda: self._execute(text))
+    @property
+    def _connection(self) -> Any:
+        """The connection that is open in this thread; None if there is none."""
+        return getattr(self._here, "connection", None)
 
-    def _execute(self, text: str) -> list[Any]:
-        with closing(self._open.cursor()) as cursor:
-            cursor.execute(text)
-            return cursor.fetchall() if cursor.description else []
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        cursor = _safely(self._connection.cursor)
+        try:
+            yield cursor
+        finally:
+            _quietly(cursor.close)
+
+    def _rows(self, text: str) -> list[Any]:
+        with self.one_version(), self._cursor() as cursor:
+            _safely(lambda: cursor.execute(text))
+            return _safely(cursor.fetchall) if cursor.description else []
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:
@@ -178,7 +205,7 @@ def _safely(work: Callable[[], T]) -> T:
         return work()
     except adbc_driver_manager.Error as error:
         state = error.sqlstate or ""
-    except pa.ArrowException:  # what a stream raises when its server has gone
+    except (pa.ArrowException, OSError):  # what a stream raises when its server has gone
         state = "08"
     raise _failed(state)
 
@@ -186,7 +213,7 @@ def _safely(work: Callable[[], T]) -> T:
 def _quietly(work: Callable[[], object]) -> None:
     try:
         work()
-    except adbc_driver_manager.Error:
+    except (adbc_driver_manager.Error, pa.ArrowException, OSError):
         return
 
 

@@ -1,5 +1,6 @@
 """The engine that leaves rows in Spark: dataframes, classic and of Connect, and tables by their names."""
 
+import secrets
 from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar, Final, TypeVar, cast, final
@@ -33,7 +34,7 @@ _TYPES: Final[dict[str, pl.DataType]] = {
     "timestamp": pl.Datetime("us", "UTC"),
     "timestamp_ntz": pl.Datetime("us"),
 }
-_SETTINGS: Final = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
+_SETTINGS: Final = ("spark.sql.", "spark.app.id", "spark.master", "spark.connect.")
 
 
 def connect(table: object) -> "Spark | None":
@@ -66,8 +67,9 @@ class Spark(Backend):
 
     @property
     def settings(self) -> Hashable:
-        known = tuple(_safely(lambda name=name: self._session.conf.get(name)) for name in _SETTINGS)
-        return self.name, self.version, known
+        rows = _safely(lambda: self._session.sql("SET").collect())
+        known = sorted((row[0], row[1]) for row in rows if row[0].startswith(_SETTINGS))
+        return self.name, self.version, tuple(known)
 
     def schema(self) -> pl.Schema:
         return self._schema if self._few is None else self._few.schema
@@ -85,9 +87,10 @@ class Spark(Backend):
         return {name: kind for name, kind in self._types.items() if _type(kind) is None}
 
     def run(self, query: Query) -> Iterator[pl.DataFrame]:
-        text = self.text(query)
+        name = f"`{secrets.token_hex(16)}`"  # which no label and no column has
+        text = self._text(query, name)
         if self._few is None:  # braces have a meaning where a frame is named
-            text = text.replace("{", "{{").replace("}", "}}").replace(_ROWS, "{rows}")
+            text = text.replace("{", "{{").replace("}", "}}").replace(name, "{rows}")
             table = _safely(lambda: self._session.sql(text, rows=self._frame).toArrow())
         else:
             table = _safely(lambda: self._session.sql(text).toArrow())
@@ -97,7 +100,10 @@ class Spark(Backend):
         return Spark(self._table, self._frame, rows)
 
     def text(self, query: Query) -> str:
-        source = _ROWS if self._few is None else f"({DIALECT.rows_of(self._few)}) AS {DIALECT.quoted('few')}"
+        return self._text(query, _ROWS)
+
+    def _text(self, query: Query, name: str) -> str:
+        source = name if self._few is None else f"({DIALECT.rows_of(self._few)}) AS {DIALECT.quoted('few')}"
         return query_text(query, source, kinds_of(self.schema()), DIALECT)
 
 

@@ -90,4 +90,4 @@ def remote_engine(frame: object) -> Engine | None:
     backend = guarded(lambda: connect(frame))
     if backend is None:
         return None
-    return RemoteEngine(backend, check(backend))
+    return RemoteEngine(backend, guarded(lambda: check(backend)))
