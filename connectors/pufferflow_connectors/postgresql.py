@@ -1,7 +1,7 @@
 """The engine that leaves rows in PostgreSQL: every reading is one read-only transaction that sees one version."""
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar, final
@@ -55,6 +55,7 @@ _REASONS: Final = {
     "08": "the connection is lost",
 }
 """What may be said of errors, by the beginning of their SQLSTATE; the server's own words may quote rows."""
+_NO_STATE: Final = "the server cannot be reached, or refuses the user or the password"
 
 
 def connect(table: object) -> "PostgreSql | None":
@@ -156,7 +157,7 @@ class PostgreSql(Backend):
         return {one.name: one.typed[1] for one in self._columns if one.typed is not None}
 
     @contextmanager
-    def one_version(self) -> Iterator[bool]:
+    def one_version(self) -> Generator[bool]:
         """Open a transaction, in which all queries see the table as it was at the first one."""
         if self._connection is not None:
             yield True
@@ -177,7 +178,7 @@ class PostgreSql(Backend):
         return getattr(self._here, "connection", None)
 
     @contextmanager
-    def _cursor(self) -> Iterator[Any]:
+    def _cursor(self) -> Generator[Any]:
         cursor = _safely(self._connection.cursor)
         try:
             yield cursor
@@ -219,7 +220,7 @@ def _quietly(work: Callable[[], object]) -> None:
 
 def _failed(state: str) -> SourceFailed:
     reason = next((why for start, why in _REASONS.items() if state.startswith(start)), "")
-    known = reason or (f"the server reports SQLSTATE {state}" if state else "the server cannot be reached")
+    known = reason or (f"the server reports SQLSTATE {state}" if state else _NO_STATE)
     return SourceFailed(
         f"The table could not be read: {known}. Nothing was released.",
         allowed="a table or a view that the user of the address may read",
