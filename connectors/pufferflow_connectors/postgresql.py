@@ -53,6 +53,7 @@ _REASONS: Final = {
     "53": "the server lacks memory, disk space or connections",
     "40": "the server gave the transaction up",
     "08": "the connection is lost",
+    "stream": "the server or the connection stopped in the middle of an answer",
 }
 """What may be said of errors, by the beginning of their SQLSTATE; the server's own words may quote rows."""
 _NO_STATE: Final = "the server cannot be reached, or refuses the user or the password"
@@ -206,8 +207,8 @@ def _safely(work: Callable[[], T]) -> T:
         return work()
     except adbc_driver_manager.Error as error:
         state = error.sqlstate or ""
-    except (pa.ArrowException, OSError):  # what a stream raises when its server has gone
-        state = "08"
+    except (pa.ArrowException, OSError):  # what a stream raises, without a state
+        state = "stream"
     raise _failed(state)
 
 

@@ -174,7 +174,7 @@ def _wrong(engine: Engine) -> str:
         differing = (what for what, answer in _answers(engine) if truth[what] != answer)
         return next((f"its answers differ, about {what}" for what in differing), "")
     except SourceFailed as error:
-        return f"a query failed: {error.problem}"
+        return f"a query failed: {error.problem.removesuffix('.')}"
 
 
 @cache

@@ -183,7 +183,7 @@ def test_what_changes_no_answer(of):
 def test_a_machine_that_fails_at_small_products_is_refused(server, monkeypatch):
     """Without the guard PostgreSQL stops with an underflow, for which the error has words of ours."""
     Mutated(monkeypatch, on_postgresql).with_dialect(flushes=False)
-    with pytest.raises(pf.Misuse, match="SQLSTATE 22003"):
+    with pytest.raises(pf.Misuse, match="stopped in the middle of an answer"):
         digest(on_postgresql.PostgreSql(pf.table(server, "not read")))
 
 
@@ -192,7 +192,7 @@ def test_texts_that_are_equal_but_for_their_bytes_are_told_apart(monkeypatch):
     relation = duckdb.connect(config={"default_collation": "nocase"}).sql("SELECT 1 AS a")
     backend = on_duckdb.DuckDb(relation, relation)
     digest(backend)
-    Mutated(monkeypatch, on_duckdb).with_dialect(binary_collation="")
+    Mutated(monkeypatch, on_duckdb).with_dialect(binary="{}")
     assert refused(backend)
 
 
