@@ -105,8 +105,9 @@ def _free_name() -> str:
 
 def _in_utc(dtype: pl.DataType) -> pl.DataType:
     """Return a type whose moments do not depend on the time zone of the session."""
-    zoned = isinstance(dtype, pl.Datetime) and dtype.time_zone is not None
-    return pl.Datetime(dtype.time_unit, "UTC") if zoned else dtype
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
+        return pl.Datetime(dtype.time_unit, "UTC")
+    return dtype
 
 
 def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar, final
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar, cast, final
 
 import adbc_driver_manager
 import polars as pl
@@ -16,6 +16,7 @@ from pufferflow_connectors.sql import Dialect, Kind, kinds_of, query_text
 
 T = TypeVar("T")
 DIALECT: Final = Dialect(name="PostgreSQL", text_type="TEXT", binary='{} COLLATE "C"', flushes=True)
+ARROW: Final[Any] = pa  # it ships no types
 _BEGIN: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
     "SET LOCAL client_encoding = 'UTF8'",
@@ -98,8 +99,12 @@ class PostgreSql(Backend):
     def table(self) -> RemoteTable:
         return self._table
 
-    @cached_property
+    @property
     def version(self) -> str:
+        return self._version
+
+    @cached_property
+    def _version(self) -> str:
         return str(self._rows("SELECT current_setting('server_version')")[0][0])
 
     @property
@@ -136,7 +141,7 @@ class PostgreSql(Backend):
                 batch = _safely(lambda: next(reader, None))
                 if batch is None:
                     return
-                yield _frame(pa.Table.from_batches([batch]))
+                yield _frame(ARROW.Table.from_batches([batch]))
 
     def _check_columns(self) -> None:
         """Refuse a table whose columns are others than before; from here to the end of the transaction they stay."""
@@ -163,7 +168,9 @@ class PostgreSql(Backend):
         if self._connection is not None:
             yield True
             return
-        connection = _safely(lambda: dbapi.connect(f"postgresql:{self._table.address.partition(':')[2]}"))
+        connection: Any = _safely(
+            lambda: cast(Any, dbapi).connect(f"postgresql:{self._table.address.partition(':')[2]}")
+        )
         try:
             self._here.connection = connection
             for text in _BEGIN:
@@ -192,11 +199,11 @@ class PostgreSql(Backend):
             return _safely(cursor.fetchall) if cursor.description else []
 
 
-def _frame(table: pa.Table) -> pl.DataFrame:
+def _frame(table: Any) -> pl.DataFrame:
     """Return a frame; a numeric comes as its text, in a type that only says so."""
     for place, field in enumerate(table.schema):
-        if isinstance(field.type, pa.OpaqueType):
-            column = pa.chunked_array([part.storage for part in table.column(place).chunks], field.type.storage_type)
+        if isinstance(field.type, ARROW.OpaqueType):
+            column = ARROW.chunked_array([part.storage for part in table.column(place).chunks], field.type.storage_type)
             table = table.set_column(place, field.name, column)
     return pl.DataFrame(table)
 
@@ -207,7 +214,7 @@ def _safely(work: Callable[[], T]) -> T:
         return work()
     except adbc_driver_manager.Error as error:
         state = error.sqlstate or ""
-    except (pa.ArrowException, OSError):  # what a stream raises, without a state
+    except (ARROW.ArrowException, OSError):  # what a stream raises, without a state
         state = "stream"
     raise _failed(state)
 

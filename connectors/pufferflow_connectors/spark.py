@@ -57,8 +57,12 @@ class Spark(Backend):
     def table(self) -> Any:
         return self._table
 
-    @cached_property
+    @property
     def version(self) -> str:
+        return self._version
+
+    @cached_property
+    def _version(self) -> str:
         return _safely(lambda: self._session.version)
 
     @property
@@ -91,10 +95,10 @@ class Spark(Backend):
         text = self._text(query, name)
         if self._few is None:  # braces have a meaning where a frame is named
             text = text.replace("{", "{{").replace("}", "}}").replace(name, "{rows}")
-            table = _safely(lambda: self._session.sql(text, rows=self._frame).toArrow())
+            answer: Any = _safely(lambda: self._session.sql(text, rows=self._frame))
         else:
-            table = _safely(lambda: self._session.sql(text).toArrow())
-        yield pl.DataFrame(table)
+            answer = _safely(lambda: self._session.sql(text))
+        yield pl.DataFrame(_safely(answer.toArrow))
 
     def with_rows(self, rows: pl.DataFrame) -> "Spark":
         return Spark(self._table, self._frame, rows)

@@ -182,8 +182,12 @@ class Warehouse(Backend):
     def table(self) -> RemoteTable:
         return self._table
 
-    @cached_property
+    @property
     def version(self) -> str:
+        return self._version
+
+    @cached_property
+    def _version(self) -> str:
         if not self._facts.version:
             return "without a version"
         found = _VERSION.search(str(self._rows(self._facts.version)[0][0]))

@@ -12,7 +12,7 @@ from typing import Any, Final, final
 
 import polars as pl
 
-from pufferflow.engine.backend import Backend, CellTotals
+from pufferflow.engine.backend import Backend, CellTotals, Query
 from pufferflow.engine.columns import columns_of
 from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
 from pufferflow.engine.one_pass import OnePass
@@ -20,7 +20,7 @@ from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, collect
 from pufferflow.engine.public_rows import needed, with_derived
 from pufferflow.engine.remote_patterns import pattern_queries, remote_patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
-from pufferflow.errors import Misuse
+from pufferflow.errors import InternalError, Misuse
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
 from pufferflow.progress import working
@@ -61,10 +61,11 @@ class RemoteEngine(Engine):
         self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
     ) -> list[str]:
         _, stored = needed(selection)
-        runs = pattern_queries(stored, scenario, orders) if orders else []
         wide = self.backend.most_rows > 2**32
         one_pass = OnePass(selection.by, columns_of(self.backend.schema(), measures, wide=wide))
-        return [self.backend.text(query) for query in (*runs, *(query for query, _ in _queries(stored, one_pass)))]
+        queries: list[Query] = [*(pattern_queries(stored, scenario, orders) if orders else ())]
+        queries += [query for query, _ in _queries(stored, one_pass)]
+        return [self.backend.text(query) for query in queries]
 
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
@@ -74,12 +75,7 @@ class RemoteEngine(Engine):
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
         if limit is not None:
-            raise Misuse(
-                f"A limit on the rows of each {limit.unit!r} needs an order of the table, which {self.backend.name} "
-                "does not have.",
-                allowed="tables in which each unit has at most so many rows already, or a Polars frame",
-                instead="a view that has the first rows of each unit, and pf.Presence without rows=",
-            )
+            raise InternalError("Rows of units are limited in frames only.", instead="reporting it to the maintainers")
         with working(PRIVATE if measures else PUBLIC), self.backend.one_version():
             return guarded(lambda: self._tally(selection, measures))
 

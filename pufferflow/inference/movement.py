@@ -181,7 +181,7 @@ def _sharing(touched: Flags) -> Indices:
 
     rows, columns = np.nonzero(touched)
     links = csr_matrix((np.ones(len(rows)), (rows, columns + answers)), shape=(answers + kinds, answers + kinds))
-    _, labels = connected_components(links, directed=False)
+    labels = np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
     return np.unique(labels[:answers], return_inverse=True)[1]
 
 
