@@ -34,7 +34,7 @@ _TYPES: Final[dict[str, tuple[pl.DataType, Kind]]] = {
     "int2": (pl.Int16(), "other"),
     "int4": (pl.Int32(), "other"),
     "int8": (pl.Int64(), "other"),
-    "float4": (pl.Float32(), "other"),
+    "float4": (pl.Float32(), "single"),
     "float8": (pl.Float64(), "float"),
     "text": (pl.String(), "text"),
     "varchar": (pl.String(), "text"),

@@ -26,6 +26,7 @@ from pufferflow.engine.classes import CLASS
 from pufferflow.engine.columns import MOST_ROWS, ByClass, ColumnReading, bounded_rows, columns_of, weighted
 from pufferflow.engine.engine import Measure, Tally
 from pufferflow.engine.pattern_columns import Collect
+from pufferflow.engine.public_rows import unsigned_zero
 from pufferflow.engine.totals import PrivateTotals
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
@@ -208,11 +209,6 @@ def comparable(schema: pl.Schema) -> list[pl.Expr]:
         else:
             forms.append(column.cast(pl.String) if isinstance(dtype, pl.Categorical) else column)
     return [form.alias(str(place)) for place, form in enumerate(forms)]
-
-
-def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """Return 0.0 for −0.0, which is the same key; the optimizer would drop an addition of 0.0."""
-    return pl.when(column == 0).then(pl.lit(0, dtype=dtype)).otherwise(column) if dtype.is_float() else column
 
 
 def tally(

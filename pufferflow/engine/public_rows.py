@@ -6,19 +6,26 @@ import polars as pl
 
 from pufferflow.engine.engine import Selection
 from pufferflow.expressions import named, unsorted
+from pufferflow.guarded import guarded
 
 
 def with_derived(frame: pl.LazyFrame, selection: Selection, public: Collection[str] | None = None) -> pl.LazyFrame:
     """Return a frame with the derived columns.
 
-    Columns lose the mark of being sorted, which sources may set wrongly and expressions, filters and joins trust;
-    `public` are those that the frame has, all if left out.
+    Columns lose the mark of being sorted, which sources may set wrongly and expressions, filters and joins trust. −0.0
+    is 0.0, as where rows are grouped before. `public` are those that the frame has, all if left out.
     """
     if selection.derived or selection.filters or selection.keys is not None:
-        frame = frame.with_columns(unsorted(name) for name in (selection.public if public is None else public))
+        schema, names = guarded(frame.collect_schema), selection.public if public is None else public
+        frame = frame.with_columns(unsigned_zero(unsorted(name), schema[name]).alias(name) for name in names)
     for _, expression in selection.derived:
         frame = frame.with_columns(expression)
     return frame
+
+
+def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return 0.0 for −0.0, which is the same key; the optimizer would drop an addition of 0.0."""
+    return pl.when(column == 0).then(pl.lit(0, dtype=dtype)).otherwise(column) if dtype.is_float() else column
 
 
 def with_flag(frame: pl.LazyFrame, selection: Selection) -> tuple[pl.LazyFrame, str | None]:

@@ -84,7 +84,7 @@ def rows() -> pl.DataFrame:
             "text": pl.Series(repeated(_TEXTS), dtype=pl.String),
             "truth": pl.Series(repeated((True, False, None)), dtype=pl.Boolean),
             "key": pl.Series(repeated(_TEXTS[1:]), dtype=pl.String),
-            "share": pl.Series(repeated((0.5, None, math.inf, 1e-300, -2.25)), dtype=pl.Float64),
+            "share": pl.Series(repeated((0.5, None, math.inf, -0.0, 1e-300, -2.25, 0.0, math.nan)), dtype=pl.Float64),
             "group": pl.Series([group or None for group, _ in places], dtype=pl.Int64),
             "moment": pl.Series(moments, dtype=pl.Datetime("us")),
             "again": pl.Series(again, dtype=pl.Datetime("us")),
@@ -136,6 +136,7 @@ _SELECTIONS: Final = (
     Selection(_PUBLIC, by=("key", "room")),
     Selection(_PUBLIC),
     Selection(_PUBLIC, derived=(("part", _HOUR),), filters=(pl.col("key") != "a",), by=("part",)),
+    Selection(_PUBLIC, derived=(("inverse", (1 / pl.col("share")).alias("inverse")),), by=("inverse",)),
 )
 _OF_ROWS: Final = (
     Selection(_PUBLIC, by=("room",)),

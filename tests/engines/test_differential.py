@@ -58,6 +58,7 @@ def selections():
         Selection(PUBLIC, by=("key",)),
         Selection(PUBLIC, by=("share", "cents")),
         Selection(PUBLIC, by=("day", "flag")),
+        Selection(PUBLIC, derived=(("inverse", (1 / pl.col("share")).alias("inverse")),), by=("inverse",)),
         Selection(PUBLIC, derived=(("part", hour),), by=("part",)),
         Selection(PUBLIC, filters=(pl.col("key") != "a", pl.col("room") > 0), by=("room",)),
         Selection(PUBLIC, by=("key",), keys=pl.DataFrame({"key": ["ä", "a", "not there"]})),

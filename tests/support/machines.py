@@ -9,6 +9,7 @@ from fractions import Fraction
 import polars as pl
 import polars.selectors as cs
 
+from pufferflow.engine.public_rows import unsigned_zero
 from pufferflow.plugins import Backend, ByLabels, CellTotals, GroupRows, GroupRuns
 
 
@@ -44,7 +45,8 @@ class PolarsMachine(Backend):
             yield table[start : start + 7]
 
     def totals(self, query):
-        keys = [pl.col(name).alias(f"by{place}") for place, name in enumerate(query.by)]
+        schema = self.schema()
+        keys = [unsigned_zero(pl.col(name), schema[name]).alias(f"by{place}") for place, name in enumerate(query.by)]
         values = [one.value.read().alias(f"value{place}") for place, one in enumerate(query.private)]
         classes = [] if query.numbering is None else [_number(query.numbering).alias("class")]
         counted = [pl.len().cast(pl.Int64).alias("rows") * self.times]
@@ -128,7 +130,7 @@ def nasty(seed, *, unsigned=True, widest=False, size=90):
         "truth": some([True, False, None], pl.Boolean),
         "price": some([None if one is None else float(one) for one in DECIMALS], pl.Float64).cast(pl.Decimal(12, 2)),
         "key": some(TEXTS, pl.String),
-        "share": some([0.5, None, math.inf, -2.25, 1e-300], pl.Float64),
+        "share": some([0.5, None, math.inf, -2.25, 1e-300, 0.0, -0.0, math.nan], pl.Float64),
         "day": some([None, dt.date(2026, 3, 29), dt.date(1, 1, 1), dt.date(9999, 12, 31)], pl.Date),
         "flag": some([True, False, None], pl.Boolean),
         "cents": some([None, 0.25, 1.5, -3.0], pl.Float64).cast(pl.Decimal(9, 2)),

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, final
 import polars as pl
 
 INFINITY: Final = float("inf")
-Kind = Literal["boolean", "float", "text", "label", "other"]
+Kind = Literal["boolean", "float", "single", "text", "label", "other"]
 
 
 def kind_of(dtype: pl.DataType) -> Kind:
@@ -21,6 +21,8 @@ def kind_of(dtype: pl.DataType) -> Kind:
             return "boolean"
         case pl.Float64():
             return "float"
+        case pl.Float32():
+            return "single"
         case pl.String():
             return "text"
         case pl.Categorical() | pl.Enum():
@@ -177,6 +179,8 @@ class Dialect:
         name = self.quoted(column)
         if kind == "label":
             return self.compared(f"CAST({name} AS {self.text_type})")
+        if kind in {"float", "single"}:  # 0.0 and −0.0 are one key, and either might stand for both
+            return f"CASE WHEN {name} = 0 THEN 0 ELSE {name} END"
         return self.compared(name) if kind == "text" else name
 
     def compared(self, text: str) -> str:

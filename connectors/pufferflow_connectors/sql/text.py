@@ -95,7 +95,7 @@ def _group_rows(query: GroupRows, table: str, kinds: Kinds, dialect: Dialect) ->
     within = _columns("within", runs.within, kinds, dialect)
     own = [*within, *_columns("column", runs.columns, kinds, dialect)]
     if runs.order_by is not None:
-        own.append((q("moment"), dialect.quoted(runs.order_by)))
+        own.append((q("moment"), dialect.key(runs.order_by, kinds[runs.order_by])))
     if not query.sizes:
         return _select(own, table)
     over = f"OVER (PARTITION BY {', '.join(text for _, text in within)})" if within else "OVER ()"
