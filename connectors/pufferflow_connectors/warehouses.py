@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar, final
 
 import polars as pl
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import NoSuchModuleError
 
 from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceFailed, with_variables
 from pufferflow_connectors.sql import PART, Dialect, Kind, frames_of, kinds_of, query_text
@@ -262,12 +262,12 @@ def _server(address: str, facts: Facts) -> sa.Engine:
         return sa.create_engine(url, hide_parameters=True)
     except (NoSuchModuleError, ImportError):  # whose words may hold a password, as those below
         reason = f"{facts.package!r}, which SQLAlchemy needs for it, is not installed"
-    except (ArgumentError, ValueError, TypeError):
-        reason = "the address is not of the form that its package takes"
+    except Exception:  # noqa: BLE001 - of SQLAlchemy, of the package, or of the service's own client
+        reason = f"{facts.package!r} takes no such address, or finds no credentials"
     raise SourceFailed(
         f"{facts.dialect.name} cannot be reached: {reason}. Nothing was released.",
         allowed="an address of SQLAlchemy, with the package of the warehouse",
-        instead=f"pip install {facts.package}, and the form of addresses that its documentation shows",
+        instead=f"pip install {facts.package}, and an address and credentials as its documentation shows them",
     )
 
 

@@ -136,6 +136,13 @@ def test_without_its_package_a_warehouse_says_which_and_no_password(name, tmp_pa
     assert "geheim" not in str(caught.value) + repr(table)
 
 
+def test_an_address_of_another_form_is_refused_without_its_words():
+    with pytest.raises(pf.SourceFailed, match="takes no such address") as caught:
+        Warehouse(RemoteTable("sqlite://geheim@:port/x", "meters"), sqlite_rows.FACTS)
+    assert "geheim" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
 def test_what_a_driver_says_is_not_said(tmp_path):
     """An error of the driver quotes the query, and may quote rows."""
     meters = warehouse(tmp_path / "rows.db")
