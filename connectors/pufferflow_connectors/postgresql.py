@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar, cast, final
 
 import adbc_driver_manager
 import polars as pl
-import pyarrow as pa
-from adbc_driver_postgresql import dbapi
+import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
+from adbc_driver_postgresql import dbapi  # pyright: ignore[reportMissingTypeStubs]
 
 from pufferflow.plugins import Backend, Query, RemoteTable, SourceFailed
 from pufferflow_connectors.sql import Dialect, Kind, kinds_of, query_text
@@ -222,7 +222,7 @@ def _safely(work: Callable[[], T]) -> T:
 def _quietly(work: Callable[[], object]) -> None:
     try:
         work()
-    except (adbc_driver_manager.Error, pa.ArrowException, OSError):
+    except (adbc_driver_manager.Error, ARROW.ArrowException, OSError):
         return
 
 
