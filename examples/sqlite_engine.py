@@ -38,7 +38,7 @@ class Sqlite(Backend):
     """A table of a file, which is only read."""
 
     name, version, table = "SQLite", sqlite3.sqlite_version, None
-    settings = (name, version)
+    settings, has_nan = (name, version), False
 
     def __init__(self, table: RemoteTable, few: pl.DataFrame | None = None) -> None:
         self.table, self.few, self.open = table, few, None

@@ -26,7 +26,7 @@ _TYPES: Final[dict[str, tuple[pl.DataType, Kind]]] = {
     **dict.fromkeys(("BOOL", "BOOLEAN"), (pl.Boolean(), "boolean")),
     **dict.fromkeys(("INT64", "BIGINT", "INT", "INTEGER", "SMALLINT", "TINYINT"), (pl.Int64(), "other")),
     **dict.fromkeys(("FLOAT64", "DOUBLE", "DOUBLE PRECISION"), (pl.Float64(), "float")),
-    **dict.fromkeys(("FLOAT", "REAL"), (pl.Float64(), "other")),  # of 32 bits in some warehouses: it is cast
+    **dict.fromkeys(("FLOAT", "REAL"), (pl.Float64(), "single")),  # of 32 bits in some warehouses: it is cast
     **dict.fromkeys(("STRING", "TEXT", "VARCHAR", "CHARACTER VARYING"), (pl.String(), "text")),
     **dict.fromkeys(("DATETIME", "TIMESTAMP_NTZ", "TIMESTAMP WITHOUT TIME ZONE"), (pl.Datetime("us"), "other")),
     "DATE": (pl.Date(), "other"),
@@ -203,6 +203,10 @@ class Warehouse(Backend):
         if not columns:
             raise _failed("there is no such table, or the user may not read it")
         return columns
+
+    @property
+    def has_nan(self) -> bool:
+        return self._dialect.not_a_number != "NULL"
 
     def schema(self) -> pl.Schema:
         if self._few is not None:

@@ -102,6 +102,11 @@ class Backend(abc.ABC):
     def schema(self) -> pl.Schema:
         """Return the columns with the types that they have here; no row is read."""
 
+    @property
+    def has_nan(self) -> bool:
+        """Whether floats can be NaN there; where they cannot, null is what becomes of NaN."""
+        return True
+
     def unreadable(self) -> Mapping[str, str]:
         """Return the columns whose types have no meaning here, with the names that these have there."""
         return {}

@@ -16,7 +16,7 @@ from pufferflow.engine.remote import RemoteEngine
 
 _numbers = itertools.count()
 WIDEST = {"sqlite", "sqlalchemy"}
-"""Machines without types of fewer than 64 bits, and without decimals."""
+"""Machines without types of fewer than 64 bits, decimals and NaN."""
 SLOW = ("sqlalchemy", "spark")
 MACHINES = ["polars", "duckdb", "postgresql", "sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 

@@ -63,6 +63,7 @@ class Dialect:
     moment_type: str = "TIMESTAMP"
     """The type of moments without a time zone."""
     not_a_number: str = "'NaN'"
+    """How NaN is written; "NULL" where floats cannot be NaN."""
     values_in_from: bool = True
     """Whether FROM takes VALUES with names for their columns; else few rows are written with UNION ALL."""
     infinity: str = "Infinity"
