@@ -60,7 +60,7 @@ def killed(farm, job, label, moments, seen):
     crashes = 0
     for moment in [*moments, None]:
         options = {} if moment is None else {"after": moment}
-        found = farm.run(job, period=label, **options)
+        (found,) = farm.wait(farm.start(job, period=label, **options), seconds=600)
         assert found.code in {0, -signal.SIGALRM}, found
         crashes += found.code != 0
         for name, release in published(job).items():
@@ -130,4 +130,4 @@ def test_rows_in_spark_and_a_ledger_in_postgresql(farm, tmp_path):
         job = made(tmp_path, 'function = "job.py:spark_rows"', postgres.database(server, "crashes"))
         (tmp_path / "job.py").write_text((tmp_path / "job.py").read_text() + SPARK)
         rows_of(job, labels).write_parquet(tmp_path / "rows.parquet")
-        check(Job.read(job.path), farm, labels, longest=40.0, times=3)
+        check(Job.read(job.path), farm, labels, longest=30.0, times=2)
