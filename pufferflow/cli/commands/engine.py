@@ -17,7 +17,7 @@ Address = Annotated[
 
 
 def installed(screen: Screen) -> Answer:
-    """List the engines that are installed, with the extras of those whose packages are missing.
+    """List the engines that are installed, and what to install for others.
 
     Polars, which reads frames and files, is always there.
     """
@@ -36,9 +36,9 @@ def installed(screen: Screen) -> Answer:
 
 
 def check(screen: Screen, address: Address) -> Answer:
-    """Test an engine: answers about rows made to hurt have to be those of Polars, to the last digit.
+    """Test whether an engine answers as Polars does, to the last digit.
 
-    The rows stand in the queries themselves: no table is made, and none is read. Every engine is tested so before its
+    The rows, made to hurt, stand in the queries: no table is made, and none is read. Every engine is tested so before its
     first rows are protected; this command tells beforehand. ${NAME} in the address is looked up in the environment.
     """
     from pufferflow.engine import check_engine
