@@ -38,8 +38,8 @@ def installed(screen: Screen) -> Answer:
 def check(screen: Screen, address: Address) -> Answer:
     """Test whether an engine answers as Polars does, to the last digit.
 
-    The rows, made to hurt, stand in the queries: no table is made, and none is read. Every engine is tested so before its
-    first rows are protected; this command tells beforehand. ${NAME} in the address is looked up in the environment.
+    The rows, made to hurt, stand in the queries: no table is made, and none is read. Every engine is tested so before
+    its first rows are protected; this command tells beforehand. ${NAME} in the address is looked up in the environment.
     """
     from pufferflow.engine import check_engine
     from pufferflow.jobs import with_variables
