@@ -16,6 +16,7 @@ from pufferflow.chains import farthest, listed
 from pufferflow.engine import Pattern
 from pufferflow.inference import window
 from pufferflow.inference.movement import ConstantLaws
+from pufferflow.workers import Workers
 
 START = datetime(2026, 1, 1)  # noqa: DTZ001 - the meter's own clock
 STAY = [[0.9, 0.1], [0.2, 0.8]]
@@ -190,7 +191,8 @@ def test_work_decides_and_no_clock(monkeypatch):
     aim = search.Scales(pf.Pure(1.0), pf.Laplace)
 
     def found(*bounds):
-        proofs, untried = search.search([laws], bounds, aim, thrifty=True, end=None)
+        with Workers() as workers:
+            proofs, untried = search.search([laws], bounds, aim, workers, thrifty=True, end=None)
         return proofs[0].value, [one.bound for one in untried]
 
     quick, much = Costly(1.0, 1e3), Costly(0.5, 9e9)
