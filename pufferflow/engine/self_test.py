@@ -27,7 +27,8 @@ from pufferflow.progress import working
 from pufferflow.scenario import Bins, Domain, Interval, Listed, Scenario, Secret
 from pufferflow.scenario.priors import Independent
 
-_LIMITS: Final = (-1.0, 0.1, 0.30000000000000004, 1.5, 2.5, 1e-3)
+_LIMITS: Final = (-1.0, 0.1, 0.30000000000000004, 1.5, 2.5, 1e-3, 62.248583)
+"""The last is a number that a reader of decimals in common use takes for its neighbour."""
 _NUMBERS: Final = (
     *(0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-30, 1e16, -1e16, 1e300, -1e308, 1.7976931348623157e308),
     *(math.inf, -math.inf, math.nan, None, 2.0, 3.5, -2.5, 0.5, 7.0),
@@ -102,6 +103,7 @@ def _measures() -> Iterator[Measure]:
         *(("number", one, wide, 1.5) for one in (number, number * 0.3 - 1, number.clip(0.1, 2.5), number.abs())),
         *(("number", one, wide, 1.5) for one in (number > 0.1, number < 0.30000000000000004, split)),
         ("number", number, tiny, 0.0),
+        ("number", number > 62.248583, Interval(0, 99), 0.0),
         ("number", number, Bins([-1.0, 0.1, 1.5, 2.5], [0.0, 1.0, 2.0]), 1.0),
         ("number", number, Listed((0.2, 0.4, 2.0, 3.0)), 0.2),
         ("whole", whole, Listed((0, 1)), 0),
