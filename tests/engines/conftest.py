@@ -79,9 +79,17 @@ def put(machine, request):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             spark = request.getfixturevalue("session")
-            yield lambda frame: spark.createDataFrame(frame.to_arrow(compat_level=pf_oldest()))
+            yield lambda frame: _without_zones(spark.createDataFrame(frame.to_arrow(compat_level=pf_oldest())), frame)
     else:
         yield PolarsMachine
+
+
+def _without_zones(table, frame):
+    """Return a dataframe whose moments have a zone only where those of the frame have one; Spark gives one to all."""
+    import polars as pl
+
+    local = [name for name, dtype in frame.schema.items() if dtype == pl.Datetime("us")]
+    return table.withColumns({name: table[name].cast("timestamp_ntz") for name in local}) if local else table
 
 
 def pf_oldest():

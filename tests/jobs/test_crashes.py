@@ -166,7 +166,7 @@ def stories(place, *changes, again=False, every=1):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("changes", "every"), [([], 4), ([PAGE], 32), ([CSV], 10)], ids=["", "page", "csv"])
+@pytest.mark.parametrize(("changes", "every"), [([], 8), ([PAGE], 64), ([CSV], 20)], ids=["", "page", "csv"])
 def test_stopped_at_more_lines(tmp_path, changes, every):
     """Stopped by Ctrl-C before lines of a run, with a page or without, it is ended by the next."""
     for story, prepare, places in stories(tmp_path, *changes, every=every):
@@ -176,7 +176,7 @@ def test_stopped_at_more_lines(tmp_path, changes, every):
 @pytest.mark.slow
 def test_stopped_at_more_lines_while_it_is_sent_again(tmp_path):
     """Stopped by Ctrl-C before lines of mending a folder, it is ended by the next."""
-    for story, prepare, places in stories(tmp_path, again=True, every=4):
+    for story, prepare, places in stories(tmp_path, again=True, every=8):
         stopped(story, places, prepare)
 
 
@@ -184,7 +184,7 @@ def test_stopped_at_more_lines_while_it_is_sent_again(tmp_path):
 @pytest.mark.parametrize("again", [False, True])
 def test_killed_at_more_lines(farm, tmp_path, again):
     """Killed before lines of a run, or of mending its folder, it is ended by the next."""
-    for story, prepare, places in stories(tmp_path, again=again, every=6):
+    for story, prepare, places in stories(tmp_path, again=again, every=12):
         for place in places:
             story.kill(farm, place, prepare)
         story.end(places)
