@@ -11,9 +11,15 @@ import duckdb
 import polars as pl
 
 from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceFailed, guarded
-from pufferflow_connectors.sql import Dialect, kinds_of, query_text
+from pufferflow_connectors.sql import Dialect, Halves, kinds_of, query_text
 
-DIALECT: Final = Dialect(name="DuckDB", float_type="DOUBLE", binary="{} COLLATE C")
+DIALECT: Final = Dialect(
+    name="DuckDB",
+    float_type="DOUBLE",
+    binary="{} COLLATE C",
+    count="COUNT_IF({})",
+    halves=Halves("({} // {})", "({} % {})"),  # sums of whole numbers have 128 bits
+)
 _FILES: Final = (".parquet", ".csv", ".json", ".ndjson", ".arrow")
 _ROWS: Final = "pufferflow_rows"
 _KNOWN: Final = {

@@ -12,10 +12,16 @@ import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 from adbc_driver_postgresql import dbapi  # pyright: ignore[reportMissingTypeStubs]
 
 from pufferflow.plugins import Backend, Query, RemoteTable, SourceFailed
-from pufferflow_connectors.sql import Dialect, Kind, kinds_of, query_text
+from pufferflow_connectors.sql import Dialect, Halves, Kind, kinds_of, query_text
 
 T = TypeVar("T")
-DIALECT: Final = Dialect(name="PostgreSQL", text_type="TEXT", binary='{} COLLATE "C"', flushes=True)
+DIALECT: Final = Dialect(
+    name="PostgreSQL",
+    text_type="TEXT",
+    binary='{} COLLATE "C"',
+    flushes=True,
+    halves=Halves("DIV({}, {})", "MOD({}, {})"),  # sums of whole numbers have no end
+)
 ARROW: Final[Any] = pa  # it ships no types
 _BEGIN: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",

@@ -117,7 +117,10 @@ class OneOf(Total):
 
 @dataclass(frozen=True)
 class Added(Total):
-    """Base: whole numbers from `low` to `high` of all rows, added up; or the high or the low part of number − low."""
+    """Base: whole numbers from `low` to `high` of all rows, added up; or the high or the low part of number − low.
+
+    The two parts may be those of each row, added up, or those of the sum: what is used of them is high · 2¹⁵ + low.
+    """
 
     part: Part
     most: ClassVar[int] = 2**30

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 import polars as pl
 
@@ -34,6 +34,13 @@ def kind_of(dtype: pl.DataType) -> Kind:
 def kinds_of(schema: pl.Schema) -> dict[str, Kind]:
     """Return what matters of the types of columns."""
     return {name: kind_of(dtype) for name, dtype in schema.items()}
+
+
+class Halves(NamedTuple):
+    """The high and the low part of a whole number that is not negative: its quotient and its remainder."""
+
+    high: str
+    low: str
 
 
 @final
@@ -80,6 +87,10 @@ class Dialect:
     """How a float without a fraction becomes a whole number."""
     floor: str = "FLOOR({})"
     """How a float that is not negative loses its fraction; NULL stays NULL."""
+    count: str = "COUNT(CASE WHEN {} THEN 1 END)"
+    """How rows with a condition are counted."""
+    halves: Halves | None = None
+    """How a sum is split that has more than 64 bits; None if sums of whole numbers have no more."""
 
     def quoted(self, name: str) -> str:
         """Return a name as it is written."""

@@ -3,7 +3,7 @@
 No expression of a user is among them. Names of columns are quoted, results have names of ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pufferflow.plugins import CellTotals, Float, FloatInside, GroupRows, GroupRuns, PrivateTotals, Query, Steps, Value
 from pufferflow_connectors.sql.dialect import Dialect, Kind
@@ -46,18 +46,27 @@ def _values(query: CellTotals, kinds: Kinds, dialect: Dialect) -> list[tuple[str
 
 
 def _steps(query: CellTotals, dialect: Dialect) -> list[tuple[str, str]]:
+    """Return the steps of each formula of a value, once where two totals are of one formula."""
     return [
-        (dialect.quoted(f"steps{place}_{number}"), steps_text(total, dialect.quoted(f"value{place}"), dialect))
+        (dialect.quoted(name), steps_text(total, dialect.quoted(f"value{place}"), dialect))
         for place, one in enumerate(query.private)
-        for number, total in enumerate(one.totals)
-        if isinstance(total, Steps)
+        for total, name in {name: (total, name) for total, name in _named_steps(place, one)}.values()
     ]
 
 
+def _named_steps(place: int, private: PrivateTotals) -> Iterator[tuple[Steps, str]]:
+    """Yield the totals of formulas, each with the name of the column of its steps."""
+    formulas = list(dict.fromkeys(total.formula for total in private.totals if isinstance(total, Steps)))
+    for total in private.totals:
+        if isinstance(total, Steps):
+            yield total, f"steps{place}_{formulas.index(total.formula)}"
+
+
 def _totals(place: int, private: PrivateTotals, dialect: Dialect) -> list[tuple[str, str]]:
-    texts = list[tuple[str, str]]()
+    texts, steps = list[tuple[str, str]](), dict(_named_steps(place, private))
     for number, total in enumerate(private.totals):
-        value = dialect.quoted(f"steps{place}_{number}" if isinstance(total, Steps) else f"value{place}")
+        name = steps[total] if isinstance(total, Steps) else f"value{place}"
+        value = dialect.quoted(name)
         text = total_text(total, value, is_float=_is_float(private.value), dialect=dialect)
         texts.append((dialect.quoted(f"total{place}_{number}"), text))
     return texts

@@ -27,7 +27,7 @@ from pufferflow.plugins import (
     Value,
     WholeNumber,
 )
-from pufferflow_connectors.sql.dialect import INFINITY, Dialect, Kind
+from pufferflow_connectors.sql.dialect import INFINITY, Dialect, Halves, Kind
 
 _SMALL = 2.0**-60
 """Fewer steps than these change no rounded sum of steps."""
@@ -49,9 +49,9 @@ def value_text(value: Value, kind: Kind, dialect: Dialect) -> str:
             number = _as_float(column, kind, dialect)
             inside, below, above = (dialect.float_of(end) for end in (missing, low, high))
             return (
-                f"CASE WHEN {number} > {above} AND {number} <= {dialect.float_of(INFINITY)} THEN {above} "
-                f"WHEN {number} < {below} AND {number} >= {dialect.float_of(-INFINITY)} THEN {below} "
-                f"WHEN {number} >= {below} AND {number} <= {above} THEN {number} ELSE {inside} END"
+                f"CASE WHEN {number} >= {below} AND {number} <= {above} THEN {number} "  # most are inside
+                f"WHEN {number} > {above} AND {number} <= {dialect.float_of(INFINITY)} THEN {above} "
+                f"WHEN {number} < {below} AND {number} >= {dialect.float_of(-INFINITY)} THEN {below} ELSE {inside} END"
             )
         case _:
             raise TypeError(type(value).__name__)
@@ -79,18 +79,18 @@ def steps_text(total: Steps, value: str, dialect: Dialect) -> str:
 def total_text(total: Total, value: str, *, is_float: bool, dialect: Dialect) -> str:
     """Return a total of a value, or of its steps."""
     match total:
-        case Present() if is_float:
-            return _counted(_is_number(value, dialect))
         case Present():
-            return f"COUNT({value})"
-        case Above(limit=limit) if is_float:
-            return _counted(f"{value} > {dialect.float_of(limit)} AND {value} <= {dialect.float_of(INFINITY)}")
+            return dialect.count.format(_is_number(value, dialect)) if is_float else f"COUNT({value})"
         case Above(limit=limit):
-            return _counted(f"{value} > {int(limit)}")
+            least = dialect.float_of(limit) if is_float else str(int(limit))
+            end = f" AND {value} <= {dialect.float_of(INFINITY)}" if is_float else ""
+            return dialect.count.format(f"{value} > {least}{end}")
         case OneOf(labels=labels):
-            return _counted(_one_of(value, labels, dialect))
+            return dialect.count.format(_one_of(value, labels, dialect))
         case Clipped() | Steps():
-            return _sum(_part(total, value, dialect), dialect)
+            halves = None if total.part == "all" else dialect.halves
+            summed = _sum(_part(total, value, dialect), dialect)
+            return summed if halves is None else _part_of_sum(total, value, halves, dialect)
         case _:
             raise TypeError(type(total).__name__)
 
@@ -126,28 +126,37 @@ def _one_of(value: str, labels: Sequence[str], dialect: Dialect) -> str:
     return f"{value} IN ({', '.join(dialect.label_of(label) for label in labels)})"
 
 
-def _counted(condition: str) -> str:
-    return f"COUNT(CASE WHEN {condition} THEN 1 END)"
-
-
 def _sum(number: str, dialect: Dialect) -> str:
     return f"CAST(COALESCE(SUM({number}), 0) AS {dialect.whole_type})"
 
 
+def _part_of_sum(total: Added, number: str, halves: Halves, dialect: Dialect) -> str:
+    """Return a part of the sum of what numbers are above the least; both parts are taken of one sum."""
+    low, _ = total.ends
+    above = _whole_inside(total, number, dialect) + (f" - ({low})" if low else "")
+    half = halves.high if total.part == "high" else halves.low
+    return f"CAST({half.format(f'COALESCE(SUM({above}), 0)', 2**HALF)} AS {dialect.whole_type})"
+
+
+def _whole_inside(total: Added, number: str, dialect: Dialect) -> str:
+    """Return a number within its ends as a whole number: steps are whole before, and far from the ends of the type."""
+    whole = dialect.whole_of(number) if isinstance(total, Steps) else number
+    return f"CAST({_inside(whole, *map(str, total.ends))} AS {dialect.whole_type})"
+
+
+def _inside(number: str, low: str, high: str) -> str:
+    return f"CASE WHEN {number} > {high} THEN {high} WHEN {number} < {low} THEN {low} ELSE {number} END"
+
+
 def _part(total: Added, number: str, dialect: Dialect) -> str:
     """Return a number within its ends, or a part of what it is above the least, as a whole number."""
-    low, high = total.ends
-    if isinstance(total, Clipped):
-        inside = f"CASE WHEN {number} > {high} THEN {high} WHEN {number} < {low} THEN {low} ELSE {number} END"
-        if total.part == "all":
-            return f"CAST({inside} AS {dialect.whole_type})"
-        inside = f"CAST({inside} AS {dialect.float_type})"
-    else:
-        least, most = dialect.float_of(float(low)), dialect.float_of(float(high))
-        inside = f"CASE WHEN {number} > {most} THEN {most} WHEN {number} < {least} THEN {least} ELSE {number} END"
     if total.part == "all":
-        return dialect.whole_of(inside)
-    above = f"({inside} - {dialect.float_of(float(low))})"
+        return _whole_inside(total, number, dialect)
+    if isinstance(total, Clipped):
+        inside = f"CAST({_whole_inside(total, number, dialect)} AS {dialect.float_type})"
+    else:
+        inside = _inside(number, *(dialect.float_of(float(end)) for end in total.ends))
+    above = f"({inside} - {dialect.float_of(float(total.ends[0]))})"
     high_part = dialect.floor.format(f"{above} * {dialect.float_of(2.0**-HALF)}")
     if total.part == "high":
         return dialect.whole_of(high_part)
