@@ -26,9 +26,11 @@ def names_in(group: Group) -> tuple[str, ...]:
     return tuple(sorted(_entries(group)))
 
 
-@cache
 def load(group: Group, name: str) -> object:
-    """Return what a name stands for; refuse unknown names, and packages that are not installed."""
+    """Return what a name stands for; refuse unknown names, and packages that are not installed.
+
+    It is not held in a cache: that would keep a package's modules for longer than DuckDB allows when Python ends.
+    """
     entries = _entries(group)
     if name not in entries:
         close = nearest(name, entries)

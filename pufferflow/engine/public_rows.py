@@ -1,12 +1,18 @@
 """Public columns of rows with what a request makes of them: derived columns, and the rows that it selects."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import polars as pl
 
+from pufferflow.arguments import shown
 from pufferflow.engine.engine import Selection
+from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
 from pufferflow.guarded import guarded
+
+MOST_DISTINCT: Final = 2**25
+"""The most distinct rows of public columns that another machine may return: they are worked on here."""
 
 
 def with_derived(frame: pl.LazyFrame, selection: Selection, public: Collection[str] | None = None) -> pl.LazyFrame:
@@ -87,3 +93,25 @@ def needed(selection: Selection, also: Sequence[str] = ()) -> tuple[Selection, t
     stored = tuple(name for name in selection.public if name in names)
     chosen = Selection(stored, tuple(derived[::-1]), selection.filters, selection.by, selection.keys)
     return chosen, stored
+
+
+def few_enough(parts: Iterable[pl.DataFrame], names: Mapping[str, str]) -> Iterator[pl.DataFrame]:
+    """Yield the parts of a result, until it has too many rows; then refuse, and say which column makes so many.
+
+    `names` are the columns of the table behind those of the result.
+    """
+    rows = 0
+    for part in parts:
+        rows += part.height
+        if rows > MOST_DISTINCT:
+            raise _nearly_unique(max(names, key=lambda name: part[name].n_unique(), default=""), names)
+        yield part
+
+
+def _nearly_unique(column: str, names: Mapping[str, str]) -> Misuse:
+    what = f"the column {shown(names[column])} has most" if names else "groups have most"
+    return Misuse(
+        f"Public columns of the table have more than {MOST_DISTINCT:,} distinct rows, and {what} of them.",
+        allowed="tables on other machines with fewer distinct rows of public columns, which are worked on here",
+        instead="a view of the table with a coarser column, such as date_trunc('hour', moment), or the rows as a frame",
+    )

@@ -17,7 +17,7 @@ from pufferflow.engine.columns import columns_of
 from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
 from pufferflow.engine.one_pass import OnePass
 from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, collect
-from pufferflow.engine.public_rows import needed, with_derived
+from pufferflow.engine.public_rows import few_enough, needed, with_derived
 from pufferflow.engine.remote_patterns import pattern_queries, remote_patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
 from pufferflow.errors import InternalError, Misuse
@@ -87,11 +87,17 @@ class RemoteEngine(Engine):
         parts = (
             _rows_by_key(part, chosen, stored, schema)
             for query, start in _queries(stored, one_pass)
-            for part in _with_classes(self.backend.run(query), start)
+            for part in _with_classes(self._parts(query), start)
         )
         table = _added(parts)
         ordered = table if selection.keys is not None else collect(one_pass.in_order(table.lazy(), types))
         return one_pass.tally(ordered, selection.keys)
+
+    def _parts(self, query: CellTotals) -> Iterator[pl.DataFrame]:
+        """Return the result of a query; how many rows it has is public, unless it has classes of private values."""
+        names = {f"by{place}": name for place, name in enumerate(query.by)}
+        parts = self.backend.run(query)
+        return parts if query.numbering is not None else few_enough(parts, names)
 
     def one_version(self) -> AbstractContextManager[bool]:
         return self.backend.one_version()

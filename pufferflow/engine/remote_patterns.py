@@ -20,7 +20,7 @@ from pufferflow.engine.engine import Order, Patterns, Selection
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.engine.polars_engine import PUBLIC, collect
-from pufferflow.engine.public_rows import needed, timed, with_derived, with_flag
+from pufferflow.engine.public_rows import few_enough, needed, timed, with_derived, with_flag
 from pufferflow.errors import Misuse
 from pufferflow.scenario import Scenario
 
@@ -75,11 +75,13 @@ class _Groups:
     def of(cls, backend: Backend, query: GroupRuns, folder: Path) -> Self:
         """Return the groups; what has to be read row by row is written into a folder."""
         schema = backend.schema()
-        runs = _typed(pl.concat(backend.run(query)), query, schema)
+        names = {f"column{place}": name for place, name in enumerate(query.columns)}
+        runs = _typed(pl.concat(few_enough(backend.run(query), names)), query, schema)
         if query.order_by is None:
             return cls(*_named(_kinds(runs).lazy(), query))
         each_moment = CellTotals((query.order_by,))
-        moments = _typed(pl.concat(backend.run(each_moment)), each_moment, schema)
+        moments = pl.concat(few_enough(backend.run(each_moment), {"by0": query.order_by}))
+        moments = _typed(moments, each_moment, schema)
         moments = moments.select(moment="by0").unique().sort("moment").with_row_index("place")
         runs = _with_places(runs, moments)
         irregular = runs.filter(~pl.col("regular"))["rows"].unique().sort().to_list()
