@@ -4,6 +4,7 @@ from pufferflow.chains.bands import Chains
 from pufferflow.chains.chain import Chain, stationary
 from pufferflow.chains.exposures import Window, exposures_of
 from pufferflow.chains.farthest import farthest, listed, most_points, pair_of, three_terms
+from pufferflow.chains.law_regions import LawRegions, region_log_ratio
 from pufferflow.chains.leak import Exposures, Secrets, continued_leak, endless_leak, leak
 from pufferflow.chains.nearest import nearest
 from pufferflow.chains.periods import LONG, tile
@@ -17,6 +18,7 @@ __all__ = [
     "Chains",
     "Exposures",
     "Farthest",
+    "LawRegions",
     "Quilts",
     "Rates",
     "Secrets",
@@ -38,6 +40,7 @@ __all__ = [
     "others_class_leak",
     "padded_log_ratio",
     "pair_of",
+    "region_log_ratio",
     "stationary",
     "three_terms",
     "tile",

@@ -312,12 +312,12 @@ def members(size: int) -> Flags:
 
 def extreme_log_ratios(rows: Floats, within: Floats) -> Floats:
     """Return the largest log ratio of means of an extreme function, laws of shape (targets, candidates, sources)."""
-    u = _extreme_heights(within)
+    u = extreme_heights(within)
     means = np.log1p(rows @ np.expm1(u).T) if within.max() <= 1 else np.log(rows @ np.exp(u).T)
     return np.asarray((means.max(axis=1)[:, None, :] - means.min(axis=1)[None, :, :]).max(axis=2))
 
 
-def _extreme_heights(within: Floats) -> Floats:
+def extreme_heights(within: Floats) -> Floats:
     """Return the logs of all extreme functions within the limits, each at most 0.
 
     Rounding may not lose one, so limits count as kept up to a few units.

@@ -25,7 +25,7 @@ Every one of them grows with every release, and so does the smallest of the boun
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, final
@@ -33,6 +33,7 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.chains.law_regions import LawRegions, region_log_ratio
 from pufferflow.chains.lipschitz_ratio import largest_log_ratio
 from pufferflow.rounding import SMALLEST, UNIT
 
@@ -47,8 +48,14 @@ def padded_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
     return np.minimum(largest_log_ratio(top, bottom, limits) + 8 * (len(limits) + 4) * UNIT, widest)
 
 
-def class_leak(rows: Floats, losses: Floats) -> Floats:
+RowLaws = Floats | LawRegions
+"""The laws of a row given each class, of shape (C, k), or the regions in which they lie."""
+
+
+def class_leak(rows: RowLaws, losses: Floats) -> Floats:
     """Return g_rows(ℓ), the loss of the class from one row of each kind: of shape (kinds, C, C), for laws (C, k).
+
+    Of laws in regions it is at least that of all their members.
 
     >>> class_leak(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[[0, 1.0], [1.0, 0]]])).round(6)[0, 0]
     array([0.      , 0.776137])
@@ -57,7 +64,10 @@ def class_leak(rows: Floats, losses: Floats) -> Floats:
     leaks = np.zeros((len(losses), size, size))
     first, second = np.nonzero(~np.eye(size, dtype=np.bool_))
     for kind, limits in enumerate(losses):
-        leaks[kind, first, second] = padded_log_ratio(rows[first], rows[second], limits)
+        if isinstance(rows, LawRegions):
+            leaks[kind, first, second] = region_log_ratio(rows.some(first), rows.some(second), limits)
+        else:
+            leaks[kind, first, second] = padded_log_ratio(rows[first], rows[second], limits)
     return leaks
 
 
@@ -145,12 +155,12 @@ class Rates:
     """
 
     touches: Touches
-    laws: Floats
+    laws: RowLaws
     increments: Floats
     ways: Floats
 
     @classmethod
-    def of(cls, touches: Touches, laws: Floats) -> "Rates":
+    def of(cls, touches: Touches, laws: RowLaws) -> "Rates":
         """Return all rates for classes with these laws of a row, of shape (C, k)."""
         increments = touches.sizes[:, None, None] * slopes(laws)
         ways = [increments]
@@ -176,18 +186,19 @@ class Rates:
         return totals.min(axis=0) * (1 + (self.touches.times.sum() + 2) * UNIT)
 
 
-def slopes(laws: Floats) -> Floats:
+def slopes(laws: RowLaws) -> Floats:
     """Return the largest slope of a row's loss of two classes in its exposures: tanh(Ω/4), of shape (C, C).
 
     >>> slopes(np.array([[0.75, 0.25], [0.25, 0.75]])).round(6)
     array([[0. , 0.5],
            [0.5, 0. ]])
     """
+    low, high = (laws.low, laws.high) if isinstance(laws, LawRegions) else (laws, laws)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(laws)
-        ratios = logs[:, None] - logs[None]
-    widths = np.nanmax(ratios, axis=2) - np.nanmin(ratios, axis=2)
-    bounds = np.tanh(widths / 4 + 8 * UNIT * (1 + widths + np.abs(logs[np.isfinite(logs)]).max())) * (1 + 4 * UNIT)
+        least, most = np.log(low), np.log(high)
+        widths = np.nanmax(most[:, None] - least[None], axis=2) - np.nanmin(least[:, None] - most[None], axis=2)
+    size = max(np.abs(logs[np.isfinite(logs)]).max(initial=0.0) for logs in (least, most))
+    bounds = np.tanh(widths / 4 + 8 * UNIT * (1 + widths + size)) * (1 + 4 * UNIT)
     return np.minimum(bounds, 1.0) * (1 - np.eye(len(laws)))
 
 
@@ -202,7 +213,7 @@ def _sharing_sets(touches: Touches) -> list[Flags]:
     return list({flags.tobytes(): flags for flags in sets}.values())
 
 
-def _share_rates(touches: Touches, laws: Floats, *, weighed: bool) -> Floats:
+def _share_rates(touches: Touches, laws: RowLaws, *, weighed: bool) -> Floats:
     """Return h_k · sup G(s)/s over all s from h_k on that sums have, by a ladder, for every kind.
 
     Touches are counted or weighed by their sizes. G is the loss of so large a multiple of `unit`, and no more than all
@@ -213,7 +224,7 @@ def _share_rates(touches: Touches, laws: Floats, *, weighed: bool) -> Floats:
     total = float((measure * touches.times).sum()) * (1 + 2 * UNIT)
     last = next(high for _, high, _ in _rungs(total / _FINER_GROWTH, weighed=weighed) if high >= total)
     span = float(measure.min()), float(measure.max()), last
-    ladder = _ladder(laws.tobytes(), laws.shape, unit.tobytes(), span, weighed=weighed)
+    ladder = _ladder(_Known.of(laws), unit.tobytes(), span, weighed=weighed)
     limits, most = ladder.highs[:, None, None] * unit, _leak(laws, touches.whole)
     exact = (limits <= touches.whole).all(axis=(1, 2)) | (limits >= touches.whole).all(axis=(1, 2))
     capped = np.minimum(ladder.leak, most)
@@ -255,14 +266,13 @@ class _Ladder:
 
 
 @lru_cache(maxsize=_MOST_LADDERS)
-def _ladder(
-    laws: bytes, shape: tuple[int, ...], unit: bytes, span: tuple[float, float, float], *, weighed: bool
-) -> _Ladder:
+def _ladder(known: "_Known", unit: bytes, span: tuple[float, float, float], *, weighed: bool) -> _Ladder:
     """Return a ladder from the smallest and the largest measure of one release up to a last rung.
 
     It ends early where nothing higher can be the worst of any release, even if the class were found out.
     """
-    rows, unit_exposure = np.frombuffer(laws).reshape(shape), np.frombuffer(unit).reshape(shape[1], shape[1])
+    rows = known.laws
+    unit_exposure = np.frombuffer(unit).reshape(known.states, known.states)
     (smallest, largest, last), fastest = span, np.maximum(slopes(rows) * unit_exposure.max(), SMALLEST)
     rungs, worst = list[tuple[float, float, Floats, Floats]](), np.zeros_like(fastest)
     saturated = _leak(rows, np.where(unit_exposure > 0, _SATURATED, 0.0))
@@ -336,15 +346,33 @@ def _certify(rates: Floats, sets: Indices, needed: Floats, left: Floats) -> Floa
     return total * (1 + (2 * left.shape[1] + 4) * UNIT)
 
 
-def _leak(laws: Floats, exposure: Floats) -> Floats:
+@final
+@dataclass(frozen=True)
+class _Known:
+    """Laws by what they are, so that what was worked out of them is found again."""
+
+    key: bytes
+    classes: int
+    states: int
+    laws: Any = field(compare=False)
+
+    @classmethod
+    def of(cls, laws: RowLaws) -> "_Known":
+        if isinstance(laws, LawRegions):
+            return cls(laws.key, len(laws), laws.states, laws)
+        key = laws.tobytes()
+        return cls(key, len(laws), laws.shape[1], np.frombuffer(key).reshape(laws.shape))
+
+
+def _leak(laws: RowLaws, exposure: Floats) -> Floats:
     """Return g of an exposure, the loss of the class from one row; of shape (C, C)."""
-    return _cached_leak(laws.tobytes(), laws.shape, exposure.tobytes())
+    return _cached_leak(_Known.of(laws), exposure.tobytes())
 
 
 @lru_cache(maxsize=_MOST_KNOWN)
-def _cached_leak(laws: bytes, shape: tuple[int, ...], exposure: bytes) -> Floats:
+def _cached_leak(known: _Known, exposure: bytes) -> Floats:
     """Return `_leak`, cached: from one release to the next nearly all exposures stay the same."""
-    limits = np.frombuffer(exposure).reshape(shape[1], shape[1])
-    leaks = class_leak(np.frombuffer(laws).reshape(shape), limits[None])[0]
+    limits = np.frombuffer(exposure).reshape(known.states, known.states)
+    leaks = class_leak(known.laws, limits[None])[0]
     leaks.flags.writeable = False
     return leaks

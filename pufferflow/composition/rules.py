@@ -11,6 +11,7 @@ from pufferflow.composition.chain import MessagesRule
 from pufferflow.composition.rule import CompositionRule, UnitReleases, from_pure
 from pufferflow.composition.star import StarRule
 from pufferflow.composition.table import ConditionalRule, JointRule
+from pufferflow.composition.tables_near import NearRule
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Kind
 from pufferflow.noise import Gaussian
@@ -20,7 +21,7 @@ from pufferflow.rounding import UNIT
 TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
-    *(MessagesRule(), StarRule(), ConditionalRule(), JointRule()),
+    *(MessagesRule(), StarRule(), ConditionalRule(), JointRule(), NearRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 _METERS: dict[Divergence, tuple[str, ...]] = {

@@ -16,7 +16,7 @@ from pufferflow.arrays import Floats
 from pufferflow.chains import Rates, Touches
 from pufferflow.composition.rule import CompositionRule, UnitReleases
 from pufferflow.errors import Misuse, Refused
-from pufferflow.inference import DependentStar, Star, implied
+from pufferflow.inference import AnyStar, DependentStar, implied
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT
 from pufferflow.scenario import Derived, Secret
@@ -34,7 +34,7 @@ class StarRule(CompositionRule):
     def pure(self, releases: UnitReleases) -> float:
         touches = _touches(releases)
         star = None if touches is None else _star(releases)
-        if star is None or touches is None or touches.exposures.shape[1] != star.rows.shape[1]:
+        if star is None or touches is None or touches.exposures.shape[1] != star.states:
             return math.inf
         if not len(touches.times):
             return 0.0
@@ -70,7 +70,7 @@ def _touches(releases: UnitReleases) -> Touches | None:
     return touches if np.isfinite(touches.whole).all() else None
 
 
-def _of_row(star: Star, rates: Rates, *, every: bool) -> Floats:
+def _of_row(star: AnyStar, rates: Rates, *, every: bool) -> Floats:
     """Return the largest loss about a row, for every pair of its values, whichever releases touch it.
 
     With `every` some release touches it.
@@ -87,11 +87,11 @@ def _of_row(star: Star, rates: Rates, *, every: bool) -> Floats:
     return largest
 
 
-def _worst(star: Star, own: Sequence[Floats], others: Sequence[Floats] | Floats) -> Floats:
+def _worst(star: AnyStar, own: Sequence[Floats], others: Sequence[Floats] | Floats) -> Floats:
     return np.max([star.loss_of_row(*one) for one in zip(own, others, strict=True)], axis=0)
 
 
-def _of_any_number(star: Star, rates: Rates) -> tuple[Floats, bool]:
+def _of_any_number(star: AnyStar, rates: Rates) -> tuple[Floats, bool]:
     """Return the same for any number of releases, and whether it is certain that no touch was counted twice.
 
     Releases touch the row as well as others, but for those whose loss about the row's pair of values is larger than
@@ -109,7 +109,7 @@ def _of_any_number(star: Star, rates: Rates) -> tuple[Floats, bool]:
     return losses[which.reshape(-1), np.arange(len(own))], bool(own.all())
 
 
-def _star(releases: UnitReleases) -> Star | None:
+def _star(releases: UnitReleases) -> AnyStar | None:
     """Return the class with its rows; None if there is none, or releases read several columns."""
     prior, secret = releases.prior, releases.scenario.secret
     columns = {shape.column for shape in releases.shapes if shape.exposure.any()} or {releases.shapes[0].column}

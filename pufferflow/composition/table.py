@@ -84,7 +84,7 @@ class RowReadings:
         table = prior.table if isinstance(prior, Empirical) else prior
         if not isinstance(table, Table) or not table.independent_rows or not isinstance(secret, Secret | Derived):
             return None
-        readings = _readings(releases)
+        readings = readings_of(releases)
         if readings is None:
             return None
         hidden = secret.column if isinstance(secret, Secret) else secret.name
@@ -100,7 +100,7 @@ class RowReadings:
     @property
     def columns(self) -> list[str]:
         """The columns read, each once."""
-        return list(dict.fromkeys(one.column for one in self.readings))
+        return columns_read(self.readings)
 
     def laws(self, *columns: Sequence[str]) -> tuple[list[list[Values]], Array]:
         """Return the values of groups of columns, and their joint law given each value of the secret; rational."""
@@ -108,27 +108,38 @@ class RowReadings:
         flat = joint.reshape(len(joint), -1)
         return points, (flat / flat.sum(axis=1, keepdims=True)).reshape(joint.shape)
 
-    def places(self, reading: Reading, points: Sequence[Values]) -> Indices:
-        """Return which point of its domain a reading finds at points of all columns."""
-        at = self.columns.index(reading.column)
-        place = {value: reading.domain.place(value, "a value") for value in dict.fromkeys(one[at] for one in points)}
-        return np.array([place[one[at]] for one in points], dtype=np.intp)
-
     def heights(self, reading: Reading, points: Sequence[Values]) -> Floats:
         """Return the terms of a row in each sum of a reading at points of all columns: of shape (sums, points)."""
-        return reading.shape.table[:, self.places(reading, points)]
+        return reading.shape.table[:, _places(reading, self.columns, points)]
 
     def limits(self, points: Sequence[Values]) -> Floats:
         """Return how much more likely all outputs can be at one point than at another: logs, rounded up."""
-        total = np.zeros((len(points), len(points)))
-        for one in self.readings:
-            places = self.places(one, points)
-            total += one.times * one.shape.exposure[np.ix_(places, places)]
-        exactly = len(self.readings) == 1 and self.readings[0].times == 1
-        return total if exactly else total * (1 + (len(self.readings) + 1) * UNIT)
+        return limits_of(self.readings, points)
 
 
-def _readings(releases: UnitReleases) -> list[Reading] | None:
+def columns_read(readings: Sequence[Reading]) -> list[str]:
+    """Return the columns read, each once."""
+    return list(dict.fromkeys(one.column for one in readings))
+
+
+def limits_of(readings: Sequence[Reading], points: Sequence[Values]) -> Floats:
+    """Return how much more likely all outputs can be at one point of all columns than at another; rounded up."""
+    total, columns = np.zeros((len(points), len(points))), columns_read(readings)
+    for one in readings:
+        places = _places(one, columns, points)
+        total += one.times * one.shape.exposure[np.ix_(places, places)]
+    exactly = len(readings) == 1 and readings[0].times == 1
+    return total if exactly else total * (1 + (len(readings) + 1) * UNIT)
+
+
+def _places(reading: Reading, columns: Sequence[str], points: Sequence[Values]) -> Indices:
+    """Return which point of its domain a reading finds at points of all columns."""
+    at = columns.index(reading.column)
+    place = {value: reading.domain.place(value, "a value") for value in dict.fromkeys(one[at] for one in points)}
+    return np.array([place[one[at]] for one in points], dtype=np.intp)
+
+
+def readings_of(releases: UnitReleases) -> list[Reading] | None:
     """Return the readings, equal shapes once; None if a column, or the terms of a row at its points, are unknown."""
     prior = releases.prior
     shapes = {cost.shape.digest: cost.shape for cost in releases.costs}

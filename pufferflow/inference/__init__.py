@@ -3,6 +3,7 @@
 from pufferflow.inference import chain as chain
 from pufferflow.inference import enumeration as enumeration
 from pufferflow.inference import mixture as mixture
+from pufferflow.inference import regions as regions
 from pufferflow.inference import samples as samples
 from pufferflow.inference import shift as shift
 from pufferflow.inference.cells import PRESENCE
@@ -11,14 +12,14 @@ from pufferflow.inference.implied import column_and_domain, implied, laws
 from pufferflow.inference.movement import ShortestMovement
 from pufferflow.inference.pattern import of_pattern, window
 from pufferflow.inference.shift import farthest, lengths_along
-from pufferflow.inference.star import DependentStar, Star
+from pufferflow.inference.star import AnyStar, DependentStar
 
 __all__ = [
     "PRESENCE",
+    "AnyStar",
     "ChainRows",
     "DependentStar",
     "ShortestMovement",
-    "Star",
     "column_and_domain",
     "farthest",
     "implied",

@@ -10,8 +10,15 @@ import numpy as np
 
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.bounds import DependentRows, Place
-from pufferflow.chains import class_leak, others_class_leak, padded_log_ratio, total_class_leak
-from pufferflow.errors import Refused
+from pufferflow.chains import (
+    LawRegions,
+    class_leak,
+    others_class_leak,
+    padded_log_ratio,
+    region_log_ratio,
+    total_class_leak,
+)
+from pufferflow.errors import InternalError, Refused
 from pufferflow.inference.chain_rows import alike, shifts_of
 from pufferflow.noise import Noise
 from pufferflow.queries import Kinds
@@ -66,15 +73,20 @@ class Star:
         """Whether the secret is the whole group's."""
         return next(iter(self.given.values())).own is None
 
+    @property
+    def states(self) -> int:
+        """How many points a row can have."""
+        return self.rows.shape[1]
+
     def as_floats(self) -> "Star":
         """Return the same with floats."""
         given = {value: conditional.as_floats() for value, conditional in self.given.items()}
         return Star(_floats(self.rows), given, self.pairs, self.prior, self.independent_rows)
 
-    @property
+    @cached_property
     def both_orders(self) -> Sequence[tuple[Label, Label]]:
         """All pairs of secret values, both ways round."""
-        return [pair for a, b in self.pairs for pair in ((a, b), (b, a))]
+        return _both_orders(self.pairs)
 
     @cached_property
     def points(self) -> Indices | None:
@@ -116,17 +128,83 @@ class Star:
 
 @final
 @dataclass(frozen=True, eq=False)
+class RegionStar:
+    """The same where laws are known up to regions, whose members may all be believed: losses are at least the largest.
+
+    `classes` are the laws of the class and `own` those of the secret's row, one for each of the secret's `values`. With
+    a single class the row's law is its own; `points` are the row's points, where a value says them. The secret is the
+    whole group's if neither is there.
+    """
+
+    rows: LawRegions
+    values: Sequence[Label]
+    classes: LawRegions
+    own: LawRegions | None
+    own_points: Indices | None
+    pairs: Sequence[tuple[Label, Label]]
+    prior: Any
+
+    @property
+    def of_group(self) -> bool:
+        """Whether the secret is the whole group's."""
+        return self.own is None and self.own_points is None
+
+    @property
+    def states(self) -> int:
+        """How many points a row can have."""
+        return self.rows.states
+
+    @cached_property
+    def both_orders(self) -> Sequence[tuple[Label, Label]]:
+        """All pairs of secret values, both ways round."""
+        return _both_orders(self.pairs)
+
+    @cached_property
+    def _places(self) -> Indices:
+        """The places of both values of all pairs, of shape (pairs, 2)."""
+        place = {value: at for at, value in enumerate(self.values)}
+        return np.array([[place[a], place[b]] for a, b in self.both_orders], dtype=np.intp)
+
+    @property
+    def points(self) -> Indices | None:
+        """The row's points for both secrets of every pair, of shape (pairs, 2); None if a secret leaves them open."""
+        return None if self.own_points is None else self.own_points[self._places]
+
+    def loss_of_class(self, limits: Floats) -> Floats:
+        """Return the loss about the secrets of every pair from limits D on that of the class, of shape (C, C) (M20)."""
+        first, second = self._places.T
+        return region_log_ratio(self.classes.some(first), self.classes.some(second), limits)
+
+    def loss_of_row(self, losses: Floats, others: Floats) -> Floats:
+        """Return the loss about a row's secret: by itself, if its points are known, and by the others."""
+        if self.points is not None:
+            return (losses[*self.points.T] + self.loss_of_class(others)) * (1 + UNIT)
+        if self.own is None or len(self.rows) > 1:
+            raise InternalError("A row's law in several classes without its point.", instead="reporting it")
+        first, second = self._places.T
+        return region_log_ratio(self.own.some(first), self.own.some(second), losses)
+
+
+def _both_orders(pairs: Sequence[tuple[Label, Label]]) -> list[tuple[Label, Label]]:
+    return [pair for a, b in pairs for pair in ((a, b), (b, a))]
+
+
+AnyStar = Star | RegionStar
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class DependentStar(DependentRows):
     """Rows that share a hidden class: those of kind j move answers by `shifts[j, :, e, f]` between points e and f."""
 
-    star: Star
+    star: AnyStar
     shifts: Floats
     counts: Indices
     first: Indices
     answers: int
 
     @classmethod
-    def of(cls, star: Star, rows: Kinds, tables: Floats) -> "DependentStar":
+    def of(cls, star: AnyStar, rows: Kinds, tables: Floats) -> "DependentStar":
         """Return the walk of some rows; of many different weights those near each other count as the larger."""
         fewer = Kinds.of(_rounded_up(np.abs(rows.columns)))
         shifts, same = alike(shifts_of(fewer.columns, tables))

@@ -13,6 +13,7 @@ VALUES = pf.Secret("x", domain=[0, 1, 2])
 RANGE = pf.Secret("x", domain=pf.Interval(0, 10))
 ROWS = {"ill": [0, 0, 1, 1], "test": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.2, 0.3]}
 PUBLIC = pf.Reference("a survey", pl.DataFrame({"paid": ["no", "yes", "no"] * 4, "grade": [1, 2, 3] * 4}))
+SCHOOLS = pf.Reference("schools", {"school": [1, 1, 2, 2, 3], "kind": list("aabba"), "grade": [1, 2, 3, 3, 1]})
 CHAIN = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]
 
 CASES = {
@@ -38,6 +39,11 @@ CASES = {
         pf.LatentClass([0.3, 0.7], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]),
     ),
     "table": (pf.Derived("ill"), pf.Table(ROWS)),
+    "tables near": (pf.Secret("paid", domain=["no", "yes"]), pf.Table.fit(PUBLIC, ["paid", "grade"], slack=0.1)),
+    "latent classes near": (
+        pf.Secret("grade", domain=[1, 2, 3]),
+        pf.LatentClass.fit(SCHOOLS, "grade", "kind", "school", slack=0.1),
+    ),
     "empirical": (pf.Secret("paid", domain=["no", "yes"]), pf.Empirical(PUBLIC, secret="paid", released="grade")),
     "diffusion": (pf.Initial("x", domain=pf.Interval(0, 10)), pf.Diffusion(0.7)),
     "weakly dependent": (RANGE, pf.WeaklyDependent(0.5)),

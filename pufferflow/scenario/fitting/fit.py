@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, final
+from typing import cast, final
 
 import numpy as np
 
@@ -12,14 +12,20 @@ from pufferflow.chains import stationary
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Label
 from pufferflow.scenario.fitting.diagnosis import Diagnosis, SecondStep, diagnose, second_step
+from pufferflow.scenario.fitting.law_counts import (
+    CONFIDENCE,
+    HALF,
+    Slack,
+    clopper_pearson,
+    outwards,
+    read_confidence,
+    read_slack,
+)
 from pufferflow.scenario.fitting.reference import Reference, digest_of, read_reference
 from pufferflow.scenario.fitting.sequences import Sequences, read_sequences
 from pufferflow.scenario.priors.prior import Provenance
 from pufferflow.scenario.secret import read_name
 
-Slack = float | Literal["confidence"] | None
-HALF = 0.5
-"""Added to each count (Krichevsky and Trofimov): an impossible transition would let one row tell all of another."""
 _FEW = 30
 _SETTLED = 0.05
 _MOST_CELLS = 4 * 10**6
@@ -55,7 +61,7 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     period: int = 1,
     step: object = 1,
     slack: Slack = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     smoothing: float = HALF,
 ) -> FittedChain:
     """Return the chain whose transitions are those of a public reference, counted between rows one step apart.
@@ -134,36 +140,16 @@ def _estimated(counts: Indices, smoothing: float, name: str) -> Floats:
 def _bounds(
     counts: Indices, transitions: Floats, slack: Slack, confidence: float
 ) -> tuple[Floats, Floats] | tuple[None, None]:
-    """Return bounds on each transition, with the estimate between them."""
-    if slack is None:
+    """Return bounds on each transition, with the estimate between them; simultaneous for all cells (Bonferroni)."""
+    width = read_slack(slack)
+    if width is None:
         return None, None
-    if slack == "confidence":
-        low, high = _clopper_pearson(counts, confidence)
-    else:
-        allowed, instead = 'a number from 0 to 1, or "confidence"', "slack=0.05"
-        width = np.inf if isinstance(slack, str) else finite_number(slack, "slack", allowed=allowed, instead=instead)
-        if not 0 <= width <= 1:
-            raise Misuse(f"slack is {slack!r}.", allowed=allowed, instead=instead)
-        low, high = transitions - width, transitions + width
-    # a wider class of chains is the private side
-    low, high = np.nextafter(np.minimum(low, transitions), -1), np.nextafter(np.maximum(high, transitions), 2)
-    return np.clip(low, 0, 1), np.clip(high, 0, 1)
-
-
-def _clopper_pearson(counts: Indices, confidence: float) -> tuple[Floats, Floats]:
-    """Return simultaneous intervals for all cells (Bonferroni)."""
-    from scipy.special import betaincinv
-
-    allowed, instead = "a number between 0 and 1", "confidence=0.95"
-    if not 0 < finite_number(confidence, "confidence", allowed=allowed, instead=instead) < 1:
-        raise Misuse(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
+    if width != "confidence":
+        return outwards(transitions - width, transitions + width, transitions)
     times = counts.astype(np.float64)
     others = times.sum(axis=2, keepdims=True) - times
-    tail = (1 - confidence) / (2 * counts.size)
-    least = np.asarray(betaincinv(np.maximum(times, 1), others + 1, tail), dtype=np.float64)
-    # the largest share of one state leaves the least share of the others, whose small digits are kept
-    rest = np.asarray(betaincinv(np.maximum(others, 1), times + 1, tail), dtype=np.float64)
-    return np.where(times > 0, least, 0.0), np.where(others > 0, 1 - rest, 1.0)
+    low, high = clopper_pearson(times, others, (1 - read_confidence(confidence)) / (2 * counts.size))
+    return outwards(low, high, transitions)
 
 
 def _initial(sequences: Sequences, transitions: Floats) -> tuple[Floats, tuple[str, ...]]:

@@ -6,13 +6,13 @@ from pufferflow.scenario.priors.empirical import Empirical
 from pufferflow.scenario.priors.gaussian import GaussianPrior
 from pufferflow.scenario.priors.kernel import Kernel
 from pufferflow.scenario.priors.kernels import read_initial, read_kernels
-from pufferflow.scenario.priors.latent_class import LatentClass
+from pufferflow.scenario.priors.latent_class import LatentClass, LatentClassesNear
 from pufferflow.scenario.priors.markov import ChainPrior, ChainsBetween, MarkovChain
 from pufferflow.scenario.priors.memory import forgotten_after, longest_memory, measure_of_memory, memory_after
 from pufferflow.scenario.priors.prior import Prior, belief_in_words, wrong_secret
 from pufferflow.scenario.priors.simple import AnyCorrelation, Diffusion, Independent, WeaklyDependent
 from pufferflow.scenario.priors.simulator import Simulator
-from pufferflow.scenario.priors.table import PROBABILITY, Table, Values
+from pufferflow.scenario.priors.table import PROBABILITY, Table, TablesNear, Values
 
 __all__ = [
     "AR1",
@@ -28,11 +28,13 @@ __all__ = [
     "Independent",
     "Kernel",
     "LatentClass",
+    "LatentClassesNear",
     "MarkovChain",
     "Matrix",
     "Prior",
     "Simulator",
     "Table",
+    "TablesNear",
     "Values",
     "WeaklyDependent",
     "belief_in_words",

@@ -43,6 +43,10 @@ class Provenance(Stored):
         """Return the source in words, and the defects that fitting found."""
         return "; ".join([self.origin_in_words, *self.notes])
 
+    def noted(self, note: str) -> "Provenance":
+        """Return the same with a further note."""
+        return Provenance(self.reference, self.rows, self.digest, (*self.notes, note), self.origin)
+
     @property
     def origin_in_words(self) -> str:
         """The source alone."""

@@ -1,29 +1,36 @@
-"""A finite joint law of secrets, confounders and data, written down as a table (M22)."""
+"""A finite joint law of secrets, confounders and data, written down as a table (M22); all tables near one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast, final
+from itertools import product
+from typing import Any, Literal, cast, final
 
 import numpy as np
 import polars as pl
 
 from pufferflow.arguments import set_fields, shown
 from pufferflow.arrays import Array
+from pufferflow.chains import LawRegions
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain, Label, Listed
+from pufferflow.scenario.fitting.reference import Reference
+from pufferflow.scenario.priors.near import Around, slack_in_words
 from pufferflow.scenario.priors.prior import (
+    DECLARED,
     Prior,
     Probability,
+    Provenance,
     as_array,
     as_list,
     read_law,
     restored_law,
     stored_law,
+    stored_provenance,
     wrong_secret,
 )
 from pufferflow.scenario.secret import AnySecret, Derived, Secret
-from pufferflow.scenario.stored import stored_as
+from pufferflow.scenario.stored import ADDED, stored_as
 from pufferflow.suggestions import did_you_mean, nearest, suggests_arguments
 
 PROBABILITY = "probability"
@@ -51,9 +58,10 @@ class Table(Prior, kind="table"):
     cells: tuple[Values, ...]
     probabilities: tuple[Probability, ...] = field(metadata=stored_as("probability"))
     shared: tuple[str, ...]
+    provenance: Provenance = field(default=DECLARED, metadata=ADDED)
     joint_laws = True
 
-    def __init__(self, frame: Any, shared: str | Sequence[str] = ()) -> None:
+    def __init__(self, frame: Any, shared: str | Sequence[str] = (), provenance: Provenance = DECLARED) -> None:
         names, cells, masses = _read(frame)
         if not isinstance(cast(object, shared), str | Sequence):
             raise _bad(f"shared is {shown(shared)}.", "the name of a column, or a list of them")
@@ -69,7 +77,47 @@ class Table(Prior, kind="table"):
             cells=tuple(zip(*rows, strict=True)),
             probabilities=tuple(rows.values()),
             shared=joined,
+            provenance=provenance,
         )
+
+    @classmethod
+    @suggests_arguments
+    def fit(
+        cls,
+        reference: Reference,
+        columns: Sequence[str],
+        *,
+        domains: Mapping[str, Any] | None = None,
+        slack: float | Literal["confidence"] | None = None,
+        confidence: float = 0.95,
+    ) -> "Table | TablesNear":
+        """Return the table of some columns of a named public reference, each row of which is one independent draw.
+
+        Values are those that occur, or those of `domains`: {"hours": pf.Bins(edges, values)} reads a continuous column
+        in classes. Half a draw is added to every combination, so that none is held impossible.
+
+        With slack="confidence" it is the class of all tables in regions that hold the true laws, all of them together,
+        with that confidence: laws of each column given each other one, and of all others. A number allows every such
+        probability that much more or less. Regions know of chance only, not of how far the reference is from the data.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> pupils = pl.DataFrame({"paid": ["no", "no", "yes"], "grade": [8, 9, 9]})
+        >>> table = Table.fit(pf.Reference("pupils 2010", pupils), ["paid", "grade"])
+        >>> [str(one) for one in table.probabilities]
+        ['3/10', '3/10', '1/10', '3/10']
+        """
+        from pufferflow.scenario.fitting.tables import ESTIMATED, fit_table, read_slacks
+
+        width, level = read_slacks(slack, confidence)
+        fitted = fit_table(reference, columns, domains)
+        if width is None:
+            cells, masses = fitted.law
+            listed = dict(zip(fitted.names, zip(*cells, strict=True), strict=True))
+            return cls({**listed, PROBABILITY: masses}, provenance=fitted.provenance.noted(ESTIMATED))
+        exact = None if width == "confidence" else width
+        laws = [LawsGiven(hidden, asked, Around.of(one)) for hidden, asked, one in fitted.laws(exact, level)]
+        joint = level if exact is None else None
+        return TablesNear(fitted.names, fitted.points, tuple(laws), exact, joint, fitted.provenance)
 
     @property
     def independent_rows(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -117,8 +165,9 @@ class Table(Prior, kind="table"):
 
     def describe(self) -> str:
         drawn = f"; {', '.join(self.shared)} once for all rows of a group" if self.shared else ""
+        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
         count = len(self.probabilities)
-        return f"each row is one draw from a table of {count} combinations of {', '.join(self.names)}{drawn}"
+        return f"each row is one draw from a table of {count} combinations of {', '.join(self.names)}{drawn}{source}"
 
     def stored(self) -> dict[str, Any]:
         return {**super().stored(), "probability": stored_law(self.probabilities)}
@@ -126,7 +175,114 @@ class Table(Prior, kind="table"):
     @classmethod
     def restored(cls, stored: dict[str, Any]) -> "Table":
         columns = dict(zip(stored["columns"], stored["cells"], strict=True))
-        return cls({**columns, PROBABILITY: restored_law(stored["probability"])}, stored["shared"])
+        table = {**columns, PROBABILITY: restored_law(stored["probability"])}
+        return cls(table, stored["shared"], stored_provenance(stored))
+
+
+@final
+@dataclass(frozen=True)
+class LawsGiven:
+    """The regions of the joint law of some columns given each value of another one."""
+
+    hidden: str
+    columns: tuple[str, ...]
+    laws: Around
+
+    def stored(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"given": self.hidden, "columns": list(self.columns), **self.laws.stored()}
+
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> "LawsGiven":
+        """Return the stored value."""
+        laws = Around(*(stored[name] for name in ("centre", "low", "high", "radius")))
+        return cls(stored["given"], tuple(stored["columns"]), laws)
+
+
+@final
+@dataclass(frozen=True)
+class TablesNear(Prior, kind="tables"):
+    """Each row is one draw from a table, and that may be any whose laws lie near those that a reference counted.
+
+    Made by `pf.Table.fit` with a slack. For each column that may be the secret there are regions of the laws of every
+    other column given its values, and of all others together. A promise holds for all members at once.
+    """
+
+    names: tuple[str, ...]
+    points: tuple[Values, ...]
+    laws: tuple[LawsGiven, ...]
+    slack: float | None = None
+    confidence: float | None = None
+    provenance: Provenance = field(default=DECLARED, metadata=ADDED)
+    independent_rows = True
+    joint_laws = True
+
+    def __post_init__(self) -> None:
+        sizes = {name: len(values) for name, values in zip(self.names, self.points, strict=True)}
+        known = {
+            one.hidden: math.prod(sizes[name] for name in one.columns)
+            for one in self.laws
+            if one.laws.regions.centre.shape == (sizes[one.hidden], math.prod(sizes[name] for name in one.columns))
+        }
+        if len(self.laws) != len({(one.hidden, one.columns) for one in self.laws}) or set(known) != set(self.names):
+            raise Misuse(
+                "The laws of a class of tables do not fit its columns.",
+                allowed="what pf.Table.fit gave",
+                instead="pf.Table.fit(reference, columns, slack='confidence')",
+            )
+
+    @property
+    def columns(self) -> dict[str, Domain]:
+        """All columns, with the values they can have."""
+        return {name: Listed(values) for name, values in zip(self.names, self.points, strict=True)}
+
+    def values_of(self, name: str) -> Values:
+        """Return the values that a column can have, in the order of the laws."""
+        return self.points[self.names.index(name)]
+
+    def given(self, hidden: str, columns: Sequence[str]) -> tuple[list[Values], LawRegions]:
+        """Return the points of some columns, and the regions of their joint law given each value of another one.
+
+        Of several columns, but not all, it is what all others together allow: a set of their points is one of all.
+        """
+        for one in self.laws:
+            if one.hidden == hidden and one.columns == tuple(columns):
+                return self._points(columns), one.laws.regions
+        rest = tuple(name for name in self.names if name != hidden)
+        (whole,) = [one.laws.regions for one in self.laws if one.hidden == hidden and one.columns == rest]
+        places = {point: at for at, point in enumerate(self._points(columns))}
+        kept = [rest.index(name) for name in columns]
+        groups = np.array([places[tuple(point[at] for at in kept)] for point in self._points(rest)], dtype=np.intp)
+        return list(places), whole.lumped(groups)
+
+    def _points(self, columns: Sequence[str]) -> list[Values]:
+        return list(product(*(self.values_of(name) for name in columns)))
+
+    def check(self, secret: AnySecret) -> None:
+        check_columns(self, secret, "Table")
+
+    def describe(self) -> str:
+        where = slack_in_words(self.slack, self.confidence, "rows")
+        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
+        return f"each row is one draw from some table of {', '.join(self.names)} with laws {where}{source}"
+
+    def stored(self) -> dict[str, Any]:
+        return {**super().stored(), "laws": [one.stored() for one in self.laws]}
+
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> "TablesNear":
+        prior = object.__new__(cls)
+        set_fields(
+            prior,
+            names=tuple(stored["names"]),
+            points=tuple(tuple(values) for values in stored["points"]),
+            laws=tuple(LawsGiven.restored(one) for one in stored["laws"]),
+            slack=stored["slack"],
+            confidence=stored["confidence"],
+            provenance=stored_provenance(stored),
+        )
+        prior.__post_init__()
+        return prior
 
 
 def check_columns(prior: Prior, secret: AnySecret, kind: str) -> None:

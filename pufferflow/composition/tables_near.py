@@ -1,0 +1,69 @@
+"""Releases about one row that is a draw from some table of a class: what they tell under every member (M22, M23).
+
+As under one table the losses of the noises bound how much likelier an output path is at one point of all columns read
+than at another; the laws of these points under two secrets lie in regions, and the loss is at least the largest over
+all pairs of members, which may be believed of the two secrets together or not.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.chains import LawRegions, region_log_ratio
+from pufferflow.composition.rule import CompositionRule, UnitReleases
+from pufferflow.composition.table import columns_read, limits_of, readings_of
+from pufferflow.scenario import Derived, Secret
+from pufferflow.scenario.priors import TablesNear, Values
+
+_MOST_POINTS = 2000
+
+
+@final
+class NearRule(CompositionRule):
+    """A row that is one draw of all columns read, from a table that is known up to a region."""
+
+    name = "the joint laws of all answers about a row, near those counted (M23)"
+
+    def pure(self, releases: UnitReleases) -> float:
+        prior, secret = releases.prior, releases.scenario.secret
+        if not isinstance(prior, TablesNear) or not isinstance(secret, Secret | Derived):
+            return math.inf
+        readings = readings_of(releases)
+        if readings is None:
+            return math.inf
+        hidden = secret.column if isinstance(secret, Secret) else secret.name
+        values = prior.values_of(hidden)
+        points, laws = _laws(prior, hidden, columns_read(readings))
+        if len(points) > _MOST_POINTS:
+            return math.inf
+        limits = limits_of(readings, points)
+        if not np.isfinite(limits).all():
+            return math.inf
+        place = {value: at for at, value in enumerate(values)}
+        listed = secret.value_pairs() if isinstance(secret, Secret) else secret.value_pairs(values)
+        both = np.array([[place[a], place[b]] for a, b in [*listed, *((b, a) for a, b in listed)]], dtype=np.intp)
+        return float(region_log_ratio(laws.some(both[:, 0]), laws.some(both[:, 1]), limits).max())
+
+
+def _laws(prior: TablesNear, hidden: str, columns: Sequence[str]) -> tuple[list[Values], LawRegions]:
+    """Return the points of the columns read, and the regions of their laws given each value of the secret.
+
+    A column that is the secret itself has the value that is given.
+    """
+    others = [name for name in columns if name != hidden]
+    size = len(prior.values_of(hidden))
+    if not others:
+        return [(value,) for value in prior.values_of(hidden)], LawRegions.known(np.eye(size))
+    points, laws = prior.given(hidden, others)
+    if hidden not in columns:
+        return points, laws
+    at = list(columns).index(hidden)
+    whole = [(*point[:at], value, *point[at:]) for value in prior.values_of(hidden) for point in points]
+
+    def spread(masses: Floats) -> Floats:
+        return (np.eye(size)[:, :, None] * masses[:, None, :]).reshape(size, -1)
+
+    return whole, LawRegions(spread(laws.centre), spread(laws.low), spread(laws.high), laws.radius)
