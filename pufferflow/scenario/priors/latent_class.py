@@ -47,7 +47,7 @@ class LatentClass(Prior, kind="latent class"):
 
     weights: tuple[Probability, ...]
     rows: tuple[tuple[Probability, ...], ...]
-    provenance: Provenance = field(default=DECLARED, metadata=ADDED)
+    provenance: Provenance = field(default=DECLARED, metadata=ADDED, repr=False)
     shared_class = True
     joint_laws = True
 

@@ -58,7 +58,7 @@ class Table(Prior, kind="table"):
     cells: tuple[Values, ...]
     probabilities: tuple[Probability, ...] = field(metadata=stored_as("probability"))
     shared: tuple[str, ...]
-    provenance: Provenance = field(default=DECLARED, metadata=ADDED)
+    provenance: Provenance = field(default=DECLARED, metadata=ADDED, repr=False)
     joint_laws = True
 
     def __init__(self, frame: Any, shared: str | Sequence[str] = (), provenance: Provenance = DECLARED) -> None:
