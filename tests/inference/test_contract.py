@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
+from pufferflow.scenario.priors.covariance import Factors
 
 VALUES = pf.Secret("x", domain=[0, 1, 2])
 RANGE = pf.Secret("x", domain=pf.Interval(0, 10))
@@ -32,6 +33,14 @@ CASES = {
     "autoregressive, a range": (RANGE, pf.GaussianPrior(pf.AR1((0.2, 0.6)))),
     "kernel": (RANGE, pf.GaussianPrior(pf.Kernel([1.0, 0.5, 0.2]))),
     "matrix": (RANGE, pf.GaussianPrior(np.eye(4) + 0.2)),
+    "factors between": (
+        RANGE,
+        pf.GaussianPrior(
+            Factors(
+                [[1, 0.1, 0, 0], [0.2, 1, 0.1, 0], [0, -0.1, 1, 0], [0, 0, 0, 1]], np.eye(4) + 0.4 * (1 - np.eye(4))
+            )
+        ),
+    ),
     "gaussian, read in classes": (VALUES, pf.GaussianPrior(pf.Exchangeable(0.3))),
     "latent class": (VALUES, pf.LatentClass([0.3, 0.7], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])),
     "hidden class": (

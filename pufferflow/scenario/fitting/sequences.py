@@ -111,7 +111,7 @@ def read_sequences(  # noqa: PLR0913 - a table, its three columns, and how they 
         )
     states, read, moved = read_states(frame[column], domain)
     groups = {f"within {place}": frame[unit] for place, unit in enumerate(within)}
-    rows = _in_order(pl.DataFrame({**groups, "moment": moments, "state": states}), list(groups), clock, period)
+    rows = in_order(pl.DataFrame({**groups, "moment": moments, "state": states}), list(groups), clock, period)
     left_out = frame.height - rows.height
     notes = (
         *_note(left_out, "{} rows without order_by or within were left out"),
@@ -132,7 +132,7 @@ def read_sequences(  # noqa: PLR0913 - a table, its three columns, and how they 
     )
 
 
-def _in_order(rows: pl.DataFrame, groups: list[str], clock: Clock, period: int) -> pl.DataFrame:
+def in_order(rows: pl.DataFrame, groups: list[str], clock: Clock, period: int) -> pl.DataFrame:
     """Sort the rows and mark how each continues the one before: `ahead` in its sequence, `whole` steps, the `next`."""
     here, moved = pl.col("moment"), pl.col("moment").diff()
     same = pl.all_horizontal(

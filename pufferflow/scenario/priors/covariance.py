@@ -183,12 +183,7 @@ class Matrix(Covariance, kind="matrix"):
         return f"Matrix({self.entries.tolist() if len(self.entries) <= 4 else '…'})"
 
     def check(self, positions: Floats) -> None:
-        if whole(positions, "A covariance matrix")[-1] >= len(self.entries):
-            raise Misuse(
-                f"A row at position {positions[-1]:.0f}, and the covariance matrix has {len(self.entries)} rows.",
-                allowed=f"positions from 0 to {len(self.entries) - 1}",
-                instead="a larger matrix, or pf.AR1, pf.Exchangeable or pf.Kernel for groups of any size",
-            )
+        _check_places(positions, len(self.entries))
 
     def places(self, positions: Floats) -> Floats:
         return np.arange(len(self.entries), dtype=np.float64)
@@ -201,6 +196,73 @@ class Matrix(Covariance, kind="matrix"):
         factors = np.where(secret[:, None] == rows[None, :], 1.0, factors)
         above, below = by_sign(factors)
         return lifted(above, UNIT), lifted(below, UNIT)
+
+
+@final
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Factors(Covariance, kind="factors"):
+    """Bounds on how far row t drags row r along: low[t][r] ≤ Cov(X_r, X_t)/Var(X_t) ≤ high[t][r].
+
+    A class of covariances, made by `pf.GaussianPrior.fit`; the largest factor of either sign counts, each by itself.
+
+    >>> Factors([[1, 0.2], [0.1, 1]], [[1, 0.6], [0.4, 1]]).describe()
+    '2 rows drag each other along by factors between two bounds'
+    """
+
+    has_variances = True
+    low: Floats
+    high: Floats
+
+    def __init__(self, low: Any, high: Any) -> None:
+        least, most = (np.array(part, dtype=np.float64) + 0.0 for part in (low, high))
+        sound = least.shape == most.shape and least.ndim == 2 and least.shape[0] == least.shape[1] > 0
+        if not sound or not np.isfinite([least, most]).all() or (least > most).any() or (np.diag(least) != 1).any():
+            raise Misuse(
+                "Bounds on factors that are no square matrices of numbers, low <= high, with 1 on the diagonal.",
+                allowed="what pf.GaussianPrior.fit gave",
+                instead='pf.GaussianPrior.fit(…, covariance="matrix", slack="confidence")',
+            )
+        set_fields(self, low=least, high=most)
+
+    @property
+    def known(self) -> bool:
+        return False
+
+    def describe(self) -> str:
+        return f"{len(self.low)} rows drag each other along by factors between two bounds"
+
+    def stored(self) -> dict[str, Any]:
+        return {"kind": self.kind, "low": self.low.tolist(), "high": self.high.tolist()}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Factors):
+            return NotImplemented
+        return np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
+
+    def __hash__(self) -> int:
+        return hash((self.low.tobytes(), self.high.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Factors({self.low.tolist()}, {self.high.tolist()})" if len(self.low) <= 4 else "Factors(…)"
+
+    def check(self, positions: Floats) -> None:
+        _check_places(positions, len(self.low))
+
+    def places(self, positions: Floats) -> Floats:
+        return np.arange(len(self.low), dtype=np.float64)
+
+    def toward(self, places: Floats, positions: Floats) -> Sides:
+        at = np.ix_(places.astype(np.int64), positions.astype(np.int64))
+        return np.maximum(self.high[at], 0.0), np.maximum(-self.low[at], 0.0)
+
+
+def _check_places(positions: Floats, rows: int) -> None:
+    if whole(positions, "A covariance matrix")[-1] >= rows:
+        raise Misuse(
+            f"A row at position {positions[-1]:.0f}, and the covariance matrix has {rows} rows.",
+            allowed=f"positions from 0 to {rows - 1}",
+            instead="a larger matrix, or pf.AR1, pf.Exchangeable or pf.Kernel for groups of any size",
+        )
 
 
 def read_covariance(given: object) -> Covariance:

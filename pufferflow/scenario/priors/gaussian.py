@@ -1,7 +1,8 @@
 """Rows that are jointly Gaussian: a change of one row translates the others (M15)."""
 
-from dataclasses import dataclass
-from typing import Any, Self, final
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, final
 
 import numpy as np
 
@@ -10,9 +11,12 @@ from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse
 from pufferflow.law import GaussianLaw
 from pufferflow.scenario.domain import Bins
-from pufferflow.scenario.priors.covariance import Covariance, read_covariance
-from pufferflow.scenario.priors.prior import Prior, wrong_secret
+from pufferflow.scenario.fitting.reference import Reference
+from pufferflow.scenario.priors.correlations import AR1, Exchangeable
+from pufferflow.scenario.priors.covariance import Covariance, Factors, read_covariance
+from pufferflow.scenario.priors.prior import DECLARED, Prior, Provenance, stored_provenance, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Initial, Secret
+from pufferflow.scenario.stored import ADDED
 from pufferflow.suggestions import suggests_arguments
 
 _ALLOWED = "pf.Secret or pf.Initial with a pf.Interval, pf.Bins, or a list of numbers"
@@ -47,25 +51,78 @@ class GaussianPrior(Prior, kind="gaussian"):
     covariance: Covariance
     variance: float | None
     mean: float
+    provenance: Provenance = field(default=DECLARED, metadata=ADDED, repr=False)
     coupled = True
 
-    def __init__(self, covariance: Any, variance: float | None = None, mean: float = 0.0) -> None:
+    def __init__(
+        self,
+        covariance: Any,
+        variance: float | None = None,
+        mean: float = 0.0,
+        provenance: Provenance = DECLARED,
+    ) -> None:
         read = read_covariance(covariance)
         variance = _variance(variance, read)
         centre = finite_number(mean, "mean", allowed="a finite number", instead="mean=0.0")
-        set_fields(self, covariance=read, variance=variance, mean=centre + 0.0)
+        set_fields(self, covariance=read, variance=variance, mean=centre + 0.0, provenance=provenance)
 
     def describe(self) -> str:
         variance = "" if self.variance is None else f" and variance {self.variance:g}"
-        return f"rows are jointly Gaussian with mean {self.mean:g}{variance}; {self.covariance.describe()}"
+        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
+        return f"rows are jointly Gaussian with mean {self.mean:g}{variance}; {self.covariance.describe()}{source}"
 
     def fingerprint(self) -> Any:
         covariance = self.covariance.fingerprint()  # a function cannot be stored, but has a fingerprint in its process
-        return {"kind": self.kind, "covariance": covariance, "variance": self.variance, "mean": self.mean}
+        source = {} if self.provenance == DECLARED else {"provenance": self.provenance.stored()}
+        return {"kind": self.kind, "covariance": covariance, "variance": self.variance, "mean": self.mean, **source}
 
     @classmethod
     def restored(cls, stored: dict[str, Any]) -> Self:
-        return cls(Covariance.from_stored(stored["covariance"]), stored["variance"], stored["mean"])
+        covariance = Covariance.from_stored(stored["covariance"])
+        return cls(covariance, stored["variance"], stored["mean"], stored_provenance(stored))
+
+    @classmethod
+    @suggests_arguments
+    def fit(  # noqa: PLR0913 - what to read of the reference, and how
+        cls,
+        reference: Reference,
+        column: str,
+        within: str | Sequence[str] | None = None,
+        *,
+        covariance: Literal["exchangeable", "ar1", "matrix"] = "exchangeable",
+        order_by: str | None = None,
+        step: object = 1,
+        slack: float | Literal["confidence"] | None = None,
+        confidence: float = 0.95,
+    ) -> Self:
+        """Return the covariance of rows in a named public reference, whose groups `within` are independent.
+
+        `covariance` is "exchangeable": every two rows of a group have one correlation; "ar1": rows `order_by` apart
+        correlate as powers of one number; or "matrix": every position from 0 on has a row in each group, of its own
+        mean and variance.
+
+        With slack="confidence" it is the class of all covariances whose factors Cov(X_r, X_t)/Var(X_t) lie in intervals
+        that hold the true ones, all together, with that confidence, if rows are jointly Gaussian: the largest factors
+        count. A number allows every factor (of "ar1" the base of the powers) that much more or less. What does not look
+        Gaussian, or remembers otherwise, stands in `provenance.notes`.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> families = pl.DataFrame({"family": [1, 1, 2, 2, 3, 3], "height": [70, 71, 64, 66, 68, 67]})
+        >>> round(GaussianPrior.fit(pf.Reference("a study", families), "height", "family").covariance.rho, 3)
+        0.876
+        """
+        from pufferflow.scenario.fitting.gaussian import fit_gaussian
+        from pufferflow.scenario.fitting.tables import ESTIMATED, read_slacks
+
+        width, level = read_slacks(slack, confidence)
+        exact = None if width == "confidence" else width
+        chance = 1 - level if width == "confidence" else None
+        fitted = fit_gaussian(reference, column, within, order_by, covariance, step=step, slack=exact, chance=chance)
+        source = fitted.provenance.noted(ESTIMATED if width is None else _slack_in_words(exact, level))
+        if fitted.span is not None:
+            read: Covariance = AR1(fitted.span) if covariance == "ar1" else Exchangeable(fitted.span)
+            return cls(read, fitted.variance, fitted.mean, source)
+        return cls(fitted.covariance if fitted.factors is None else Factors(*fitted.factors), None, fitted.mean, source)
 
     @property
     def ordered(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -117,6 +174,14 @@ class GaussianPrior(Prior, kind="gaussian"):
         entries = getattr(self.covariance, "entries", None)
         variances = np.full(len(places), self.variance) if entries is None else entries.diagonal()[places.astype(int)]
         return (above - below) * variances[:, None]
+
+
+def _slack_in_words(slack: float | None, confidence: float) -> str:
+    if slack is not None:
+        return f"factors may be {slack:g} off"
+    return (
+        f"factors lie in joint {100 * confidence:g} % confidence intervals, groups of the reference being independent"
+    )
 
 
 def _variance(given: object, covariance: Covariance) -> float | None:
