@@ -20,7 +20,7 @@ from pufferflow.plan import Plan, plan_of
 from pufferflow.planning import Terms, Within, read_promise, read_seconds
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum, Variance
 from pufferflow.release import CostAccount, Release
-from pufferflow.scenario import Domain, Interval, Presence, Scenario
+from pufferflow.scenario import Domain, Interval, Scenario
 from pufferflow.suggestions import EXAMPLES, Suggesting, misfit, suggests_arguments
 
 ColumnOrExpr = str | pl.Expr
@@ -54,13 +54,6 @@ def _checked_engine(frame: Any, scenario: Scenario) -> Engine:
     engine = remote_engine(frame)
     if engine is not None:
         scenario.check_schema(engine.schema(), engine.unreadable())
-        if isinstance(scenario.secret, Presence):
-            raise Misuse(
-                "The secret is whether rows are there, and only the first rows of a unit are read: a table of a "
-                "database has no first rows.",
-                allowed="a Polars frame for pf.Presence; other secrets on any engine",
-                instead='pl.scan_parquet("data/*.parquet"), as the frame',
-            )
         return engine
     table = arrow_table(frame)
     guarded(lambda: scenario.check_frame(frame if table is None else table))

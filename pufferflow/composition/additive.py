@@ -8,8 +8,9 @@ If rows are independent, only releases about one and the same row add, those abo
 the former are made beforehand. Between two values of the row every sum moves by a known step, so losses are those of
 this pair of values, not of the worst pair of each release. A row's public values are taken to stay what they are: one
 that is later filed under another of them may meet releases that were thought disjoint. There is no such refinement for
-`pf.Presence` with at most so many rows: each release leaves rows out after its own filters, so a unit may be in any
-number of disjoint ones.
+`pf.Presence`, whatever the number of rows: those of a unit are chosen once in one table, but an account may be about
+several tables, or one that grows, where other rows of the unit come first; so it may be in any number of disjoint
+releases.
 
 Releases about different units add nothing, the worst unit counts (M25, M27). One release about a unit costs what it
 promises (M3–M6).

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, final
 
 import polars as pl
 
+from pufferflow.engine.engine import UnitLimit
 from pufferflow.engine.totals import Numbering, PrivateTotals
 
 
@@ -21,6 +22,9 @@ from pufferflow.engine.totals import Numbering, PrivateTotals
 class CellTotals:
     """The number of rows, and totals of private columns, for each distinct row of public columns.
 
+    With a limit, of the first rows of each unit only. They are in the order of its columns; which come first of rows
+    that these do not tell apart is left to the machine.
+
     The result has the columns `by0`, `by1` and so on, `class` if rows are numbered, `rows`, and `total0_0` for the
     first total of the first value.
     """
@@ -28,6 +32,7 @@ class CellTotals:
     by: tuple[str, ...]
     private: tuple[PrivateTotals, ...] = ()
     numbering: Numbering | None = None
+    limit: UnitLimit | None = None
 
 
 @final

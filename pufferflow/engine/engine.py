@@ -31,9 +31,27 @@ class Measure:
 
 
 @final
+class UnitLimit(NamedTuple):
+    """A limit on the rows read of each unit, which are its first ones, whatever else is selected.
+
+    They are in the order of some columns: nulls first, then numbers, NaN last, and texts byte by byte. Rows that these
+    do not tell apart are in the order of the table, or in any if it has none.
+    """
+
+    unit: str
+    """Rows with equal values of it are a unit, also those where it is null."""
+    rows: int
+    order: tuple[str, ...] = ()
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The rows a request selects, in cells: both by public columns."""
+    """The rows a request selects, in cells: both by public columns.
+
+    A limit comes first: it chooses among all rows, so that filters and cells have no part in which rows of a unit are
+    read.
+    """
 
     public: tuple[str, ...] = ()
     """The columns that are declared to be public."""
@@ -44,15 +62,8 @@ class Selection:
     """Rows with equal values of these are a cell; without any, all rows are one."""
     keys: pl.DataFrame | None = None
     """The cells of the answer in their order; None: those of the rows."""
-
-
-@final
-class UnitLimit(NamedTuple):
-    """A limit on the rows read of each unit: its first ones by `order_by` (nulls first), then by order in the table."""
-
-    unit: str
-    rows: int
-    order_by: str | None
+    limit: UnitLimit | None = None
+    """The rows of units that are read; None: all. Patterns are of all rows, and nobody asks for them under a limit."""
 
 
 @final
@@ -156,6 +167,11 @@ class Engine(abc.ABC):
         return ""
 
     @property
+    def in_order(self) -> bool:
+        """Whether rows stand in an order, by which those of a unit that are equal otherwise are told apart."""
+        return False
+
+    @property
     def versions(self) -> tuple[SourceVersion, ...]:
         """The versions of the tables behind this one, for those that have any."""
         return ()
@@ -198,5 +214,8 @@ class Engine(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
-        """Return the rows and the sums of all measures in every cell; without measures, read public columns only."""
+    def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
+        """Return the rows and the sums of all measures in every cell; without measures, read public columns only.
+
+        Of a limit, too, the columns are read that put rows in order.
+        """

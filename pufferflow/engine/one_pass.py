@@ -24,7 +24,7 @@ from pufferflow.arrays import Array
 from pufferflow.dtypes import with_texts
 from pufferflow.engine.classes import CLASS
 from pufferflow.engine.columns import MOST_ROWS, ByClass, ColumnReading, bounded_rows, columns_of, weighted
-from pufferflow.engine.engine import Measure, Tally
+from pufferflow.engine.engine import Measure, Tally, UnitLimit
 from pufferflow.engine.pattern_columns import Collect
 from pufferflow.engine.public_rows import unsigned_zero
 from pufferflow.engine.totals import PrivateTotals
@@ -236,17 +236,24 @@ def one_pass_query(frame: pl.LazyFrame, by: tuple[str, ...], measures: Sequence[
     return OnePass(by, columns_of(frame.collect_schema(), measures)).query(frame)
 
 
-def at_most(frame: pl.LazyFrame, unit: str, rows: int, order_by: str | None) -> pl.LazyFrame:
-    """Return only the first rows of each unit: by `order_by` (nulls first), and by their order in the frame.
+def at_most(frame: pl.LazyFrame, limit: UnitLimit) -> pl.LazyFrame:
+    """Return only the first rows of each unit, by the order of the limit and then by their order in the frame.
 
     Which rows of a unit remain depends on the rows of this unit alone.
     """
-    if rows < 1:
-        raise Misuse(f"rows is {rows}.", allowed="a whole number >= 1", instead="rows=1")
+    if limit.rows < 1:
+        raise Misuse(f"rows is {limit.rows}.", allowed="a whole number >= 1", instead="rows=1")
+    schema = frame.collect_schema()
+    order = [_in_order(name, schema[name]) for name in limit.order]
     # a stable sort: rows of equal order stay in the order of the frame
-    rows_in_order = frame if order_by is None else frame.sort(unsorted(order_by), maintain_order=True)
-    of = unsorted(unit)
-    if rows == 1:
+    rows_in_order = frame.sort(order, nulls_last=False, maintain_order=True) if order else frame
+    of = unsigned_zero(unsorted(limit.unit), schema[limit.unit])
+    if limit.rows == 1:
         return rows_in_order.filter(of.is_first_distinct())
     place = (of.is_null() | True).cum_count().over(of)  # rows without a unit are a unit too
-    return rows_in_order.filter(place <= min(rows, MOST_ROWS))
+    return rows_in_order.filter(place <= min(limit.rows, MOST_ROWS))
+
+
+def _in_order(name: str, dtype: pl.DataType) -> pl.Expr:
+    column = unsigned_zero(unsorted(name), dtype)
+    return column.cast(pl.String) if isinstance(dtype, pl.Categorical | pl.Enum) else column

@@ -7,7 +7,7 @@ from typing import final
 
 import polars as pl
 
-from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
+from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally
 from pufferflow.engine.one_pass import at_most, one_pass_query, tally
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
@@ -37,6 +37,10 @@ class PolarsEngine(Engine):
         return self.frame
 
     @property
+    def in_order(self) -> bool:
+        return True
+
+    @property
     def versions(self) -> tuple[SourceVersion, ...]:
         return guarded(lambda: frame_origin(self.frame)).versions
 
@@ -49,10 +53,7 @@ class PolarsEngine(Engine):
     def queries(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
     ) -> list[str]:
-        frame = with_derived(self.frame, selection)
-        for predicate in selection.filters:
-            frame = frame.filter(predicate)
-        return [guarded(lambda: one_pass_query(frame, selection.by, measures).explain())]
+        return [guarded(lambda: one_pass_query(self._selected(selection), selection.by, measures).explain())]
 
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
@@ -69,21 +70,25 @@ class PolarsEngine(Engine):
         public = PublicRows(frame, selection.by, flag)
         return guarded(lambda: row_fingerprint(public, scenario, orders, key, partial(collect, what=PUBLIC)))
 
-    def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
-        frame = with_derived(self.frame, selection)
-        for predicate in selection.filters:
-            frame = frame.filter(predicate)
-        public = not measures and limit is None
+    def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
+        frame = guarded(lambda: self._selected(selection))
+        public = not measures and selection.limit is None
         names = (*selection.public, *(name for name, _ in selection.derived))
         if public and names:
             frame = frame.select(named(name) for name in names)
         elif public:  # a choice of no columns would have no rows
             frame, flag = self._public_rows(selection)
             frame = frame if flag is None else frame.filter(named(flag))
-        if limit is not None:
-            frame = at_most(frame, *limit)
         run = partial(collect, what=PUBLIC if public else PRIVATE)
         return guarded(lambda: tally(frame, selection.by, selection.keys, measures, run))
+
+    def _selected(self, selection: Selection) -> pl.LazyFrame:
+        """Return the rows that are selected, with derived columns; those of units are chosen before."""
+        frame = self.frame if selection.limit is None else at_most(self.frame, selection.limit)
+        frame = with_derived(frame, selection)
+        for predicate in selection.filters:
+            frame = frame.filter(predicate)
+        return frame
 
     def _public_rows(self, selection: Selection) -> tuple[pl.LazyFrame, str | None]:
         """Return the public columns of all rows, and the name of the column that flags selected ones."""

@@ -1,6 +1,7 @@
 """Public columns of rows with what a request makes of them: derived columns, and the rows that it selects."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import polars as pl
@@ -91,7 +92,7 @@ def needed(selection: Selection, also: Sequence[str] = ()) -> tuple[Selection, t
             names.discard(name)
             names.update(expression.meta.root_names())
     stored = tuple(name for name in selection.public if name in names)
-    chosen = Selection(stored, tuple(derived[::-1]), selection.filters, selection.by, selection.keys)
+    chosen = replace(selection, public=stored, derived=tuple(derived[::-1]))
     return chosen, stored
 
 

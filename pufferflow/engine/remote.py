@@ -14,13 +14,13 @@ import polars as pl
 
 from pufferflow.engine.backend import Backend, CellTotals, Query
 from pufferflow.engine.columns import columns_of
-from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
+from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally
 from pufferflow.engine.one_pass import OnePass
 from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, collect
 from pufferflow.engine.public_rows import few_enough, needed, with_derived
 from pufferflow.engine.remote_patterns import pattern_queries, remote_patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
-from pufferflow.errors import InternalError, Misuse
+from pufferflow.errors import Misuse
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
 from pufferflow.progress import working
@@ -60,11 +60,11 @@ class RemoteEngine(Engine):
     def queries(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
     ) -> list[str]:
-        _, stored = needed(selection)
+        chosen, stored = needed(selection)
         wide = self.backend.most_rows > 2**32
         one_pass = OnePass(selection.by, columns_of(self.backend.schema(), measures, wide=wide))
         queries: list[Query] = [*(pattern_queries(stored, scenario, orders) if orders else ())]
-        queries += [query for query, _ in _queries(stored, one_pass)]
+        queries += [query for query, _ in _queries(chosen, one_pass)]
         return [self.backend.text(query) for query in queries]
 
     def patterns(
@@ -73,10 +73,9 @@ class RemoteEngine(Engine):
         with working(PUBLIC), self.backend.one_version():
             return guarded(lambda: remote_patterns(self.backend, selection, scenario, orders))
 
-    def tally(self, selection: Selection, measures: Sequence[Measure] = (), limit: UnitLimit | None = None) -> Tally:
-        if limit is not None:
-            raise InternalError("Rows of units are limited in frames only.", instead="reporting it to the maintainers")
-        with working(PRIVATE if measures else PUBLIC), self.backend.one_version():
+    def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
+        public = not measures and selection.limit is None
+        with working(PUBLIC if public else PRIVATE), self.backend.one_version():
             return guarded(lambda: self._tally(selection, measures))
 
     def _tally(self, selection: Selection, measures: Sequence[Measure]) -> Tally:
@@ -86,7 +85,7 @@ class RemoteEngine(Engine):
         types = self.schema(chosen.derived)
         parts = (
             _rows_by_key(part, chosen, stored, schema)
-            for query, start in _queries(stored, one_pass)
+            for query, start in _queries(chosen, one_pass)
             for part in _with_classes(self._parts(query), start)
         )
         table = _added(parts)
@@ -94,22 +93,22 @@ class RemoteEngine(Engine):
         return one_pass.tally(ordered, selection.keys)
 
     def _parts(self, query: CellTotals) -> Iterator[pl.DataFrame]:
-        """Return the result of a query; how many rows it has is public, unless it has classes of private values."""
+        """Return the result of a query; how many rows it has is public, unless of private classes or units."""
         names = {f"by{place}": name for place, name in enumerate(query.by)}
         parts = self.backend.run(query)
-        return parts if query.numbering is not None else few_enough(parts, names)
+        return few_enough(parts, names) if query.numbering is None and query.limit is None else parts
 
     def one_version(self) -> AbstractContextManager[bool]:
         return self.backend.one_version()
 
 
-def _queries(stored: tuple[str, ...], one_pass: OnePass) -> Iterator[tuple[CellTotals, int]]:
+def _queries(chosen: Selection, one_pass: OnePass) -> Iterator[tuple[CellTotals, int]]:
     """Yield the queries of one pass, each with the number of its first class: one for each column of many classes."""
     totals = one_pass.totals()
     if not one_pass.grouped:
-        yield CellTotals(stored, totals), 0
+        yield CellTotals(chosen.public, totals, None, chosen.limit), 0
     for column, start in zip(one_pass.grouped, one_pass.starts, strict=False):
-        yield CellTotals(stored, totals, column.classes.numbering), start
+        yield CellTotals(chosen.public, totals, column.classes.numbering, chosen.limit), start
 
 
 def _with_classes(parts: Iterable[pl.DataFrame], start: int) -> Iterator[pl.DataFrame]:

@@ -18,7 +18,7 @@ import polars as pl
 
 from pufferflow.arrays import Array
 from pufferflow.engine.backend import Backend
-from pufferflow.engine.engine import PLACED, UNORDERED, Engine, Measure, Order, Patterns, Selection, Tally
+from pufferflow.engine.engine import PLACED, UNORDERED, Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
 from pufferflow.engine.polars_engine import PolarsEngine
 from pufferflow.engine.remote import RemoteEngine
 from pufferflow.errors import Misuse, SourceFailed
@@ -59,6 +59,24 @@ _TEXTS: Final = (
     ),
     *("\u1e9e", "\ud7ff", "\U0001f600", "null", "NaN", "0", "c", "d", "e", "B"),
 )
+_NAMES: Final = (
+    "b",
+    "ac",
+    "B",
+    "AC",
+    "a-a",
+    "aa",
+    "a a",
+    "\u00e4",
+    "a\u0308",
+    "\uffee",
+    "\U0001f600",
+    "ab",
+    None,
+    "_",
+    "0",
+)
+"""Texts in whose order machines differ, none the beginning of another after which a mark at its end would come."""
 _START: Final = datetime(2026, 3, 28, 22)  # noqa: DTZ001 - moments without a zone, across a night with one hour less
 
 
@@ -89,6 +107,8 @@ def rows() -> pl.DataFrame:
             "group": pl.Series([group or None for group, _ in places], dtype=pl.Int64),
             "moment": pl.Series(moments, dtype=pl.Datetime("us")),
             "again": pl.Series(again, dtype=pl.Datetime("us")),
+            "name": pl.Series(repeated(_NAMES), dtype=pl.String),
+            "line": pl.Series(range(size), dtype=pl.Int64),
             "room": pl.Series([(group == 2) + (place == 2 and group % 3 == 0) for group, place in places]),
         }
     )
@@ -140,6 +160,18 @@ _SELECTIONS: Final = (
     Selection(_PUBLIC, derived=(("part", _HOUR),), filters=(pl.col("key") != "a",), by=("part",)),
     Selection(_PUBLIC, derived=(("inverse", (1 / pl.col("share")).alias("inverse")),), by=("inverse",)),
 )
+_LIMITED: Final = tuple(
+    Selection((*_PUBLIC, "line"), by=("line",), limit=limit)  # which tells the rows that are read
+    for limit in (
+        UnitLimit("key", 1, ("line",)),
+        UnitLimit("room", 7, ("share", "line")),
+        UnitLimit("share", 3, ("name", "line")),
+    )
+)
+_LIMITED_BEFORE: Final = Selection(
+    _PUBLIC, (("part", _HOUR),), (pl.col("part") > 0,), ("part",), limit=UnitLimit("group", 2, ("moment",))
+)
+_TIED: Final = Selection(_PUBLIC, by=("group",), limit=UnitLimit("group", 2, ("room",)))  # any two rows of each group
 _OF_ROWS: Final = (
     Selection(_PUBLIC, by=("room",)),
     Selection(_PUBLIC, derived=(("part", _HOUR),), filters=(pl.col("room") != 1,), by=("part",)),
@@ -197,7 +229,9 @@ def _answers(engine: Engine) -> Iterator[tuple[str, str]]:
     """Yield the answers of an engine as texts, each with what it is about: sums in all ways, patterns in all orders."""
     measures = list(_measures())
     batches = [(_SELECTIONS[0], measures), *((one, [measures[place]]) for place, one in enumerate(_SELECTIONS[1:]))]
-    batches += [(_SELECTIONS[0], [one]) for one in _of_many_classes()]
+    classed = list(_of_many_classes())
+    batches += [(_SELECTIONS[0], [one]) for one in classed]
+    batches += [(one, []) for one in (*_LIMITED, _TIED)] + [(_LIMITED_BEFORE, [measures[0], classed[0]])]
     for place, (selection, batch) in enumerate(batches):
         yield from _of_tally(engine.tally(selection, batch), batch, f"batch {place + 1}")
     scenario = _ordered_by("moment")

@@ -344,15 +344,23 @@ def notes(plan: Decision) -> list[str]:
             f"planning was given {plan.terms.seconds:g} s: {', '.join(untried)} might ask for less noise, untried"
         )
     lines += notes_on_missing(plan.request)
-    secret = plan.request.scenario.secret
-    if isinstance(secret, Presence) and secret.rows is not None:
-        order = plan.request.scenario.order_by
-        first = f"by {order}" if order else "in the order of the file"
-        lines.append(
-            f"at most {secret.rows} rows of each {secret.within} are read, the first {first}; of units that have more, "
-            "answers tell less than there is, and error bars do not allow for that"
-        )
-    return lines
+    return [*lines, *_limit_in_words(plan.request)]
+
+
+def _limit_in_words(request: Request) -> list[str]:
+    """Say which rows of each unit are read, if there is a limit."""
+    limit = request.limit
+    if limit is None:
+        return []
+    ways = [f"by {_join(limit.order)}"] if limit.order else []
+    ways += ["in the order of the table"] if request.engine.in_order else []
+    first = f", the first {', then '.join(ways)}" if ways else ""
+    read = (
+        f"at most {limit.rows} {'row' if limit.rows == 1 else 'rows'} of each {limit.unit} are read{first}: the same "
+        "in every release, chosen before any filter; of units that have more, answers tell less than there is, and "
+        "error bars do not allow for that"
+    )
+    return [read]
 
 
 def floor_notes(plan: Decision) -> list[str]:

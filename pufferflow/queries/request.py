@@ -11,7 +11,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.dtypes import exactly, type_name
-from pufferflow.engine import Engine, Measure, Selection
+from pufferflow.engine import Engine, Measure, Selection, UnitLimit
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import (
     Values,
@@ -53,7 +53,23 @@ class Request:
     @property
     def selection(self) -> Selection:
         """The selected rows, in cells."""
-        return Selection(self.scenario.public, self.derived, self.filters, self.by, self.keys)
+        return Selection(self.scenario.public, self.derived, self.filters, self.by, self.keys, self.limit)
+
+    @property
+    def limit(self) -> UnitLimit | None:
+        """The rows of each unit that are read; None for all.
+
+        A table without an order has rows in that of all columns that are ever read, private ones last: rows that are
+        equal in these are alike to every query. So what is read of a unit never depends on other units' rows.
+        """
+        scenario, secret = self.scenario, self.scenario.secret
+        if not isinstance(secret, Presence) or secret.rows is None:
+            return None
+        order = [] if scenario.order_by is None else [scenario.order_by]
+        order += [] if self.engine.in_order else [*scenario.public, *self.domains]
+        return UnitLimit(
+            secret.within, secret.rows, tuple(name for name in dict.fromkeys(order) if name != secret.within)
+        )
 
     @cached_property
     def schema(self) -> pl.Schema:

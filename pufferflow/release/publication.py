@@ -11,13 +11,12 @@ from msgspec import structs
 
 from pufferflow.arguments import shown
 from pufferflow.composition import Cost
-from pufferflow.engine import Tally, UnitLimit
+from pufferflow.engine import Tally
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarded import check_threads, guarded, outcome_of
 from pufferflow.planning import Decision, SourceDigest, changed_source
 from pufferflow.release.draw import add_noise
 from pufferflow.release.release import Release
-from pufferflow.scenario import Presence
 
 
 class Reservation(Protocol):
@@ -105,12 +104,10 @@ def _not_drawn(kind: str) -> InternalError:
 
 def _read(decision: Decision, source: SourceDigest) -> Tally:
     """Read the private rows, once, and check that noise and cost were made for them."""
-    request, secret, limit = decision.request, decision.request.scenario.secret, None
-    if isinstance(secret, Presence) and secret.rows is not None:
-        limit = UnitLimit(secret.within, secret.rows, request.scenario.order_by)
+    request = decision.request
     measures = [measure for measure in request.measures if measure is not None]
     with request.engine.one_version():  # where that can be had, sums and facts are of the same rows
-        tally = request.engine.tally(request.selection, measures, limit)
+        tally = request.engine.tally(request.selection, measures)
         selected = {source.selected, source.confirmed(request).selected}
     if None not in selected and int(tally.rows.sum()) not in selected:
         raise changed_source()  # neither those of before nor those of afterwards

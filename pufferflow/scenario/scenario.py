@@ -240,7 +240,9 @@ class Scenario:
         """
         instead = "scenario.check_frame(frame), or frame.collect_schema()"
         instance(schema, Mapping, "The schema", allowed="a pl.Schema", instead=instead)
-        needed = (*([self.secret.reads[0]] if self.secret.reads is not None else []), *self.public)
+        unit = [self.secret.within] if isinstance(self.secret, Presence) else []
+        reads = [self.secret.reads[0]] if self.secret.reads is not None else []
+        needed = tuple(dict.fromkeys([*reads, *unit, *self.public]))
         for column in needed:
             if column in unreadable:
                 raise Misuse(

@@ -159,7 +159,8 @@ class Presence(_OptionalColumn, kind="presence"):
     """Whether the rows of a unit (all those with one value of `within`) are there at all, as in differential privacy.
 
     How many rows there are is then private too. Name a `column` and its `domain` to ask for more than counts. With
-    `rows`, at most so many rows of a unit are read; a release leaves out the others.
+    `rows`, at most so many rows of a unit are read: the first by the scenario's `order_by`, chosen before any filter,
+    so that all releases of one table read the same.
 
     >>> Presence(within="person").describe()
     "whether the rows of each 'person' are there at all"

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pufferflow.engine import UnitLimit
 from pufferflow.engine.one_pass import at_most
 from pufferflow.errors import Misuse
 
@@ -16,8 +17,8 @@ def frame_of(rows):
     return pl.DataFrame([(*row, place) for place, row in enumerate(rows)], schema=schema, orient="row")
 
 
-def kept(frame, limit, order_by):
-    return at_most(frame.lazy(), "unit", limit, order_by).collect(engine="streaming")
+def kept(frame, limit, *order):
+    return at_most(frame.lazy(), UnitLimit("unit", limit, order)).collect(engine="streaming")
 
 
 def truth(rows, limit, *, ordered):
@@ -36,7 +37,7 @@ def test_the_first_rows_of_each_unit_are_kept(rows, limit, ordered, cut):
     """By the order if there is one, and by their places; rows without a unit are one; chunks do not matter."""
     frame = frame_of(rows)
     chunked = pl.concat([frame[:cut], frame[cut:]], rechunk=False)
-    found = kept(chunked, limit, "order" if ordered else None)
+    found = kept(chunked, limit, *["order"] * ordered)
     assert sorted(found["place"].to_list()) == truth(rows, limit, ordered=ordered)
     assert found.schema == frame.schema
 
@@ -47,9 +48,9 @@ def test_other_units_do_not_matter(rows, others, ordered):
     """The kept rows of a unit are the same whatever rows of other units stand among them."""
     own = [row for row in rows if row[0] == "a"]
     mixed = [row for pair in zip(own, others + own, strict=False) for row in (pair[0], ("z", pair[1][1]))]
-    by = "order" if ordered else None
     alone, among = (
-        kept(frame_of(some), 2, by).filter(pl.col("unit") == "a")["order"].sort().to_list() for some in (own, mixed)
+        kept(frame_of(some), 2, *["order"] * ordered).filter(pl.col("unit") == "a")["order"].sort().to_list()
+        for some in (own, mixed)
     )
     assert alone == among
 
@@ -58,5 +59,5 @@ def test_no_rows_at_all_are_refused():
     """A limit is at least 1; a column that has the name of the index keeps it."""
     frame = pl.LazyFrame({"unit": [1, 1], "index": [5, 4], "index_": [0, 0]})
     with pytest.raises(Misuse, match="rows is 0"):
-        at_most(frame, "unit", 0, None)
-    assert at_most(frame, "unit", 1, "index").collect().rows() == [(1, 4, 0)]
+        at_most(frame, UnitLimit("unit", 0))
+    assert at_most(frame, UnitLimit("unit", 1, ("index",))).collect().rows() == [(1, 4, 0)]

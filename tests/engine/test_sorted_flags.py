@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.engine import Measure, columns
+from pufferflow.engine import Measure, UnitLimit, columns
 from pufferflow.engine.one_pass import at_most, tally
 from pufferflow.expressions import indicators, read_values
 from pufferflow.scenario.domain import Bins, Interval, read_domain
@@ -133,7 +133,8 @@ def test_units_give_no_more_rows_than_their_limit(tmp_path, way, dtype, limit, o
     """Whatever is said of the order of units or rows; the first rows by order are the ones that are kept."""
     frame = pl.DataFrame({"unit": [1, 2] * 300, "order": [place * 7 % 600 for place in range(600)]})
     frame = frame.with_columns(pl.col("unit").cast(dtype))
-    kept = collect(at_most(said_to_be_sorted(way, frame, tmp_path), "unit", limit, order_by))
+    of_unit = UnitLimit("unit", limit, () if order_by is None else (order_by,))
+    kept = collect(at_most(said_to_be_sorted(way, frame, tmp_path), of_unit))
     assert Counter(map(int, kept["unit"].to_list())) == {1: limit, 2: limit}
     first = frame.sort(order_by) if order_by else frame
     truth = first.group_by("unit", maintain_order=True).head(limit)

@@ -1,13 +1,14 @@
 """Every machine answers as Polars does, to the last digit, on rows made to hurt."""
 
 import random
+from dataclasses import replace
 
 import polars as pl
 import pytest
 from machines import PolarsMachine, nasty
 
 import pufferflow as pf
-from pufferflow.engine import Measure, Order, Selection, engine_of
+from pufferflow.engine import Measure, Order, Selection, UnitLimit, engine_of
 from pufferflow.engine.remote import RemoteEngine
 from pufferflow.errors import Misuse
 from pufferflow.expressions import read_values
@@ -95,6 +96,30 @@ def test_sums_are_equal(engine, machine, widest, seed):
         equal(here.tally(selection, chosen), there.tally(selection, chosen))
     if seed == 0:
         equal(here.tally(selections()[1], measures), there.tally(selections()[1], measures))
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+def test_sums_of_the_first_rows_of_units_are_equal(engine, machine, widest, seed):
+    """Where the order tells all rows apart that differ in what is read; units and orders of every type, nulls too."""
+    rows = nasty(seed, unsigned=machine in {"polars", "duckdb"}, widest=widest)
+    here, there = engine_of(rows), engine(rows)
+    draw, measures = random.Random(seed), measures_of(rows.schema)  # noqa: S311 - of tests
+    for selection in selections():
+        unit, first = draw.sample([*PUBLIC, "label", "x"], 2)
+        chosen = draw.sample(measures, 2)
+        read = [first, *PUBLIC, *(one.values.column for one in chosen)]
+        order = tuple(name for name in dict.fromkeys(read) if name != unit)
+        limited = replace(selection, limit=UnitLimit(unit, draw.choice([1, 2, 5]), order))
+        equal(here.tally(limited, chosen), there.tally(limited, chosen))
+
+
+def test_as_many_rows_of_each_unit_are_read_whatever_the_order_leaves_open(engine, widest):
+    rows = nasty(0, unsigned=False, widest=widest)
+    here, there = engine_of(rows), engine(rows)
+    for unit in ("key", "share", "group"):
+        for order in ((), ("flag",), ("flag", unit)):
+            limited = Selection(PUBLIC, by=(unit,), limit=UnitLimit(unit, 2, order))
+            equal(here.tally(limited), there.tally(limited))
 
 
 @pytest.mark.parametrize("seed", range(3))

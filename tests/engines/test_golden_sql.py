@@ -31,6 +31,7 @@ from pufferflow.plugins import (
     PrivateTotals,
     Steps,
     Text,
+    UnitLimit,
     WholeNumber,
 )
 
@@ -84,6 +85,13 @@ QUERIES = {
     "numbered by limits": CellTotals(("day",), (), ByLimits(LOAD, (-1.0, 0.1, 2.5))),
     "numbered by whole limits": CellTotals((), (), ByLimits(LEVEL, (1, 5))),
     "numbered by labels": CellTotals((), (), ByLabels(Text("kind"), LABELS)),
+    "rows of units": CellTotals((), (), None, UnitLimit("kind", 1)),
+    "totals of the first rows of units": CellTotals(
+        ("day",),
+        (PrivateTotals(LOAD, (Present(),)),),
+        ByLimits(LEVEL, (1, 5)),
+        UnitLimit("meter", 10, ("at", 'the "place"', "load", "single", "level")),
+    ),
     "runs": RUNS,
     "runs without order": GroupRuns((), ("day",), None),
     "rows of groups": GroupRows(RUNS, (3, 24)),

@@ -82,6 +82,16 @@ MUTANTS = {
     "groups are told apart": (r"CASE WHEN .runs. > 1 THEN (.within0.) END", r"CASE WHEN 1 > 2 THEN \1 END"),
     "only groups of some sizes are read": (r" WHERE .rows. IN \([^)]*\)", ""),
     "the sizes of groups are theirs": (r"COUNT\(\*\) OVER \(PARTITION BY \S+\) AS (.rows.)", r"4 AS \1"),
+    "rows of units are limited": (r" WHERE .place. <= \d+", ""),
+    "as many rows are read of a unit as it may have": (r"( WHERE .place.) <= ", r"\1 < "),
+    "rows of all units are read": (r"PARTITION BY \S+ ORDER BY", "ORDER BY"),
+    "rows without a unit are limited": (r" WHERE (.)place. <= \d+", r"\g<0> OR \1by0\1 IS NULL"),
+    "rows of a unit are in order": (r"ORDER BY .*?\) AS (.place.)", r"ORDER BY 1) AS \1"),
+    "equal rows have places of their own": (r"ROW_NUMBER\(\)", "RANK()"),
+    "NULL is the first": (r"(CASE WHEN \S+ IS NULL THEN) 0 (ELSE 1 END)", r"\1 2 \2"),
+    "NULL is the first of floats": (r"(CASE WHEN \S+ IS NULL THEN) 0 (WHEN)", r"\1 3 \2"),
+    "NaN is the last": (r"(THEN 1) ELSE 2 END", r"\1 ELSE -1 END"),
+    "numbers are in order": (r"(ELSE 2 END), CASE WHEN .*? END END", r"\1"),
 }
 """What a guard is for, the text that is it, and what stands there without it."""
 OF_PARTS = {
@@ -208,6 +218,15 @@ def test_texts_that_are_equal_but_for_their_bytes_are_told_apart(monkeypatch):
     digest(backend)
     Mutated(monkeypatch, on_duckdb).with_dialect(binary="{}")
     assert refused(backend)
+
+
+def test_texts_are_in_the_order_of_their_bytes(of):
+    """Which row of a unit is its first depends on it."""
+    backend, mutated = of
+    other = {"DuckDB": "NOCASE", "PostgreSQL": '"und-x-icu"', "Spark": "UNICODE"}[backend.name]
+    mutated.by(r"(ELSE 1 END, .name.) COLLATE [^,)\s]+", rf"\1 COLLATE {other}")
+    assert refused(backend)
+    assert mutated.seen
 
 
 def test_quotes_are_escaped(of, monkeypatch):

@@ -9,6 +9,7 @@ from fractions import Fraction
 import polars as pl
 import polars.selectors as cs
 
+from pufferflow.engine.one_pass import at_most
 from pufferflow.engine.public_rows import unsigned_zero
 from pufferflow.plugins import Backend, ByLabels, CellTotals, GroupRows, GroupRuns
 
@@ -55,7 +56,8 @@ class PolarsMachine(Backend):
                 summed = total.read(pl.col(f"value{place}")).cast(pl.Int64) * self.times
                 counted.append(summed.alias(f"total{place}_{number}"))
         chosen = [*keys, *values, *classes]
-        rows = self.frame.select(chosen) if chosen else self.frame
+        frame = self.frame if query.limit is None else at_most(self.frame, query.limit)
+        rows = frame.select(chosen) if chosen else frame
         by = [f"by{place}" for place in range(len(query.by))] + ["class"] * len(classes)
         return rows.group_by(by).agg(counted) if by else rows.select(counted)
 

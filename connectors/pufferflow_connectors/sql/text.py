@@ -1,13 +1,25 @@
-"""The queries of an engine as SQL: a closed set of SELECT, GROUP BY, COUNT, SUM, MIN, MAX and comparisons.
+"""The queries of an engine as SQL: a closed set of SELECT, GROUP BY, COUNT, SUM, MIN, MAX, ROW_NUMBER, comparisons.
 
 No expression of a user is among them. Names of columns are quoted, results have names of ours.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pufferflow.plugins import CellTotals, Float, FloatInside, GroupRows, GroupRuns, PrivateTotals, Query, Steps, Value
+from pufferflow.plugins import (
+    Backend,
+    CellTotals,
+    Float,
+    FloatInside,
+    GroupRows,
+    GroupRuns,
+    PrivateTotals,
+    Query,
+    Steps,
+    UnitLimit,
+    Value,
+)
 from pufferflow_connectors.sql.dialect import Dialect, Kind
-from pufferflow_connectors.sql.values import numbering_text, steps_text, total_text, value_text
+from pufferflow_connectors.sql.values import is_number_text, numbering_text, steps_text, total_text, value_text
 
 Kinds = Mapping[str, Kind]
 
@@ -24,19 +36,47 @@ def query_text(query: Query, table: str, kinds: Kinds, dialect: Dialect) -> str:
 
 
 def _cell_totals(query: CellTotals, table: str, kinds: Kinds, dialect: Dialect) -> str:
-    """Return the text for totals: values are worked out in one subquery, their steps in the next."""
+    """Return the text for totals: values are worked out in one subquery, their steps in the next.
+
+    Where rows of units are limited, each has its place among those of its unit, which the second subquery looks at.
+    """
     q, by = dialect.quoted, _columns("by", query.by, kinds, dialect)
     values = _values(query, kinds, dialect)
     keys = [name for name, _ in by] + [q("class")] * (query.numbering is not None)
-    inner = _select([*by, *values], table)
+    place = [] if query.limit is None else [(q("place"), _place_text(query.limit, kinds, dialect))]
+    inner = _select([*by, *values, *place], table)
     numbered = [*((name, name) for name, _ in (*by, *values)), *_steps(query, dialect)]
     if query.numbering is not None:
         is_float = _is_float(query.numbering.value)
         numbered.append((q("class"), numbering_text(query.numbering, q("value"), is_float=is_float, dialect=dialect)))
     middle = _select(numbered, f"({inner}) AS {q('cleaned')}")
+    if query.limit is not None:
+        middle += f" WHERE {q('place')} <= {min(query.limit.rows, Backend.most_rows)}"
     totals = [total for place, own in enumerate(query.private) for total in _totals(place, own, dialect)]
     counted = [*((key, key) for key in keys), (q("rows"), "COUNT(*)"), *totals]
     return _select(counted, f"({middle}) AS {q('numbered')}", keys)
+
+
+def _place_text(limit: UnitLimit, kinds: Kinds, dialect: Dialect) -> str:
+    """Return the place of a row among those of its unit, counted from 1.
+
+    Machines differ in where NULL and NaN stand, so both are written out; some want an order where there is none: a
+    unit's own column is none within it. Rows that are equal in all of it have different places all the same.
+    """
+    order = [text for name in limit.order or (limit.unit,) for text in _in_order(name, kinds[name], dialect)]
+    return f"ROW_NUMBER() OVER (PARTITION BY {dialect.key(limit.unit, kinds[limit.unit])} ORDER BY {', '.join(order)})"
+
+
+def _in_order(name: str, kind: Kind, dialect: Dialect) -> Iterator[str]:
+    """Yield what rows are sorted by, for one column: NULL first, NaN last, texts byte by byte."""
+    column, key = dialect.quoted(name), dialect.key(name, kind)
+    if kind in {"float", "single"}:
+        is_number = is_number_text(column, dialect)
+        yield f"CASE WHEN {column} IS NULL THEN 0 WHEN {is_number} THEN 1 ELSE 2 END"
+        yield f"CASE WHEN {is_number} THEN {key} END"
+    else:
+        yield f"CASE WHEN {column} IS NULL THEN 0 ELSE 1 END"
+        yield key
 
 
 def _values(query: CellTotals, kinds: Kinds, dialect: Dialect) -> list[tuple[str, str]]:

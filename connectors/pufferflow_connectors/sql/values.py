@@ -80,7 +80,7 @@ def total_text(total: Total, value: str, *, is_float: bool, dialect: Dialect) ->
     """Return a total of a value, or of its steps."""
     match total:
         case Present():
-            return dialect.count.format(_is_number(value, dialect)) if is_float else f"COUNT({value})"
+            return dialect.count.format(is_number_text(value, dialect)) if is_float else f"COUNT({value})"
         case Above(limit=limit):
             least = dialect.float_of(limit) if is_float else str(int(limit))
             end = f" AND {value} <= {dialect.float_of(INFINITY)}" if is_float else ""
@@ -102,7 +102,7 @@ def numbering_text(numbering: Numbering, value: str, *, is_float: bool, dialect:
             cases = (f"WHEN {_one_of(value, group, dialect)} THEN {place}" for place, group in enumerate(groups))
             return f"CASE {' '.join(cases)} ELSE {numbering.missing} END"
         case ByLimits(limits=limits):
-            is_number = _is_number(value, dialect) if is_float else f"{value} IS NOT NULL"
+            is_number = is_number_text(value, dialect) if is_float else f"{value} IS NOT NULL"
             found = _search(value, [dialect.float_of(limit) if is_float else str(int(limit)) for limit in limits], 0)
             return f"CASE WHEN {is_number} THEN {found} ELSE {numbering.missing} END"
         case _:
@@ -118,7 +118,8 @@ def _search(value: str, limits: Sequence[str], first: int) -> str:
     return f"CASE WHEN {value} > {limits[middle]} THEN {above} ELSE {_search(value, limits[:middle], first)} END"
 
 
-def _is_number(value: str, dialect: Dialect) -> str:
+def is_number_text(value: str, dialect: Dialect) -> str:
+    """Return the condition that a float is a number: false for NaN, unknown for NULL."""
     return f"{value} >= {dialect.float_of(-INFINITY)} AND {value} <= {dialect.float_of(INFINITY)}"
 
 
