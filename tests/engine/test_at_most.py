@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pufferflow.engine import UnitLimit
+import pufferflow as pf
+from pufferflow.engine import Selection, UnitLimit, engine_of
 from pufferflow.engine.one_pass import at_most
 from pufferflow.errors import Misuse
 
@@ -53,6 +54,55 @@ def test_other_units_do_not_matter(rows, others, ordered):
         for some in (own, mixed)
     )
     assert alone == among
+
+
+FILTERS = {
+    "the unit": pl.col("unit") != "b",
+    "the order": pl.col("order") > 0,
+    "both": (pl.col("unit") == "a") | (pl.col("order") == 1),
+    "another column": pl.col("place") % 3 != 0,
+    "a derived column": pl.col("half") > 2,
+}
+
+
+@pytest.mark.parametrize("what", FILTERS)
+@pytest.mark.parametrize(
+    "limit", [UnitLimit("unit", 1), UnitLimit("unit", 1, ("order",)), UnitLimit("unit", 3, ("order",))]
+)
+def test_rows_are_chosen_before_any_filter(tmp_path, what, limit):
+    """No plan puts the filter first, also where it could be a part of the scan."""
+    frame = frame_of([("abc"[place % 3], place * 5 % 4) for place in range(60)] + [(None, 1)] * 4)
+    frame.write_parquet(tmp_path / "rows.parquet", row_group_size=7)
+    half = (pl.col("place") // 2).alias("half")
+    public = ("unit", "order", "place")
+    selection = Selection(public, (("half", half),), (FILTERS[what],), by=("place",), limit=limit)
+    first = at_most(frame.lazy(), limit).collect()
+    truth = first.with_columns(half).filter(FILTERS[what])["place"].sort().to_list()
+    assert sorted(first["place"].to_list()) != truth
+    for table in (frame, pl.scan_parquet(tmp_path / "rows.parquet")):
+        found = engine_of(table).tally(selection)
+        assert found.keys["place"].to_list() == truth
+
+
+def test_order_is_of_numbers_then_nan_and_texts_by_bytes():
+    """Nulls come first; zeros of both signs are equal, as units too; labels are texts."""
+    numbers = [float("nan"), 1.0, -0.0, None, 0.0, float("-inf"), float("inf")]
+    frame = pl.DataFrame({"unit": "a", "x": numbers, "place": range(7)})
+    found = at_most(frame.lazy(), UnitLimit("unit", 7, ("x",))).collect()
+    assert found["place"].to_list() == [3, 5, 2, 4, 1, 6, 0]
+    zeros = pl.DataFrame({"unit": [0.0, -0.0, float("nan"), float("nan")]})
+    assert at_most(zeros.lazy(), UnitLimit("unit", 1)).collect().height == 2
+    texts = pl.Series(["\U0001f600", "b", None, "A", "a ", "a", "\uffee"])
+    for dtype in (pl.String, pl.Categorical, pl.Enum(texts.drop_nulls())):
+        labels = pl.DataFrame({"unit": 1, "x": texts.cast(dtype)})
+        ordered = at_most(labels.lazy(), UnitLimit("unit", 9, ("x",))).collect()["x"].cast(pl.String)
+        assert ordered.to_list() == [None, "A", "a", "a ", "b", "\uffee", "\U0001f600"]
+
+
+def test_a_column_of_units_that_is_not_there():
+    scenario = pf.Scenario(pf.Presence("person", rows=1), pf.Independent(), within="house")
+    with pytest.raises(Misuse, match="person"):
+        pf.protect(pl.DataFrame({"house": [1]}), scenario)
 
 
 def test_no_rows_at_all_are_refused():

@@ -72,11 +72,9 @@ def _in_order(name: str, kind: Kind, dialect: Dialect) -> Iterator[str]:
     column, key = dialect.quoted(name), dialect.key(name, kind)
     if kind in {"float", "single"}:
         is_number = is_number_text(column, dialect)
-        yield f"CASE WHEN {column} IS NULL THEN 0 WHEN {is_number} THEN 1 ELSE 2 END"
-        yield f"CASE WHEN {is_number} THEN {key} END"
-    else:
-        yield f"CASE WHEN {column} IS NULL THEN 0 ELSE 1 END"
-        yield key
+        yield f"CASE WHEN {column} IS NULL OR {is_number} THEN 0 ELSE 1 END"
+        key = f"CASE WHEN {is_number} THEN {key} END"
+    yield f"{key} NULLS FIRST"
 
 
 def _values(query: CellTotals, kinds: Kinds, dialect: Dialect) -> list[tuple[str, str]]:
