@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from pufferflow.scenario.priors import Diffusion as Diffusion
     from pufferflow.scenario.priors import Empirical as Empirical
     from pufferflow.scenario.priors import Exchangeable as Exchangeable
+    from pufferflow.scenario.priors import GaussianMixture as GaussianMixture
     from pufferflow.scenario.priors import GaussianPrior as GaussianPrior
     from pufferflow.scenario.priors import Independent as Independent
     from pufferflow.scenario.priors import Kernel as Kernel
@@ -115,7 +116,7 @@ _ROOMS = {
     "scenario": ("Scenario", "Secret", "Initial", "Presence", "Derived", "Interval", "Bins", "Closer"),
     "scenario.priors": (
         *("Prior", "Independent", "MarkovChain", "GaussianPrior", "Exchangeable", "AR1", "Kernel", "LatentClass"),
-        *("Table", "Empirical", "Diffusion", "WeaklyDependent", "Simulator", "AnyCorrelation"),
+        *("GaussianMixture", "Table", "Empirical", "Diffusion", "WeaklyDependent", "Simulator", "AnyCorrelation"),
     ),
     "scenario.fitting": ("Reference",),
     "queries": ("Statistic",),

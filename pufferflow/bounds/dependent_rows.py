@@ -21,12 +21,19 @@ class DependentRows(abc.ABC):
 
     answers: int
     """How many answers there are."""
+    given_away: str = ""
+    """What to say where no noise is enough, if noise without a pure loss may do at all."""
     shifts: Floats
     """How far a row of each kind moves the answers it touches between two states: shape (kinds, answers, k, k)."""
 
     @abc.abstractmethod
     def loss(self, noise: Noise) -> tuple[float, Place]:
         """Return the pure loss of the noisy answers, never below the true one, and the row and states that have it."""
+
+    def renyi(self, noise: Noise, alpha: float) -> tuple[float, Place] | None:
+        """Return the Rényi loss of one order where more is known of it than the pure loss says; None elsewhere."""
+        del noise, alpha
+        return None
 
     @property
     def reach(self) -> float:

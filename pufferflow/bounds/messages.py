@@ -11,10 +11,14 @@ from pufferflow.bounds.bound import Bound, LossCurve, Worst, impossible
 from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import WorkEstimate, as_laws
 from pufferflow.conversions import two_point_delta
+from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import Certainty
+
+_LOUD = 2.0**40
+"""Times the movement: noise that hides everything but what the secret's own value says of a class."""
 
 
 @final
@@ -47,19 +51,29 @@ class Messages(Bound):
         return sizes.walk
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
-        return [PureLoss(rows.reach, rows.loss) for rows in as_laws(pairs).walks()]
+        walks = as_laws(pairs).walks()
+        return [PureLoss(rows.reach, rows.loss, rows.renyi, rows.given_away) for rows in walks]
 
 
 @final
 class PureLoss(LossCurve):
-    """A loss curve of pure losses, from which all others follow; the loss of the last noise is cached."""
+    """A loss curve of pure losses, from which all others follow; the loss of the last noise is cached.
+
+    Where `renyi` knows more, it counts as well, also of noise that has no pure loss.
+    """
 
     certainty = Certainty.UPPER_BOUND
     tolerance = 1e-6
 
-    def __init__(self, sensitivity: float, loss: Callable[[Noise], tuple[float, Witness]]) -> None:
+    def __init__(
+        self,
+        sensitivity: float,
+        loss: Callable[[Noise], tuple[float, Witness]],
+        renyi: Callable[[Noise, float], tuple[float, Witness] | None] = lambda _noise, _alpha: None,
+        given_away: str = "",
+    ) -> None:
         self.sensitivity = sensitivity
-        self._loss = loss
+        self._loss, self._renyi, self._given_away = loss, renyi, given_away
         self._last: tuple[Noise, Worst] | None = None
 
     def pure(self, noise: Noise) -> Worst:
@@ -70,17 +84,26 @@ class PureLoss(LossCurve):
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         """Return a scale that keeps the promise; no scale does with noise that has no pure loss."""
         if math.isinf(float(np.max(family(1.0).pure(1.0)))):
-            raise impossible(family(1.0), guarantee)
+            if not self._given_away:
+                raise impossible(family(1.0), guarantee)
+            if self.excess(family(_LOUD * max(self.sensitivity, 1.0)), guarantee) > 0:
+                raise Refused(
+                    self._given_away,
+                    allowed="pairs of values that lie nearer each other, or noise with a pure loss",
+                    instead="pairs=pf.Closer(distance) with a smaller distance, or noise=pf.Laplace",
+                )
         return super().enough(family, guarantee)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         """Return the Rényi loss of randomised response, which no pair with this pure loss exceeds (M29)."""
-        worst = self.pure(noise)
-        if worst.value == math.inf:
-            return worst
-        return Worst(Pure(worst.value).renyi_epsilon(alpha), worst.witness)
+        worst, known = self.pure(noise), self._renyi(noise, alpha)
+        if worst.value < math.inf:
+            worst = Worst(Pure(worst.value).renyi_epsilon(alpha), worst.witness)
+        return worst if known is None or known[0] >= worst.value else Worst(*known)
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return the δ of randomised response (M29), rounded up."""
         worst = self.pure(noise)
+        if worst.value == math.inf and self._given_away:
+            return super().delta(noise, epsilon)
         return Worst(two_point_delta(worst.value, epsilon), worst.witness)

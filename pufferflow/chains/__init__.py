@@ -4,7 +4,7 @@ from pufferflow.chains.bands import Chains
 from pufferflow.chains.chain import Chain, stationary
 from pufferflow.chains.exposures import Window, exposures_of
 from pufferflow.chains.farthest import farthest, listed, most_points, pair_of, three_terms
-from pufferflow.chains.law_regions import LawRegions, region_log_ratio
+from pufferflow.chains.law_regions import LawRegions, region_log_ratio, region_log_ratio_of_few
 from pufferflow.chains.leak import Exposures, Secrets, continued_leak, endless_leak, leak
 from pufferflow.chains.nearest import nearest
 from pufferflow.chains.periods import LONG, tile
@@ -41,6 +41,7 @@ __all__ = [
     "padded_log_ratio",
     "pair_of",
     "region_log_ratio",
+    "region_log_ratio_of_few",
     "stationary",
     "three_terms",
     "tile",

@@ -143,6 +143,30 @@ def region_log_ratio(top: LawRegions, bottom: LawRegions, limits: Floats) -> Flo
     return np.clip(padded, 0.0, widest)
 
 
+def region_log_ratio_of_few(top: LawRegions, bottom: LawRegions, limits: Floats, gains: Floats) -> Floats:
+    """Return the same of a few states where likelihoods also grow by `gains`, logs: max log(Σ p_e·e^{g_e}·v_e / q·v).
+
+    >>> known = LawRegions.known(np.array([[0.5, 0.5]]))
+    >>> region_log_ratio_of_few(known, known, np.array([[0, 1.0], [1.0, 0]]), np.array([0.2, 0.2])).round(9)
+    array([0.2])
+    """
+    if not np.isfinite(gains).all() or not np.isfinite(limits).all():
+        return np.full(len(top), np.inf)
+    most = float(gains.max())
+    u = extreme_heights(limits) if len(limits) > 1 else np.zeros((1, 1))
+    ratios = np.empty(len(top))
+    width = max(_AT_ONCE // u.size, 1)
+    for start in range(0, len(top), width):
+        part = np.arange(start, min(start + width, len(top)))
+        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+            above = np.log(
+                top.some(part).largest_mean(np.exp(np.maximum(u, -WIDEST) + np.maximum(gains - most, -WIDEST)))
+            )
+            below = np.log(bottom.some(part).least_mean(np.exp(u)))
+            ratios[part] = np.nan_to_num(above - below, nan=np.inf, posinf=np.inf).max(axis=1)
+    return np.maximum(most + ratios + 32 * (top.states + 4) * UNIT * (1 + most), 0.0)
+
+
 def _bounds(top: LawRegions, bottom: LawRegions, closed: Floats, widest: float) -> Floats:
     """Return the smallest of the bounds that there are for so many states."""
     if top.states <= MOST_STATES:

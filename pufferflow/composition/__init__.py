@@ -21,6 +21,7 @@ from pufferflow.composition.forecast import (
     read_every,
     recurring,
 )
+from pufferflow.composition.gaussian_mixture import class_digest
 from pufferflow.composition.regions import Region
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "alike",
     "asks_elsewhere",
     "canonical",
+    "class_digest",
     "compose",
     "differential_privacy",
     "digest_of",

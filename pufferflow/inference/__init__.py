@@ -8,6 +8,7 @@ from pufferflow.inference import samples as samples
 from pufferflow.inference import shift as shift
 from pufferflow.inference.cells import PRESENCE
 from pufferflow.inference.chain_rows import ChainRows, value_places
+from pufferflow.inference.gaussian_mixture import renyi_of_classes
 from pufferflow.inference.implied import column_and_domain, implied, laws
 from pufferflow.inference.movement import ShortestMovement
 from pufferflow.inference.pattern import of_pattern, window
@@ -26,6 +27,7 @@ __all__ = [
     "laws",
     "lengths_along",
     "of_pattern",
+    "renyi_of_classes",
     "value_places",
     "window",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 from pufferflow.bounds import DependentRows, Laws, Pair, Place, Reach, WorkEstimate
 from pufferflow.errors import Refused
 from pufferflow.inference.cells import Cells
+from pufferflow.inference.gaussian_mixture import MixtureRows
 from pufferflow.inference.group import values_of
 from pufferflow.inference.movement import two_points
 from pufferflow.law import Law
@@ -147,6 +148,13 @@ class Rounded(Laws):
 
     def span(self, norm: float) -> Reach:
         return self._grown(self._laws.span, norm)
+
+    def walks(self) -> Sequence[DependentRows]:
+        """Return walks that count movements of whole answers, grown as these do; others follow single rows."""
+        walks = self._laws.walks()
+        if not all(isinstance(walk, MixtureRows) for walk in walks):
+            return super().walks()
+        return [cast(MixtureRows, walk).grown(self._growth.length, self._group.length) for walk in walks]
 
     def least_winf(self, norm: float) -> Reach:
         """Return what the linear answers need; rounding adds to it, so what is found is not below."""

@@ -7,12 +7,14 @@ add, whatever was asked (M1, M24).
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws
 from pufferflow.inference.cells import departure
+from pufferflow.inference.gaussian_mixture import of_mixture
 from pufferflow.inference.group import SingleRow, free, row_by_row, tables_of
 from pufferflow.inference.implied import implied
 from pufferflow.inference.movement import Movement, MovementLaws
@@ -24,6 +26,7 @@ from pufferflow.scenario import AnySecret, Initial, Presence, Secret
 from pufferflow.scenario.priors import (
     AnyCorrelation,
     Diffusion,
+    GaussianMixture,
     GaussianPrior,
     Independent,
     Prior,
@@ -59,6 +62,23 @@ def _(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
     return _translated(prior, statistic, secret, open_cells=False)
 
 
+@implied.register(GaussianMixture)
+@row_by_row
+def _(prior: GaussianMixture, statistic: Statistic, secret: AnySecret) -> Laws:
+    return _mixed(prior, statistic, secret, open_cells=False)
+
+
+@row_by_row
+def _mixed_in_cells(prior: GaussianMixture, statistic: Statistic, secret: AnySecret) -> Laws:
+    return _mixed(prior, statistic, secret, open_cells=True)
+
+
+def _mixed(prior: GaussianMixture, statistic: Statistic, secret: AnySecret, *, open_cells: bool) -> Laws:
+    if not isinstance(secret, Secret | Initial):
+        raise wrong_secret("pf.GaussianMixture", secret, allowed="pf.Secret or pf.Initial", instead="pf.Secret")
+    return of_mixture(prior, statistic, secret, partial(_translated, open_cells=open_cells))
+
+
 def _translated(prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, open_cells: bool) -> Laws:
     question = _of_one_row(prior, statistic, secret)
     prior.covariance.check(statistic.positions)
@@ -74,6 +94,8 @@ def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | N
     """
     if isinstance(prior, GaussianPrior):
         return _translated_in_cells(prior, statistic, secret)
+    if isinstance(prior, GaussianMixture):
+        return _mixed_in_cells(prior, statistic, secret)
     if prior.coupled or isinstance(secret, Presence):
         return implied(prior, statistic, secret)
     return None

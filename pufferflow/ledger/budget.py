@@ -35,6 +35,7 @@ from pufferflow.scenario import Derived, Initial, Presence, Scenario, ValueSecre
 from pufferflow.scenario.priors import (
     AnyCorrelation,
     ChainPrior,
+    GaussianMixture,
     LatentClass,
     LatentClassesNear,
     Prior,
@@ -187,7 +188,7 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
         return "Rows tell nothing of each other, so only releases about the same row add up."
     if isinstance(belief, AnyCorrelation):
         return f"{begun} may have anything to do with each other, so what all releases tell of them adds up."
-    if isinstance(belief, LatentClass | LatentClassesNear):
+    if isinstance(belief, LatentClass | LatentClassesNear | GaussianMixture):
         return f"{begun} share a class, of which every release tells, whichever of these rows it is about."
     if rule == CouplingRule.name and not isinstance(belief, ChainPrior):
         return f"All of {group} move together in one way, and every release adds how far that moves it."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.composition import Cost, Region, Rows, Shape, digest_of
+from pufferflow.composition import Cost, Region, Rows, Shape, class_digest, digest_of
 from pufferflow.engine import Pattern, Patterns
 from pufferflow.errors import InternalError
 from pufferflow.expressions import conditions, is_one_of
@@ -15,7 +15,7 @@ from pufferflow.planning.facts import ONE_ROW, PublicFacts
 from pufferflow.planning.sum_tables import on_interval, tables_of
 from pufferflow.queries import Request
 from pufferflow.scenario import Presence, ValueSecret
-from pufferflow.scenario.priors import GaussianPrior, Independent
+from pufferflow.scenario.priors import GaussianMixture, GaussianPrior, Independent
 
 _MOST_RUNS = 20_000
 Table = tuple[tuple[float, ...], ...]
@@ -92,9 +92,22 @@ def _coupled_movements(decision: Decision) -> dict[str, float]:
             laws = decision.facts.laws([way], decision.weights)
         elif prior.independent_rows:
             laws = decision.facts.laws_on([ONE_ROW], decision.free_tables, decision.weights)
+        elif isinstance(prior, GaussianMixture):
+            movements |= _movements_of_classes(decision, prior)
+            continue
         else:
             continue
         movements[digest_of(prior)] = laws.winf(norm).length
+    return movements
+
+
+def _movements_of_classes(decision: Decision, prior: GaussianMixture) -> dict[str, float]:
+    """Return how far all sums move in each class of a mixture (M54)."""
+    secret, measures = decision.request.scenario.secret, decision.request.measures
+    movements, digest = dict[str, float](), digest_of(prior)
+    for place, member in enumerate(prior.members):
+        laws = decision.facts.laws([tables_of(member, secret, measures, decision.values)], decision.weights)
+        movements[class_digest(digest, place)] = laws.winf(decision.calibration.noise.norm).length
     return movements
 
 

@@ -4,6 +4,7 @@ from pufferflow.scenario.priors.correlations import AR1, Exchangeable, spanned
 from pufferflow.scenario.priors.covariance import Covariance, Matrix
 from pufferflow.scenario.priors.empirical import Empirical
 from pufferflow.scenario.priors.gaussian import GaussianPrior
+from pufferflow.scenario.priors.gaussian_mixture import GaussianMixture
 from pufferflow.scenario.priors.kernel import Kernel
 from pufferflow.scenario.priors.kernels import read_initial, read_kernels
 from pufferflow.scenario.priors.latent_class import LatentClass, LatentClassesNear
@@ -24,6 +25,7 @@ __all__ = [
     "Diffusion",
     "Empirical",
     "Exchangeable",
+    "GaussianMixture",
     "GaussianPrior",
     "Independent",
     "Kernel",

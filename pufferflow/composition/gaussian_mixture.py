@@ -1,0 +1,89 @@
+"""Releases under a mixture of Gaussians: what a value tells of its class is charged once, movements add up (M54).
+
+Given the class all rows are translated once and for all, so losses ε_c of releases add, adaptively, as they do under
+one Gaussian (M24); the other rows' part in telling classes apart is bounded by the losses of the whole group, which add
+as well (M7). The class given the secret's value is the same in all releases: its ratio is paid once for all of them.
+"""
+
+import math
+from collections.abc import Callable
+from typing import final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.chains import region_log_ratio_of_few
+from pufferflow.composition.cost import Shape
+from pufferflow.composition.rule import CompositionRule, UnitReleases, added
+from pufferflow.inference import renyi_of_classes
+from pufferflow.scenario import Initial, Secret
+from pufferflow.scenario.priors import GaussianMixture
+
+
+def class_digest(digest: str, place: int) -> str:
+    """Return the name under which a cost keeps the movement of a class.
+
+    >>> class_digest("0a1b", 1)
+    '0a1b/1'
+    """
+    return f"{digest}/{place}"
+
+
+@final
+class MixtureRule(CompositionRule):
+    """Translations of each class, and the class given the secret, for any number of releases."""
+
+    name = "one translation in each hidden class, whose law is charged once (M54)"
+
+    def pure(self, releases: UnitReleases) -> float:
+        prior, secret = releases.prior, releases.scenario.secret
+        gains = _of_classes(releases, lambda shape, moved: shape.noise.pure_within(moved, shape.dimension))
+        if gains is None or not isinstance(prior, GaussianMixture) or not isinstance(secret, Secret | Initial):
+            return math.inf
+        groups = [shape.group_movement for shape in releases.shapes]
+        if None in groups:
+            return math.inf
+        between = added(
+            [
+                shape.noise.pure_within(moved, shape.dimension)
+                for shape, moved in zip(releases.shapes, groups, strict=True)
+                if moved is not None
+            ],
+            releases.times,
+        )
+        limits = between * (1 - np.eye(len(gains))) if math.isfinite(between) else np.full((len(gains),) * 2, math.inf)
+        return max(
+            float(region_log_ratio_of_few(pairs.tops, pairs.bottoms, limits, gains).max())
+            for pairs in prior.pairs(secret)
+        )
+
+    def renyi(self, releases: UnitReleases, alpha: float) -> float:
+        prior, secret = releases.prior, releases.scenario.secret
+        costs = _of_classes(releases, lambda shape, moved: shape.noise.renyi_within(moved, alpha, shape.dimension))
+        if costs is None or not isinstance(prior, GaussianMixture) or not isinstance(secret, Secret | Initial):
+            return math.inf
+        return max(
+            float(renyi_of_classes(pairs.tops, pairs.bottoms, costs, alpha).max()) for pairs in prior.pairs(secret)
+        )
+
+
+def _of_classes(releases: UnitReleases, loss: Callable[[Shape, float], float]) -> Floats | None:
+    """Return the sum of losses in each class, each a function of the movement of its release; None if unknown.
+
+    Rows that a release did not see may move it farther, unless correlations fall off with the distance in every class.
+    """
+    prior = releases.prior
+    if not isinstance(prior, GaussianMixture) or releases.beyond_promises:
+        return None
+    first = isinstance(releases.scenario.secret, Initial)
+    if releases.wider and not first and not all(one.covariance.falls_off for one in prior.members):
+        return None
+    losses = list[float]()
+    for place in range(len(prior.members)):
+        key = class_digest(releases.digest, place)
+        moves = [shape.coupled_movements.get(key) for shape in releases.shapes]
+        known = [move for move in moves if move is not None]
+        if len(known) < len(moves):
+            return None
+        losses.append(added(map(loss, releases.shapes, known), releases.times))
+    return np.array(losses)
