@@ -17,7 +17,7 @@ from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
 from pufferflow.noise import Family
 from pufferflow.plan import Plan, plan_of
-from pufferflow.planning import Terms, Within, read_promise, read_seconds
+from pufferflow.planning import Terms, Within, read_per_group, read_promise, read_seconds
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum, Variance
 from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import Domain, Interval, Scenario
@@ -243,6 +243,7 @@ class Batch(Suggesting):
         epsilon: float | None = None,
         floor: str | None = "row",
         seconds: float | None = None,
+        per_group: bool = True,
     ) -> Plan:
         """Return how noisy the answers have to be for one promise about all of them together.
 
@@ -251,13 +252,18 @@ class Batch(Suggesting):
         allows so much error. `shares` divides the budget among the queries,
         by name; left out, equally. Noise is never below what one row needs whose neighbours tell nothing of it, so that
         every release is ordinarily differentially private too; `floor=None` makes it for the prior alone. After so many
-        `seconds`, the only limit that looks at a clock, no further bound is begun. Reads public columns only.
+        `seconds`, the only limit that looks at a clock, no further bound is begun. Groups of the answer have the noise
+        that their own rows need, where others need more; with `per_group=False` all have the same. Reads public columns
+        only.
 
         >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)
         """
         promise = read_promise(guarantee, epsilon, accuracy)
-        return plan_of(self.questions, Terms(promise, noise, bound, accuracy, shares, floor, read_seconds(seconds)))
+        return plan_of(
+            self.questions,
+            Terms(promise, noise, bound, accuracy, shares, floor, read_seconds(seconds), read_per_group(per_group)),
+        )
 
     def release(
         self,

@@ -27,7 +27,16 @@ from pufferflow.explain import (
 )
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
-from pufferflow.planning import AskedQuery, Certificate, Decision, NoisySum, Terms, cost_of, make_decision
+from pufferflow.planning import (
+    AskedQuery,
+    Certificate,
+    Decision,
+    NoisySum,
+    QuieterGroups,
+    Terms,
+    cost_of,
+    make_decision,
+)
 from pufferflow.queries import Request
 from pufferflow.release import CostAccount, Release, grid_below, publish, put_text
 from pufferflow.report.evidence import Evidence
@@ -62,6 +71,11 @@ class Plan(Suggesting):
     def calibration(self) -> Calibration:
         """The noise of the weighted sums, and why it suffices."""
         return self._decision.calibration
+
+    @property
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """The calibration; where groups of the answer have noise of their own, those of all, in units of the least."""
+        return self._decision.calibrations
 
     @property
     def largest_weight(self) -> float:
@@ -101,7 +115,10 @@ class Plan(Suggesting):
 
     @property
     def noises(self) -> dict[str, Noise]:
-        """The noise behind each output, in the units of its sum (a mean's sum is not divided yet)."""
+        """The noise behind each output, in the units of its sum (a mean's sum is not divided yet).
+
+        Where groups of the answer have noise of their own, it is the largest; `summary` has that of each.
+        """
         return {output.name: output.noise for output in self._decision.outputs}
 
     @property
@@ -290,6 +307,10 @@ def certificate_of(plan: Decision) -> Certificate:
         sources=request.engine.versions,
         engine=request.engine.name,
         library=_version(),
+        quieter=tuple(
+            QuieterGroups(len(plan.facts.cells.rows[alike.places]), alike.noise.scale / calibration.noise.scale)
+            for alike in plan.by_noise[1:]
+        ),
     )
 
 

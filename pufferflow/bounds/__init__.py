@@ -24,7 +24,7 @@ from pufferflow.bounds.laws import Laws, ListedLaws, Reach, SeveralLaws, WorkEst
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.proofs import AppliedBound, Scales
 from pufferflow.bounds.quilt import Quilt
-from pufferflow.bounds.robustness import robustness, stretched
+from pufferflow.bounds.robustness import robustness, stretched, weakest
 
 BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
 """The names of bounds that need no number."""
@@ -72,4 +72,5 @@ __all__ = [
     "read_laws",
     "robustness",
     "stretched",
+    "weakest",
 ]

@@ -1,6 +1,7 @@
 """What a promise is still worth if the prior is wrong (M30)."""
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
 
@@ -16,8 +17,8 @@ class Planned(Protocol):
     """The part of a plan that robustness needs: noise for sums that were weighted, then calibrated together."""
 
     @property
-    def calibration(self) -> Calibration:
-        """The noise of the weighted sums."""
+    def calibrations(self) -> Sequence[Calibration]:
+        """The noise of the weighted sums; for several sets of laws, the same noise with the movements of each."""
         ...
 
     @property
@@ -44,14 +45,26 @@ def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, rat
     """
     moved = finite_number_at_least_zero(prior_error, "prior_error")
     factor = finite_number_at_least_zero(ratio, "ratio")
+    every: Sequence[object] = [promised]
     if not isinstance(promised, Calibration) and hasattr(promised, "largest_weight"):
         moved = float_above(Fraction(moved) * Fraction(promised.largest_weight))
-        promised = promised.calibration
+        every = promised.calibrations
     allowed = "a noise with its promise, as pf.calibrate returns it, or a plan"
     instead = "pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)"
-    promised = instance(promised, Calibration, "The first argument", allowed=allowed, instead=instead)
-    guarantee = promised.guarantee if moved == 0 else _moved(promised, moved)
+    read = [instance(one, Calibration, "The first argument", allowed=allowed, instead=instead) for one in every]
+    guarantee = read[0].guarantee if moved == 0 else weakest([_moved(one, moved) for one in read])
     return guarantee if factor == 0 else stretched(guarantee, factor)
+
+
+def weakest(promises: Sequence[Guarantee]) -> Guarantee:
+    """Return what holds where any one of several promises of one kind holds.
+
+    >>> from pufferflow.guarantees import Pure
+    >>> weakest([Pure(1.0), Pure(2.0)])
+    Pure(epsilon=2.0)
+    """
+    each = zip(*([single.epsilon for single in one.singles] for one in promises), strict=True)
+    return promises[0].with_epsilons([max(own) for own in each])
 
 
 def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, final
 
 import polars as pl
 
-from pufferflow.arrays import Array, Floats
+from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.engine.snapshot import Snapshot
 from pufferflow.errors import Misuse
 from pufferflow.expressions import Values
@@ -136,6 +136,26 @@ class Patterns:
 
 
 @final
+class GroupSize(NamedTuple):
+    """How many rows of a group are selected, and how many are not."""
+
+    selected: int
+    others: int
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CellGroups:
+    """The sizes of the groups of which each cell has rows, and of those that join it with other cells.
+
+    Cells of one kind have the same ones. A cell of no group has the kind −1. No group has rows in two kinds of cells.
+    """
+
+    kind_of_cell: Whole
+    kinds: tuple[tuple[GroupSize, ...], ...]
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class Tally:
     """Exact sums: `keys` in public order (None: one cell), the rows of each cell, and its sums.
@@ -202,6 +222,15 @@ class Engine(abc.ABC):
 
         Public columns are read once, whatever the orders.
         """
+
+    def groups_in_cells(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order], keys: pl.DataFrame
+    ) -> CellGroups | None:
+        """Return the sizes of the groups in each of the cells with these keys; None where an engine does not know.
+
+        All cells then have one noise. Public columns are read, as for patterns in these orders.
+        """
+        return None
 
     def fingerprint(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order], key: bytes

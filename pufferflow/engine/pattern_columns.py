@@ -52,9 +52,12 @@ class Columns:
     all_selected: bool
 
     @classmethod
-    def of(cls, public: PublicRows, within: Sequence[str], order_by: str | None = None) -> Self:
-        """Choose the columns and rename them, so that users' names cannot clash with ours."""
-        own = [name for name in dict.fromkeys(public.by) if name not in within]
+    def of(cls, public: PublicRows, within: Sequence[str], order_by: str | None = None, *, every: bool = False) -> Self:
+        """Choose the columns and rename them, so that users' names cannot clash with ours.
+
+        Those of `within` have one value in each group, and make no cells there; `every` key is kept all the same.
+        """
+        own = [name for name in dict.fromkeys(public.by) if every or name not in within]
         schema = public.frame.collect_schema()
         groups, cells = _keys("within", within, schema), _keys("cell", own, schema)
         timed = [f"cell {place}" for place, name in enumerate(own) if name in public.timed]

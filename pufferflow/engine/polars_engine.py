@@ -7,7 +7,8 @@ from typing import final
 
 import polars as pl
 
-from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally
+from pufferflow.engine.engine import CellGroups, Engine, Measure, Order, Patterns, Selection, Tally
+from pufferflow.engine.groups_in_cells import groups_in_cells
 from pufferflow.engine.one_pass import at_most, one_pass_query, tally
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
@@ -62,6 +63,13 @@ class PolarsEngine(Engine):
         of_time = timed(selection, scenario.order_by, self.schema(selection.derived))
         public = PublicRows(frame, selection.by, flag, of_time)
         return guarded(lambda: find_patterns(public, scenario, orders, partial(collect, what=PUBLIC)))
+
+    def groups_in_cells(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order], keys: pl.DataFrame
+    ) -> CellGroups | None:
+        frame, flag = self._public_rows(selection)
+        public = PublicRows(frame, selection.by, flag)
+        return guarded(lambda: groups_in_cells(public, scenario, keys, partial(collect, what=PUBLIC)))
 
     def fingerprint(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order], key: bytes

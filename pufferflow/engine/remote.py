@@ -14,11 +14,11 @@ import polars as pl
 
 from pufferflow.engine.backend import Backend, CellTotals, Query
 from pufferflow.engine.columns import columns_of
-from pufferflow.engine.engine import Engine, Measure, Order, Patterns, Selection, Tally
+from pufferflow.engine.engine import CellGroups, Engine, Measure, Order, Patterns, Selection, Tally
 from pufferflow.engine.one_pass import OnePass
 from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, collect
 from pufferflow.engine.public_rows import few_enough, needed, with_derived
-from pufferflow.engine.remote_patterns import pattern_queries, remote_patterns
+from pufferflow.engine.remote_patterns import pattern_queries, remote_groups_in_cells, remote_patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named
@@ -72,6 +72,12 @@ class RemoteEngine(Engine):
     ) -> dict[Order, Patterns | Misuse]:
         with working(PUBLIC), self.backend.one_version():
             return guarded(lambda: remote_patterns(self.backend, selection, scenario, orders))
+
+    def groups_in_cells(
+        self, selection: Selection, scenario: Scenario, orders: Collection[Order], keys: pl.DataFrame
+    ) -> CellGroups | None:
+        with working(PUBLIC), self.backend.one_version():
+            return guarded(lambda: remote_groups_in_cells(self.backend, selection, scenario, orders, keys))
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
         public = not measures and selection.limit is None

@@ -7,7 +7,8 @@ are read, public columns only, into a temporary file, and everything is found th
 
 import itertools
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,8 @@ from typing import Final, NamedTuple, Self, final
 import polars as pl
 
 from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
-from pufferflow.engine.engine import Order, Patterns, Selection
+from pufferflow.engine.engine import CellGroups, Order, Patterns, Selection
+from pufferflow.engine.groups_in_cells import groups_in_cells
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.engine.polars_engine import PUBLIC, collect
@@ -33,16 +35,31 @@ def remote_patterns(
     backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[Order]
 ) -> dict[Order, Patterns | Misuse]:
     """Return the distinct patterns of the scenario's groups, in each order."""
+    with _public_rows(backend, selection, scenario, orders) as public:
+        return find_patterns(public, scenario, orders, partial(collect, what=PUBLIC))
+
+
+def remote_groups_in_cells(
+    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[Order], keys: pl.DataFrame
+) -> CellGroups | None:
+    """Return the sizes of the scenario's groups in each cell; rows are read as for patterns in these orders."""
+    with _public_rows(backend, selection, scenario, orders) as public:
+        return groups_in_cells(public, scenario, keys, partial(collect, what=PUBLIC))
+
+
+@contextmanager
+def _public_rows(
+    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[Order]
+) -> Generator[PublicRows]:
+    """Return public columns of the rows of groups, each standing for all that are like it; they go away afterwards."""
     chosen, stored = needed(selection)
     query, *_ = pattern_queries(stored, scenario, orders)
     with tempfile.TemporaryDirectory(prefix="pufferflow-") as folder:
         groups = _Groups.of(backend, query, Path(folder))
         frame, flag = with_flag(with_derived(groups.frame, chosen, stored), chosen)
         names, schema = groups.names, frame.collect_schema()
-        public = PublicRows(
-            frame, chosen.by, flag, timed(chosen, query.order_by, schema), names.within, names.times, names.counts
-        )
-        return find_patterns(public, scenario, orders, partial(collect, what=PUBLIC))
+        of_time = timed(chosen, query.order_by, schema)
+        yield PublicRows(frame, chosen.by, flag, of_time, names.within, names.times, names.counts)
 
 
 def pattern_queries(

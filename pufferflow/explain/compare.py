@@ -1,14 +1,14 @@
 """The errors of a plan's outputs against the largest answers, and what the same promise costs under every bound."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 import polars as pl
 
-from pufferflow.arrays import Floats
+from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import (
     Bound,
     Bounds,
@@ -33,14 +33,19 @@ _MOST_WORK = 3e9
 _ROUNDED = 1e-9
 BY_MOVEMENT = "by movement alone: joint laws are not known, or too many to compare"
 """Why a bound had to do without the laws that it needs: its row is that of how far the answers can move at all."""
+_THE_MOST = "one noise for all groups: in the plan, groups whose rows need less have less"
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class OutputErrors:
-    """The noise of one output in every cell: NaN where an error depends on the answers, or a size is not public."""
+    """The noise of one output in every cell: NaN where an error depends on the answers, or a size is not public.
+
+    `output` has that of the cells that need most.
+    """
 
     output: AnswerColumn
+    scales: Floats
     expected: Floats
     half: Floats
     """Half the 95 % interval."""
@@ -52,19 +57,34 @@ def output_errors(plan: Decision) -> list[OutputErrors]:
     """Return the errors of every output; they come from public sizes alone."""
     size, cells = plan.facts.size, len(plan.facts.cells.rows)
     unknown, rows = np.full(cells, np.nan), list[OutputErrors]()
-    for output in plan.outputs:
+    alike = [(some.places, plan.outputs_with(some.noise)) for some in plan.by_noise]
+    for number, output in enumerate(plan.outputs):
         query, measure = output.query, output.measure
+        own = [(places, outputs[number].noise) for places, outputs in alike]
+        scales = _by_cell(cells, [(places, noise.scale) for places, noise in own])
         if not query.linear:
-            rows.append(OutputErrors(output, unknown, unknown, unknown))
+            rows.append(OutputErrors(output, scales, unknown, unknown, unknown))
             continue
-        expected = np.broadcast_to(expected_error(query, output.noise, size), cells)
-        half = np.broadcast_to(half_width(query, output.noise, size), cells)
+        errors = [(places, expected_error(query, noise, _at(size, places))) for places, noise in own]
+        halves = [(places, half_width(query, noise, _at(size, places))) for places, noise in own]
         largest = unknown
         if size is not None and measure is not None:
             row = max(abs(measure.values.low), abs(measure.values.high)) * float(measure.values.unit)
             largest = np.broadcast_to(size * row * query.factor(size), cells)
-        rows.append(OutputErrors(output, expected, half, largest))
+        rows.append(OutputErrors(output, scales, _by_cell(cells, errors), _by_cell(cells, halves), largest))
     return rows
+
+
+def _at(size: Floats | None, places: Array | slice) -> Floats | None:
+    return None if size is None else size[places]
+
+
+def _by_cell(cells: int, parts: Sequence[tuple[Array | slice, Floats | float]]) -> Floats:
+    """Return the numbers of all cells, from those of cells with the same noise."""
+    numbers = np.zeros(cells)
+    for places, own in parts:
+        numbers[places] = own
+    return numbers
 
 
 def summary(plan: Decision) -> pl.DataFrame:
@@ -74,7 +94,7 @@ def summary(plan: Decision) -> pl.DataFrame:
     return pl.concat(
         pl.DataFrame({"query": pl.repeat(errors.output.name, groups.len(), eager=True), "group": groups}).with_columns(
             pl.lit(type(errors.output.noise).__name__).alias("noise"),
-            pl.lit(errors.output.noise.scale).alias("scale"),
+            pl.Series("scale", errors.scales.copy(), dtype=pl.Float64),
             pl.Series("expected_error", errors.expected.copy(), dtype=pl.Float64, nan_to_null=True),
             pl.Series("interval_95", errors.half.copy(), dtype=pl.Float64, nan_to_null=True),
             pl.lit(bound).alias("bound"),
@@ -169,6 +189,7 @@ def _rows_of(plan: Decision, bound: str, calibration: Calibration | None, note: 
     own, size = plan.calibration.noise, plan.facts.size
     noise = own if calibration is None else calibration.noise
     chosen = calibration is not None and bound == repr(plan.calibration.bound)
+    own_cells = chosen and plan.cells is not None
     for output in plan.outputs_with(noise):
         query, name = output.query, type(noise).__name__
         if calibration is None:
@@ -183,7 +204,7 @@ def _rows_of(plan: Decision, bound: str, calibration: Calibration | None, note: 
             expected_error=float(errors.mean()) if query.linear and len(errors) else None,
             times=noise.scale / own.scale if own.scale else None,
             certainty=calibration.certainty.value,
-            note=note or calibration.note,
+            note="; ".join(filter(None, [note or calibration.note, _THE_MOST if own_cells else ""])),
             chosen=chosen,
             worked_out=chosen or note != BY_MOVEMENT,
         )

@@ -99,7 +99,7 @@ def _cells(plan: Decision) -> tuple[tuple[Cell, ...], int]:
             errors.output.name,
             group,
             type(errors.output.noise).__name__,
-            errors.output.noise.scale,
+            float(errors.scales[place]),
             *(_finite(float(part[place])) for part in (errors.expected, errors.half, errors.largest)),
         )
         for errors in outputs

@@ -20,7 +20,7 @@ from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import NAMELESS, nameless
 from pufferflow.expressions import OnPoints, Values, public_words
 from pufferflow.guarantees import Guarantee
-from pufferflow.planning import ERROR_BARS, Decision, impossible_values
+from pufferflow.planning import ERROR_BARS, Decision, impossible_values, noises_at
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum
 from pufferflow.release import of_no_rows
 from pufferflow.report import at_most, promise_in_words
@@ -253,15 +253,19 @@ def queries_in_words(request: Request) -> str:
 def noise_in_words(plan: Decision) -> str:
     """Say how much noise there is behind each query."""
     request = plan.request
-    scales = [noise.scale for noise in plan.noises_in_units]
-    parts = [f"{_scales([scales[place] for place in places])} behind {query.name}" for query, places in request.reads]
+    least = plan.in_units(noises_at(plan.least_noise, plan.weights))
+    ends = [(noise.scale, small.scale) for noise, small in zip(plan.noises_in_units, least, strict=True)]
+    parts = [f"{_scales([ends[place] for place in places])} behind {query.name}" for query, places in request.reads]
     name = type(plan.calibration.noise).__name__
     groups = f", for each {_join(request.by)}" if request.by else ""
-    return f"{name} noise on every sum{groups}, of scale {'; '.join(parts)}."
+    own = "" if plan.cells is None else f", by what the rows of each {_join(request.by)} need"
+    return f"{name} noise on every sum{groups}, of scale {'; '.join(parts)}{own}."
 
 
-def _scales(scales: Sequence[float]) -> str:
-    different = list(dict.fromkeys(f"{scale:.4g}" for scale in scales))
+def _scales(ends: Sequence[tuple[float, float]]) -> str:
+    different = list(
+        dict.fromkeys(f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}" for most, least in ends)
+    )
     if "0" in different:
         different[different.index("0")] = "0 (which no secret moves)"
     return different[0] if len(different) == 1 else " and ".join(different)
@@ -333,9 +337,22 @@ def _origin(prior: Prior) -> str:
     return prior.provenance.origin_in_words if in_full in prior.describe() else in_full
 
 
+_OWN_NOISE = (
+    "groups of the answer have noise of their own, which hides the rows there; where losses do not add along one "
+    "coupling an account counts the least of it for all: for many releases per_group=False may cost less"
+)
+
+
+def _along_one_coupling(prior: Prior) -> bool:
+    """Return whether an account adds up what a prior's releases lose, each by its own noise."""
+    return prior.independent_rows or (prior.coupled and not prior.ordered)
+
+
 def notes(plan: Decision) -> list[str]:
     """Return notes on how the noise was calibrated and on how rows are read."""
     lines = [plan.calibration.note] if plan.calibration.note else []
+    if plan.cells is not None and not all(map(_along_one_coupling, plan.request.scenario.priors)):
+        lines.append(_OWN_NOISE)
     lines += dict.fromkeys(tables.note for of_prior in plan.tables for tables in of_prior if tables.note)
     lines += floor_notes(plan)
     untried = list(dict.fromkeys(repr(trial.bound) for trial in plan.calibration.untried if trial.late))

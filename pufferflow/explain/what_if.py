@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from pufferflow.bounds import loss, robustness, stretched
+from pufferflow.bounds import loss, robustness, stretched, weakest
 from pufferflow.errors import PufferflowError
 from pufferflow.guarantees import Guarantee
 from pufferflow.planning import Decision
@@ -43,6 +43,8 @@ def under_group(plan: Decision) -> float | None:
         return None
     try:
         epsilon = loss(plan.group_laws, plan.calibration.noise, kind)
+        quieter = () if plan.cells is None else plan.cells.kinds
+        epsilon = max([epsilon, *(loss(plan.group_laws_of(own.sizes), own.noise, kind) for own in quieter)])
     except PufferflowError:
         return None
     return epsilon if math.isfinite(epsilon) else None
@@ -88,12 +90,13 @@ def _beliefs_off(plan: Decision, ratio: float) -> WhatIf | None:
 
 def _laws_moved(plan: Decision, share: float) -> WhatIf | None:
     promised = plan.calibration
-    error = float_above(Fraction(share) * Fraction(promised.sensitivity))
-    if error == 0:
+    errors = [float_above(Fraction(share) * Fraction(one.sensitivity)) for one in plan.calibrations]
+    if errors[0] == 0:
         return None
     what = "the movement that the noise was made for" if promised.by_movement else "what one row alone moves the answer"
     wrong = f"if the answer's laws are up to {share:.0%} of {what} away from those believed"
-    return _case_of(wrong, lambda: robustness(promised, error))
+    each = zip(plan.calibrations, errors, strict=True)
+    return _case_of(wrong, lambda: weakest([robustness(one, error) for one, error in each]))
 
 
 def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:

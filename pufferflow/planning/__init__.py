@@ -1,22 +1,24 @@
 """From a request and its terms to a decision: public facts, laws, the share of each sum, noise, cost."""
 
-from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, NoisySum
+from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, NoisySum, QuieterGroups
 from pufferflow.planning.decide import make_decision
-from pufferflow.planning.decision import AnswerColumn, Decision
+from pufferflow.planning.decision import AnswerColumn, CellsAlike, Decision, noises_at
 from pufferflow.planning.decision_cost import cost_of
 from pufferflow.planning.error_bars import error_bars, expected_error, half_width
 from pufferflow.planning.facts import SourceDigest, changed_source
 from pufferflow.planning.floor import impossible_values
 from pufferflow.planning.sum_tables import Tables, on_interval
-from pufferflow.planning.terms import Terms, Within, read_promise, read_seconds
+from pufferflow.planning.terms import Terms, Within, read_per_group, read_promise, read_seconds
 
 __all__ = [
     "ERROR_BARS",
     "AnswerColumn",
     "AskedQuery",
+    "CellsAlike",
     "Certificate",
     "Decision",
     "NoisySum",
+    "QuieterGroups",
     "SourceDigest",
     "Tables",
     "Terms",
@@ -28,7 +30,9 @@ __all__ = [
     "half_width",
     "impossible_values",
     "make_decision",
+    "noises_at",
     "on_interval",
+    "read_per_group",
     "read_promise",
     "read_seconds",
 ]

@@ -8,12 +8,12 @@ import msgspec
 from pufferflow.composition import Cost
 from pufferflow.errors import Misuse, visible
 from pufferflow.guarantees import Guarantee, Promise
-from pufferflow.report import promise_in_words
+from pufferflow.report import counted, promise_in_words
 from pufferflow.rounding import agree
 from pufferflow.source_version import SourceVersion
 
 VERSION = 1
-_ADDED_LATER = ("readings", "ordinary", "sources", "engine")
+_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter")
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
@@ -28,6 +28,14 @@ class NoisySum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     noise: str
     scale: float
     grid: str
+
+
+@final
+class QuieterGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many groups of the answer have less noise than `sums` say: on all sums it is so small a `share` of that."""
+
+    groups: int
+    share: float
 
 
 @final
@@ -48,7 +56,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the selected rows, and `questions` is a digest of the queries, with all values of filters. `readings` describe how
     null, values outside the domain and classes are read, whether or not there are any. `ordinary` is the differential
     privacy of a single row under the same noise, over the pairs of the secret. `sources` are the versions of the tables
-    that were read, of those that have versions, and `engine` is what read them, if it is not Polars.
+    that were read, of those that have versions, and `engine` is what read them, if it is not Polars. `quieter` are
+    groups of the answer with less noise, where others need more for the same promise.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -84,6 +93,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     readings: tuple[str, ...] = ()
     sources: tuple[SourceVersion, ...] = ()
     engine: str = ""
+    quieter: tuple[QuieterGroups, ...] = ()
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
@@ -163,6 +173,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *[("engine", self.engine)] * bool(self.engine),
             ("groups", ", ".join(self.groups) or "none: one answer for all rows"),
             *noise,
+            *(("noise", line) for line in _quieter_in_words(self.quieter)),
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),
             ("movement", f"{self.sensitivity:.6g} {self.sensitivity_unit}"),
             ("worst", self.witness),
@@ -171,6 +182,15 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *(("note", line) for line in self.notes),
             ("ledger", self.entry or NOBODY_COUNTS),
         ]
+
+
+def _quieter_in_words(quieter: tuple[QuieterGroups, ...]) -> list[str]:
+    """Say in how many groups there is less noise, and how much less."""
+    if not quieter:
+        return []
+    shares, groups = [own.share for own in quieter], sum(own.groups for own in quieter)
+    ends = f"{min(shares):.4g}" if len(shares) == 1 else f"{min(shares):.4g} to {max(shares):.4g}"
+    return [f"{ends} of that in {counted(groups, 'group')}, whose rows need less"]
 
 
 def _queries_and_noise(certificate: Certificate) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -13,6 +13,7 @@ from pufferflow.bounds import Calibration, Laws, calibrate_each, loss, read_fami
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Gaussian, Laplace
+from pufferflow.planning.cell_noise import Demand, noise_by_cell
 from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.decision import Decision
 from pufferflow.planning.error_bars import half_width
@@ -71,9 +72,16 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
                 )
         if not decisions:
             raise refused[0]
-        best = min(decisions, key=_error if terms.accuracy is None else _epsilon)
+        best = _by_cell(min(decisions, key=_error if terms.accuracy is None else _epsilon), end)
         _ = best.certificate, best.name
     return best
+
+
+def _by_cell(decision: Decision, end: float | None) -> Decision:
+    """Return the decision with less noise in the cells that need less."""
+    of_row = decision.row_laws if decision.floor and decision.row_laws is not decision.laws else None
+    demand = Demand(decision.facts, decision.terms, decision.tables, decision.weights, decision.family, of_row, end)
+    return replace(decision, cells=noise_by_cell(demand, decision.calibration))
 
 
 def _families(terms: Terms, secret: AnySecret) -> list[Family]:

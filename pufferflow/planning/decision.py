@@ -12,15 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Final, cast, final
+from typing import Final, final
 
-from pufferflow.arrays import Floats
-from pufferflow.bounds import BOUNDS, Bound, Bounds, Calibration, Laws, loss, proof_of
+from pufferflow.arrays import Array, Floats
+from pufferflow.bounds import BOUNDS, Bound, Bounds, Calibration, Laws, loss
 from pufferflow.composition import Cost
-from pufferflow.engine import Measure
+from pufferflow.engine import GroupSize, Measure
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
+from pufferflow.planning.cell_noise import CellNoise, Proof, shortened
 from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.facts import PublicFacts, SourceDigest
 from pufferflow.planning.sum_tables import Tables, free_tables
@@ -49,8 +50,21 @@ class AnswerColumn:
 
 @final
 @dataclass(frozen=True, eq=False)
+class CellsAlike:
+    """The places of the cells with one noise: that of their weighted sums, and that of each sum in whole steps."""
+
+    noise: Noise
+    places: Array | slice
+    noises: tuple[Noise, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Decision:
-    """One noise for all sums of a request, weighted into units of their own, and the promise that it keeps."""
+    """Noise for all sums of a request, weighted into units of their own, and the promise that it keeps.
+
+    The calibration is about all cells, and its noise is enough for each; some of the `cells` may have less.
+    """
 
     facts: PublicFacts
     terms: Terms
@@ -69,6 +83,8 @@ class Decision:
     """It writes the certificate, with the sentences of the explanations."""
     reserved: Cost | None = None
     """The cost that an account has reserved, perhaps from another machine."""
+    cells: CellNoise | None = None
+    """The cells that need less noise than the calibration has; None if all have the same."""
 
     @property
     def request(self) -> Request:
@@ -82,13 +98,28 @@ class Decision:
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
-        """The noise of each sum in whole steps, its scale rounded up; none where no row moves the sum."""
+        """The noise of each sum in whole steps, its scale rounded up; none where no row moves the sum.
+
+        That of the cells that need most, where they differ.
+        """
         return noises_at(self.calibration.noise, self.weights)
+
+    @property
+    def least_noise(self) -> Noise:
+        """The noise of the weighted sums in the cells that have the least."""
+        return self.calibration.noise if self.cells is None else self.cells.least
+
+    @cached_property
+    def by_noise(self) -> tuple[CellsAlike, ...]:
+        """The cells with one noise, for each noise, the largest first."""
+        most = self.calibration.noise
+        found = [(most, slice(None))] if self.cells is None else self.cells.by_noise(most)
+        return tuple(CellsAlike(noise, places, noises_at(noise, self.weights)) for noise, places in found)
 
     @cached_property
     def noises_in_units(self) -> tuple[Noise, ...]:
         """The same noises in the units of the answers."""
-        return self._in_units(self.noises)
+        return self.in_units(self.noises)
 
     @cached_property
     def outputs(self) -> tuple[AnswerColumn, ...]:
@@ -97,7 +128,12 @@ class Decision:
 
     def outputs_with(self, noise: Noise) -> tuple[AnswerColumn, ...]:
         """Return the columns of the answer for another noise of the weighted sums."""
-        return self._outputs(self._in_units(noises_at(noise, self.weights)))
+        return self._outputs(self.in_units(noises_at(noise, self.weights)))
+
+    def in_units(self, noises: Sequence[Noise]) -> tuple[Noise, ...]:
+        """Return noises of sums in whole steps in the units of the answers."""
+        pairs = zip(noises, self.request.units, strict=True)
+        return tuple(noise.at(noise.scale * float(unit)) for noise, unit in pairs)
 
     def _outputs(self, noises: Sequence[Noise]) -> tuple[AnswerColumn, ...]:
         measures = self.request.measures
@@ -106,10 +142,6 @@ class Decision:
             for query, places in self.request.reads
             for name, place in zip(query.outputs, places, strict=False)
         )
-
-    def _in_units(self, noises: Sequence[Noise]) -> tuple[Noise, ...]:
-        pairs = zip(noises, self.request.units, strict=True)
-        return tuple(noise.at(noise.scale * float(unit)) for noise, unit in pairs)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -123,13 +155,13 @@ class Decision:
 
     @cached_property
     def ordinary(self) -> Guarantee | None:
-        """The ordinary differential privacy of a single row under this noise, over the pairs of the secret."""
+        """The ordinary differential privacy of a single row under the least noise, over the pairs of the secret."""
         kind = self.calibration.guarantee.kind
         if self.row_laws is None:
             return None
         if kind is None:
             return self.calibration.guarantee if self.floor else None
-        epsilon = loss(self.row_laws, self.calibration.noise, kind)
+        epsilon = loss(self.row_laws, self.least_noise, kind)
         return kind.at(epsilon) if math.isfinite(epsilon) else None
 
     @property
@@ -142,10 +174,14 @@ class Decision:
         """The laws if the rows of a group may depend on each other in any way: group privacy."""
         return self.facts.laws([[self.free_tables]], self.weights)
 
+    def group_laws_of(self, sizes: Sequence[GroupSize]) -> Laws:
+        """Return the same for groups of some sizes."""
+        return self.facts.laws([[self.free_tables]], self.weights, sizes)
+
     @cached_property
     def source(self) -> SourceDigest:
         """The public facts that noise and cost rest on, to be compared with the source at a release."""
-        return self.facts.digest(self.tables)
+        return self.facts.digest(self.tables, by_cell=self.cells is not None)
 
     @cached_property
     def name(self) -> str:
@@ -177,13 +213,33 @@ class Decision:
             return self
         if not agree(self.cost, reserved):
             raise _refused("its cost is not that of this plan, not even but for rounding")
-        noise, promise = reserved.shape.noise, reserved.shape.promise
-        of_row = [] if self.row_laws is None or self.row_laws is self.laws or not self.floor else [self.row_laws]
-        bounds = cast(Bounds, [self.calibration.bound, self.terms.bound])  # the best one is tried first
-        proof = proof_of([(self.laws, bounds), *((laws, "auto") for laws in of_row)], promise, noise)
-        if proof is None:
+        charged, promise = reserved.shape.noise, reserved.shape.promise
+        of_row = None if self.row_laws is self.laws or not self.floor else self.row_laws
+        own = Proof(promise, [self.calibration.bound, self.terms.bound], of_row)  # the best bound is tried first
+        factor = charged.scale / self.least_noise.scale if self.least_noise.scale else 1.0  # near 1
+        noise = charged if self.cells is None else charged.at(self.calibration.noise.scale * factor)
+        proof, cells = own.of(self.laws, noise), None if self.cells is None else self.cells.charged(factor, own)
+        if proof is None or (cells is None) != (self.cells is None):
             raise _refused("the proof that is made here asks for more noise")
-        return replace(self, calibration=replace(proof, noise=noise.at(noise.scale / SURELY)), reserved=reserved)
+        cells = None if cells is None else cells.shortened(SURELY)
+        return replace(self, calibration=shortened(proof, SURELY), cells=cells, reserved=reserved)
+
+    @property
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """The calibrations of all kinds of cells, in units in which all cells have the least noise.
+
+        There movements in cells with more noise are so much shorter, and no other movement is longer than it was.
+        """
+        if self.cells is None:
+            return (self.calibration,)
+        least = self.least_noise
+        every = (self.calibration, *(kind.calibration for kind in self.cells.kinds))
+        return tuple(
+            replace(
+                one, noise=least, sensitivity=upwards(one.sensitivity * (least.scale / one.noise.scale), _ROUNDINGS)
+            )
+            for one in every
+        )
 
 
 def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:

@@ -1,19 +1,21 @@
 """The cost of a plan's release, as composition adds it up: movements, exposures, and the selected rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pufferflow.arrays import Floats
+from pufferflow.bounds import Laws
 from pufferflow.composition import Cost, Region, Rows, Shape, class_digest, digest_of
-from pufferflow.engine import Pattern, Patterns
+from pufferflow.engine import GroupSize, Pattern, Patterns
 from pufferflow.errors import InternalError
 from pufferflow.expressions import conditions, is_one_of
 from pufferflow.planning.decision import SURELY, Decision
-from pufferflow.planning.facts import ONE_ROW, PublicFacts
+from pufferflow.planning.facts import ONE_ROW, PublicFacts, of_sizes
 from pufferflow.planning.sum_tables import on_interval, tables_of
 from pufferflow.queries import Request
+from pufferflow.rounding import UNIT, upwards
 from pufferflow.scenario import Presence, ValueSecret
 from pufferflow.scenario.priors import GaussianMixture, GaussianPrior, Independent
 
@@ -32,7 +34,7 @@ def cost_of(decision: Decision) -> Cost:
         promise=decision.calibration.guarantee,
         setting=scenario.setting,
         priors=tuple(digest_of(prior) for prior in scenario.priors),
-        stored_noise=decision.calibration.noise.at(decision.calibration.noise.scale * SURELY).stored(),
+        stored_noise=decision.least_noise.at(decision.least_noise.scale * SURELY).stored(),
         dimension=decision.laws.dimension,
         values=None if interval else _table(decision.values, decision.weights),
         slopes=None if linear is None else _table(linear.values, decision.weights),
@@ -89,26 +91,43 @@ def _coupled_movements(decision: Decision) -> dict[str, float]:
     movements = dict[str, float]()
     for prior, way in zip(scenario.priors, decision.tables, strict=True):
         if prior.coupled or isinstance(scenario.secret, Presence):
-            laws = decision.facts.laws([way], decision.weights)
+            movements[digest_of(prior)] = _movement(
+                decision, lambda sizes, way=way: decision.facts.laws([way], decision.weights, sizes)
+            )
         elif prior.independent_rows:
             laws = decision.facts.laws_on([ONE_ROW], decision.free_tables, decision.weights)
+            movements[digest_of(prior)] = laws.winf(norm).length
         elif isinstance(prior, GaussianMixture):
             movements |= _movements_of_classes(decision, prior)
-            continue
-        else:
-            continue
-        movements[digest_of(prior)] = laws.winf(norm).length
     return movements
 
 
 def _movements_of_classes(decision: Decision, prior: GaussianMixture) -> dict[str, float]:
     """Return how far all sums move in each class of a mixture (M54)."""
-    secret, measures = decision.request.scenario.secret, decision.request.measures
+    secret, measures, facts = decision.request.scenario.secret, decision.request.measures, decision.facts
     movements, digest = dict[str, float](), digest_of(prior)
     for place, member in enumerate(prior.members):
-        laws = decision.facts.laws([tables_of(member, secret, measures, decision.values)], decision.weights)
-        movements[class_digest(digest, place)] = laws.winf(decision.calibration.noise.norm).length
+        way = tables_of(member, secret, measures, decision.values)
+        movements[class_digest(digest, place)] = _movement(
+            decision, lambda sizes, way=way: facts.laws([way], decision.weights, sizes)
+        )
     return movements
+
+
+def _movement(decision: Decision, laws: Callable[[Sequence[GroupSize] | None], Laws]) -> float:
+    """Return how far all sums move, of a group of any size, were the least noise in all cells.
+
+    Losses depend on movements in units of the noise's scale. So what moves cells that have more noise counts as so much
+    shorter; along one coupling the loss of a release about a group is at most that of the longest of these.
+    """
+    most, least, norm = decision.calibration.noise, decision.least_noise, decision.calibration.noise.norm
+    lengths = [(laws(None).winf(norm).length, most)]
+    if decision.cells is not None:
+        lengths += [(laws(kind.sizes).winf(norm).length, kind.noise) for kind in decision.cells.kinds]
+    return max(
+        length if noise is least else upwards(length * (least.scale / noise.scale), 4 * UNIT)
+        for length, noise in lengths
+    )
 
 
 def _group_movement(decision: Decision, placed: Patterns | None) -> float | None:
@@ -116,11 +135,12 @@ def _group_movement(decision: Decision, placed: Patterns | None) -> float | None
     scenario = decision.request.scenario
     if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
         return None
+    facts, tables, weights = decision.facts, decision.free_tables, decision.weights
     if placed is None:
-        laws = decision.group_laws
-    else:
-        laws = decision.facts.laws_on(placed.distinct, decision.free_tables, decision.weights)
-    return laws.winf(decision.calibration.noise.norm).length
+        return _movement(
+            decision, lambda sizes: decision.group_laws if sizes is None else decision.group_laws_of(sizes)
+        )
+    return _movement(decision, lambda sizes: facts.laws_on(of_sizes(placed.distinct, sizes), tables, weights))
 
 
 def _rows(facts: PublicFacts, placed: Patterns | None) -> Rows | None:

@@ -20,7 +20,19 @@ import polars as pl
 
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws, SeveralLaws
-from pufferflow.engine import NO_FILES, PLACED, UNORDERED, WIDE, Order, Pattern, Patterns, Snapshot, Tally
+from pufferflow.engine import (
+    NO_FILES,
+    PLACED,
+    UNORDERED,
+    WIDE,
+    CellGroups,
+    GroupSize,
+    Order,
+    Pattern,
+    Patterns,
+    Snapshot,
+    Tally,
+)
 from pufferflow.errors import Misuse, Refused, SourceFailed
 from pufferflow.inference import ShortestMovement, of_pattern, window
 from pufferflow.planning.sum_tables import Tables
@@ -44,19 +56,27 @@ class SourceDigest:
     """How many rows were selected; None if nothing was read."""
     snapshot: Snapshot
     rows: "RowsRead | None" = None
+    with_groups: bool = False
+    """Whether the digest covers which sizes of groups are in which cells."""
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 - all that a decision may rest on
         cls,
         patterns: Mapping[Order, Patterns | Misuse],
         keys: pl.DataFrame | None,
         snapshot: Snapshot,
         rows: "RowsRead | None" = None,
+        groups: CellGroups | None = None,
+        *,
+        with_groups: bool = False,
     ) -> "SourceDigest":
-        """Return the digest of patterns and keys that were read after snapshot and fingerprint were taken."""
+        """Return the digest of what was read after snapshot and fingerprint were taken."""
         parts = [f"{order!r} {_digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
-        digest = hashlib.sha256("\n".join([*parts, "" if keys is None else _digest_of_keys(keys)]).encode())
-        return cls(tuple(patterns), keys is not None, digest.hexdigest(), _selected(patterns), snapshot, rows)
+        parts.append("" if keys is None else _digest_of_keys(keys))
+        if with_groups:
+            parts.append(_digest_of_groups(groups))
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return cls(tuple(patterns), keys is not None, digest, _selected(patterns), snapshot, rows, with_groups)
 
     def confirmed(self, request: Request) -> "SourceDigest":
         """Return the digest as of now; refuse a source whose facts have changed."""
@@ -73,9 +93,13 @@ class SourceDigest:
         if self.rows is not None and self.rows.same(request):
             return replace(self, snapshot=snapshot)
         rows = None if self.rows is None else RowsRead.of(request, self.rows.orders)
-        keys = engine.tally(selection).keys if self.with_keys else None
+        keys = engine.tally(selection).keys if self.with_keys or self.with_groups else None
         patterns = engine.patterns(selection, request.scenario, self.orders)
-        current = SourceDigest.of(patterns, keys, snapshot, rows)
+        groups = None
+        if self.with_groups and keys is not None:
+            groups = engine.groups_in_cells(selection, request.scenario, self.orders, keys)
+        keys = keys if self.with_keys else None
+        current = SourceDigest.of(patterns, keys, snapshot, rows, groups, with_groups=self.with_groups)
         if current.digest != self.digest:
             raise changed_source()
         return current
@@ -200,9 +224,34 @@ class PublicFacts:
             self._further |= self.request.engine.patterns(self.request.selection, self.request.scenario, [order])
         return self._further[order]
 
-    def windows(self, prior: Prior, secret: AnySecret) -> tuple[Pattern, ...]:
-        """Return the patterns without the rows that cost no more than others, each once; one row if there is none."""
+    @cached_property
+    def may_differ_by_cell(self) -> bool:
+        """Whether some cells may have other groups than others; not where one group has rows in all of them."""
+        if not self._orders or not self.request.by:
+            return False
+        scenario, (by_order, _) = self.request.scenario, self._reading
+        orders = {_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows}
+        found = [patterns for order in orders if isinstance(patterns := by_order[order], Patterns)]
+        several = any(len(own.distinct) > 1 or any(map(_covers_by_size, own.distinct)) for own in found)
+        known = (pattern for own in found for pattern in own.distinct if not pattern.covers)
+        return several and all(pattern.answers < len(self.cells.rows) for pattern in known)
+
+    @cached_property
+    def groups_in_cells(self) -> CellGroups | None:
+        """The sizes of the groups in each cell; None where an engine does not know, or all cells hang together."""
+        request, keys = self.request, self.cells.keys
+        if not self.may_differ_by_cell or keys is None:
+            return None
+        return request.engine.groups_in_cells(request.selection, request.scenario, self._orders, keys)
+
+    def windows(self, prior: Prior, secret: AnySecret, sizes: Sequence[GroupSize] | None = None) -> tuple[Pattern, ...]:
+        """Return the patterns without the rows that cost no more than others, each once; one row if there is none.
+
+        With `sizes` those of groups of these sizes.
+        """
         patterns = self.patterns(prior).distinct or (ONE_ROW,)
+        if not prior.independent_rows:
+            patterns = of_sizes(patterns, sizes)
         shorter = [window(prior, secret, pattern) for pattern in patterns]
         if all(short is pattern for short, pattern in zip(shorter, patterns, strict=True)):
             return tuple(patterns)
@@ -214,8 +263,8 @@ class PublicFacts:
         patterns = self._reading[0].get(PLACED)
         return None if isinstance(patterns, Misuse) else patterns  # too many steps, or rows before all time
 
-    def digest(self, tables: Sequence[Sequence[Tables]]) -> SourceDigest:
-        """Return the digest of everything that the noise for these tables and its cost rest on.
+    def digest(self, tables: Sequence[Sequence[Tables]], *, by_cell: bool = False) -> SourceDigest:
+        """Return the digest of everything that the noise for these tables, the same or `by_cell`, and its cost rest on.
 
         A table may stand in for a prior, and look at rows in another order than the prior itself.
         """
@@ -227,16 +276,21 @@ class PublicFacts:
         if isinstance(by_order.get(PLACED), Misuse) and UNORDERED in by_order:
             orders[UNORDERED] = None  # the cost rests on it then
         keys = self.cells.keys if orders and request.by and request.keys is None else None
-        return SourceDigest.of({order: by_order[order] for order in orders}, keys, self._snapshot, self._rows)
+        groups = self.groups_in_cells if by_cell else None
+        patterns = {order: by_order[order] for order in orders}
+        return SourceDigest.of(patterns, keys, self._snapshot, self._rows, groups, with_groups=by_cell)
 
-    def laws(self, tables: Sequence[Sequence[Tables]], weights: Floats) -> Laws:
+    def laws(
+        self, tables: Sequence[Sequence[Tables]], weights: Floats, sizes: Sequence[GroupSize] | None = None
+    ) -> Laws:
         """Return the laws of the weighted sums under all priors and patterns, by the shortest movement for each prior.
 
-        If no row is selected at all, noise is made for one row: empty answers are as noisy as others.
+        With `sizes` those about groups of these sizes. If no row is selected at all, noise is made for one row: empty
+        answers are as noisy as others.
         """
         pieces: list[Laws] = []
         for of_prior in tables:
-            patterns = self.windows(of_prior[0].prior, of_prior[0].secret)
+            patterns = self.windows(of_prior[0].prior, of_prior[0].secret, sizes)
             for pattern in patterns:
                 laws = [self._of_pattern(table, pattern, weights, len(patterns)) for table in of_prior]
                 pieces.append(laws[0] if len(laws) == 1 and of_prior[0].exact else ShortestMovement(laws))
@@ -261,6 +315,38 @@ class PublicFacts:
         return of_pattern(
             tables.prior, tables.secret, pattern, scaled, column, rounding, cells=cells, patterns=patterns
         )
+
+
+def of_sizes(patterns: Sequence[Pattern], sizes: Sequence[GroupSize] | None) -> tuple[Pattern, ...]:
+    """Return the patterns of groups of some sizes, None for all; what covers others covers these alone.
+
+    Sizes and patterns are of the same groups, so each size has a pattern, unless the source has changed in between.
+    """
+    if sizes is None:
+        return tuple(patterns)
+    if any(pattern.covers for pattern in patterns):
+        return tuple(_covering(pattern, sizes) for pattern in patterns)
+    chosen = [pattern for pattern in patterns if _size(pattern) in sizes]
+    if {_size(pattern) for pattern in chosen} != set(sizes):
+        raise changed_source()
+    return tuple(chosen)
+
+
+def _size(pattern: Pattern) -> GroupSize:
+    return GroupSize(pattern.selected, pattern.rows - pattern.selected)
+
+
+def _covers_by_size(pattern: Pattern) -> bool:
+    return pattern.covers and pattern.positions is None
+
+
+def _covering(pattern: Pattern, sizes: Sequence[GroupSize]) -> Pattern:
+    """Return the pattern with no more rows than groups of these sizes have, where places of rows do not matter."""
+    if not _covers_by_size(pattern):
+        return pattern
+    selected, others = (max(parts) for parts in zip(*sizes, strict=True))
+    cells, counts = ([0, -1], [selected, others]) if others else ([0], [selected])
+    return replace(pattern, cells=np.array(cells), counts=np.array(counts, dtype=np.int64))
 
 
 def _selected(by_order: Mapping[Order, Patterns | Misuse]) -> int | None:
@@ -329,6 +415,16 @@ def _digest_of_pattern(pattern: Pattern) -> str:
     digest = hashlib.sha256(repr((len(pattern.cells), len(positions), pattern.start + 0.0, pattern.covers)).encode())
     for values, dtype in ((pattern.cells, "<i8"), (pattern.counts, "<i8"), (positions, "<f8")):
         digest.update(np.ascontiguousarray(values, dtype=dtype).data)
+    return digest.hexdigest()
+
+
+def _digest_of_groups(groups: CellGroups | None) -> str:
+    """Return a text that depends on the sizes of the groups in each cell; on their number it does not."""
+    if groups is None:
+        return "none"
+    kinds = [[tuple(size) for size in sizes] for sizes in groups.kinds]
+    digest = hashlib.sha256(repr((len(groups.kind_of_cell), kinds)).encode())
+    digest.update(np.ascontiguousarray(groups.kind_of_cell, dtype="<i8").data)
     return digest.hexdigest()
 
 

@@ -54,6 +54,8 @@ class Terms:
     """Whether noise has to suffice for a single row too ("row"), or for the prior only (None)."""
     seconds: float | None = None
     """The time after which no further bound is begun; None for no limit."""
+    per_group: bool = True
+    """Whether each group of the answer may have the noise that its own rows need, or all have the same."""
 
     @property
     def example(self) -> Guarantee:
@@ -72,6 +74,12 @@ def read_seconds(given: object) -> float | None:
     if given is None:
         return None
     return finite_number(given, "seconds", allowed=allowed, instead=instead, fits=lambda seconds: seconds > 0)
+
+
+def read_per_group(given: object) -> bool:
+    """Validate whether groups of an answer may have noise of their own."""
+    allowed = "True: groups have the noise that their own rows need; False: all have the same"
+    return instance(given, bool, "per_group", allowed=allowed, instead="per_group=False")
 
 
 def check_floor(given: object) -> None:

@@ -123,12 +123,12 @@ def add_noise(decision: Decision, tally: Tally) -> NoisyAnswers:
     """Return the noisy answers of a batch, with the operating system's randomness."""
     request = decision.request
     size = tally.rows.astype(np.float64) if request.counts_are_public else None
-    sums, scales = _noisy(decision, tally), decision.noises_in_units
+    sums = _noisy(decision, tally)
     answers, bars, limits = list[pl.Series](), list[pl.Series](), list[pl.Series]()
     for query, places in request.reads:
         own = sums[:, list(places)]
         outputs = query.finish(own, size)
-        low, high = error_bars(query, [scales[place] for place in places], own, size)
+        low, high = _bars(decision, query, places, own, size)
         for place, name in enumerate(query.outputs):
             answers.append(pl.Series(name, outputs[:, place]))
             bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
@@ -145,16 +145,30 @@ def grid_below(noise: Noise) -> Fraction:
     return min(grid_of(noise.scale), Fraction(1)) if noise.scale else Fraction(1)
 
 
+def _bars(
+    decision: Decision, query: Query, places: Sequence[int], sums: Floats, size: Floats | None
+) -> tuple[Floats, Floats]:
+    """Return the ends of the bars of a query's outputs, in each cell for its own noise."""
+    ends = [np.zeros((len(sums), len(query.outputs))) for _ in range(2)]
+    for alike in decision.by_noise:
+        noises, own = decision.in_units(alike.noises), None if size is None else size[alike.places]
+        found = error_bars(query, [noises[place] for place in places], sums[alike.places], own)
+        for end, part in zip(ends, found, strict=True):
+            end[alike.places] = part
+    return ends[0], ends[1]
+
+
 def _noisy(decision: Decision, tally: Tally) -> Floats:
     """Return the sums with noise, in the units of the answers."""
-    columns = list[Floats]()
-    sums = iter(tally.sums.T)
     request = decision.request
-    for measure, unit, noise in zip(request.measures, request.units, decision.noises, strict=True):
+    noisy, sums = np.zeros((len(tally.rows), len(request.measures))), iter(tally.sums.T)
+    for place, (measure, unit) in enumerate(zip(request.measures, request.units, strict=True)):
         steps = tally.rows if measure is None else next(sums)
-        noisy = noise.release(steps, grid=grid_below(noise))
-        columns.append(noisy.values * float(unit))  # a power of two: exact
-    return np.stack(columns, axis=1) if columns else np.zeros((len(tally.rows), 0))
+        for alike in decision.by_noise:
+            noise = alike.noises[place]
+            drawn = noise.release(steps[alike.places], grid=grid_below(noise))
+            noisy[alike.places, place] = drawn.values * float(unit)  # a power of two: exact
+    return noisy
 
 
 def _frame(tally: Tally, columns: list[pl.Series]) -> pl.DataFrame:

@@ -7,6 +7,7 @@ reading and noise no stack frame, and no error, refers to an exact sum.
 
 from typing import Protocol
 
+import polars as pl
 from msgspec import structs
 
 from pufferflow.arguments import shown
@@ -70,7 +71,7 @@ def publish(decision: Decision, account: CostAccount | None, release_id: str | N
             allowed="an account of a ledger, or None",
             instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
         )
-    for noise in decision.noises:
+    for noise in (noise for alike in decision.by_noise for noise in alike.noises):
         noise.check_drawable()
     check_threads()
     source = decision.source
@@ -111,4 +112,10 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
         selected = {source.selected, source.confirmed(request).selected}
     if None not in selected and int(tally.rows.sum()) not in selected:
         raise changed_source()  # neither those of before nor those of afterwards
+    if decision.cells is not None and not _same_keys(tally.keys, decision.facts.cells.keys):
+        raise changed_source()  # each cell has noise of its own
     return tally
+
+
+def _same_keys(read: pl.DataFrame | None, planned: pl.DataFrame | None) -> bool:
+    return read is not None and planned is not None and read.equals(planned, null_equal=True)

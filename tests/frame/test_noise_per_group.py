@@ -1,0 +1,350 @@
+"""Groups of the answer have the noise that their own rows need, and every unit keeps the promise of all."""
+
+import itertools
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pufferflow as pf
+
+TABLES = Path(os.environ.get("PUFFERFLOW_TABLES", "/work/shared/data"))
+
+
+def chain_of(rng):
+    stay = rng.uniform(0.1, 0.9, 2)
+    return np.array([[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]])
+
+
+def latent(rows, transition):
+    """Return the probability of each joint value of rows that share a hidden class, one of two."""
+    return np.array(
+        [0.4 * np.prod(transition[0][list(values)]) + 0.6 * np.prod(transition[1][list(values)]) for values in rows]
+    )
+
+
+def along_chain(rows, transition):
+    """Return the probability of each path of a chain at rest."""
+    start = np.array([transition[1, 0], transition[0, 1]]) / (transition[1, 0] + transition[0, 1])
+    return np.array([start[one[0]] * np.prod([transition[a, b] for a, b in itertools.pairwise(one)]) for one in rows])
+
+
+def true_loss(points, first, second, scales):
+    """Return the largest log ratio of two laws of sums with Laplace noise: at a corner of the points, or beyond."""
+    points = np.asarray(points, dtype=float)
+    ends = [
+        np.unique(np.append(own, [own.min() - 60 * b, own.max() + 60 * b]))
+        for own, b in zip(points.T, scales, strict=True)
+    ]
+    corners = np.array(list(itertools.product(*ends)))
+    density = np.exp(-(np.abs(corners[:, None, :] - points[None]) / scales).sum(axis=2) + 60 * len(scales))
+    return float(np.abs(np.log(density @ first) - np.log(density @ second)).max())
+
+
+def loss_of_unit(cells, law, transition, scale_of):
+    """Return the true loss about any row of a unit, whose row r is in cells[r] (None: not asked about)."""
+    rows = list(itertools.product((0, 1), repeat=len(cells)))
+    weights = law(rows, transition)
+    own = sorted({cell for cell in cells if cell is not None})
+    points = [[sum(x for x, cell in zip(row, cells, strict=True) if cell == one) for one in own] for row in rows]
+    worst = 0.0
+    for place in range(len(cells)):
+        given = [
+            np.array([w if row[place] == value else 0.0 for row, w in zip(rows, weights, strict=True)])
+            for value in (0, 1)
+        ]
+        worst = max(worst, true_loss(points, *(one / one.sum() for one in given), [scale_of[one] for one in own]))
+    return worst
+
+
+def world(rng, *, crossing):
+    """Return units of a few rows, each with its cells; some cross cells."""
+    units = []
+    for _ in range(int(rng.integers(3, 6))):
+        town, size = int(rng.integers(0, 4)), int(rng.integers(1, 4))
+        cells = [town] * size
+        if crossing and rng.random() < 0.4:
+            cells = [int(rng.integers(0, 4)) for _ in cells]
+        cells = [None if rng.random() < 0.2 else cell for cell in cells]
+        units.append(cells if any(cell is not None for cell in cells) else [town])
+    return units
+
+
+def batch_of(units, prior, *filters):
+    rows = [
+        (unit, hour, -1 if cell is None else cell)
+        for unit, cells in enumerate(units)
+        for hour, cell in enumerate(cells)
+    ]
+    frame = pl.DataFrame(rows, schema=["unit", "hour", "town"], orient="row").with_columns(on=pl.col("hour") % 2)
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="unit", public=["town"])
+    return pf.protect(frame, scenario).filter(pl.col("town") >= 0, *filters).group_by("town").private_sum("on")
+
+
+def scales_of(plan):
+    table = plan.summary()
+    return {int(group.removeprefix("town=")): scale for group, scale in table.select("group", "scale").iter_rows()}
+
+
+LAWS = {"chain": along_chain, "class": latent}
+
+
+def prior_of(kind, transition):
+    if kind == "chain":
+        return pf.MarkovChain(transition.tolist())
+    return pf.LatentClass([0.4, 0.6], transition.tolist())
+
+
+@pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.parametrize("crossing", [False, True])
+def test_every_unit_keeps_the_promise(kind, crossing):
+    """The true loss about every row of every unit, under the noise of its cells, is at most what was promised."""
+    rng, several = np.random.default_rng(7), 0
+    for _ in range(5):
+        transition, units = chain_of(rng), world(rng, crossing=crossing)
+        plan = batch_of(units, prior_of(kind, transition)).plan(pf.Pure(1.0))
+        scales = scales_of(plan)
+        several += len(set(scales.values())) > 1
+        for cells in units:
+            assert loss_of_unit(cells, LAWS[kind], transition, scales) <= 1.0 + 1e-9
+    assert several >= 2
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_less_noise_in_any_one_cell_breaks_the_promise_of_a_unit_there(kind):
+    """The noise of every cell is the least: with nine tenths of it in one cell, a unit there loses more."""
+    transition = np.array([[0.8, 0.2], [0.2, 0.8]])
+    units = [[0, 0, 0], [1, 1], [2], [0, 0], [3, 3], [3, 4]]
+    plan = batch_of(units, prior_of(kind, transition)).plan(pf.Pure(1.0), bound=pf.Exact(), floor=None)
+    scales = scales_of(plan)
+    assert scales[0] > scales[1] > scales[2]
+    assert scales[3] == scales[4]  # joined by a unit with a row in each
+    for cell in (0, 1, 2):
+        less = scales | {cell: 0.9 * scales[cell]}
+        assert max(loss_of_unit(cells, LAWS[kind], transition, scales) for cells in units) <= 1 + 1e-9
+        assert max(loss_of_unit(cells, LAWS[kind], transition, less) for cells in units if cell in cells) > 1.01
+
+
+def test_other_units_in_the_same_cells_change_nothing():
+    """Enumerated over all rows of a small world, the loss about one row is that of its unit alone."""
+    transition, units = np.array([[0.7, 0.3], [0.3, 0.7]]), [[0, 0], [0, 1], [1]]
+    scales = {0: 1.3, 1: 0.8}
+    every = list(itertools.product((0, 1), repeat=5))
+    parts = [slice(0, 2), slice(2, 4), slice(4, 5)]
+    weights = np.prod([along_chain([row[part] for row in every], transition) for part in parts], axis=0)
+    flat = [cell for cells in units for cell in cells]
+    points = [[sum(x for x, cell in zip(row, flat, strict=True) if cell == one) for one in (0, 1)] for row in every]
+    for unit, part in enumerate(parts):
+        losses = []
+        for place in range(part.start, part.stop):
+            given = [weights * [row[place] == value for row in every] for value in (0, 1)]
+            losses.append(true_loss(points, *(one / one.sum() for one in given), [scales[0], scales[1]]))
+        assert max(losses) <= loss_of_unit(units[unit], along_chain, transition, scales) + 1e-9
+
+
+def families(sizes, prior=None, **public):
+    """Return families of some sizes, each in a town of its own if towns are not given."""
+    units = np.repeat(np.arange(len(sizes)), sizes)
+    columns = {name: np.repeat(values, sizes) for name, values in public.items()} or {"town": units}
+    frame = pl.DataFrame({"unit": units, **columns, "on": np.arange(len(units)) % 2})
+    secret, chosen = pf.Secret("on", domain=[0, 1]), prior or pf.AnyCorrelation()
+    return pf.protect(frame, pf.Scenario(secret, chosen, within="unit", public=[*columns]))
+
+
+@pytest.mark.parametrize(
+    ("promise", "noise"),
+    [
+        (pf.Pure(0.5), pf.Laplace),
+        (pf.Pure(0.5), pf.GeneralizedCauchy.of(k=4)),
+        (pf.Approx(1.0, 1e-6), pf.Gaussian),
+        (pf.Renyi(4, 1.0), pf.Gaussian),
+        (pf.RenyiCurve([2, 8], [0.5, 1.5]), pf.Laplace),
+    ],
+)
+def test_families_have_noise_by_their_size(promise, noise):
+    """Whatever the promise and the noise, a family of n rows needs n times what one row needs, and no more."""
+    plan = families([1, 2, 3, 3]).group_by("town").private_sum("on").plan(promise, noise=noise)
+    scales = plan.summary()["scale"].to_list()
+    assert scales == pytest.approx([scales[0], 2 * scales[0], 3 * scales[0], 3 * scales[0]], rel=1e-6)
+    assert plan.noises["on_sum"].scale == max(scales)
+
+
+def test_staircase_noise_is_the_same_for_all():
+    """A noise whose losses may rise where it grows stays one for all groups."""
+    plan = families([1, 2]).group_by("town").private_sum("on").plan(pf.Pure(1.0), noise=pf.Staircase)
+    assert plan.summary()["scale"].n_unique() == 1
+
+
+def test_one_row_keeps_its_floor_in_every_group():
+    """Where a prior asks for less than one row alone, no group has less than one row needs."""
+    chain = pf.MarkovChain([[0.9, 0.1], [0.9, 0.1]])
+    frame = pl.DataFrame({"unit": [1, 2, 2], "hour": [0, 0, 1], "town": [1, 2, 2], "on": [0, 1, 0]})
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour", within="unit", public=["town"])
+    plan = pf.protect(frame, scenario).group_by("town").private_sum("on").plan(pf.Pure(1.0))
+    assert plan.summary()["scale"].min() >= 1.0
+    assert plan.ordinary.epsilon <= 1.0
+
+
+def test_groups_that_need_the_same_have_the_same_plan():
+    """Where no group needs less than another, or none may have less, nothing changes, not even the plan's name."""
+    same = families([2, 2, 2]).group_by("town").private_sum("on")
+    plans = [same.plan(pf.Pure(1.0), per_group=flag) for flag in (True, False)]
+    assert len({plan._decision.name for plan in plans}) == 1
+    assert plans[0].certificate == plans[1].certificate
+    other = families([1, 2]).group_by("town").private_sum("on")
+    several, one = (other.plan(pf.Pure(1.0), per_group=flag) for flag in (True, False))
+    assert one.summary()["scale"].n_unique() == 1
+    assert several._decision.name != one._decision.name
+    with pytest.raises(pf.Misuse, match="per_group"):
+        other.plan(pf.Pure(1.0), per_group="yes")
+
+
+def test_answers_have_their_own_noise_and_bars_that_cover():
+    """Drawn noise is as wide as each group's scale says, with nine tenths it is not, and bars hold 95 of 100 times."""
+    count = 3000
+    plan = families([1, 3] * count).group_by("town").private_sum("on").plan(pf.Pure(1.0))
+    release = plan.release()
+    exact = np.add.reduceat(np.arange(4 * count) % 2, np.cumsum([0, *([1, 3] * count)])[:-1])
+    errors = np.abs(release.frame["on_sum"].to_numpy() - exact).reshape(count, 2)
+    assert errors.mean(axis=0) == pytest.approx([1.0, 3.0], rel=0.08)
+    low, high = (release.intervals[f"on_sum_{end}"].to_numpy() for end in ("low", "high"))
+    inside = ((low <= exact) & (exact <= high)).reshape(count, 2).mean(axis=0)
+    assert inside == pytest.approx([0.95, 0.95], abs=0.015)
+    assert np.unique(np.round(high - low, 6)).size == 2
+
+
+def test_several_releases_count_each_group_by_its_own_noise():
+    """Along one coupling a release costs what it promises, and all together no less than any unit really loses."""
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        sizes = rng.integers(1, 5, 6)
+        protected = families(sizes, town=rng.integers(0, 3, 6), street=rng.integers(0, 3, 6))
+        plans = [
+            protected.group_by(by).private_sum("on").plan(pf.Pure(1.0)) for by in ("town", "street", ["town", "street"])
+        ]
+        total = pf.compose(plans, protected.questions.scenario).total
+        assert total <= 3.0 + 1e-9
+        true = 0.0
+        for unit, size in enumerate(sizes):
+            row = protected.questions.engine.table.collect().filter(unit=unit).row(0, named=True)
+            losses = []
+            for plan, by in zip(plans, (["town"], ["street"], ["town", "street"]), strict=True):
+                group = ", ".join(f"{name}={row[name]}" for name in by)
+                losses.append(size / plan.summary().filter(group=group)["scale"].item())
+            true = max(true, sum(losses))
+        assert true <= total * (1 + 1e-9)
+
+
+def test_several_releases_along_a_chain_are_never_below_the_truth():
+    """What two releases tell of a unit together, enumerated, is at most their total, whatever noise its groups have."""
+    transition = np.array([[0.8, 0.2], [0.3, 0.7]])
+    units = [[0, 0, 0], [1, 1], [2]]
+    batch = batch_of(units, pf.MarkovChain(transition.tolist()))
+    early = batch_of(units, pf.MarkovChain(transition.tolist()), pl.col("hour") < 1)
+    plans = [batch.plan(pf.Pure(0.7)), early.plan(pf.Pure(0.7))]
+    scales = [scales_of(plan) for plan in plans]
+    total = pf.compose(plans, batch.questions.scenario).total
+    for cells in units:
+        rows = list(itertools.product((0, 1), repeat=len(cells)))
+        weights = along_chain(rows, transition)
+        points = [[sum(row), row[0]] for row in rows]
+        for place in range(len(cells)):
+            given = [weights * [row[place] == value for row in rows] for value in (0, 1)]
+            own = [scale[cells[0]] for scale in scales]
+            assert true_loss(points, *(one / one.sum() for one in given), own) <= total + 1e-9
+
+
+def test_a_source_whose_groups_moved_is_refused():
+    """Equal patterns, keys and numbers of rows are not enough: which sizes are in which group must be as planned."""
+    frame = pl.DataFrame({"unit": [1, 2, 2], "town": ["a", "b", "b"], "on": [0, 1, 1]})
+    swapped = frame.with_columns(town=pl.Series(["b", "a", "a"]))
+    held = {"rows": frame}
+    lazy = pl.LazyFrame(schema=frame.schema).map_batches(lambda _: held["rows"], schema=frame.schema)
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="unit", public=["town"])
+    plan = pf.protect(lazy, scenario).group_by("town").private_sum("on").plan(pf.Pure(1.0))
+    assert plan.summary()["scale"].n_unique() == 2
+    assert plan.release().frame.height == 2
+    held["rows"] = swapped
+    with pytest.raises(pf.SourceFailed):
+        plan.release()
+
+
+def test_declared_groups_without_rows_have_no_more_noise_than_others():
+    """A declared group of no row has the least noise of those with rows."""
+    batch = families([1, 2]).group_by("town", keys=[0, 1, 2]).private_sum("on")
+    assert batch.plan(pf.Pure(1.0)).summary()["scale"].to_list() == pytest.approx([1.0, 2.0, 1.0], rel=1e-6)
+
+
+def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path):
+    """A release with noise by group costs its promise, also as another machine reserved it, with other last digits."""
+    protected = families([1, 2, 3])
+    plan = protected.group_by("town").private_sum("on").plan(pf.Pure(0.5))
+    account = pf.Ledger(tmp_path / "ledger.db").open(
+        "towns", protected.questions.scenario, limit=pf.Pure(1.01), dataset="d"
+    )
+    assert account.remaining(plan) == 2
+    plan.release(account, id="one")
+    assert account.spent().epsilon == pytest.approx(0.5)
+    cost = plan.cost
+    noise = cost.shape.stored_noise
+    near = replaced(cost, noise | {"scale": noise["scale"] * (1 + 1e-13)})
+    other = plan._decision.at(near)
+    assert [one.noise.scale for one in other.by_noise] == pytest.approx([3 * 2, 2 * 2, 2], rel=1e-5)
+    with pytest.raises(pf.Misuse, match="reserved"):
+        plan._decision.at(replaced(cost, noise | {"scale": noise["scale"] * 0.9}))
+
+
+def replaced(cost, noise):
+    import msgspec
+
+    return msgspec.structs.replace(cost, shape=msgspec.structs.replace(cost.shape, stored_noise=noise))
+
+
+def test_a_wrong_prior_is_judged_by_the_least_noise():
+    """What is left of a plan if answers' laws move is what is left where there is least noise."""
+    plan = families([1, 4]).group_by("town").private_sum("on").plan(pf.Pure(1.0))
+    assert pf.robustness(plan, 0.5).epsilon == pytest.approx(2.0, rel=1e-3)
+
+
+def test_the_certificate_and_the_words_say_so():
+    """Certificate, summary, explanation, comparison and page speak of the noise of each group."""
+    plan = families([1, 4]).group_by("town").private_mean("on").plan(pf.Pure(1.0))
+    certificate = type(plan.certificate).from_json(plan.certificate.to_json())
+    assert certificate == plan.certificate
+    (quiet,) = certificate.quieter
+    assert (quiet.groups, quiet.share) == (1, pytest.approx(0.25, rel=1e-6))
+    assert "0.25 of that in 1 group" in str(certificate)
+    assert "scale 1 to 4" in plan.explain()
+    assert any("groups whose rows need less have less" in note for note in plan.compare()["note"])
+    assert sorted(round(cell.scale) for cell in plan.evidence().cells) == [1, 4]
+
+
+def test_units_under_several_priors_take_the_worst():
+    """With several beliefs a group has the noise that the worst of them needs there."""
+    priors = [pf.Independent(), pf.AnyCorrelation()]
+    plan = families([1, 3], priors).group_by("town").private_sum("on").plan(pf.Pure(1.0))
+    assert plan.summary()["scale"].to_list() == pytest.approx([1.0, 3.0], rel=1e-6)
+
+
+def test_very_many_sizes_have_few_noises():
+    """With more sizes of units than patterns are told apart, noise is by sizes rounded up, and small units gain."""
+    sizes = list(range(1, 201))
+    plan = families(sizes).group_by("town").private_sum("on").plan(pf.Pure(1.0))
+    scales = plan.summary()["scale"].to_numpy()
+    assert (scales >= np.array(sizes) * (1 - 1e-9)).all()
+    assert (scales <= np.array(sizes) * 1.15 + 1).all()
+    assert len(np.unique(scales)) <= 64
+
+
+@pytest.mark.skipif(not (TABLES / "galton_families.parquet").exists(), reason="the real tables are not here")
+def test_galton_by_family_size():
+    """Heights by the size of the family: families of n have n times the noise of one child, of which bars tell."""
+    frame = pl.read_parquet(TABLES / "galton_families.parquet")
+    secret = pf.Secret("child_height_in", domain=pf.Interval(56, 79))
+    scenario = pf.Scenario(secret, pf.AnyCorrelation(), within="family_id", public=["n_children"])
+    batch = pf.protect(frame, scenario).group_by("n_children").private_mean("child_height_in")
+    table = batch.plan(pf.Pure(1.0)).summary()
+    sizes = table["group"].str.strip_prefix("n_children=").cast(pl.Int64).to_numpy()
+    assert table["scale"].to_numpy() == pytest.approx(23.0 * sizes, rel=1e-3)
