@@ -15,7 +15,7 @@ import scipy  # loads its parts when first used
 
 from pufferflow.arrays import Array, Flags, Whole
 from pufferflow.engine.engine import CellGroups, GroupSize
-from pufferflow.engine.equal_runs import MOST, codes_of
+from pufferflow.engine.equal_runs import MOST, Codes, codes_of, fitting
 from pufferflow.engine.one_pass import places_of
 from pufferflow.engine.pattern_columns import Collect, Columns, Constancy, PublicRows
 from pufferflow.expressions import unsorted
@@ -46,6 +46,8 @@ def groups_in_cells(public: PublicRows, scenario: Scenario, keys: pl.DataFrame, 
         return None
     rows, texts = _Rows(columns, [*keys.columns]), _comparable(keys)
     sizes = collect(rows.sizes())
+    if not sizes.height:
+        return CellGroups(np.full(keys.height, -1, dtype=np.int64), ())
     blocks = _blocks(rows, sizes, texts, collect)
     return None if blocks is None else _kinds(*blocks)
 
@@ -176,15 +178,12 @@ def _placed(table: pl.DataFrame, cells: Array, blocks: Whole) -> _Blocks | None:
 
 def _kinds(blocks: Whole, sizes: Whole) -> CellGroups:
     """Return the kinds of blocks: those with equal sets of sizes. Very many sizes are rounded up, to few."""
-    known, which = np.unique(_few(sizes[:, 1:]), axis=0, return_inverse=True)
-    order = np.lexsort((-known[:, 1], -known[:, 0]))  # the largest first
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    known, which = known[order], rank[which.reshape(-1)]
-    block, place = np.unique(blocks, return_inverse=True)
-    of_size = np.searchsorted(block, sizes[:, 0])
-    has = np.zeros((len(known), len(block)), dtype=np.bool_)
-    has[which, of_size] = True
+    known, which = _few(*_distinct(sizes[:, 1], sizes[:, 2]))
+    own = Codes(blocks, len(blocks)).dense()  # there are at most as many blocks as cells
+    block = np.zeros(len(blocks), dtype=np.int64)
+    block[blocks] = own.values
+    has = np.zeros((len(known), own.size), dtype=np.bool_)
+    has[which, block[sizes[:, 0]]] = True
     kind = _alike(has)
     if kind.max(initial=0) >= _MOST_KINDS:
         kind = _numbered(np.where(has.any(axis=0), has.argmax(axis=0), -1))
@@ -192,28 +191,36 @@ def _kinds(blocks: Whole, sizes: Whole) -> CellGroups:
     for number in range(int(kind.max(initial=-1)) + 1):
         there = has[:, kind == number].any(axis=1)
         kinds.append(tuple(GroupSize(*size) for size in known[there].tolist()))
-    return CellGroups(kind[place.reshape(-1)], tuple(kinds))
+    return CellGroups(kind[own.values], tuple(kinds))
 
 
-def _few(sizes: Whole) -> Whole:
+def _distinct(selected: Whole, others: Whole) -> tuple[Whole, Whole]:
+    """Return the distinct sizes, the largest first, and which of them each is."""
+    left, right = fitting(Codes(selected, int(selected.max()) + 1), Codes(others, int(others.max()) + 1))
+    _, first, which = np.unique(-left.values * right.size - right.values, return_index=True, return_inverse=True)
+    return np.column_stack([selected, others])[first], which.reshape(-1)
+
+
+def _few(known: Whole, which: Whole) -> tuple[Whole, Whole]:
     """Return sizes, or a few that are no smaller: each stands for those between two powers of a number."""
-    if len(np.unique(sizes, axis=0)) <= MOST:
-        return sizes
-    largest = max(int(sizes[:, 0].max()), 2)
-    step = np.log(largest) / (MOST - 1)
-    part = np.ceil(np.log(sizes[:, 0]) / step - 2.0**-20).astype(np.int64)
-    rounded = sizes.copy()
+    if len(known) <= MOST:
+        return known, which
+    step = math.log(max(int(known[:, 0].max()), 2)) / (MOST - 1)
+    part = np.ceil(np.log(known[:, 0]) / step - 2.0**-20).astype(np.int64)
+    rounded = np.empty_like(known)
     for number in np.unique(part):
-        own = part == number
-        rounded[own] = sizes[own].max(axis=0)
-    return rounded
+        rounded[part == number] = known[part == number].max(axis=0)
+    fewer, of_known = _distinct(rounded[:, 0], rounded[:, 1])
+    return fewer, of_known[which]
 
 
 def _alike(has: Flags) -> Whole:
     """Return the number of each block's set of sizes, in the order in which they come up; −1 for the empty set."""
     kind = np.zeros(has.shape[1], dtype=np.int64)
     for member in has:
-        kind = np.unique(kind * 2 + member, return_inverse=True)[1].reshape(-1)
+        finer = kind * 2 + member
+        there = np.bincount(finer) > 0
+        kind = (np.cumsum(there) - 1)[finer]
     return _numbered(np.where(has.any(axis=0), kind, -1))
 
 

@@ -47,7 +47,7 @@ def _column(name: str, values: Sequence[Any], dtype: pl.DataType, dialect: Diale
     """
     if dtype in _READ:
         values = [_READ[dtype](value) if isinstance(value, str) else value for value in values]
-    if dtype in _READ or dtype.is_decimal():
+    if dtype in _READ or dtype.is_decimal() or dtype.is_float():  # a driver may write 0 for 0.0, before other floats
         return pl.Series(name, values, dtype=dtype)
     # of values that do not fit their column, the error says that it could not be read, and nothing else
     column = pl.Series(name, values).cast(dtype)
