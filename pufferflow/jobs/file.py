@@ -132,6 +132,10 @@ class JobFile(TomlTable, frozen=True):
         Literal["row", "none"],
         Meta(description="noise is at least enough for one row alone, or only for what the prior says"),
     ] = "row"
+    per_group: Annotated[
+        bool,
+        Meta(description="whether groups of the answer have the noise that their own rows need, or all have the same"),
+    ] = False
     estimates: Annotated[bool, Meta(description="whether noise that rests on an estimate is good enough")] = False
     sink: FolderTable = FolderTable()  # of a file with another kind, the table of that kind
     schedule: Schedule = Schedule()
@@ -151,6 +155,7 @@ class JobFile(TomlTable, frozen=True):
         """The arguments of `batch.plan`."""
         floor = None if self.floor == "none" else self.floor
         others: dict[str, Any] = {"noise": self.noise, "bound": self.bound, "shares": self.shares, "floor": floor}
+        others["per_group"] = self.per_group
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **others}
         return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **others}

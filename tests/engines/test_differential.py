@@ -138,7 +138,7 @@ def test_patterns_are_equal(engine, widest, seed):
             assert plain(alone[0]) == plain(alone[1])
 
 
-@pytest.mark.parametrize("within", [["group"], ["group", "room"], ["key"]])
+@pytest.mark.parametrize("within", [["group"], ["group", "room"]])
 def test_sizes_of_groups_in_cells_are_equal(engine, widest, within):
     """A machine finds the same sizes of groups in each cell, whichever columns make cells."""
     rows = nasty(2, unsigned=False, widest=widest).unique([*within, "t"], maintain_order=True)
@@ -146,15 +146,19 @@ def test_sizes_of_groups_in_cells_are_equal(engine, widest, within):
     options = {"public": PUBLIC, "order_by": "t", "step": "1h", "within": within}
     scenario = pf.Scenario(pf.Secret("truth", domain=[0, 1]), pf.AnyCorrelation(), **options)
     known = 0
-    for selection in (*selections()[1:], Selection(PUBLIC, by=("group", "day")), Selection(PUBLIC, by=("room", "key"))):
+    for selection in (
+        *selections()[1::3],
+        Selection(PUBLIC, by=("group", "day")),
+        Selection(PUBLIC, by=("room", "key")),
+    ):
         keys = here.tally(selection).keys
-        for order in (ORDERS[1], ORDERS[3]):
-            first, second = (one.groups_in_cells(selection, scenario, [order], keys) for one in (here, there))
-            assert (first is None) == (second is None)
-            if first is not None:
-                assert first.kind_of_cell.tolist() == second.kind_of_cell.tolist()
-                assert first.kinds == second.kinds
-                known += len(first.kinds) > 1
+        order = ORDERS[1 if "room" in within else 3]
+        first, second = (one.groups_in_cells(selection, scenario, [order], keys) for one in (here, there))
+        assert (first is None) == (second is None)
+        if first is not None:
+            assert first.kind_of_cell.tolist() == second.kind_of_cell.tolist()
+            assert first.kinds == second.kinds
+            known += len(first.kinds) > 1
     assert known
 
 

@@ -41,6 +41,7 @@ def test_the_starter_says_what_its_comments_say():
         ('# noise = "auto"', 'noise = "auto"'),
         ("# shares = {", "shares = {"),
         ('# floor = "row"', 'floor = "row"'),
+        ("# per_group = false", "per_group = false"),
         ("# estimates = false", "estimates = false"),
         ('function = "job.py:rows"', "# function"),
         ('# path = "data', 'path = "data'),
@@ -49,7 +50,7 @@ def test_the_starter_says_what_its_comments_say():
         ("# catch_up = 31", "catch_up = 31"),
     )
     found, plain = read_text(full, "job.toml"), read_text(STARTER, "job.toml")
-    for key in ("sink", "schedule", "noise", "floor", "estimates"):
+    for key in ("sink", "schedule", "noise", "floor", "per_group", "estimates"):
         assert getattr(found, key) == getattr(plain, key)
     assert plain.plan_arguments["floor"] == "row"
     assert read_text(changed(('# floor = "row"', 'floor = "none"')), "job.toml").plan_arguments["floor"] is None
