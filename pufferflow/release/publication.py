@@ -71,7 +71,7 @@ def publish(decision: Decision, account: CostAccount | None, release_id: str | N
             allowed="an account of a ledger, or None",
             instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
         )
-    for noise in (noise for alike in decision.by_noise for noise in alike.noises):
+    for noise in decision.noises:
         noise.check_drawable()
     check_threads()
     source = decision.source
