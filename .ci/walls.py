@@ -34,7 +34,7 @@ STOREYS = {
     "from belief to laws, from releases to totals": ("inference", "composition"),
     "deciding, publishing, counting": ("report", "planning", "release", "ledger"),
     "telling": ("explain", "plan", "frame", "namespace"),
-    "using": ("audit", "jobs", "plugins", "cli", "__main__"),
+    "using": ("audit", "beliefs", "jobs", "plugins", "cli", "__main__"),
 }
 """Ground storey first: a room imports rooms of its own storey, without circles, and of those below."""
 FLOOR = {room: floor for floor, rooms in enumerate(STOREYS.values()) for room in rooms}

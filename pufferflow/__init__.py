@@ -13,6 +13,9 @@ del _namespace
 
 if TYPE_CHECKING:
     from pufferflow import audit as audit
+    from pufferflow.beliefs import Suggestion as Suggestion
+    from pufferflow.beliefs import Suggestions as Suggestions
+    from pufferflow.beliefs import suggest as suggest
     from pufferflow.bounds import DAGWM as DAGWM
     from pufferflow.bounds import GAWM as GAWM
     from pufferflow.bounds import GWM as GWM
@@ -129,6 +132,7 @@ _ROOMS = {
     "release": ("Release",),
     "frame": ("protect", "Batch"),
     "jobs": ("Job", "Period", "Ran"),
+    "beliefs": ("suggest", "Suggestion", "Suggestions"),
 }
 _WHOLE_ROOMS = ("audit",)
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

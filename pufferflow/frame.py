@@ -57,7 +57,7 @@ def _checked_engine(frame: Any, scenario: Scenario) -> Engine:
         return engine
     table = arrow_table(frame)
     guarded(lambda: scenario.check_frame(frame if table is None else table))
-    return engine_of(frame if table is None else table.read())
+    return engine_of(frame) if table is None else engine_of(table.read(), table.given)
 
 
 @final

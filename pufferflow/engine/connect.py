@@ -15,6 +15,7 @@ from pufferflow.engine.self_test import check
 from pufferflow.entry_points import load, names_in
 from pufferflow.errors import Misuse
 from pufferflow.guarded import guarded
+from pufferflow.scenario.fitting import weakly
 
 
 @final
@@ -52,9 +53,9 @@ def table(address: str, name: str) -> RemoteTable:
     return found
 
 
-def engine_of(frame: pl.LazyFrame | pl.DataFrame) -> Engine:
-    """Return the engine that reads a Polars frame."""
-    return PolarsEngine(frame.lazy())
+def engine_of(frame: pl.LazyFrame | pl.DataFrame, given: Any = None) -> Engine:
+    """Return the engine that reads a Polars frame, made of the table that was `given` if that is another one."""
+    return PolarsEngine(frame.lazy(), weakly(frame if given is None else given))
 
 
 def check_engine(address: str) -> tuple[str, str]:

@@ -177,6 +177,11 @@ class Engine(abc.ABC):
     def table(self) -> Any:
         """The protected table."""
 
+    @property
+    def original(self) -> Any:
+        """The table as it was given, as far as that is known."""
+        return self.table
+
     @abc.abstractmethod
     def snapshot(self) -> Snapshot:
         """Return the version of the table."""

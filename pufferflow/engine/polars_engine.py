@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import final
+from typing import Any, final
 
 import polars as pl
 
@@ -29,13 +29,24 @@ PUBLIC, PRIVATE = "reading public columns", "reading rows"
 @final
 @dataclass(frozen=True, eq=False)
 class PolarsEngine(Engine):
-    """A lazy frame."""
+    """A lazy frame, and the table that it was made of while that lives."""
 
     frame: pl.LazyFrame
+    given: Any = None
+    """A weak reference to that table."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy without that table, which is a matter of this process."""
+        return PolarsEngine, (self.frame,)
 
     @property
     def table(self) -> pl.LazyFrame:
         return self.frame
+
+    @property
+    def original(self) -> Any:
+        table = None if self.given is None else self.given()
+        return self.frame if table is None else table
 
     @property
     def in_order(self) -> bool:

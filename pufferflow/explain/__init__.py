@@ -12,6 +12,7 @@ from pufferflow.explain.sentences import (
     readings_together,
     witness_in_words,
 )
+from pufferflow.explain.what_if import under_group
 
 __all__ = [
     "Origin",
@@ -27,5 +28,6 @@ __all__ = [
     "readings_together",
     "summary",
     "too_noisy",
+    "under_group",
     "witness_in_words",
 ]

@@ -15,17 +15,22 @@ from pufferflow.report.numbers import promise_in_words as promise_in_words
 from pufferflow.report.numbers import upwards as upwards
 
 if TYPE_CHECKING:
+    from pufferflow.report.belief_page import BeliefRow as BeliefRow
+    from pufferflow.report.belief_page import beliefs_page as beliefs_page
     from pufferflow.report.pages import ledger_page as ledger_page
     from pufferflow.report.pages import plan_block as plan_block
     from pufferflow.report.pages import plan_page as plan_page
     from pufferflow.report.pages import release_block as release_block
     from pufferflow.report.pages import release_page as release_page
 
+_BELIEFS = ("BeliefRow", "beliefs_page")
 _PAGES = ("ledger_page", "plan_block", "plan_page", "release_block", "release_page")
 
 
 def __getattr__(name: str) -> object:
     """Load the pages when the first one is asked for (PEP 562)."""
+    if name in _BELIEFS:
+        return getattr(import_module("pufferflow.report.belief_page"), name)
     if name not in _PAGES:
         raise AttributeError(f"module 'pufferflow.report' has no attribute {name!r}")
     return getattr(import_module("pufferflow.report.pages"), name)

@@ -204,6 +204,22 @@ def models_figure(models: Sequence[Model]) -> str:
     return _bars_figure(words, bars)
 
 
+def beliefs_figure(output: str, priced: Sequence[tuple[str, float]]) -> str:
+    """Return the figure of the error that one promise costs under several beliefs; nothing for a single one."""
+    if len(priced) < 2:
+        return ""
+    words = Words(
+        "beliefs",
+        title="Error that one promise costs under each belief",
+        description=" ".join(f"{name}: an expected error of {plain(error)} in {output}." for name, error in priced),
+        caption=(
+            f"The expected error of {output}, where it is largest, if the promise is made for this belief."
+            f"{_axis_words([error for _, error in priced])}"
+        ),
+    )
+    return _bars_figure(words, [Bar(name, error, plain(error)) for name, error in priced])
+
+
 def shares_figure(shares: Sequence[Share]) -> str:
     """Return noise against signal: the part of a number that noise may make up; nothing if no share is known."""
     known = [share for share in shares if share.middle is not None]

@@ -55,7 +55,7 @@ class FrameOrigin:
 def frame_origin(frame: Any) -> FrameOrigin:
     """Return the origin of a frame, as far as its plan contains it."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        return FrameOrigin(frozenset(), _weakly(frame))
+        return FrameOrigin(frozenset(), weakly(frame))
     files, columnar, plan = set[str](), set[str](), ""
     if isinstance(frame, pl.LazyFrame):
         try:
@@ -74,7 +74,7 @@ def frame_origin(frame: Any) -> FrameOrigin:
     return FrameOrigin(frozenset(files), weakref.ref(frame), frozenset(columnar), only, tuple(versions))
 
 
-def _weakly(table: Any) -> Any:
+def weakly(table: Any) -> Any:
     """Return a reference to a table of another library that does not keep it; None for what has none."""
     try:
         return weakref.ref(table)
