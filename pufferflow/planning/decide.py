@@ -13,10 +13,10 @@ from pufferflow.bounds import Calibration, Laws, calibrate_each, loss, read_fami
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Family, Gaussian, Laplace
+from pufferflow.planning.accuracy import DIGITS, strongest_by_cell, widest
 from pufferflow.planning.cell_noise import Demand, noise_by_cell
 from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.decision import Decision
-from pufferflow.planning.error_bars import half_width
 from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.floor import least_scale, not_silent, row_laws
 from pufferflow.planning.shares import balanced, read_shares
@@ -24,14 +24,11 @@ from pufferflow.planning.sum_tables import known_values, tables_of
 from pufferflow.planning.terms import Terms, Within, check_floor
 from pufferflow.progress import working
 from pufferflow.queries import Request
-from pufferflow.rounding import UNIT
 from pufferflow.scenario import AnySecret, Initial, Presence
 from pufferflow.scenario.priors import Simulator
 
 _CLOSER = 1e-7
 _SLIGHTLY = 1e-12
-_DIGITS = 16 * UNIT
-"""By how many last digits noise may be wider than aimed at: the widest is so much less, and no digit decides."""
 
 
 def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], Certificate]) -> Decision:
@@ -81,7 +78,9 @@ def _by_cell(decision: Decision, end: float | None) -> Decision:
     """Return the decision with less noise in the cells that need less."""
     of_row = decision.row_laws if decision.floor and decision.row_laws is not decision.laws else None
     demand = Demand(decision.facts, decision.terms, decision.tables, decision.weights, decision.family, of_row, end)
-    return replace(decision, cells=noise_by_cell(demand, decision.calibration))
+    decision = replace(decision, cells=noise_by_cell(demand, decision.calibration))
+    accuracy = decision.terms.accuracy
+    return decision if accuracy is None else strongest_by_cell(decision, demand, accuracy)
 
 
 def _families(terms: Terms, secret: AnySecret) -> list[Family]:
@@ -144,32 +143,11 @@ class _Search:
                 instead=f"pf.Within({4 * accuracy.error:g})",
             )
         calibration = self._least(kind.at(epsilon))
-        while calibration.noise.scale > scale * (1 + _DIGITS):  # a calibration ends a little above the least scale
+        while calibration.noise.scale > scale * (1 + DIGITS):  # a calibration ends a little above the least scale
             epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
             calibration = self._least(kind.at(epsilon))
         floor = min(least_scale(self.facts, self.weights, kind.at(epsilon)), scale)
         return not_silent(calibration, self.laws, bound, floor)
-
-
-def widest(facts: PublicFacts, weights: Floats, family: Family, accuracy: Within) -> float:
-    """Return the largest common scale with which every answer has its error."""
-    request = facts.request
-    scales: list[float] = []
-    for query, places in request.reads:
-        if not query.linear:
-            raise Refused(
-                f"The error of {query.name!r} depends on the data, so that no promise about it can be made beforehand.",
-                allowed="an accuracy of sums, counts, means and histograms",
-                instead="a batch without it, or a promise with an epsilon",
-            )
-        for place in places:
-            if weights[place] > 0:
-                noise = family(float(request.units[place]) / weights[place])
-                half = half_width(query, noise, facts.size, accuracy.confidence).max(initial=0.0)
-                scales += [accuracy.error / float(half)] if half else []
-    if not scales:
-        raise Refused("No row moves an answer: there is nothing to hide.", allowed="answers that depend on values")
-    return min(scales) * (1 - 8 * UNIT - _DIGITS)
 
 
 def _epsilon(decision: Decision) -> float:
