@@ -1,6 +1,8 @@
 """Groups of the answer have the noise that their own rows need, and every unit keeps the promise of all."""
 
+import datetime as dt
 import itertools
+import math
 import os
 from pathlib import Path
 
@@ -380,6 +382,40 @@ def test_an_accuracy_is_kept_by_the_strongest_promise_of_all_groups(kind):
     again = batch.plan(plans[0].guarantee, noise=type(plans[0].noises["on_mean"]))
     for found, true in zip(plans[0].summary()["scale"], again.summary()["scale"], strict=True):
         assert found == pytest.approx(true, rel=1e-6)
+
+
+KEYS = {
+    "floats": [math.nan, 1.0, None, -0.0],
+    "texts": ["a", "b", None, "z"],
+    "days": [dt.date(2026, 1, 1), dt.date(2026, 1, 2), None, dt.date(2026, 1, 4)],
+    "categories": pl.Series(["a", "b", None, "z"], dtype=pl.Categorical),
+    "enums": pl.Series(["a", "b", None, "z"], dtype=pl.Enum(["z", "b", "a"])),
+    "decimals": pl.Series(["1.5", "2.5", None, "4.5"]).cast(pl.Decimal(10, 2)),
+}
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_every_type_have_their_noise(kind, declared):
+    """Groups are found by keys of every type, null and NaN too, whether or not keys are declared."""
+    keys = pl.Series("key", KEYS[kind])
+    frame = pl.DataFrame({"unit": [0, 1, 1, 2, 2, 2, 3], "on": [0, 1] * 3 + [1]})
+    frame = frame.with_columns(key=keys.gather(frame["unit"]))
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="unit", public=["key"])
+    options = {"keys": keys.to_list()} if declared else {}
+    plan = pf.protect(frame, scenario).group_by("key", **options).private_sum("on").plan(pf.Pure(1.0))
+    sizes = frame.group_by("key").len().with_columns(pl.col("key").cast(pl.String))
+    release = plan.release().frame.with_columns(pl.col("key").cast(pl.String))
+    lengths = [dict(sizes.iter_rows())[key] for key in release["key"]]
+    assert plan.summary()["scale"].to_list() == pytest.approx(lengths, rel=1e-6)
+
+
+def test_keys_with_parts_have_one_noise():
+    """Keys that are lists cannot be told apart quickly: all groups have the noise of the worst."""
+    frame = pl.DataFrame({"unit": [0, 1, 1], "on": [0, 1, 0], "key": [["a"], ["b"], ["b"]]})
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="unit", public=["key"])
+    plan = pf.protect(frame, scenario).group_by("key").private_sum("on").plan(pf.Pure(1.0))
+    assert plan.summary()["scale"].to_list() == pytest.approx([2.0, 2.0], rel=1e-6)
 
 
 @pytest.mark.skipif(not (TABLES / "galton_families.parquet").exists(), reason="the real tables are not here")
