@@ -110,7 +110,7 @@ def _names(plan: Decision, pair_laws: NumberLaws) -> tuple[str, str]:
 def nameless(plan: Decision) -> bool:
     """Return whether secrets are places in a table: those stand for numbers of an interval and say nothing."""
     request = plan.request
-    return on_interval(request.measures) and not isinstance(request.scenario.secret, Presence)
+    return on_interval(request) and not isinstance(request.scenario.secret, Presence)
 
 
 def _answer(plan: Decision, pair_laws: NumberLaws, number: Number) -> str:
@@ -128,7 +128,7 @@ def _left_out(plan: Decision) -> str:
 
 def _least_values(plan: Decision, pair_laws: NumberLaws) -> float:
     """Return the sum of the least values of all rows, which laws leave out, in steps."""
-    if on_interval(plan.request.measures) or isinstance(plan.request.scenario.secret, Presence):
+    if on_interval(plan.request) or isinstance(plan.request.scenario.secret, Presence):
         return 0.0
     return pair_laws.rows * float(plan.values[pair_laws.measure].min())
 

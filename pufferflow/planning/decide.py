@@ -48,7 +48,7 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
         )
     shares = read_shares(terms.shares, request.queries)
     check_floor(terms.floor)
-    values = known_values(request.measures, request.points, from_nothing=isinstance(secret, Presence))
+    values = known_values(request.measures, request.domain, from_nothing=isinstance(secret, Presence))
     tables = [tables_of(prior, secret, request.measures, values) for prior in priors]
     decisions: list[Decision] = []
     refused: list[Refused] = []

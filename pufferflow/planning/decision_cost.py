@@ -26,7 +26,7 @@ Table = tuple[tuple[float, ...], ...]
 def cost_of(decision: Decision) -> Cost:
     """Return the cost of a release of this plan: numbers, and public facts of the rows it selects."""
     scenario, placed = decision.request.scenario, decision.facts.placed
-    interval = on_interval(decision.request.measures)
+    interval = on_interval(decision.request)
     translated = [way for way in decision.tables if isinstance(way[0].prior, GaussianPrior)]
     # the linear functions that replace those on an interval, where rows translate each other
     linear = next((tables for way in translated for tables in way if tables.rounding is not None), None)

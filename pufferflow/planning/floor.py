@@ -82,8 +82,7 @@ def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> floa
     Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
     release. The floor is too small to be visible in the answers.
     """
-    measures, points = facts.request.measures, facts.request.points
-    values = known_values(measures, points, from_nothing=False)
+    values = known_values(facts.request.measures, facts.request.domain, from_nothing=False)
     farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max(initial=0.0))
     epsilon = 0.0 if promise.kind is None else promise.epsilon
     return farthest / max(_LOUDEST, 4 * epsilon)

@@ -1,12 +1,8 @@
 """The functions that a batch adds up, as tables: a number at every point of the domain, in whole steps.
 
-Over an interval these are the corners between which a row moves all sums jointly (M7). A row moves from x to x'.
-Between its knots each function is a line, so the norm of the movement, which is convex in x and in x', is largest at
-knots or at limits there. A square is no line; it is taken to be at either end of its range whatever the others are,
-which allows more than there is.
+Over an interval the points are the corners between which a row moves all sums jointly.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,58 +13,11 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.engine import Measure
 from pufferflow.expressions import OnInterval, OnPoints
-from pufferflow.scenario import AnySecret, Closer, Interval, Presence, Secret, ValueSecret
+from pufferflow.planning.corners import corners
+from pufferflow.planning.tuple_tables import TupleTables
+from pufferflow.queries import Request
+from pufferflow.scenario import ONE_COLUMN, AnySecret, Closer, Domain, Interval, Presence, Product, Secret, ValueSecret
 from pufferflow.scenario.priors import AnyCorrelation, Prior
-
-_MOST = 512
-
-
-def corners(lined: Sequence[OnInterval | None], *, from_nothing: bool) -> Floats:
-    """Return the values of all functions at the corners, in steps, of shape (functions, corners); None is always 1.
-
-    Values are a little larger than they are (`_slack`), which covers the rounding of all of them. Of very many corners
-    only the ends of each function's range are kept, all low and all high, and where rows come `from_nothing` (whose
-    value is 0) also all of them as far from 0 as they can be.
-    """
-    knots = sorted({knot for one in lined if one is not None and not one.square for knot in one.pieces.knots})
-    columns = np.unique(np.array([_at_corners(one, knots) for one in lined], dtype=np.float64), axis=1)
-    for place, one in enumerate(lined):
-        if one is not None and one.square:
-            low, high = columns.copy(), columns
-            low[place], high[place] = one.low, one.high
-            columns = np.concatenate([low, high], axis=1)
-    if columns.shape[1] > _MOST:
-        low, high = columns.min(axis=1), columns.max(axis=1)
-        columns = np.stack([low, high], axis=1)
-        if from_nothing:
-            farthest = np.maximum(np.abs(low), np.abs(high))
-            columns = np.stack([np.minimum(low, 0), np.maximum(high, 0), farthest], axis=1)
-    if columns.shape[1] == 1:
-        columns = np.repeat(columns, 2, axis=1)  # two values of a secret that no sum distinguishes
-    return columns * (1 + _slack(lined))
-
-
-def _slack(lined: Sequence[OnInterval | None]) -> float:
-    """Return by how much the longest movement grows if each function is rounded to steps, relatively.
-
-    A movement of r steps from end to end becomes at most two steps longer, and the longest of all functions together is
-    no shorter than that of any one of them.
-    """
-    sloped = [one for one in lined if one is not None and not one.square and not one.pieces.flat]
-    return sum(2 / max(one.high - one.low, 1) for one in sloped) * (1 + 2.0**-20)
-
-
-def _at_corners(one: OnInterval | None, knots: Sequence[Fraction]) -> list[int]:
-    """Return the steps at every knot, and at both ends of every gap between knots."""
-    count = len(knots) + 2 * max(len(knots) - 1, 0)
-    if one is None:
-        return [1] * max(count, 1)
-    if one.square:
-        return [one.low] * max(count, 1)
-    pieces = one.pieces.cut(knots)
-    ends = [line.on(x) for line, gap in zip(pieces.lines, itertools.pairwise(pieces.knots), strict=True) for x in gap]
-    return [round(value / one.unit) for value in (*pieces.at, *ends)]
-
 
 NO_SLOPE = (
     "what jumps on an interval has no slope, so rows of a group were taken to move in any way; a batch without counts, "
@@ -90,10 +39,12 @@ class Tables(NamedTuple):
     """Whether rows that move together may move a sum in opposite directions, as under φ that rises and falls."""
 
 
-def known_values(measures: Sequence[Measure | None], points: int, *, from_nothing: bool) -> Floats:
+def known_values(measures: Sequence[Measure | None], domain: Domain | None, *, from_nothing: bool) -> Floats:
     """Return the functions of all sums at the points of a finite domain, or at the corners on an interval."""
-    lined = _lined(measures)
-    if on_interval(measures):
+    if isinstance(domain, Product):
+        return TupleTables(measures, domain).values
+    lined, points = _lined(measures), 1 if domain is None else len(domain.points)
+    if any(lined):
         return corners(lined, from_nothing=from_nothing)
     rows = [np.ones(points) if one is None else np.array(cast(OnPoints, one.values).steps, float) for one in measures]
     return np.stack(rows)
@@ -106,8 +57,10 @@ def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None
     than from end to end (because pairs are close, or because it moves along with another row), functions are replaced
     by linear ones that have everywhere their steepest slope.
     """
+    if isinstance(secret, Secret) and isinstance(secret.domain, Product) and not secret.domain.finite:
+        return _of_tuples(prior, secret, TupleTables(measures, secret.domain), values)
     lined = _lined(measures)
-    if not any(lined):
+    if not any(lined) or (isinstance(secret, Secret) and isinstance(secret.domain, Product)):
         return [Tables(prior, secret, values)]
     representations: list[Tables] = []
     smooth = all(one is None or one.slope is not None for one in lined)
@@ -135,9 +88,19 @@ def free_tables(secret: AnySecret, column: str | None, values: Floats) -> Tables
     return Tables(AnyCorrelation(), Secret(column, list(range(values.shape[1]))), values)
 
 
-def on_interval(measures: Sequence[Measure | None]) -> bool:
-    """Say whether the values of the column fill an interval."""
-    return any(_lined(measures))
+def on_interval(request: Request) -> bool:
+    """Say whether the values of the column fill an interval, or those of one of several columns."""
+    return any(_lined(request.measures)) or (isinstance(request.domain, Product) and not request.domain.finite)
+
+
+def _of_tuples(prior: Prior, secret: Secret, tables: TupleTables, values: Floats) -> list[Tables]:
+    """Return representations of sums about several columns of which some fill intervals."""
+    corner = tables.secret(secret.column, one_column=secret.pairs == ONE_COLUMN)
+    by_corners = Tables(prior, corner, values, exact=False)
+    if not prior.independent_rows:
+        return [by_corners]
+    moves = np.stack([np.zeros(len(values)), values.max(axis=1) - values.min(axis=1)], axis=1)
+    return [Tables(prior, Secret(secret.column, [0, 1]), moves, exact=False), by_corners]
 
 
 def _monotone(one: OnInterval | None) -> bool:

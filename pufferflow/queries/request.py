@@ -25,7 +25,7 @@ from pufferflow.expressions import (
 from pufferflow.queries.aggregates import MeanOfUnknown
 from pufferflow.queries.keys import read_keys
 from pufferflow.queries.query import Query
-from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Scenario
+from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Product, Scenario
 
 ENDS = ("low", "high", "least", "most")
 """The endings of the columns beside an output: the ends of its error bar, and of its possible values."""
@@ -89,22 +89,21 @@ class Request:
     @property
     def domains(self) -> dict[str, Domain]:
         """The sensitive columns of the table, with their domains; those that a prior names may be missing."""
-        secret = self.scenario.secret
         known = {name: domain for prior in self.scenario.priors for name, domain in prior.columns.items()}
-        known |= {secret.reads[0]: secret.reads[1]} if secret.reads is not None else {}
+        known |= self.scenario.secret.columns
         return {name: domain for name, domain in known.items() if name in self.schema and name not in self.public}
 
     def missing(self, column: str) -> Label:
         """Return the value as which null, NaN and unknown labels of a column are read."""
         secret = self.scenario.secret
-        if secret.reads is not None and secret.reads[0] == column:
-            return cast(Any, secret).missing
-        return self.domains[column].points[0]
+        if self._tuples is not None and column not in self.domains:
+            return self._tuples[1].points[0]  # of tuples every column has its own
+        return secret.read_missing(column)[0] if column in secret.columns else self.domains[column].points[0]
 
     def missing_chosen(self, column: str) -> bool | None:
         """Return whether that value was declared; None if unknown, as for a stored scenario."""
         secret = self.scenario.secret
-        return secret.missing_chosen if secret.reads is not None and secret.reads[0] == column else False
+        return secret.read_missing(column)[1] if column in secret.columns else False
 
     @property
     def columns(self) -> DeclaredColumns:
@@ -112,16 +111,25 @@ class Request:
         return DeclaredColumns(self.schema, tuple(self.domains), self.public, self.scenario.secret)
 
     @property
-    def points(self) -> int:
-        """The number of values of the queried column; 1 if only rows are counted, and no column is declared."""
+    def domain(self) -> Domain | None:
+        """The values of the queried column; None if only rows are counted, and no column is declared."""
+        if self._tuples is not None:
+            return self._tuples[1]
         domains = self.domains
         known = self.column if self.column is not None else next(iter(domains), None)
-        return 1 if known is None else len(domains[known].points)
+        return None if known is None else domains[known]
 
     @property
     def column(self) -> str | None:
-        """The sensitive column that the queries read."""
-        return next((measure.values.column for measure in self.measures if measure is not None), None)
+        """The sensitive column that the queries read; that of tuples, if the secret has several columns."""
+        read = next((measure.values.column for measure in self.measures if measure is not None), None)
+        return read if read is None or self._tuples is None else self._tuples[0]
+
+    @property
+    def _tuples(self) -> tuple[str, Product] | None:
+        """The column of tuples that the secret hides, with its domain; None if it hides a single column."""
+        name, domain = self.scenario.secret.reads or ("", None)
+        return (name, domain) if isinstance(domain, Product) else None
 
     @cached_property
     def measures(self) -> tuple[Measure | None, ...]:
@@ -288,20 +296,24 @@ class Request:
                     instead=f'name="{name}_2"',
                 )
         self._check_name(query)
-        columns = dict.fromkeys(values.column for values in query.measures if values is not None)
-        other = next((column for column in columns if self.column not in (None, column)), None)
-        if other is not None:
-            raise Refused(
-                f"One batch asks about {self.column!r} and {other!r}.",
-                allowed="queries about one sensitive column",
-                instead=f"pf.protect(frame, scenario).private_sum({other!r}), a batch of its own; "
-                "an account adds up what both tell",
-            )
         queries = (*self.queries, query)
+        self._check_columns(queries)
         graphs = {values.graph for one in queries if one.linear for values in one.measures if values is not None}
         return replace(
             self, queries=tuple(one.beside(graphs) if isinstance(one, MeanOfUnknown) else one for one in queries)
         )
+
+    def _check_columns(self, queries: Sequence[Query]) -> None:
+        """Refuse queries about several columns whose secret is not the tuple of all of them."""
+        read = dict.fromkeys(values.column for query in queries for values in query.measures if values is not None)
+        if len(read) > 1 and not (self._tuples is not None and self._tuples[1].has(read)):
+            first, other, *_ = read
+            raise Refused(
+                f"One batch asks about {first!r} and {other!r}.",
+                allowed="queries about one sensitive column, or about several that the secret lists",
+                instead=f"pf.Scenario(secret=[pf.Secret({first!r}, …), pf.Secret({other!r}, …)], …), or "
+                f"private_sum({other!r}) in a batch of its own",
+            )
 
     def _check_name(self, query: Query) -> None:
         """Refuse the name of another declared column, as in private_sum("level", "price"): two sums were meant."""

@@ -2,6 +2,7 @@
 
 from pufferflow.scenario.domain import Bins, Domain, Interval, Label, Listed
 from pufferflow.scenario.missing_columns import DeclaredColumns
+from pufferflow.scenario.product import ONE_COLUMN, TIMES, Product
 from pufferflow.scenario.scenario import Scenario
 from pufferflow.scenario.secret import (
     AnySecret,
@@ -16,6 +17,8 @@ from pufferflow.scenario.secret_pairs import Closer
 from pufferflow.scenario.steps import UNITS, read_step, step_in_words
 
 __all__ = [
+    "ONE_COLUMN",
+    "TIMES",
     "UNITS",
     "AnySecret",
     "Bins",
@@ -28,6 +31,7 @@ __all__ = [
     "Label",
     "Listed",
     "Presence",
+    "Product",
     "Scenario",
     "Secret",
     "ValueSecret",

@@ -17,7 +17,8 @@ from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, visible
 from pufferflow.scenario.missing_columns import listed, no_column
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
-from pufferflow.scenario.secret import AnySecret, Derived, Presence, read_name
+from pufferflow.scenario.product import Product
+from pufferflow.scenario.secret import AnySecret, Derived, Presence, Secret, read_name
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
 from pufferflow.suggestions import EXAMPLES, suggests_arguments, way_to_protect
 
@@ -66,7 +67,7 @@ class Scenario:
 
     def __init__(  # noqa: PLR0913 - the parts of a scenario, each by its name
         self,
-        secret: AnySecret,
+        secret: AnySecret | Sequence[Secret],
         prior: Prior | Sequence[Prior],
         *,
         order_by: str | None = None,
@@ -75,8 +76,7 @@ class Scenario:
         within: str | Sequence[str] = (),
         public: str | Sequence[str] = (),
     ) -> None:
-        if not isinstance(secret, AnySecret):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise _no_secret(secret)
+        secret = _one_secret(secret)
         together = _names(within, "within")
         if isinstance(secret, Presence) and not together:
             together = (secret.within,)
@@ -111,12 +111,12 @@ class Scenario:
                 allowed="the column that puts the rows in order",
                 instead='order_by="hour", step="1h"',
             )
-        reads = self.secret.reads
-        known = {} if reads is None else dict([reads])
+        known = dict(self.secret.columns)
+        own = {*known, *([] if self.secret.reads is None else [self.secret.reads[0]])}
         for prior in self.priors:
             for column, domain in prior.columns.items():
                 same = known.setdefault(column, domain).points == domain.points
-                if not same and (reads is None or column != reads[0]):  # a sum would mean different things to them
+                if not same and column not in own:  # a sum would mean different things to them
                     raise Misuse(
                         f"Two priors know different values of the column {column!r}.",
                         allowed="priors with the same values of each column; a probability may be 0 or nearly so",
@@ -135,9 +135,7 @@ class Scenario:
     def sensitive(self) -> tuple[str, ...]:
         """The columns that only queries with noise may read."""
         known = [column for prior in self.priors for column in prior.columns]
-        if self.secret.reads is not None:
-            known.append(self.secret.reads[0])
-        return tuple(dict.fromkeys(known))
+        return tuple(dict.fromkeys([*known, *self.secret.columns]))
 
     @property
     def start_known(self) -> bool:
@@ -226,8 +224,7 @@ class Scenario:
     @property
     def _uses(self) -> Iterator[tuple[str, Use]]:
         """The columns that are needed, and what for."""
-        if self.secret.reads is not None:
-            column, domain = self.secret.reads
+        for column, domain in self.secret.columns.items():
             yield column, "number" if domain.numeric else "label"
         for column in self.public:
             ordered = "moment" if self.timed else "number"
@@ -241,8 +238,7 @@ class Scenario:
         instead = "scenario.check_frame(frame), or frame.collect_schema()"
         instance(schema, Mapping, "The schema", allowed="a pl.Schema", instead=instead)
         unit = [self.secret.within] if isinstance(self.secret, Presence) else []
-        reads = [self.secret.reads[0]] if self.secret.reads is not None else []
-        needed = tuple(dict.fromkeys([*reads, *unit, *self.public]))
+        needed = tuple(dict.fromkeys([*self.secret.columns, *unit, *self.public]))
         for column in needed:
             if column in unreadable:
                 raise Misuse(
@@ -252,8 +248,7 @@ class Scenario:
                 )
             if column not in schema:
                 raise no_column(column, schema, needed)
-        if self.secret.reads is not None:
-            column, domain = self.secret.reads
+        for column, domain in self.secret.columns.items():
             _check_type(column, schema[column], numeric=domain.numeric)
         if self.order_by is not None:
             self._check_order(schema[self.order_by])
@@ -332,6 +327,17 @@ class Scenario:
         return visible(f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>", one_line=True)
 
 
+def _one_secret(given: object) -> AnySecret:
+    """Return a secret; that of tuples for a list of several."""
+    listed = cast(Sequence[object], given) if isinstance(given, list | tuple) else ()
+    if listed and all(isinstance(one, AnySecret) for one in listed):
+        several = cast(Sequence[Secret], listed)
+        return Secret.together(*several) if len(several) > 1 else several[0]
+    if not isinstance(given, AnySecret):
+        raise _no_secret(given)
+    return given
+
+
 def _no_secret(given: object) -> Misuse:
     instead = EXAMPLES["Scenario"]
     if isinstance(given, str):
@@ -339,12 +345,12 @@ def _no_secret(given: object) -> Misuse:
     elif isinstance(given, type) and issubclass(given, AnySecret):
         instead = f"secret={EXAMPLES[given.__name__]}"
     elif isinstance(given, list | tuple) and cast(Sequence[object], given):
-        instead = "secret=secrets[0]: a scenario has one secret, another column is asked about in a scenario of its own"
+        instead = 'secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]'
     elif isinstance(given, Prior):
         instead = "pf.Scenario(secret, prior): the secret comes first"
     return Misuse(
         f"secret is {_kind(cast(object, given))}.",
-        allowed="pf.Secret, pf.Initial, pf.Presence or pf.Derived",
+        allowed="pf.Secret, a list of them, pf.Initial, pf.Presence or pf.Derived",
         instead=instead,
     )
 
@@ -387,6 +393,8 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
     ):
         raise _no_prior(given)
     priors = tuple(dict.fromkeys(cast(Sequence[Prior], listed)))
+    if isinstance(secret, Secret) and isinstance(secret.domain, Product):
+        priors = tuple(prior.about_tuples(secret.column, secret.domain) for prior in priors)
     for prior in priors:
         if isinstance(secret, Presence) and not prior.allows_presence:
             raise wrong_secret(

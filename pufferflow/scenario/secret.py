@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pufferflow.arguments import set_fields, shown, whole_number
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain, Interval, Label, listed_values, read_domain
+from pufferflow.scenario.product import TIMES, Product
 from pufferflow.scenario.secret_pairs import Closer, Rule, read_rule, rule_in_words, value_pairs
 from pufferflow.scenario.stored import ADDED, Stored
 from pufferflow.suggestions import suggests_arguments
@@ -28,6 +29,22 @@ class AnySecret(Stored, abc.ABC, family="secret"):
     @abc.abstractmethod
     def reads(self) -> tuple[str, Domain] | None:
         """The sensitive column that queries may read and its domain; None if the secret names none."""
+
+    @property
+    def columns(self) -> dict[str, Domain]:
+        """The sensitive columns of the table that the secret is about, with their domains."""
+        if self.reads is None:
+            return {}
+        name, domain = self.reads
+        return dict(zip(domain.columns, domain.domains, strict=True)) if isinstance(domain, Product) else {name: domain}
+
+    def read_missing(self, column: str) -> tuple[Label, bool | None]:
+        """Return the value as which null is read in one of its columns, and whether it was chosen; None if unknown."""
+        domain = None if self.reads is None else self.reads[1]
+        if isinstance(domain, Product):
+            place = domain.columns.index(column)
+            return domain.missing[place], domain.missing_chosen[place]
+        return cast(Any, self).missing, self.missing_chosen
 
     @abc.abstractmethod
     def describe(self) -> str:
@@ -73,6 +90,9 @@ class ValueSecret(AnySecret):
         return self.column, self.domain
 
     def describe(self) -> str:
+        if isinstance(self.domain, Product):
+            rule = rule_in_words(self.pairs, "tuples of them")
+            return f"the values of several columns in every row ({self.domain.describe()}), {rule}"
         return f"{self.where.format(repr(self.column))} ({self.domain.describe()}), {rule_in_words(self.pairs)}"
 
     def value_pairs(self) -> list[tuple[Label, Label]]:
@@ -114,6 +134,31 @@ class Secret(ValueSecret, kind="value"):
     """
 
     where = "the value of {} in every row"
+
+    @classmethod
+    def together(cls, *secrets: "Secret", pairs: object = "all") -> "Secret":
+        """Return the secret that is a row's tuple of values: any two tuples must look alike, so every column is hidden.
+
+        A list of secrets in a scenario means this. With pairs="one column" only tuples that differ in one column have
+        to look alike: a column is then not hidden from those who know what others tell of it.
+
+        >>> both = Secret.together(Secret("a", domain=[0, 1]), Secret("b", domain=[0, 1]))
+        >>> both.describe()
+        "the values of several columns in every row ('a': one of 0, 1; 'b': one of 0, 1), any two tuples of them"
+        """
+        for secret in secrets:
+            _check_part(secret)
+        columns = tuple(secret.column for secret in secrets)
+        if len(set(columns)) < max(len(columns), 2):
+            raise Misuse(
+                f"Several secrets about {', '.join(map(repr, columns)) or 'nothing'}.",
+                allowed="two secrets or more, each about a column of its own",
+                instead='secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]',
+            )
+        chosen = tuple(secret.missing_chosen for secret in secrets)
+        missing = tuple(secret.missing for secret in secrets)
+        domain = Product(columns, tuple(secret.domain for secret in secrets), missing, chosen)
+        return cls(TIMES.join(columns), domain, pairs)
 
 
 @final
@@ -257,6 +302,22 @@ class Derived(_OptionalColumn, kind="derived"):
     def describe(self) -> str:
         values = "" if self.values is None else f" (one of {', '.join(map(repr, self.values))})"
         return f"{self.name!r}{values}, which no column states, {rule_in_words(self.pairs, 'values of it')}"
+
+
+def _check_part(secret: object) -> None:
+    """Refuse what is no secret of a tuple."""
+    if not isinstance(secret, Secret) or isinstance(secret.domain, Product):
+        raise Misuse(
+            f"One of several secrets is {shown(secret)}.",
+            allowed="pf.Secret(column, domain) for each of the columns; other secrets stand alone",
+            instead='secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]',
+        )
+    if secret.pairs != "all":
+        raise Misuse(
+            f"Several secrets, and that about {secret.column!r} has pairs of its own.",
+            allowed='pairs="all" for each: any two tuples of values must look alike',
+            instead='pf.Secret.together(…, pairs="one column"), which hides less, or a scenario for this column alone',
+        )
 
 
 def read_name(name: object, what: str) -> str:

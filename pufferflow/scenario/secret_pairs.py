@@ -10,6 +10,7 @@ import numpy as np
 from pufferflow.arguments import finite_number, set_fields, shown
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.domain import Domain, Interval, Label
+from pufferflow.scenario.product import ONE_COLUMN, OneColumn, Product
 from pufferflow.scenario.stored import Stored, stored_as
 from pufferflow.suggestions import nearest, suggests_arguments
 
@@ -35,11 +36,13 @@ class Closer(Stored):
 
 
 Chosen = tuple[tuple[Label, Label], ...]
-Rule = Literal["all", "adjacent"] | Closer | Chosen
+Rule = Literal["all", "adjacent"] | OneColumn | Closer | Chosen
 
 
 def read_rule(given: object, domain: Domain) -> Rule:
     """Return a rule for pairs, checked against the domain."""
+    if isinstance(domain, Product):
+        return _of_tuples(given)
     allowed = '"all", "adjacent", pf.Closer(distance) or a list of pairs of values'
     if isinstance(given, str):
         if given not in ("all", "adjacent"):
@@ -52,6 +55,18 @@ def read_rule(given: object, domain: Domain) -> Rule:
         rule = _listed_pairs(given, domain, allowed)
     value_pairs(rule, domain)
     return rule
+
+
+def _of_tuples(given: object) -> Rule:
+    if given == "all":
+        return "all"
+    if given == ONE_COLUMN:
+        return ONE_COLUMN
+    raise Misuse(
+        f"pairs of tuples is {shown(given)}.",
+        allowed=f'"all", or {ONE_COLUMN!r} for those that differ in one column only',
+        instead='pairs="all": it hides every column, and what follows from several',
+    )
 
 
 def _listed_pairs(given: object, domain: Domain, allowed: str) -> Chosen:
@@ -79,6 +94,8 @@ def value_pairs(rule: Rule, domain: Domain) -> list[tuple[Label, Label]]:
         return [_on_interval(rule, domain)]
     if rule == "all":
         return list(itertools.combinations(domain.points, 2))
+    if rule == ONE_COLUMN:
+        return cast(Product, domain).pairs_in_one_column()
     if rule == "adjacent":
         return list(itertools.pairwise(domain.points))
     numbers = domain.numbers
@@ -100,6 +117,8 @@ def rule_in_words(rule: Rule, what: str = "of them") -> str:
         return f"any two {what} no farther apart than {rule.distance:g}"
     if isinstance(rule, tuple):
         return f"{len(rule)} pairs {what} that are named"
+    if rule == ONE_COLUMN:
+        return f"any two {what} that differ in one column only"
     return f"any two {what}" if rule == "all" else f"any two neighbouring {what}"
 
 

@@ -9,7 +9,7 @@ from pufferflow.arguments import refuse_belief, shown
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.errors import Misuse, Refused
 from pufferflow.rounding import UNIT
-from pufferflow.scenario.domain import Interval, Label
+from pufferflow.scenario.domain import Label
 from pufferflow.scenario.priors.prior import wrong_secret
 from pufferflow.scenario.secret import AnySecret, Initial, Secret, ValueSecret
 from pufferflow.suggestions import nearest
@@ -97,7 +97,7 @@ def check_states(states: int, secret: AnySecret) -> None:
             allowed="pf.Secret (every row's value) or pf.Initial (the first one)",
             instead="pf.Secret(column, domain=[…]), whose i-th value is state i",
         )
-    if isinstance(secret.domain, Interval):
+    if not secret.domain.finite:
         raise Misuse(
             f"A chain of {states} states for a column that is {secret.domain.describe()}.",
             allowed="a domain with one value for each state",

@@ -49,6 +49,7 @@ class LatentClass(Prior, kind="latent class"):
     rows: tuple[tuple[Probability, ...], ...]
     provenance: Provenance = field(default=DECLARED, metadata=ADDED, repr=False)
     shared_class = True
+    allows_tuples = True
     joint_laws = True
 
     def __init__(self, weights: Any, rows: Any, provenance: Provenance = DECLARED) -> None:

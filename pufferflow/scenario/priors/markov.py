@@ -60,6 +60,7 @@ class ChainPrior(Prior):
     period: int | None
     ordered = True
     joint_laws = True
+    allows_tuples = True
 
     def _set(self, read: Sequence[Floats], initial: Any, period: int | None, provenance: Any, *, single: bool) -> None:
         check_period(period, 1 if single else len(read[0]))

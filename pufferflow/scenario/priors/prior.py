@@ -16,10 +16,11 @@ import numpy as np
 
 from pufferflow.arguments import finite_number
 from pufferflow.arrays import Array
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, Refused
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.domain import Domain, Label
 from pufferflow.scenario.fitting.reference import FrameOrigin
+from pufferflow.scenario.product import Product
 from pufferflow.scenario.secret import AnySecret
 from pufferflow.scenario.stored import Stored
 
@@ -86,6 +87,8 @@ class Prior(Stored, abc.ABC, family="prior"):
     """Whether joint laws of many answers are listed value by value, which takes long."""
     allows_presence: bool = False
     """Whether it is a belief about units whose presence is the secret, `pf.Presence`."""
+    allows_tuples: bool = False
+    """Whether its values may be the tuples of several columns, in the order of their domain."""
 
     @abc.abstractmethod
     def describe(self) -> str:
@@ -101,6 +104,22 @@ class Prior(Stored, abc.ABC, family="prior"):
 
     def check(self, secret: AnySecret) -> None:
         """Refuse a secret to which the prior gives no law; called when a scenario is made."""
+
+    def about_tuples(self, name: str, domain: Product) -> "Prior":
+        """Return the prior of the column `name` of tuples; of one that names the columns of its own, with them joined.
+
+        Refused where it says nothing of them.
+        """
+        if not self.allows_tuples or not (domain.finite or self.independent_rows or self.coupled):
+            lists = "" if domain.finite else " some of which are intervals,"
+            raise Refused(
+                f"The prior pf.{type(self).__name__} with several secret columns,{lists} is not known to imply laws.",
+                allowed="pf.Independent() or pf.AnyCorrelation(); on lists of values and pf.Bins also pf.MarkovChain, "
+                "pf.LatentClass and pf.Table",
+                instead=f"pf.Bins(edges, values) as domains, and pf.MarkovChain with {len(domain.points)} states, or "
+                "a scenario for each column",
+            )
+        return self
 
     def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
         """Return the values of a secret without a probability at some position, where they need not be hidden.

@@ -27,6 +27,7 @@ class Independent(Prior, kind="independent"):
 
     independent_rows = True
     allows_presence = True
+    allows_tuples = True
 
     def describe(self) -> str:
         return "rows are independent of each other"
@@ -46,6 +47,7 @@ class AnyCorrelation(Prior, kind="any correlation"):
 
     coupled = True
     allows_presence = True
+    allows_tuples = True
 
     def describe(self) -> str:
         return "rows that belong together may depend on each other in every way"

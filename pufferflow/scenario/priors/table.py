@@ -29,6 +29,7 @@ from pufferflow.scenario.priors.prior import (
     stored_provenance,
     wrong_secret,
 )
+from pufferflow.scenario.product import Product
 from pufferflow.scenario.secret import AnySecret, Derived, Secret
 from pufferflow.scenario.stored import ADDED, stored_as
 from pufferflow.suggestions import did_you_mean, nearest, suggests_arguments
@@ -60,6 +61,7 @@ class Table(Prior, kind="table"):
     shared: tuple[str, ...]
     provenance: Provenance = field(default=DECLARED, metadata=ADDED, repr=False)
     joint_laws = True
+    allows_tuples = True
 
     def __init__(self, frame: Any, shared: str | Sequence[str] = (), provenance: Provenance = DECLARED) -> None:
         names, cells, masses = _read(frame)
@@ -158,6 +160,26 @@ class Table(Prior, kind="table"):
         joint = np.zeros([len(keys) for keys in known], dtype=masses.dtype)
         np.add.at(joint, tuple(np.array(place) for place in places), masses)
         return known, joint
+
+    def about_tuples(self, name: str, domain: Product) -> "Table":
+        """Return the table with the columns of tuples as one, unless it is such a table already."""
+        super().about_tuples(name, domain)
+        if name in self.names:
+            return self
+        if set(domain.columns) & set(self.shared) or not set(domain.columns) <= set(self.names):
+            raise Misuse(
+                f"Several secret columns, {', '.join(map(repr, domain.columns))}, and a table of "
+                f"{', '.join(map(repr, self.names))}" + (f", with {list(self.shared)} shared." if self.shared else "."),
+                allowed="a table that has all of them, and shares none of them between rows",
+                instead="pf.Table with these columns, or a scenario with one secret",
+            )
+        own = [self.cells[self.names.index(column)] for column in domain.columns]
+        words = dict(zip(domain.tuples, domain.points, strict=True))
+        joined = [words.get(values, repr(values)) for values in zip(*own, strict=True)]
+        others = {
+            column: cells for column, cells in zip(self.names, self.cells, strict=True) if column not in domain.columns
+        }
+        return Table({name: joined, **others, PROBABILITY: list(self.probabilities)}, self.shared)
 
     def check(self, secret: AnySecret) -> None:
         # a value that never occurs has no law; one that the domain does not list would be read as another

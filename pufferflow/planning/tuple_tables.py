@@ -1,0 +1,103 @@
+"""The functions of a batch about several columns, as tables over tuples of values (M53).
+
+A sum reads one column, or a function of some of them. On lists of values its table has a number at every tuple. Where a
+column fills an interval, the tuples are those of corners, between which a row moves all sums jointly (M7): a row may go
+from any corner of each column to any other.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, cast, final
+
+import numpy as np
+
+from pufferflow.arrays import Floats, Indices
+from pufferflow.engine import Measure
+from pufferflow.expressions import OnInterval, OnPoints
+from pufferflow.planning.corners import corners
+from pufferflow.scenario import Product, Secret
+
+MOST_CORNERS: Final = 512
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TupleTables:
+    """The sums of a batch at the points of a product of domains, or at the corners of one with intervals."""
+
+    measures: Sequence[Measure | None]
+    product: Product
+
+    @property
+    def values(self) -> Floats:
+        """The functions at all tuples, in steps, of shape (functions, tuples); None is always 1."""
+        rows = [np.ones(len(self._places[0]), dtype=np.float64) for _ in self.measures]
+        for place, measure in enumerate(self.measures):
+            if measure is not None:
+                rows[place] = self._row(place, measure)
+        return np.stack(rows)
+
+    def secret(self, column: str, *, one_column: bool) -> Secret:
+        """Return the secret whose values are the corners; a pair may be told to differ in one column."""
+        count = len(self._places[0])
+        if not one_column:
+            return Secret(column, list(range(count)))
+        first, second = np.triu_indices(count, 1)
+        differ = sum((own[first] != own[second]).astype(int) for own in self._places)
+        chosen = np.flatnonzero(differ == 1)
+        pairs = list(zip(first[chosen].tolist(), second[chosen].tolist(), strict=True))
+        return Secret(column, list(range(count)), pairs or "all")
+
+    def _row(self, place: int, measure: Measure) -> Floats:
+        values = measure.values
+        if values.column in self.product.columns:
+            at = self.product.columns.index(values.column)
+            own = self._of_column(at)
+            return self._tables[at][own.index(place)][self._places[at]]
+        some = cast(Product, values.domain)
+        where = [self.product.columns.index(column) for column in some.columns]
+        shape = [len(domain.points) for domain in some.domains]
+        flat = np.ravel_multi_index([self._places[at] for at in where], shape)
+        return np.array(cast(OnPoints, values).steps, dtype=np.float64)[flat]
+
+    @cached_property
+    def _places(self) -> list[Indices]:
+        """For each column the place among its own corners, tuple by tuple."""
+        sizes = [table.shape[1] for table in self._tables]
+        places = [one.ravel() for one in np.indices(sizes)]
+        return places if len(places[0]) > 1 else [np.repeat(one, 2) for one in places]
+
+    @cached_property
+    def _tables(self) -> list[Floats]:
+        """For each column its functions at its own points, or corners."""
+        tables = [self._own_table(at) for at in range(len(self.product.columns))]
+        if self.product.finite or math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
+            return tables
+        # only the ends of each function's range, all of a column together: they move at least as far
+        return [
+            table if self._in_products(at) else np.stack([table.min(axis=1), table.max(axis=1)], axis=1)
+            for at, table in enumerate(tables)
+        ]
+
+    def _own_table(self, at: int) -> Floats:
+        """Return the functions of one column; of a column that none reads, nothing at its points, or at one of them."""
+        domain, own = self.product.domains[at], self._of_column(at)
+        values = [cast(Measure, self.measures[place]).values for place in own]
+        if not domain.finite and own:
+            return corners([cast(OnInterval, one) for one in values], from_nothing=False)
+        if self.product.finite or own or self._in_products(at):
+            steps = np.array([cast(OnPoints, one).steps for one in values], dtype=np.float64)
+            return steps.reshape(len(own), len(domain.points))
+        return np.zeros((0, 1))
+
+    def _of_column(self, at: int) -> list[int]:
+        """Return the places of the measures that read one column alone."""
+        name = self.product.columns[at]
+        return [place for place, one in enumerate(self.measures) if one is not None and one.values.column == name]
+
+    def _in_products(self, at: int) -> bool:
+        """Return whether a function of several columns reads a column."""
+        products = [one.values.domain for one in self.measures if one is not None]
+        return any(isinstance(one, Product) and self.product.columns[at] in one.columns for one in products)

@@ -1,0 +1,100 @@
+"""Several sensitive columns as one (M53): a row has a tuple of values, each from the domain of its own column.
+
+Whoever hides any two tuples from each other hides every column, and whatever follows from several of them. So chains,
+exposures and accounts speak of tuples as they do of the values of one column.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal, final
+
+from pufferflow.errors import Refused
+from pufferflow.scenario.domain import Domain, Label
+
+MOST_TUPLES: Final = 1024
+"""All pairs of them are compared."""
+TIMES: Final = " × "
+"""What stands between the names of columns in the name of their tuples."""
+OneColumn = Literal["one column"]
+ONE_COLUMN: Final = "one column"
+"""The rule by which two tuples are a pair only if they differ in a single column."""
+
+
+@final
+@dataclass(frozen=True)
+class Product(Domain, kind="product"):
+    """Tuples of values: the first columns vary slowest, as in `itertools.product`; on intervals points are corners.
+
+    A point is a text, such as "level = 1, room = 'a'". `missing` has what null is read as, column by column.
+
+    >>> from pufferflow.scenario.domain import Listed
+    >>> Product(("level", "room"), (Listed((0, 1)), Listed(("a", "b"))), (0, "a")).points[1]
+    "level = 0, room = 'b'"
+    """
+
+    columns: tuple[str, ...]
+    domains: tuple[Domain, ...]
+    missing: tuple[Label, ...]
+    missing_chosen: tuple[bool | None, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        count = math.prod(len(domain.points) for domain in self.domains)
+        if count > MOST_TUPLES:
+            sizes = " × ".join(str(len(domain.points)) for domain in self.domains)
+            raise Refused(
+                f"The columns {', '.join(map(repr, self.columns))} have {sizes} = {count:,} tuples of values.",
+                allowed=f"at most {MOST_TUPLES:,} of them: all pairs are compared",
+                instead="pf.Bins(edges, values) with fewer classes, or pf.Interval(low, high) where rows are independent",
+            )
+
+    @property
+    def finite(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the points are all tuples."""
+        return all(domain.finite for domain in self.domains)
+
+    @cached_property
+    def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The tuples in words."""
+        return tuple(
+            ", ".join(f"{column} = {value!r}" for column, value in zip(self.columns, values, strict=True))
+            for values in self.tuples
+        )
+
+    @cached_property
+    def tuples(self) -> tuple[tuple[Label, ...], ...]:
+        """The values of each column at every point."""
+        return tuple(itertools.product(*(domain.points for domain in self.domains)))
+
+    def has(self, columns: Iterable[str]) -> bool:
+        """Return whether it has all of some columns; those of functions of several are named together."""
+        return all(set(column.split(TIMES)) <= set(self.columns) for column in columns)
+
+    @property
+    def numeric(self) -> bool:
+        """No tuple is a number."""
+        return False
+
+    def describe(self) -> str:
+        return "; ".join(
+            f"{column!r}: {domain.describe()}" for column, domain in zip(self.columns, self.domains, strict=True)
+        )
+
+    def pairs_in_one_column(self) -> list[tuple[Label, Label]]:
+        """Return the pairs of points that differ in a single column."""
+        both = zip(itertools.combinations(self.points, 2), itertools.combinations(self.tuples, 2), strict=True)
+        return [pair for pair, (first, second) in both if _differences(first, second) == 1]
+
+    def stored(self) -> dict[str, Any]:
+        return {**super().stored(), "domains": [domain.stored() for domain in self.domains]}
+
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> "Product":
+        domains = tuple(Domain.from_stored(domain) for domain in stored["domains"])
+        return cls(tuple(stored["columns"]), domains, tuple(stored["missing"]), (None,) * len(domains))
+
+
+def _differences(first: Sequence[Label], second: Sequence[Label]) -> int:
+    return sum(a != b for a, b in zip(first, second, strict=True))
