@@ -295,7 +295,8 @@ class Batch(Suggesting):
         return Batch(self.questions.asking(query))
 
     def _read(self, given: object) -> Values:
-        return read_values(cast(Any, given), self.questions.domains, self.questions.columns.not_sensitive)
+        known = self.questions
+        return read_values(cast(Any, given), known.domains, known.columns.not_sensitive, known.tuples)
 
     def _centered(self, given: ColumnOrExpr, values: Values) -> tuple[float, Values]:
         """Return the middle of the range, and the function less its middle, which has smaller squares."""

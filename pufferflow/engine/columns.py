@@ -26,9 +26,10 @@ from pufferflow.arrays import Array
 from pufferflow.engine.classes import Classes, Ordered, check_column, classes_of
 from pufferflow.engine.engine import Measure
 from pufferflow.engine.totals import HALF, FloatInside, Part, Present, Steps, Total, Value
+from pufferflow.engine.tuple_classes import tuple_classes
 from pufferflow.errors import Misuse
 from pufferflow.expressions import OnInterval, OnPoints
-from pufferflow.scenario import Interval
+from pufferflow.scenario import Interval, Product
 
 MOST_ROWS: Final = 2**32
 """There are fewer rows."""
@@ -219,9 +220,13 @@ def columns_of(schema: pl.Schema, measures: Sequence[Measure], *, wide: bool = F
 def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...], *, wide: bool) -> ColumnReading:
     first = measures[own[0]]
     column, domain = first.values.column, first.values.domain
+    values = [measures[place].values for place in own]
+    if isinstance(domain, Product):
+        steps = np.array([cast(OnPoints, value).steps for value in values], dtype=np.int64)
+        tuples = tuple_classes(schema, domain)
+        return ByClass(own, wide, tuples, steps[:, list(tuples.places)].T)
     dtype = schema[column]
     check_column(column, dtype, domain)
-    values = [measures[place].values for place in own]
     if isinstance(domain, Interval):
         lines = tuple(value for value in values if isinstance(value, OnInterval) and _bounded(value, _MOST_LINED))
         if len(lines) == len(values):

@@ -7,6 +7,7 @@ engine has to return too, to the last digit.
 
 import abc
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar, Final, Literal, final
 
 import polars as pl
@@ -184,6 +185,11 @@ class Numbering(abc.ABC):
     value: Value
 
     @property
+    def parts(self) -> "tuple[Numbering, ...]":
+        """The numberings of single values that it is made of."""
+        return (self,)
+
+    @property
     @abc.abstractmethod
     def missing(self) -> int:
         """The number of rows without a value."""
@@ -213,6 +219,22 @@ class ByLabels(Numbering):
     @property
     def missing(self) -> int:
         return len(self.groups)
+
+
+@final
+@dataclass(frozen=True)
+class ByTuples(Numbering):
+    """The number of a tuple of classes, one of each of several values; the last value varies fastest."""
+
+    numberings: tuple[Numbering, ...]
+
+    @property
+    def parts(self) -> tuple[Numbering, ...]:
+        return self.numberings
+
+    @property
+    def missing(self) -> int:
+        return reduce(lambda whole, one: whole * (one.missing + 1) + one.missing, self.numberings, 0)
 
 
 @final

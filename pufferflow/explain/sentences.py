@@ -39,9 +39,9 @@ def readings(request: Request) -> tuple[str, ...]:
 
 def readings_together(request: Request) -> tuple[str, ...]:
     """Return the same lines for people: what is true of several queries is said once."""
-    alike = dict[str | None, list[Query]]()
+    alike = dict[tuple[str, ...], list[Query]]()
     for query in request.queries:
-        alike.setdefault(_column(query), []).append(query)
+        alike.setdefault(_columns_of(query), []).append(query)
     columns = _readings(request)
     return tuple(_line(queries, columns) for queries in alike.values())
 
@@ -51,8 +51,11 @@ def notes_on_missing(request: Request) -> list[str]:
     secret, lines = request.scenario.secret, list[str]()
     for column in _columns(request):
         if request.missing_chosen(column) is False:
-            own = secret.reads is not None and secret.reads[0] == column
-            why = "since missing= was left out" if own else "its first value, since the secret names no other"
+            why = (
+                "since missing= was left out"
+                if column in secret.columns
+                else "its first value, since the secret names no other"
+            )
             lines.append(f"{_missing(request, column)}, {why}")
     return lines
 
@@ -70,16 +73,23 @@ class _Reading:
 
 
 def _columns(request: Request) -> list[str]:
-    return list(dict.fromkeys(measure.values.column for measure in request.measures if measure is not None))
+    read = (measure.values.columns for measure in request.measures if measure is not None)
+    return list(dict.fromkeys(column for columns in read for column in columns))
 
 
-def _column(query: Query) -> str | None:
-    """Return the column that a query reads; None if it counts rows."""
-    return next((values.column for values in query.measures if values is not None), None)
+def _columns_of(query: Query) -> tuple[str, ...]:
+    """Return the columns that a query reads; none if it counts rows."""
+    return next((values.columns for values in query.measures if values is not None), ())
 
 
-def _readings(request: Request) -> dict[str, _Reading]:
-    return {column: _reading(request, column) for column in _columns(request)}
+def _readings(request: Request) -> dict[tuple[str, ...], _Reading]:
+    return {read: _reading_of(request, read) for read in dict.fromkeys(map(_columns_of, request.queries)) if read}
+
+
+def _reading_of(request: Request, columns: Sequence[str]) -> _Reading:
+    """Return how columns are read; how far a function of several is off then has no number."""
+    readings = [_reading(request, column) for column in columns]
+    return readings[0] if len(readings) == 1 else _Reading("; ".join(one.words for one in readings), 0.0, "")
 
 
 def _reading(request: Request, column: str) -> _Reading:
@@ -88,12 +98,12 @@ def _reading(request: Request, column: str) -> _Reading:
     return _Reading("; ".join(filter(None, [_missing(request, column) + chosen, nearest])), distance, beyond)
 
 
-def _line(queries: Sequence[Query], columns: dict[str, _Reading], it: str = "") -> str:
+def _line(queries: Sequence[Query], columns: dict[tuple[str, ...], _Reading], it: str = "") -> str:
     """Return how queries about one column read it; each of them may be called `it`."""
-    names, column = ", ".join(query.name for query in queries), _column(queries[0])
-    if column is None:
+    names, read = ", ".join(query.name for query in queries), _columns_of(queries[0])
+    if not read:
         return f"{names}: every row counts, whatever its values"
-    reading = columns[column]
+    reading = columns[read]
     errors = [
         words for query in queries for words in [_error_in_words(query, reading.distance, it or query.name)] if words
     ]

@@ -6,7 +6,7 @@ from typing import cast
 import polars as pl
 
 from pufferflow.arguments import shown
-from pufferflow.errors import Misuse, PufferflowError
+from pufferflow.errors import Misuse, PufferflowError, Refused
 from pufferflow.expressions.checks import check_rowwise
 from pufferflow.expressions.functions import FUNCTIONS
 from pufferflow.expressions.interval import OnInterval
@@ -16,14 +16,21 @@ from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.values import Values
 from pufferflow.expressions.words import words
-from pufferflow.scenario import Domain, Interval
+from pufferflow.scenario import TIMES, Domain, Interval, Product
 
 Refusal = Callable[[str, Sequence[str]], PufferflowError]
 """From a column without a domain, and all columns that are named with it, to its error."""
 
 
-def read_values(given: str | pl.Expr, domains: Mapping[str, Domain], refusal: Refusal | None = None) -> Values:
+def read_values(
+    given: str | pl.Expr,
+    domains: Mapping[str, Domain],
+    refusal: Refusal | None = None,
+    tuples: Product | None = None,
+) -> Values:
     """Return φ for the name of a sensitive column or an expression of one; `refusal` is about all other columns.
+
+    An expression may read several columns if they are among those whose `tuples` are the secret.
 
     The expression is never run on rows of data: on a finite domain it is evaluated at the points, on an interval its
     closed form is worked out. What mixes rows or touches other columns is refused by name.
@@ -46,6 +53,8 @@ def read_values(given: str | pl.Expr, domains: Mapping[str, Domain], refusal: Re
     check_rowwise(tree, on_values=True)
     _check_declared(tree.columns, domains, refusal)
     _check_missing(tree)
+    if len(tree.columns) > 1 and tuples is not None and tuples.has(tree.columns):
+        return _of_tuples(expression, tree, tuples.part(tree.columns))
     return _compiled(expression, tree, _only_column(tree), domains)
 
 
@@ -78,8 +87,8 @@ def _only_column(tree: Node) -> str:
         )
     raise Misuse(
         f"{words(tree)} reads {len(tree.columns)} columns: {_listed(tree.columns)}.",
-        allowed="expressions of one sensitive column; public columns filter and group",
-        instead="a batch for each of the columns, or one column made of them before protect, with a domain",
+        allowed="expressions of one sensitive column, or of several that the secret lists; public ones only filter",
+        instead="pf.Scenario(secret=[pf.Secret(…), pf.Secret(…)], …), which hides them together",
     )
 
 
@@ -90,8 +99,24 @@ def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str
         drawn = curve(tree, domain)
         boolean = is_predicate(drawn, expression, column, said)
         return OnInterval.of(column, domain, drawn, said, boolean=boolean, name=name)
-    values, boolean = table(expression, column, domain.points, said)
+    values, boolean = table(expression, {column: domain.points}, domain.points, said)
     return OnPoints.of(column, domain, values, said, boolean=boolean, name=name)
+
+
+def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:
+    """Return φ of several columns, at every tuple of their values."""
+    said = words(tree)
+    if not product.finite:
+        intervals = [name for name, one in zip(product.columns, product.domains, strict=True) if not one.finite]
+        raise Refused(
+            f"{said} reads several columns, and {intervals[0]!r} is an interval.",
+            allowed="functions of several columns whose domains are lists of values or pf.Bins",
+            instead=f"pf.Secret({intervals[0]!r}, domain=pf.Bins(edges, values))",
+        )
+    columns = dict(zip(product.columns, zip(*product.tuples, strict=True), strict=True))
+    values, boolean = table(expression, columns, product.points, said)
+    name = _alias(expression, tree) or "_".join(product.columns)
+    return OnPoints.of(TIMES.join(product.columns), product, values, said, boolean=boolean, name=name)
 
 
 def _alias(expression: pl.Expr, tree: Node) -> str | None:

@@ -1,7 +1,7 @@
 """φ on a finite domain: one number for each of its points, where the expression is evaluated, never on rows of data."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -62,15 +62,16 @@ def squared_words(words: str, center: Fraction) -> str:
     return short(f"({short(words, 40)}{f' - {number(center)}' if center else ''})²", LONGEST)
 
 
-def table(expression: pl.Expr, column: str, points: Sequence[Label], said: str) -> tuple[list[Fraction], bool]:
-    """Return φ at all points, and whether the expression is a predicate.
+def table(
+    expression: pl.Expr, columns: Mapping[str, Sequence[Label]], points: Sequence[Label], said: str
+) -> tuple[list[Fraction], bool]:
+    """Return φ at all points, and whether the expression is a predicate; `columns` have the values of each point.
 
     The points are seen all at once, in reverse and each alone: whatever still looks beyond its row is found out here.
     """
-    kind = _type_of(points)
-    whole = evaluate(expression, column, points, kind, said)
-    back = evaluate(expression, column, points[::-1], kind, said)
-    single = [evaluate(expression, column, [point], kind, said) for point in points]
+    frame = pl.DataFrame([_column(name, values) for name, values in columns.items()])
+    whole, back = evaluate(expression, frame, said), evaluate(expression, frame.reverse(), said)
+    single = [evaluate(expression, frame[place], said) for place in range(len(points))]
     result = whole.to_list()
     parts = [value for one in single for value in one.to_list()]
     if not (_same(result, back.to_list()[::-1]) and _same(result, parts)):
@@ -91,30 +92,35 @@ def _type_of(points: Sequence[Label]) -> type[pl.DataType]:
     return pl.Float64 if any(isinstance(point, float) for point in points) else pl.Int64
 
 
-def evaluate(
-    expression: pl.Expr, column: str, points: Sequence[Label], kind: type[pl.DataType], said: str
-) -> pl.Series:
-    """Return the numbers or Booleans that the expression gives at the points."""
+def _column(name: str, points: Sequence[Label]) -> pl.Series:
+    """Return the values of a column at all points, as an expression sees them."""
+    kind = _type_of(points)
     cells = [
         point if kind in (pl.Boolean, pl.String) else float(point) if kind == pl.Float64 else int(point)
         for point in points
     ]
-    frame, why = _selected(pl.DataFrame({column: pl.Series(cells, dtype=kind)}), expression)
+    return pl.Series(name, cells, dtype=kind)
+
+
+def evaluate(expression: pl.Expr, points: pl.DataFrame, said: str) -> pl.Series:
+    """Return the numbers or Booleans that the expression gives at the points."""
+    frame, why = _selected(points, expression)
     if frame is None:
         raise Misuse(
             f"Polars cannot evaluate {said} on the domain ({why}).",
             allowed="an expression that gives every declared value a number or a Boolean",
             instead="another function, a cast, or a domain of another type",
         )
-    if frame.width != 1 or frame.height != len(points):
+    if frame.width != 1 or frame.height != points.height:
         raise Refused(f"{said} does not give one number for each row.", allowed="one number for each row")
     result = frame.to_series()
+    column = points.columns[0]
     called = short(repr(column), 40)
     if not (result.dtype.is_numeric() or result.dtype.base_type() in (pl.Boolean, pl.Null)):
         raise Misuse(
             f"{said} gives {_called(result.dtype)}, which cannot be added up.",
             allowed="numbers, or a predicate that counts rows",
-            instead=f"private_histogram({called}), or a predicate such as pl.col({called}) == {shown(points[0])}",
+            instead=f"private_histogram({called}), or pl.col({called}) == {shown(points[column][0])}, which is counted",
         )
     return result
 

@@ -146,7 +146,7 @@ def is_predicate(drawn: Pieces, expression: pl.Expr, column: str, said: str) -> 
     sums that cancel and anything misunderstood about Polars come to light here.
     """
     probes = list(_probes(drawn))
-    result = evaluate(expression, column, [x for x, _ in probes], pl.Float64, said)
+    result = evaluate(expression, pl.DataFrame({column: [x for x, _ in probes]}, schema={column: pl.Float64}), said)
     room = _CLOSE * max(map(abs, drawn.values()))
     for (x, known), computed in zip(probes, result.to_list(), strict=True):
         if min(abs(exact(computed, x, said) - value) for value in known) > room:

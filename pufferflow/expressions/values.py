@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import ClassVar, Final
 
-from pufferflow.scenario import Domain
+from pufferflow.scenario import Domain, Product
 
 TABLE_LIMIT: Final = 40
 """Steps of a table are at most 2^40 …"""
@@ -40,6 +40,11 @@ class Values(abc.ABC):
     def __repr__(self) -> str:
         named = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
         return f"{self.stored_as}({named})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return self.domain.columns if isinstance(self.domain, Product) else (self.column,)
 
     @property
     def graph(self) -> Hashable:

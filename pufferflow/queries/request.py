@@ -25,7 +25,7 @@ from pufferflow.expressions import (
 from pufferflow.queries.aggregates import MeanOfUnknown
 from pufferflow.queries.keys import read_keys
 from pufferflow.queries.query import Query
-from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Product, Scenario
+from pufferflow.scenario import TIMES, DeclaredColumns, Domain, Label, Presence, Product, Scenario
 
 ENDS = ("low", "high", "least", "most")
 """The endings of the columns beside an output: the ends of its error bar, and of its possible values."""
@@ -96,8 +96,8 @@ class Request:
     def missing(self, column: str) -> Label:
         """Return the value as which null, NaN and unknown labels of a column are read."""
         secret = self.scenario.secret
-        if self._tuples is not None and column not in self.domains:
-            return self._tuples[1].points[0]  # of tuples every column has its own
+        if self.tuples is not None and column not in self.domains:
+            return self.tuples.points[0]  # of tuples every column has its own
         return secret.read_missing(column)[0] if column in secret.columns else self.domains[column].points[0]
 
     def missing_chosen(self, column: str) -> bool | None:
@@ -113,8 +113,8 @@ class Request:
     @property
     def domain(self) -> Domain | None:
         """The values of the queried column; None if only rows are counted, and no column is declared."""
-        if self._tuples is not None:
-            return self._tuples[1]
+        if self.tuples is not None:
+            return self.tuples
         domains = self.domains
         known = self.column if self.column is not None else next(iter(domains), None)
         return None if known is None else domains[known]
@@ -123,13 +123,13 @@ class Request:
     def column(self) -> str | None:
         """The sensitive column that the queries read; that of tuples, if the secret has several columns."""
         read = next((measure.values.column for measure in self.measures if measure is not None), None)
-        return read if read is None or self._tuples is None else self._tuples[0]
+        return read if read is None or self.tuples is None else TIMES.join(self.tuples.columns)
 
     @property
-    def _tuples(self) -> tuple[str, Product] | None:
-        """The column of tuples that the secret hides, with its domain; None if it hides a single column."""
-        name, domain = self.scenario.secret.reads or ("", None)
-        return (name, domain) if isinstance(domain, Product) else None
+    def tuples(self) -> Product | None:
+        """The tuples of values that the secret hides; None if it hides a single column."""
+        domain = None if self.scenario.secret.reads is None else self.scenario.secret.reads[1]
+        return domain if isinstance(domain, Product) else None
 
     @cached_property
     def measures(self) -> tuple[Measure | None, ...]:
@@ -306,7 +306,7 @@ class Request:
     def _check_columns(self, queries: Sequence[Query]) -> None:
         """Refuse queries about several columns whose secret is not the tuple of all of them."""
         read = dict.fromkeys(values.column for query in queries for values in query.measures if values is not None)
-        if len(read) > 1 and not (self._tuples is not None and self._tuples[1].has(read)):
+        if len(read) > 1 and not (self.tuples is not None and self.tuples.has(read)):
             first, other, *_ = read
             raise Refused(
                 f"One batch asks about {first!r} and {other!r}.",
@@ -317,7 +317,7 @@ class Request:
 
     def _check_name(self, query: Query) -> None:
         """Refuse the name of another declared column, as in private_sum("level", "price"): two sums were meant."""
-        columns = {values.column for values in query.measures if values is not None}
+        columns = {column for values in query.measures if values is not None for column in values.columns}
         if query.name in {*self.public, *self.domains} - columns:
             raise Misuse(
                 f"The answer would be called {query.name!r}, as a column is that it is not about.",

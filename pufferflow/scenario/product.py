@@ -6,7 +6,7 @@ exposures and accounts speak of tuples as they do of the values of one column.
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, final
@@ -47,7 +47,7 @@ class Product(Domain, kind="product"):
             raise Refused(
                 f"The columns {', '.join(map(repr, self.columns))} have {sizes} = {count:,} tuples of values.",
                 allowed=f"at most {MOST_TUPLES:,} of them: all pairs are compared",
-                instead="pf.Bins(edges, values) with fewer classes, or pf.Interval(low, high) where rows are independent",
+                instead="pf.Bins(edges, values) with fewer classes, or pf.Interval(low, high) if rows are independent",
             )
 
     @property
@@ -71,6 +71,16 @@ class Product(Domain, kind="product"):
     def has(self, columns: Iterable[str]) -> bool:
         """Return whether it has all of some columns; those of functions of several are named together."""
         return all(set(column.split(TIMES)) <= set(self.columns) for column in columns)
+
+    def part(self, columns: Collection[str]) -> "Product":
+        """Return the product of the domains of some of its columns, in its own order."""
+        own = [place for place, column in enumerate(self.columns) if column in columns]
+        return Product(
+            tuple(self.columns[place] for place in own),
+            tuple(self.domains[place] for place in own),
+            tuple(self.missing[place] for place in own),
+            tuple(self.missing_chosen[place] for place in own),
+        )
 
     @property
     def numeric(self) -> bool:

@@ -329,7 +329,7 @@ class Scenario:
 
 def _one_secret(given: object) -> AnySecret:
     """Return a secret; that of tuples for a list of several."""
-    listed = cast(Sequence[object], given) if isinstance(given, list | tuple) else ()
+    listed: Sequence[object] = cast(Any, given) if isinstance(given, list | tuple) else ()
     if listed and all(isinstance(one, AnySecret) for one in listed):
         several = cast(Sequence[Secret], listed)
         return Secret.together(*several) if len(several) > 1 else several[0]
