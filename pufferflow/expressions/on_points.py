@@ -115,12 +115,12 @@ def evaluate(expression: pl.Expr, points: pl.DataFrame, said: str) -> pl.Series:
         raise Refused(f"{said} does not give one number for each row.", allowed="one number for each row")
     result = frame.to_series()
     column = points.columns[0]
-    called = short(repr(column), 40)
+    called, value = short(repr(column), 40), shown(points[column][0])
     if not (result.dtype.is_numeric() or result.dtype.base_type() in (pl.Boolean, pl.Null)):
         raise Misuse(
             f"{said} gives {_called(result.dtype)}, which cannot be added up.",
             allowed="numbers, or a predicate that counts rows",
-            instead=f"private_histogram({called}), or pl.col({called}) == {shown(points[column][0])}, which is counted",
+            instead=f"private_histogram({called}), or a predicate such as pl.col({called}) == {value}",
         )
     return result
 

@@ -312,7 +312,7 @@ class Request:
                 f"One batch asks about {first!r} and {other!r}.",
                 allowed="queries about one sensitive column, or about several that the secret lists",
                 instead=f"pf.Scenario(secret=[pf.Secret({first!r}, …), pf.Secret({other!r}, …)], …), or "
-                f"private_sum({other!r}) in a batch of its own",
+                f"pf.protect(frame, scenario).private_sum({other!r}), a batch of its own",
             )
 
     def _check_name(self, query: Query) -> None:

@@ -329,12 +329,12 @@ class Scenario:
 
 def _one_secret(given: object) -> AnySecret:
     """Return a secret; that of tuples for a list of several."""
-    listed: Sequence[object] = cast(Any, given) if isinstance(given, list | tuple) else ()
+    listed: Sequence[object] = cast(Any, given) if isinstance(given, list | tuple) else []
     if listed and all(isinstance(one, AnySecret) for one in listed):
         several = cast(Sequence[Secret], listed)
         return Secret.together(*several) if len(several) > 1 else several[0]
     if not isinstance(given, AnySecret):
-        raise _no_secret(given)
+        raise _no_secret(cast(object, given))
     return given
 
 

@@ -1,0 +1,273 @@
+"""Several secret columns in one scenario: no more is lost than was promised, by the exact laws of all data sets.
+
+The truth shares nothing with the library: every sequence of tuples is listed with its probability, and the densities
+of all noisy answers are compared at many points.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from thinned import thinned
+
+import pufferflow as pf
+
+HOURS, WAGES = [0, 1, 2], [10, 20]
+BOTH = [pf.Secret("hours", domain=HOURS), pf.Secret("wage", domain=WAGES)]
+TUPLES = list(itertools.product(HOURS, WAGES))
+
+
+def random_chain(rng, states):
+    return 0.8 * rng.dirichlet(np.ones(states), states) + 0.2 / states
+
+
+def sequences(transition, rows):
+    """Yield all sequences of states with their probabilities, from the law at rest."""
+    start = np.linalg.matrix_power(transition, 300)[0]
+    for path in itertools.product(range(len(transition)), repeat=rows):
+        steps = (transition[a, b] for a, b in itertools.pairwise(path))
+        yield path, start[path[0]] * math.prod(steps)
+
+
+def laws(paths, row, answer):
+    """Return for every tuple at a row the law of the answers: their atoms, and the probabilities of these."""
+    found = {}
+    for path, mass in paths:
+        law = found.setdefault(path[row], {})
+        atom = answer([TUPLES[state] for state in path])
+        law[atom] = law.get(atom, 0.0) + mass
+    return {
+        state: (np.array(list(law)), np.array(list(law.values())) / sum(law.values())) for state, law in found.items()
+    }
+
+
+def density(law, scales, places):
+    """Return the log density of answers with Laplace noise of these scales, at places of shape (places, answers)."""
+    atoms, masses = law
+    distance = (np.abs(places[:, None, :] - atoms[None]) / scales).sum(axis=2)
+    least = distance.min(axis=1, keepdims=True)
+    return np.log((masses * np.exp(least - distance)).sum(axis=1)) - least[:, 0]
+
+
+def places_around(all_laws):
+    """Return points at, between and far beyond all atoms, in all coordinates."""
+    atoms = np.concatenate([law[0] for law in all_laws])
+    axes = []
+    for column in atoms.T:
+        known = np.unique(column)
+        axes.append(np.unique([known[0] - 1e4, *known, *((known[1:] + known[:-1]) / 2), known[-1] + 1e4]))
+    return np.array(list(itertools.product(*axes)))
+
+
+def true_loss(of_row, scales, pairs=None):
+    """Return the largest log ratio of densities between two tuples, whatever the row."""
+    worst = 0.0
+    for row in of_row:
+        places = places_around(row.values())
+        logs = {state: density(law, scales, places) for state, law in row.items()}
+        for first, second in itertools.permutations(logs, 2):
+            if pairs is None or pairs(TUPLES[first], TUPLES[second]):
+                worst = max(worst, float((logs[first] - logs[second]).max()))
+    return worst
+
+
+def in_one_column(first, second):
+    return sum(a != b for a, b in zip(first, second, strict=True)) == 1
+
+
+def frame(rows):
+    return pl.DataFrame({"t": range(rows), "hours": [0] * rows, "wage": [10] * rows})
+
+
+def scales(plan):
+    return np.array([noise.scale for noise in plan.noises.values()])
+
+
+def hours_and_wages(path):
+    return float(sum(h for h, _ in path)), float(sum(w for _, w in path))
+
+
+def ask(rows, prior, **options):
+    scenario = pf.Scenario(BOTH, prior, order_by="t", **options)
+    return pf.protect(frame(rows), scenario).private_sum("hours").private_sum("wage").plan(pf.Pure(1.0))
+
+
+INDEPENDENT = pf.Independent()
+
+
+def test_independent_rows_lose_exactly_what_is_promised():
+    """A row moves all sums of all columns at once; with a little less noise the promise would be broken."""
+    rows = [(((state,), 1 / 6) for state in range(6))]
+    of_row = [laws([*rows[0]], 0, hours_and_wages)]
+    plan = ask(3, INDEPENDENT)
+    assert true_loss(of_row, scales(plan)) == pytest.approx(1.0, rel=1e-6)
+    assert true_loss(of_row, scales(plan)) <= 1.0
+    assert true_loss(of_row, 0.9 * scales(plan)) > 1.1
+
+
+@pytest.mark.parametrize("seed", thinned([*range(6)], 0.34))
+def test_chains_of_tuples_lose_no_more_than_is_promised(seed):
+    """Sums of both columns along a chain of tuples, all sequences of three rows: no row loses more."""
+    rng = np.random.default_rng(seed)
+    transition = random_chain(rng, 6)
+    plan = ask(3, pf.MarkovChain(transition))
+    paths = list(sequences(transition, 3))
+    of_row = [laws(paths, row, hours_and_wages) for row in range(3)]
+    lost = true_loss(of_row, scales(plan))
+    assert lost <= 1.0
+    assert true_loss(of_row, 0.25 * scales(plan)) > 1.0
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
+def test_one_column_of_a_chain_of_tuples(seed):
+    """A sum of one column tells of both, by the chain: with the exact bound hardly less noise would do."""
+    rng = np.random.default_rng(seed)
+    transition = random_chain(rng, 6)
+    scenario = pf.Scenario(BOTH, pf.MarkovChain(transition), order_by="t")
+    plan = pf.protect(frame(3), scenario).private_sum("wage").plan(pf.Pure(1.0), bound=pf.Exact())
+    paths = list(sequences(transition, 3))
+    of_row = [laws(paths, row, lambda path: (float(sum(w for _, w in path)),)) for row in range(3)]
+    assert 0.98 < true_loss(of_row, scales(plan)) <= 1.0
+    assert true_loss(of_row, 0.9 * scales(plan)) > 1.0
+
+
+def test_pairs_in_one_column_cost_less_and_keep_their_promise():
+    """Tuples that differ in one column only: less noise, no loss above the promise between them, more elsewhere."""
+    secret = pf.Secret.together(*BOTH, pairs="one column")
+    plan = pf.protect(frame(3), pf.Scenario(secret, INDEPENDENT)).private_sum("hours").private_sum("wage")
+    plan = plan.plan(pf.Pure(1.0))
+    of_row = [laws([((state,), 1 / 6) for state in range(6)], 0, hours_and_wages)]
+    assert true_loss(of_row, scales(plan), in_one_column) == pytest.approx(1.0, rel=1e-6)
+    assert true_loss(of_row, scales(plan)) > 1.5
+    assert (scales(plan) < scales(ask(3, INDEPENDENT))).all()
+
+
+def test_releases_of_one_column_each_add_up_to_no_less_than_is_lost():
+    """An account adds what a release about hours and one about wages tell of a tuple, along a chain."""
+    rng = np.random.default_rng(5)
+    transition = random_chain(rng, 6)
+    scenario = pf.Scenario(BOTH, pf.MarkovChain(transition), order_by="t")
+    first, second = (pf.protect(frame(3), scenario).private_sum(name).plan(pf.Pure(0.5)) for name in ("hours", "wage"))
+    total = pf.compose([first, second], scenario).total
+    paths = list(sequences(transition, 3))
+    of_row = [laws(paths, row, hours_and_wages) for row in range(3)]
+    noise = np.array([*scales(first), *scales(second)])
+    assert true_loss(of_row, noise) <= total
+    assert true_loss(of_row, 0.2 * noise) > total
+
+
+def test_a_function_of_both_columns():
+    """The pay, hours × wage, is one more sum of the tuples: 0 to 40 of one independent row."""
+    plan = pf.protect(frame(3), pf.Scenario(BOTH, INDEPENDENT)).private_sum(pl.col("hours") * pl.col("wage"))
+    plan = plan.plan(pf.Pure(1.0))
+    of_row = [laws([((state,), 1 / 6) for state in range(6)], 0, lambda path: (float(sum(h * w for h, w in path)),))]
+    assert true_loss(of_row, scales(plan)) == pytest.approx(1.0, rel=1e-6)
+    assert list(plan.noises) == ["hours_wage"]
+
+
+def test_values_of_several_columns_are_read_as_the_secret_says():
+    """Nulls, unknown labels and numbers outside, column by column, in sums of one and of several columns, in groups."""
+    rows = pl.DataFrame(
+        {
+            "day": [1, 1, 1, 2, 2, 2],
+            "hours": [0, 2, None, 7, -3, 1],
+            "kind": ["a", "b", "c", None, "b", "a"],
+            "load": [0.0, 3.0, float("nan"), float("inf"), 1.0, -1.0],
+        }
+    )
+    secret = [
+        pf.Secret("hours", domain=HOURS, missing=1),
+        pf.Secret("kind", domain=["a", "b"], missing="b"),
+        pf.Secret("load", domain=pf.Bins([0, 2, 4], values=[1, 3])),
+    ]
+    batch = pf.protect(rows, pf.Scenario(secret, INDEPENDENT, public=["day"])).group_by("day")
+    batch = batch.private_sum("hours").private_sum("load")
+    batch = batch.private_sum(pl.col("hours") * pl.col("load"), name="product")
+    batch = batch.private_count((pl.col("kind") == "b") & (pl.col("hours") > 0), name="both")
+    release = batch.plan(pf.Pure(1e7)).release()
+    found = [[round(value) for value in row] for row in release.frame.rows()]
+    # hours 0 2 1 | 2 0 1, kind a b b | b b a, load 1 3 1 | 3 1 1
+    assert found == [[1, 3, 5, 7, 2], [2, 3, 5, 7, 1]]
+
+
+def test_intervals_beside_lists():
+    """Where rows are independent, or depend on each other in any way, a column may fill an interval."""
+    rows = pl.DataFrame({"firm": [1, 1, 2], "hours": [0, 1, 2], "pay": [0.0, 50.0, 200.0]})
+    secret = [BOTH[0], pf.Secret("pay", domain=pf.Interval(0, 100))]
+    for prior, many in ((INDEPENDENT, 1), (pf.AnyCorrelation(), 2)):
+        batch = pf.protect(rows, pf.Scenario(secret, prior, within="firm"))
+        plan = batch.private_sum("hours").private_sum("pay").plan(pf.Pure(1.0))
+        moved = np.array([2.0, 100.0]) * many
+        assert (moved / scales(plan)).sum() == pytest.approx(1.0, rel=1e-3)
+        assert (moved / scales(plan)).sum() <= 1.0
+        alone = batch.private_sum("pay").plan(pf.Pure(1.0))
+        assert scales(alone)[0] == pytest.approx(moved[1], rel=1e-3)
+
+
+def test_an_interval_hides_with_what_others_tell():
+    """Two functions of one interval beside a list: a row moves to any corner of the one and any value of the other."""
+    rows = pl.DataFrame({"hours": [0, 1], "pay": [0.0, 50.0]})
+    secret = [BOTH[0], pf.Secret("pay", domain=pf.Interval(0, 100))]
+    batch = pf.protect(rows, pf.Scenario(secret, INDEPENDENT)).private_sum("hours").private_sum("pay")
+    plan = batch.private_count(pl.col("pay") > 50, name="rich").plan(pf.Pure(1.0))
+    assert (np.array([2.0, 100.0, 1.0]) / scales(plan)).sum() <= 1.0
+
+
+def test_a_table_of_both_columns():
+    """Each row is a draw from a table: hiding the tuple costs what an independent row costs."""
+    weights = np.arange(1, 7) / 21
+    table = pf.Table({"hours": [h for h, _ in TUPLES], "wage": [w for _, w in TUPLES], "probability": weights})
+    scenario = pf.Scenario(BOTH, table, within="t")
+    plan = pf.protect(frame(3), scenario).private_sum("hours").private_sum("wage").plan(pf.Pure(1.0))
+    assert scales(plan) == pytest.approx(scales(ask(3, INDEPENDENT)), rel=1e-9)
+    assert pf.Scenario.from_json(scenario.to_json()) == scenario
+
+
+def test_a_hidden_class_of_both_columns():
+    """Rows that share a class: the exact laws of two rows, for every class and every tuple of the first one."""
+    rng = np.random.default_rng(2)
+    rows_given, weights = 0.7 * rng.dirichlet(np.ones(6), 2) + 0.05, np.array([0.4, 0.6])
+    plan = (
+        pf.protect(frame(2), pf.Scenario(BOTH, pf.LatentClass(weights, rows_given)))
+        .private_sum("hours")
+        .private_sum("wage")
+        .plan(pf.Pure(1.0))
+    )
+    paths = [
+        ((a, b), float((weights * rows_given[:, a] * rows_given[:, b]).sum()))
+        for a, b in itertools.product(range(6), repeat=2)
+    ]
+    of_row = [laws(paths, row, hours_and_wages) for row in range(2)]
+    assert true_loss(of_row, scales(plan)) <= 1.0
+    assert true_loss(of_row, 0.5 * scales(plan)) > 1.0
+
+
+def test_what_several_columns_cannot_be_asked():
+    """Each refusal says what to declare; nothing was read."""
+    chain = pf.MarkovChain(np.full((2, 2), 0.5))
+    interval = pf.Secret("pay", domain=pf.Interval(0, 1))
+    many = [pf.Secret(name, domain=range(40)) for name in ("a", "b")]
+    equal = pf.Table({"hours": [0, 1, 2], "wage": [10, 20, 20], "probability": [0.25, 0.25, 0.5]})
+    near = pf.Secret("hours", domain=HOURS, pairs="adjacent")
+    cases = [
+        (lambda: pf.Scenario(BOTH, chain, order_by="t"), "A chain of 2 states for a domain of 6 values"),
+        (lambda: pf.Scenario([BOTH[0], interval], chain, order_by="t"), "some of which are intervals"),
+        (lambda: pf.Scenario(BOTH, pf.WeaklyDependent(1.0)), "several secret columns"),
+        (lambda: pf.Scenario(many, INDEPENDENT), "1,600 tuples"),
+        (lambda: pf.Scenario([BOTH[0], BOTH[0]], INDEPENDENT), "Several secrets about 'hours', 'hours'"),
+        (lambda: pf.Scenario([BOTH[0], pf.Presence("t")], INDEPENDENT), "is of type Presence"),
+        (lambda: pf.Scenario([near, BOTH[1]], INDEPENDENT), "pairs of its own"),
+        (lambda: pf.Scenario(BOTH, equal), "never produces hours × wage"),  # wage follows from hours
+        (lambda: pf.Scenario(BOTH, INDEPENDENT, public=["wage"]), "both secret and public"),
+        (lambda: pf.Secret.together(*BOTH, pairs="adjacent"), "pairs of tuples"),
+    ]
+    for make, words in cases:
+        with pytest.raises(pf.PufferflowError, match=words):
+            make()
+    batch = pf.protect(frame(2).with_columns(pay=0.5), pf.Scenario([*BOTH, interval], INDEPENDENT))
+    with pytest.raises(pf.Refused, match="'pay' is an interval"):
+        batch.private_sum(pl.col("hours") * pl.col("pay"))
+    with pytest.raises(pf.Misuse, match="not declared"):
+        batch.private_sum(pl.col("hours") * pl.col("t"))
