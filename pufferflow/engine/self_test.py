@@ -24,7 +24,7 @@ from pufferflow.engine.remote import RemoteEngine
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.expressions import read_values
 from pufferflow.progress import working
-from pufferflow.scenario import Bins, Domain, Interval, Listed, Scenario, Secret
+from pufferflow.scenario import Bins, Domain, Interval, Listed, Product, Scenario, Secret
 from pufferflow.scenario.priors import Independent
 
 _LIMITS: Final = (-1.0, 0.1, 0.30000000000000004, 1.5, 2.5, 1e-3, 62.248583)
@@ -145,6 +145,11 @@ def _of_many_classes() -> Iterator[Measure]:
     yield Measure(read_values("number", {"number": sevenths}), 0.0)
     yield Measure(read_values("whole", {"whole": threes}), 0)
     yield Measure(read_values(pl.col("text").replace_strict(places, default=0), {"text": labels}), "a")
+    few = [Listed((0.0, 1.0, 2.5)), Listed(("a", "A", "")), Listed((-1, 0, 2))]
+    tuples = Product(("number", "text", "whole"), tuple(few), (1.0, "A", 0))
+    of_all = pl.col("number") * (pl.col("text") == "a") + 8 * pl.col("whole") + 64 * (pl.col("text") == "")
+    domains = dict(zip(tuples.columns, few, strict=True))
+    yield Measure(read_values(of_all, domains, tuples=tuples), tuples.points[0])
 
 
 def _labels() -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, final
 
+from pufferflow.arguments import set_fields
 from pufferflow.errors import Refused
 from pufferflow.scenario.domain import Domain, Label
 
@@ -41,6 +42,7 @@ class Product(Domain, kind="product"):
     missing_chosen: tuple[bool | None, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
+        set_fields(self, missing_chosen=self.missing_chosen or (None,) * len(self.columns))
         count = math.prod(len(domain.points) for domain in self.domains)
         if count > MOST_TUPLES:
             sizes = " × ".join(str(len(domain.points)) for domain in self.domains)
@@ -103,7 +105,7 @@ class Product(Domain, kind="product"):
     @classmethod
     def restored(cls, stored: dict[str, Any]) -> "Product":
         domains = tuple(Domain.from_stored(domain) for domain in stored["domains"])
-        return cls(tuple(stored["columns"]), domains, tuple(stored["missing"]), (None,) * len(domains))
+        return cls(tuple(stored["columns"]), domains, tuple(stored["missing"]))
 
 
 def _differences(first: Sequence[Label], second: Sequence[Label]) -> int:

@@ -20,6 +20,7 @@ from pufferflow.plugins import (
     Above,
     ByLabels,
     ByLimits,
+    ByTuples,
     CellTotals,
     Clipped,
     Float,
@@ -91,6 +92,9 @@ QUERIES = {
         (PrivateTotals(LOAD, (Present(),)),),
         ByLimits(LEVEL, (1, 5)),
         UnitLimit("meter", 10, ("at", 'the "place"', "load", "single", "level")),
+    ),
+    "numbered by tuples": CellTotals(
+        ("day",), (), ByTuples(LOAD, (ByLimits(LOAD, (0.1,)), ByLimits(LEVEL, (1, 5)), ByLabels(Text("kind"), LABELS)))
     ),
     "runs": RUNS,
     "runs without order": GroupRuns((), ("day",), None),

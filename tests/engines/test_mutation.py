@@ -56,6 +56,7 @@ MUTANTS = {
     ),
     "whole limits belong to the class below": (rf"({COUNT}\S+) > ", r"\1 >= "),
     "limits of numbered classes belong to the class below": (rf"(WHEN {QUOTE}value{QUOTE}) > ", r"\1 >= "),
+    "tuples are told apart": (r"\) \* (\d+) \+ CASE", r") * 1 + CASE"),
     "false is 0": (r"THEN 1 WHEN NOT \S+ THEN 0 END", "THEN 1 END"),
     "rows without a whole number have the last class": (
         r"CASE WHEN \S+ IS NOT NULL THEN (.*) ELSE \d+ END AS",

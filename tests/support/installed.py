@@ -42,4 +42,3 @@ def loaded(target):
 def _forget():
     importlib.invalidate_caches()
     entry_points.names_in.cache_clear()
-    entry_points.load.cache_clear()

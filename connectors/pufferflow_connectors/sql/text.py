@@ -4,6 +4,7 @@ No expression of a user is among them. Names of columns are quoted, results have
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 
 from pufferflow.plugins import (
     Backend,
@@ -12,6 +13,7 @@ from pufferflow.plugins import (
     FloatInside,
     GroupRows,
     GroupRuns,
+    Numbering,
     PrivateTotals,
     Query,
     Steps,
@@ -47,8 +49,7 @@ def _cell_totals(query: CellTotals, table: str, kinds: Kinds, dialect: Dialect) 
     inner = _select([*by, *values, *place], table)
     numbered = [*((name, name) for name, _ in (*by, *values)), *_steps(query, dialect)]
     if query.numbering is not None:
-        is_float = _is_float(query.numbering.value)
-        numbered.append((q("class"), numbering_text(query.numbering, q("value"), is_float=is_float, dialect=dialect)))
+        numbered.append((q("class"), _class(query.numbering, dialect)))
     middle = _select(numbered, f"({inner}) AS {q('cleaned')}")
     if query.limit is not None:
         middle += f" WHERE {q('place')} <= {min(query.limit.rows, Backend.most_rows)}"
@@ -79,8 +80,23 @@ def _in_order(name: str, kind: Kind, dialect: Dialect) -> Iterator[str]:
 
 def _values(query: CellTotals, kinds: Kinds, dialect: Dialect) -> list[tuple[str, str]]:
     private = [(f"value{place}", one.value) for place, one in enumerate(query.private)]
-    private += [] if query.numbering is None else [("value", query.numbering.value)]
+    private += [] if query.numbering is None else [(name, one.value) for name, one in _parts(query.numbering)]
     return [(dialect.quoted(name), value_text(value, kinds[value.column], dialect)) for name, value in private]
+
+
+def _class(numbering: Numbering, dialect: Dialect) -> str:
+    """Return the number of the class of a row; of a tuple of values that of all classes, the last varying fastest."""
+    first, *others = (
+        (numbering_text(one, dialect.quoted(name), is_float=_is_float(one.value), dialect=dialect), one.missing + 1)
+        for name, one in _parts(numbering)
+    )
+    return reduce(lambda whole, one: f"({whole}) * {one[1]} + {one[0]}", others, first[0])
+
+
+def _parts(numbering: Numbering) -> list[tuple[str, Numbering]]:
+    """Return the numberings of single values, each with the name of the column of its value."""
+    single = len(numbering.parts) == 1
+    return [("value" if single else f"part{place}", one) for place, one in enumerate(numbering.parts)]
 
 
 def _steps(query: CellTotals, dialect: Dialect) -> list[tuple[str, str]]:
