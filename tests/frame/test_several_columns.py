@@ -271,3 +271,60 @@ def test_what_several_columns_cannot_be_asked():
         batch.private_sum(pl.col("hours") * pl.col("pay"))
     with pytest.raises(pf.Misuse, match="not declared"):
         batch.private_sum(pl.col("hours") * pl.col("t"))
+
+
+def test_a_chain_fitted_to_several_columns():
+    """The transitions of tuples are counted in a reference, each column read into its own domain."""
+    rng = np.random.default_rng(3)
+    transition, state, found = random_chain(rng, 6), 0, []
+    for _ in range(6_000):
+        state = int(rng.choice(6, p=transition[state]))
+        found.append(TUPLES[state])
+    seen = pl.DataFrame(found, schema=["hours", "wage"], orient="row").with_row_index("t")
+    seen = seen.with_columns(pl.when(pl.col("t") == 17).then(None).otherwise("wage").alias("wage"))
+    chain = pf.MarkovChain.fit(pf.Reference("a survey", seen), ["hours", "wage"], "t", domain=[HOURS, WAGES])
+    assert np.abs(np.array(chain.transition[0]) - transition).max() < 0.08
+    assert any("without a value" in note for note in chain.provenance.notes)
+    scenario = pf.Scenario(BOTH, chain, order_by="t")
+    assert pf.Scenario.from_json(scenario.to_json()) == scenario
+    assert "a survey" in ask(3, chain).explain()
+    for wrong in ([HOURS], HOURS[:2]):
+        with pytest.raises(pf.Misuse, match="domain is"):
+            pf.MarkovChain.fit(pf.Reference("a survey", seen), ["hours", "wage"], "t", domain=wrong)
+
+
+def test_columns_that_move_independently_of_each_other():
+    """M53 (d): the sum of one column costs what it costs on its own chain, whatever the other column does."""
+    rng = np.random.default_rng(4)
+    hours, wages = (pf.MarkovChain(random_chain(rng, states)) for states in (3, 2))
+    both = pf.MarkovChain.product(hours, wages)
+    assert np.allclose(both.transition[0], np.kron(hours.transition[0], wages.transition[0]))
+    joint = pf.protect(frame(4), pf.Scenario(BOTH, both, order_by="t")).private_sum("wage")
+    alone = pf.protect(frame(4), pf.Scenario(BOTH[1], wages, order_by="t")).private_sum("wage")
+    assert scales(joint.plan(pf.Pure(1.0))) == pytest.approx(scales(alone.plan(pf.Pure(1.0))), rel=1e-6)
+
+
+def test_products_of_chains_with_periods_and_starts():
+    """Matrices take turns after the common period; any law of a column may be that of its part of a tuple."""
+    rng = np.random.default_rng(6)
+    two, three = ([random_chain(rng, 2) for _ in range(count)] for count in (2, 3))
+    both = pf.MarkovChain.product(pf.MarkovChain(two, period=2), pf.MarkovChain(three, period=3))
+    assert both.period == 6
+    assert np.allclose(both.kernels[5], np.kron(two[1], three[2]))
+    assert pf.MarkovChain.product(pf.MarkovChain(two[0], initial="free"), pf.MarkovChain(two[1])).initial == "free"
+    started = pf.MarkovChain.product(pf.MarkovChain(two[0], initial=[0.25, 0.75]), pf.MarkovChain(two[1], [0.5, 0.5]))
+    assert started.initial == (0.125, 0.125, 0.375, 0.375)
+    with pytest.raises(pf.Misuse, match="A product of 1 chains"):
+        pf.MarkovChain.product(both)
+
+
+@pytest.mark.slow
+def test_thirty_states_are_planned_in_seconds():
+    """Thirty tuples and a year of days: no bound compares what takes minutes."""
+    rng = np.random.default_rng(7)
+    secret = [pf.Secret("a", domain=range(6)), pf.Secret("b", domain=range(5))]
+    chain = pf.MarkovChain(random_chain(rng, 30))
+    rows = pl.DataFrame({"t": range(365), "a": [0] * 365, "b": [0] * 365})
+    batch = pf.protect(rows, pf.Scenario(secret, chain, order_by="t")).private_sum("a").private_sum("b")
+    plan = batch.plan(pf.Pure(1.0))
+    assert (np.array([5.0, 4.0]) * 365 / scales(plan)).sum() > 1.0  # less than all rows together

@@ -23,6 +23,7 @@ from pufferflow.scenario.fitting.law_counts import (
 )
 from pufferflow.scenario.fitting.reference import Reference, digest_of, read_reference
 from pufferflow.scenario.fitting.sequences import Sequences, read_sequences
+from pufferflow.scenario.fitting.tuples import with_tuples
 from pufferflow.scenario.priors.prior import Provenance
 from pufferflow.scenario.secret import read_name
 
@@ -53,7 +54,7 @@ class FittedChain:
 
 def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they are read
     reference: Reference,
-    column: str,
+    column: str | Sequence[str],
     order_by: str,
     within: str | Sequence[str] | None = None,
     *,
@@ -68,7 +69,8 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
 
     `step` is a number, or a duration such as "1h" if `order_by` is a time; phases are positions modulo `period`, and
     positions count steps from 0, or from 1970-01-01. Rows without a value and gaps are left out. `domain` is a list of
-    values or pf.Bins; left out, it is the values that occur. `smoothing` is added to every count.
+    values or pf.Bins; left out, it is the values that occur. Of several columns the states are tuples of values, and
+    `domain` is a list of domains. `smoothing` is added to every count.
 
     `slack` as a number allows every transition that much more or less. With "confidence" the bounds are simultaneous
     Clopper–Pearson intervals, each at (1 − confidence)/cells: if the reference is a chain of this kind, all its
@@ -76,9 +78,13 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     of chance only, not of how far the reference is from the private data.
     """
     _check(period, smoothing)
-    units = _units(column, order_by, within)
-    frame = read_reference(reference).read([*units, order_by, column])
-    sequences = read_sequences(frame, column, order_by, units, domain=domain, period=period, step=step)
+    columns = [column] if isinstance(column, str) else list(column)
+    units = _units(columns, order_by, within)
+    frame = read_reference(reference).read([*units, order_by, *columns])
+    digest, name = digest_of(frame), columns[0]
+    if len(columns) > 1:
+        frame, name, domain = with_tuples(frame, columns, domain)
+    sequences = read_sequences(frame, name, order_by, units, domain=domain, period=period, step=step)
     points = sequences.domain.points
     if period * len(points) ** 2 > _MOST_CELLS:
         raise Misuse(
@@ -92,7 +98,7 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     diagnosis, memory = diagnose(sequences, transitions), second_step(sequences.counts, len(points))
     initial, settled = _initial(sequences, transitions)
     notes = (*sequences.notes, *_seldom_left(counts), *settled, *_defects(diagnosis, memory))
-    provenance = Provenance(reference.name, sequences.rows, digest_of(frame), notes, reference.origin)
+    provenance = Provenance(reference.name, sequences.rows, digest, notes, reference.origin)
     return FittedChain(transitions, initial, points, low, high, provenance, diagnosis, memory)
 
 
@@ -104,12 +110,12 @@ def _check(period: object, smoothing: object) -> None:
         raise Misuse("smoothing is below 0.", allowed=allowed, instead=instead)
 
 
-def _units(column: str, order_by: str, within: str | Sequence[str] | None) -> list[str]:
+def _units(columns: Sequence[str], order_by: str, within: str | Sequence[str] | None) -> list[str]:
     """Return the columns whose values separate sequences."""
     if within is not None and not isinstance(cast(object, within), str | Sequence):
         raise Misuse(f"within is {shown(within)}.", allowed="names of columns", instead='within="meter"')
     units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else within or [])]
-    names = [*units, read_name(order_by, "order_by"), read_name(column, "column")]
+    names = [*units, read_name(order_by, "order_by"), *(read_name(column, "column") for column in columns)]
     if len(set(names)) < len(names):
         raise Misuse(
             "Two of column, order_by and within name the same column.",

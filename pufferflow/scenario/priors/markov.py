@@ -10,12 +10,18 @@ from typing import Any, ClassVar, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import set_fields
+from pufferflow.arguments import instance, set_fields
 from pufferflow.arrays import Floats, Indices
 from pufferflow.chains import Chain, Chains, stationary
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.domain import Label
 from pufferflow.scenario.fitting.reference import Reference
+from pufferflow.scenario.priors.chain_products import (
+    check_factors,
+    joint_source,
+    product_of_kernels,
+    product_of_starts,
+)
 from pufferflow.scenario.priors.kernels import (
     SUM_TOLERANCE,
     Possible,
@@ -306,7 +312,7 @@ class MarkovChain(ChainPrior, kind="markov chain"):
     def fit(  # noqa: PLR0913 - what to read of the reference, and how
         cls,
         reference: Reference,
-        column: str,
+        column: str | Sequence[str],
         order_by: str,
         within: str | Sequence[str] | None = None,
         *,
@@ -318,9 +324,11 @@ class MarkovChain(ChainPrior, kind="markov chain"):
     ) -> "MarkovChain | ChainsBetween":
         """Return the chain of the steps in a named public reference, never in the private rows.
 
-        State i is the i-th value of `domain` (left out, the sorted values of the column). With `slack` it is the class
-        of all chains within that of every estimate; slack="confidence" takes simultaneous 95 % bounds. What the fit
-        does not explain stands in `provenance.notes`: a cycle that it misses, a memory of more than one step.
+        State i is the i-th value of `domain` (left out, the sorted values of the column). Of several columns, with a
+        list of domains, states are tuples of values, the last column varying fastest: for a list of secrets. With
+        `slack` it is the class of all chains within that of every estimate; slack="confidence" takes simultaneous 95 %
+        bounds. What the fit does not explain stands in `provenance.notes`: a cycle that it misses, a memory of more
+        than one step.
 
         >>> import polars as pl, pufferflow as pf
         >>> hours = pl.DataFrame({"hour": range(9), "on": [0, 0, 1, 1, 1, 0, 0, 0, 1]})
@@ -337,6 +345,22 @@ class MarkovChain(ChainPrior, kind="markov chain"):
             return ChainsBetween(low, high, initial, None if single else period, fitted.provenance)
         matrices = fitted.transitions[0] if single else fitted.transitions
         return cls(matrices, initial, None if single else period, fitted.provenance)
+
+    @classmethod
+    def product(cls, *chains: "MarkovChain") -> "MarkovChain":
+        """Return the chain of the tuples of several columns that move independently of each other.
+
+        >>> on, room = MarkovChain([[0.9, 0.1], [0.2, 0.8]]), MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+        >>> MarkovChain.product(on, room).transition[0][0]
+        (0.45, 0.45, 0.05, 0.05)
+        """
+        for chain in chains:
+            instance(chain, MarkovChain, "One of the chains", allowed="pf.MarkovChain", instead="pf.MarkovChain(…)")
+        check_factors([chain.period for chain in chains])
+        kernels = product_of_kernels([chain.kernels for chain in chains])
+        starts = product_of_starts([chain.initial for chain in chains], [chain.initial_laws[0] for chain in chains])
+        source = joint_source([chain.provenance for chain in chains])
+        return cls(kernels[0], starts, 1, source) if len(kernels) == 1 else cls(kernels, starts, len(kernels), source)
 
     def chain(self, positions: Floats, start: float = 0) -> Chain:
         """Return the chain along rows at these positions, counted in steps; its first step is at `start`.
