@@ -156,9 +156,9 @@ class Bound(abc.ABC):
     """Whether it is worth trying after another bound where both laws of every pair are constants."""
 
     @classmethod
-    def automatic(cls, guarantee: Guarantee, noise: Noise) -> "Bound | None":
-        """Return the bound that "auto" tries for a promise; None for a promise of which it has nothing to say."""
-        return cls()
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> "Sequence[Bound]":
+        """Return the bounds of this kind that "auto" tries for a promise; none if it has nothing to say of it."""
+        return [cls()]
 
     @classmethod
     def compared(cls, guarantee: Guarantee) -> "Bound | None":

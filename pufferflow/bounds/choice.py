@@ -59,7 +59,7 @@ def _automatic(guarantee: Guarantee, noise: Noise) -> list[Bound]:
     Group privacy is always among them, so that there is an answer wherever there can be one.
     """
     ranked = [(kind.rank, kind.automatic(guarantee, noise)) for kind in _KINDS if kind.rank is not None]
-    return [bound for _, bound in sorted(ranked, key=lambda one: one[0]) if bound is not None]
+    return [bound for _, bounds in sorted(ranked, key=lambda one: one[0]) for bound in bounds]
 
 
 def _no_bound(given: object) -> Misuse:

@@ -50,9 +50,9 @@ class DAGWM(Bound):
     rank = 1
 
     @classmethod
-    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
         """Return none for pure promises, where nothing is gained over `pf.GWM`."""
-        return None if isinstance(guarantee, Pure) else cls()
+        return [] if isinstance(guarantee, Pure) else [cls()]
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         """Return the work of all plans, of which transport problems for (ε, δ) are most."""

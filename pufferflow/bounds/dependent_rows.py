@@ -3,7 +3,7 @@
 import abc
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -12,6 +12,7 @@ import numpy as np
 from pufferflow.arrays import Floats, Indices
 from pufferflow.bounds.law_pairs import Place
 from pufferflow.chains import Chain, Chains, Exposures, Secrets, leak
+from pufferflow.errors import Refused
 from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT
 
@@ -34,6 +35,14 @@ class DependentRows(abc.ABC):
         """Return the Rényi loss of one order where more is known of it than the pure loss says; None elsewhere."""
         del noise, alpha
         return None
+
+    def coarse(self) -> "DependentRows":
+        """Return the same rows, whose loss is found more quickly and is larger; refused where there is no such way."""
+        raise Refused(
+            "Coarse messages along rows that are no single chain.",
+            allowed="pf.MarkovChain as the prior",
+            instead="bound=pf.Messages()",
+        )
 
     @property
     def reach(self) -> float:
@@ -71,6 +80,11 @@ class DependentChain(DependentRows):
             return math.inf, self.place(0, self.secrets.pairs[0].tolist())
         largest = leak(self.chain, Exposures(losses, self.kinds), self.secrets)
         return largest.value, self.place(largest.row, largest.states)
+
+    def coarse(self) -> DependentRows:
+        return (
+            replace(self, chain=replace(self.chain, coarse=True)) if isinstance(self.chain, Chain) else super().coarse()
+        )
 
     @cached_property
     def _secrets_possible(self) -> bool:

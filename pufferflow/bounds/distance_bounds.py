@@ -123,10 +123,10 @@ class GAWM(Bound):
         object.__setattr__(self, "norm", read_norm(self.norm))
 
     @classmethod
-    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
         """Leave out all of δ, or half of it where the noise itself needs some."""
         shared = guarantee.divergence is Divergence.HOCKEY_STICK and math.isinf(noise.pure(1.0))
-        return cls(guarantee.delta / 2 if shared else guarantee.delta) if guarantee.delta else None
+        return [cls(guarantee.delta / 2 if shared else guarantee.delta)] if guarantee.delta else []
 
     @classmethod
     def compared(cls, guarantee: Guarantee) -> Bound | None:

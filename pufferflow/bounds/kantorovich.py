@@ -46,8 +46,8 @@ class Kantorovich(Bound):
     for_constants = False
 
     @classmethod
-    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
-        return cls() if isinstance(guarantee, Pure) else None
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
+        return [cls()] if isinstance(guarantee, Pure) else []
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         only_if_small(pairs)

@@ -44,12 +44,14 @@ class WorkEstimate(NamedTuple):
     """How many pairs there are."""
     atoms: float = 1.0
     """How many values a law has."""
+    coarse: float = math.inf
+    """To bound the loss along the walks coarsely; only worth it where the states are many."""
 
     @property
     def of_one(self) -> "WorkEstimate":
         """The work on one pair alone."""
         compared = 100 * self.atoms
-        return WorkEstimate(self.walk, compared, compared, self.pair, self.pair, 1.0, self.atoms)
+        return WorkEstimate(self.walk, compared, compared, self.pair, self.pair, 1.0, self.atoms, self.coarse)
 
 
 class Laws(Sequence[Pair], abc.ABC):

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -64,6 +64,8 @@ class Chain(StateSequence):
     kernels: Floats
     order: Indices
     initial: Floats
+    coarse: bool = False
+    """Whether messages carry no more than how large the largest difference is."""
 
     @property
     def states(self) -> int:
@@ -71,7 +73,7 @@ class Chain(StateSequence):
 
     def repeated(self, steps: int) -> "Chain":
         """Return the chain whose steps are these over and over."""
-        return Chain(self.kernels, tile(self.order, steps), self.initial)
+        return Chain(self.kernels, tile(self.order, steps), self.initial, self.coarse)
 
     def settling(self) -> int | None:
         """Return after how many rows the laws of its rows repeat, if its steps do; None if that takes too long."""
@@ -91,7 +93,7 @@ class Chain(StateSequence):
     def forward(self) -> Steps:
         """The steps of messages about the future, the last row first."""
         mask = np.ones(self.kernels.shape[:2], dtype=np.bool_)
-        return Steps(self.kernels[:, :, None, :], self.order[::-1], mask, mask)
+        return Steps(self.kernels[:, :, None, :], self.order[::-1], mask, mask, coarse=self.coarse)
 
     @cached_property
     def backward(self) -> Steps:
@@ -113,7 +115,7 @@ class Chain(StateSequence):
                 matrix = self.kernels[self.order[at]]
                 order[at] = reversed_steps.place(self.order[at], laws, matrix)
                 laws = _step(laws, matrix)
-        return reversed_steps.steps(order, self.states)
+        return replace(reversed_steps.steps(order, self.states), coarse=self.coarse)
 
     @cached_property
     def _possible(self) -> tuple[Flags, Indices]:

@@ -1,8 +1,9 @@
 """The steps by which messages travel from row to row: one linear program for each two states (M20)."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import final
 
 import numpy as np
@@ -42,6 +43,7 @@ class Steps:
     sources: Flags
     targets: Flags
     tight: bool = True
+    coarse: bool = False
 
     @cached_property
     def _first_of_two(self) -> list[tuple[float, float] | None]:
@@ -67,6 +69,9 @@ class Steps:
         message, step = np.zeros((size, size)), self._step(which, limits)
         if step.widest == 0 or len(step.targets) < 2:
             return message
+        if self.coarse:
+            message[step.pairs] = step.pad(step.between_laws(partial(_flat_log_ratio, widest=step.widest)))
+            return message
         if len(step.sources) <= MOST_STATES and step.widest <= WIDEST:
             ratios = extreme_log_ratios(step.rows, step.within)
             message[np.ix_(step.targets, step.targets)] = step.pad(np.maximum(ratios, 0.0))
@@ -77,10 +82,7 @@ class Steps:
             self._heights[which] = bounds.heights
             message[step.pairs] = step.pad(bounds.above)
             return message
-        first, second = step.places
-        top, bottom = np.broadcast_arrays(step.rows[first][:, :, None, :], step.rows[second][:, None, :, :])
-        ratios = largest_log_ratio(top.reshape(-1, top.shape[3]), bottom.reshape(-1, top.shape[3]), step.within)
-        message[step.pairs] = step.pad(ratios.reshape(top.shape[:3]).max(axis=(1, 2)))
+        message[step.pairs] = step.pad(step.between_laws(partial(largest_log_ratio, limits=step.within)))
         return message
 
     def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
@@ -88,7 +90,7 @@ class Steps:
         from scipy.sparse import csr_matrix  # takes longer to load than all else here
 
         step = self._step(which, limits)
-        if step.widest == 0 or len(step.targets) < 2 or not step.many:
+        if step.widest == 0 or len(step.targets) < 2 or not step.many or self.coarse:
             return None
         closed = shortest(step.within)
         bounds = bounds_by_plans(*step.laws, closed, None if before is None else before.heights, sweeps=1)
@@ -144,9 +146,30 @@ class _Step:
         first, second = self.places
         return self.rows[first, 0], self.rows[second, 0]
 
+    def between_laws(self, largest: Callable[[Floats, Floats], Floats]) -> Floats:
+        """Return the largest log ratio for every two different targets, whatever laws they have."""
+        first, second = self.places
+        top, bottom = np.broadcast_arrays(self.rows[first][:, :, None, :], self.rows[second][:, None, :, :])
+        ratios = largest(top.reshape(-1, top.shape[3]), bottom.reshape(-1, top.shape[3]))
+        return np.asarray(ratios.reshape(top.shape[:3]).max(axis=(1, 2)))
+
     def pad(self, message: Floats) -> Floats:
         """Return a message that pays for marginals that are not quite those of its rows."""
         return np.minimum(message + 8 * SAME * min(self.widest, 1.0), self.widest)
+
+
+def _flat_log_ratio(top: Floats, bottom: Floats, widest: float) -> Floats:
+    """Return max log(p·v / q·v) for pairs of laws over v between 1 and e^widest: v is large where p/q is.
+
+    These are all functions within the limits, and more.
+    """
+    if widest > WIDEST:
+        return np.full(len(top), widest)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(-np.where(bottom > 0, top / bottom, np.inf), axis=1)
+    p, q = (np.take_along_axis(rows, order, axis=1).cumsum(axis=1) for rows in (top, bottom))
+    rise = np.expm1(widest)
+    return np.asarray((np.log1p(p * rise) - np.log1p(q * rise)).max(axis=1))
 
 
 def _two_state_message(first: float, second: float, up: float, down: float) -> tuple[float, float] | None:

@@ -44,7 +44,9 @@ _SLIGHT = 1e-9
 _QUICKLY = 500
 _A_MINUTE = 6e10
 _EVALUATIONS = 40
+_COARSE_EVALUATIONS = 10
 _UNTIL_REST = 200
+_MANY_STATES = 10
 
 
 @implied.register(MarkovChain)
@@ -126,6 +128,12 @@ class ChainLaws(AlongLaws[Chain]):
 
     @cached_property
     def work(self) -> WorkEstimate:
+        """The work of each method; messages of many states are coarse first."""
+        rows, states = self._chain.length, self._chain.states
+        return self._fine_work._replace(coarse=_coarse_work(rows, states) if states > _MANY_STATES else math.inf)
+
+    @property
+    def _fine_work(self) -> WorkEstimate:
         """The work row by row: each has a law for every state, and convolves what is before and after it."""
         rows, states = self._chain.length, self._chain.states
         secret = rows if self._rows.secret is None else int(self._rows.secret.sum())
@@ -232,6 +240,10 @@ def _walk_work(rows: int, states: int) -> float:
     """Return the work of messages: one pair of states after the other is searched, until messages come to rest."""
     step = 2e3 if states <= 3 else 4.0 * states**6
     return _EVALUATIONS * (1e6 + 2 * min(rows, _UNTIL_REST) * step)
+
+
+def _coarse_work(rows: int, states: int) -> float:
+    return _COARSE_EVALUATIONS * (1e6 + 2 * min(rows, _UNTIL_REST) * 40.0 * states**3)
 
 
 def _times(law: Law, unit: float) -> Law:

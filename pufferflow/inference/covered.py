@@ -84,7 +84,8 @@ class CoveringLaws(Laws):
     def work(self) -> WorkEstimate:
         """That of one cell, along its walks and where it is compared."""
         single_cell = self._of_one_cell.work
-        return WorkEstimate(single_cell.walk, *((single_cell.winf, single_cell.near) if self._scattered else ()))
+        known = WorkEstimate(single_cell.walk, *((single_cell.winf, single_cell.near) if self._scattered else ()))
+        return known._replace(coarse=single_cell.coarse)
 
     def winf(self, norm: float) -> Reach:
         whole = self.span(norm)

@@ -124,3 +124,19 @@ def test_two_states_lose_no_digits_where_one_is_certain():
     )
     for limit in (1.0, 20.0, 36.0, 90.0):
         assert steps.send(0, limit * (1 - np.eye(2)))[0, 1] == limit
+
+
+def test_coarse_messages_are_never_below_fine_ones():
+    """They allow all functions between the least and the largest value: the same where all limits are alike."""
+    rng = np.random.default_rng(9)
+    for kind, step in itertools.product(("even", "line", "any"), (0.1, 2.0, 700.0)):
+        rows, closed = kernel_of(rng, 12, 0.5), shortest(limits_of(rng, kind, 12, step))
+        both = np.ones((1, 12), dtype=bool)
+        fine, coarse = (
+            Steps(rows[None, :, None], np.zeros(1, dtype=int), both, both, coarse=one).send(0, closed)
+            for one in (False, True)
+        )
+        assert (coarse >= fine - 1e-12 * step).all()
+        assert (coarse <= step * (1 + 1e-12)).all()
+        if kind == "even" and step < 700:
+            assert coarse == pytest.approx(fine, rel=1e-6)
