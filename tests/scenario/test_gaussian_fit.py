@@ -226,3 +226,19 @@ def test_bounds_that_hold_no_factors_are_refused(low, high):
     """Bounds of other shapes, without 1 on the diagonal or crossed are no class."""
     with pytest.raises(Misuse, match="Bounds on factors"):
         Factors(low, high)
+
+
+def test_a_fitted_class_serves_groups_larger_than_the_reference_has():
+    """An interval that reaches below 0 holds members that large groups cannot have; the others are believed of them."""
+    rng = np.random.default_rng(0)
+    pairs = pl.DataFrame({"unit": np.repeat(np.arange(40), 2), "x": rng.normal(5, 1, 80)})
+    prior = GaussianPrior.fit(pf.Reference("pairs", pairs), "x", "unit", slack="confidence")
+    low, high = prior.covariance.rho
+    assert low < -1 / 11 < high
+    scenario = pf.Scenario(
+        secret=pf.Secret("x", domain=pf.Interval(0, 100), pairs=[(0, 1)]), prior=prior, within="unit"
+    )
+    found = pf.calibrate(pf.laws(scenario, pf.Statistic.total(12)), pf.Pure(1.0)).noise.scale
+    assert found == pytest.approx(1 + 11 * high, rel=1e-9)
+    with pytest.raises(Misuse, match=r"12 rows cannot all have the correlation -0\.1"):
+        Exchangeable((-0.3, -0.1)).check(np.arange(12.0))

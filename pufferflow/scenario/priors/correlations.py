@@ -168,7 +168,8 @@ class Exchangeable(Covariance, kind="exchangeable"):
     """Every two rows of a group have the correlation rho: one shared cause and noise of their own.
 
     rho, above −1 and below 1, may be a pair (low, high): a class, of which the worst member counts. n rows cannot all
-    have a correlation below −1/(n−1) with each other, so a negative rho is for small groups.
+    have a correlation below −1/(n−1) with each other, so a negative rho is for small groups; of a class the members
+    that larger groups can have are what is believed of them.
 
     >>> Exchangeable(0.3).describe()
     'every two rows have the correlation 0.3'
@@ -192,10 +193,10 @@ class Exchangeable(Covariance, kind="exchangeable"):
         return f"every two rows have the correlation {f'{low:g}' if self.known else f'between {low:g} and {high:g}'}"
 
     def check(self, positions: Floats) -> None:
-        low, _ = spanned(self.rho)
-        if low * (len(positions) - 1) < -1 - _SLACK:
+        _, high = spanned(self.rho)  # of a class some member has to be possible; those that are not only add noise
+        if high * (len(positions) - 1) < -1 - _SLACK:
             raise Misuse(
-                f"{len(positions)} rows cannot all have the correlation {low:g} with each other.",
+                f"{len(positions)} rows cannot all have the correlation {high:g} with each other.",
                 allowed=f"rho >= -1/(n-1) for n rows: {-1 / (len(positions) - 1):.4g} here",
                 instead="pf.Exchangeable((0, rho)), or smaller groups",
             )
