@@ -105,6 +105,28 @@ def test_rows_that_are_more_alike_than_their_class_says_are_noted():
     assert any(note.startswith("rows of one group have the correlation 0.4") for note in notes[1])
 
 
+def test_hidden_classes_are_found_and_said_to_be_estimated():
+    """The likeliest two classes are near those drawn from, the larger first; there is no region of confidence."""
+    rng = np.random.default_rng(4)
+    kinds, laws = rng.random(600) < 0.3, np.array([[0.8, 0.15, 0.05], [0.1, 0.3, 0.6]])
+    values = np.concatenate([rng.choice(3, 8, p=laws[int(kind)]) for kind in kinds])
+    rows = reference(house=np.repeat(np.arange(600), 8), x=values)
+    prior = pf.LatentClass.fit(rows, "x", None, "house", classes=2)
+    assert prior.weights == pytest.approx([0.7, 0.3], abs=0.05)
+    assert np.allclose(prior.rows, laws, atol=0.04)
+    assert prior.provenance.notes[-1].startswith("classes are hidden in the reference too")
+    assert pf.LatentClass.fit(rows, "x", None, "house", classes=2) == prior
+    near = pf.LatentClass.fit(rows, "x", None, "house", classes=2, slack=0.05)
+    assert isinstance(near, LatentClassesNear)
+    with pytest.raises(Misuse, match="hidden in the reference"):
+        pf.LatentClass.fit(rows, "x", None, "house", classes=2, slack="confidence")
+    for wrong in (None, 1, True, ["a", "b"]):
+        with pytest.raises(Misuse, match="no column names the class"):
+            pf.LatentClass.fit(rows, "x", None, "house", classes=wrong)
+    with pytest.raises(Misuse, match="group_class names a column"):
+        pf.LatentClass.fit(reference(**ROWS), "on", "tariff", "house", classes=2)
+
+
 WRONG_TABLES = {
     "a bare frame": ({"reference": pl.DataFrame(PUPILS)}, r"pf\.Reference|public"),
     "one column": ({"columns": ["paid"]}, "columns names 1 columns"),

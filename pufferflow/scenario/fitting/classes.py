@@ -1,9 +1,12 @@
-"""Fitting latent classes to public references in which the class of every group is known.
+"""Fitting latent classes to public references in which the class of every group is known, or hidden there too.
 
 Groups are independent draws of a class, and rows independent draws given it. With slack the law of the class and those
 of rows lie in regions with a joint confidence: all their cells and laws together are one family for `law_counts`. Given
 the classes of all groups their rows are independent, as the prior itself says, so that counts are multinomial exactly.
 Whether rows of one group are more alike than that is measured, and noted.
+
+Where classes are hidden the likeliest ones are looked for by expectation and maximisation, from several starts; nothing
+is known of how far they are from the true ones, so there is no region.
 """
 
 from collections.abc import Sequence
@@ -14,18 +17,21 @@ import numpy as np
 import polars as pl
 
 from pufferflow.arguments import shown
-from pufferflow.arrays import Floats, Indices
+from pufferflow.arrays import Floats, Indices, log_sum
 from pufferflow.chains import LawRegions
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain, Interval, Label, read_domain
 from pufferflow.scenario.fitting.diagnosis import LEAST_EFFECT
-from pufferflow.scenario.fitting.law_counts import regions_around, smoothed
+from pufferflow.scenario.fitting.law_counts import HALF, regions_around, smoothed
 from pufferflow.scenario.fitting.reference import Reference, digest_of, read_reference
 from pufferflow.scenario.fitting.sequences import read_states
 from pufferflow.scenario.priors.prior import Provenance
 from pufferflow.scenario.secret import read_name
 
 _SURE = 3.3
+_STARTS, _ROUNDS, _SETTLED = 20, 2000, 1e-10
+_MOST_CLASSES = 20
+HIDDEN = "classes are hidden in the reference too: the likeliest ones, with no allowance for chance"
 _FEW = 30
 _INSTEAD = 'pf.LatentClass.fit(reference, "level", "tariff", within="house", slack="confidence")'
 
@@ -37,8 +43,9 @@ class FittedClasses:
 
     names: tuple[Label, ...]
     points: tuple[Label, ...]
-    groups: Indices
-    rows: Indices
+    groups: Indices | Floats
+    """Numbers of groups, expected ones where classes are hidden."""
+    rows: Indices | Floats
     provenance: Provenance
 
     @property
@@ -48,6 +55,12 @@ class FittedClasses:
 
     def regions(self, slack: float | None, confidence: float) -> tuple[LawRegions, LawRegions]:
         """Return the regions of the weights and of the laws of rows."""
+        if slack is None and HIDDEN in self.provenance.notes:
+            raise Misuse(
+                "A region of confidence for classes that are hidden in the reference.",
+                allowed="slack as a number, or a reference with the class of every group as a column",
+                instead="slack=0.05",
+            )
         family = 1 - confidence, self.groups.size + self.rows.size, 1 + len(self.rows)
         return regions_around(self.groups[None], slack, *family), regions_around(self.rows, slack, *family)
 
@@ -55,16 +68,23 @@ class FittedClasses:
 def fit_classes(  # noqa: PLR0913 - a reference, its columns, and how they are read
     reference: Reference,
     column: str,
-    group_class: str,
+    group_class: str | None,
     within: str | Sequence[str],
     *,
     domain: object = None,
-    classes: Sequence[Label] | None = None,
+    classes: Sequence[Label] | int | None = None,
 ) -> FittedClasses:
     """Return the counted classes of a public reference, in the order of `classes`, or sorted.
 
-    Rows without a value, a class or a group are left out.
+    Rows without a value, a class or a group are left out. Without `group_class` there are so many hidden `classes`, the
+    likeliest ones; the one with most groups comes first.
     """
+    if group_class is None:
+        return _fit_hidden(reference, column, within, domain, classes)
+    if isinstance(classes, int):
+        raise Misuse(
+            f"classes is {classes}, and group_class names a column.", allowed="a list of its values", instead=_INSTEAD
+        )
     units, source = _units(column, group_class, within), read_reference(reference)
     frame = source.read([*units, group_class, column])
     states, read, moved = read_states(frame[column], _domain(domain))
@@ -91,7 +111,62 @@ def fit_classes(  # noqa: PLR0913 - a reference, its columns, and how they are r
     return FittedClasses(tuple(known.points), tuple(read.points), numbers, counts, provenance)
 
 
-def _units(column: str, group_class: str, within: object) -> list[str]:
+def _fit_hidden(
+    reference: Reference, column: str, within: str | Sequence[str], domain: object, classes: object
+) -> FittedClasses:
+    if isinstance(classes, bool) or not isinstance(classes, int) or not 2 <= classes <= _MOST_CLASSES:
+        raise Misuse(
+            f"classes is {shown(classes)}, and no column names the class of a group.",
+            allowed=f"how many hidden classes there are, 2 to {_MOST_CLASSES}, or group_class",
+            instead='pf.LatentClass.fit(reference, "level", None, within="house", classes=2)',
+        )
+    units, source = _units(column, None, within), read_reference(reference)
+    frame = source.read([*units, column])
+    states, read, moved = read_states(frame[column], _domain(domain))
+    groups = {f"within {place}": frame[unit] for place, unit in enumerate(units)}
+    rows = pl.DataFrame({**groups, "class": 0, "state": states}).drop_nulls()
+    left_out = frame.height - rows.height
+    _check_groups(rows, list(groups), source.name, "")
+    unit = rows.select(pl.struct(list(groups)).rank("dense") - 1).to_series().to_numpy().astype(np.intp)
+    table = np.zeros((int(unit.max()) + 1, len(read.points)))
+    np.add.at(table, (unit, rows["state"].to_numpy().astype(np.intp)), 1.0)
+    shares = _likeliest(table, classes)
+    shares = shares[:, np.argsort(-shares.sum(axis=0), kind="stable")]
+    notes = [
+        *([f"{left_out} rows without a value or a group were left out"] if left_out else []),
+        *([f"{moved} values outside the domain were read as the nearest"] if moved else []),
+        *_seldom(shares.sum(axis=0)),
+        HIDDEN,
+    ]
+    provenance = Provenance(source.name, rows.height, digest_of(frame), tuple(notes), source.origin)
+    return FittedClasses(tuple(range(classes)), tuple(read.points), shares.sum(axis=0), shares.T @ table, provenance)
+
+
+def _likeliest(table: Floats, classes: int) -> Floats:
+    """Return the shares of classes in every group, for the likeliest classes found: of shape (groups, classes).
+
+    Half a draw is added to each expected count, as to counts, so that no law has a zero.
+    """
+    rng = np.random.default_rng(0)
+    tried = [_improved(table, rng.dirichlet(np.ones(classes), len(table))) for _ in range(_STARTS)]
+    return max(tried, key=lambda one: one[0])[1]
+
+
+def _improved(table: Floats, shares: Floats) -> tuple[float, Floats]:
+    """Return a log likelihood that no step improves, and the shares of classes that have it."""
+    likelihood = -np.inf
+    for _ in range(_ROUNDS):
+        weights, rows = smoothed(shares.sum(axis=0)), smoothed(shares.T @ table)
+        logs = np.log(weights) + table @ np.log(rows).T
+        whole, before = log_sum(logs), likelihood
+        shares = np.exp(logs - whole[:, None])
+        likelihood = float(whole.sum() + HALF * (np.log(weights).sum() + np.log(rows).sum()))
+        if likelihood - before <= _SETTLED * abs(likelihood):
+            break
+    return likelihood, shares
+
+
+def _units(column: str, group_class: str | None, within: object) -> list[str]:
     """Return the columns whose values tell groups apart."""
     if not isinstance(within, str | Sequence) or not within:
         raise Misuse(
@@ -100,7 +175,8 @@ def _units(column: str, group_class: str, within: object) -> list[str]:
             instead=_INSTEAD,
         )
     units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else cast(Any, within))]
-    names = [*units, read_name(group_class, "group_class"), read_name(column, "column")]
+    named = [] if group_class is None else [read_name(group_class, "group_class")]
+    names = [*units, *named, read_name(column, "column")]
     if len(set(names)) < len(names):
         raise Misuse(
             "Two of column, group_class and within name the same column.", allowed="different columns", instead=_INSTEAD
@@ -136,7 +212,7 @@ def _check_groups(rows: pl.DataFrame, groups: list[str], name: str, group_class:
         )
 
 
-def _seldom(groups: Indices) -> list[str]:
+def _seldom(groups: Indices | Floats) -> list[str]:
     few = int((groups < _FEW).sum())
     return [f"less than {_FEW} groups tell of {few} of {len(groups)} classes"] if few else []
 

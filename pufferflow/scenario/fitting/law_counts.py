@@ -58,7 +58,7 @@ def outwards(low: Floats, high: Floats, estimates: Floats) -> tuple[Floats, Floa
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
-def smoothed(counts: Indices) -> Floats:
+def smoothed(counts: Indices | Floats) -> Floats:
     """Return the estimated laws, along the last axis.
 
     >>> smoothed(np.array([[3, 0]])).tolist()
@@ -68,7 +68,7 @@ def smoothed(counts: Indices) -> Floats:
     return shares / shares.sum(axis=-1, keepdims=True)
 
 
-def regions_around(counts: Indices, slack: float | None, chance: float, cells: int, laws: int) -> LawRegions:
+def regions_around(counts: Indices | Floats, slack: float | None, chance: float, cells: int, laws: int) -> LawRegions:
     """Return regions of laws counted along the last axis; with slack None those of confidence.
 
     `chance` is that of any of so many cells and laws to lie outside, those of other counts included.

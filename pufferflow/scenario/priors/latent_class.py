@@ -70,11 +70,11 @@ class LatentClass(Prior, kind="latent class"):
         cls,
         reference: Reference,
         column: str,
-        group_class: str,
+        group_class: str | None,
         within: str | Sequence[str],
         *,
         domain: object = None,
-        classes: Sequence[Label] | None = None,
+        classes: Sequence[Label] | int | None = None,
         slack: float | Literal["confidence"] | None = None,
         confidence: float = 0.95,
     ) -> "LatentClass | LatentClassesNear":
@@ -88,6 +88,9 @@ class LatentClass(Prior, kind="latent class"):
         of them together, with that confidence, if groups are independent and rows are so given the class. A number
         allows every probability that much more or less.
 
+        Where the class is hidden in the reference too, group_class=None with classes=2 looks for the likeliest two. How
+        far they are from the true ones nobody knows, so there is no slack="confidence"; a number is for you to declare.
+
         >>> import polars as pl, pufferflow as pf
         >>> rows = pl.DataFrame({"house": [1, 1, 2, 2], "tariff": ["day"] * 2 + ["night"] * 2, "on": [0, 0, 0, 1]})
         >>> LatentClass.fit(pf.Reference("a study", rows), "on", "tariff", "house").rows[0]
@@ -99,7 +102,8 @@ class LatentClass(Prior, kind="latent class"):
         width, level = read_slacks(slack, confidence)
         fitted = fit_classes(reference, column, group_class, within, domain=domain, classes=classes)
         if width is None:
-            return cls(*fitted.laws, fitted.provenance.noted(ESTIMATED))
+            source = fitted.provenance if group_class is None else fitted.provenance.noted(ESTIMATED)
+            return cls(*fitted.laws, source)
         exact = None if width == "confidence" else width
         weights, rows = map(Around.of, fitted.regions(exact, level))
         return LatentClassesNear(weights, rows, exact, level if exact is None else None, fitted.provenance)
