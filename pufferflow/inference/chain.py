@@ -46,7 +46,7 @@ _A_MINUTE = 6e10
 _EVALUATIONS = 40
 _COARSE_EVALUATIONS = 10
 _UNTIL_REST = 200
-_MANY_STATES = 10
+_SECONDS = 1e10
 
 
 @implied.register(MarkovChain)
@@ -128,9 +128,10 @@ class ChainLaws(AlongLaws[Chain]):
 
     @cached_property
     def work(self) -> WorkEstimate:
-        """The work of each method; messages of many states are coarse first."""
-        rows, states = self._chain.length, self._chain.states
-        return self._fine_work._replace(coarse=_coarse_work(rows, states) if states > _MANY_STATES else math.inf)
+        """The work of each method; messages are coarse where fine ones take long."""
+        fine = self._fine_work
+        long = fine.walk > _SECONDS
+        return fine._replace(coarse=_coarse_work(self._chain.length, self._chain.states) if long else math.inf)
 
     @property
     def _fine_work(self) -> WorkEstimate:
