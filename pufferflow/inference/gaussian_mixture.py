@@ -75,7 +75,7 @@ def _own(question: Question) -> Floats:
 
 def _between(prior: GaussianMixture, question: Question) -> Callable[[float], Floats]:
     """Return, for a norm, how far answers move at most from the other rows of one class to those of another."""
-    others = _others(question)
+    others = _others(prior, question)
     shifted = {
         (c, d): _shifted(prior.members[c], prior.members[d], question)
         for c in range(len(prior.members))
@@ -93,12 +93,12 @@ def _between(prior: GaussianMixture, question: Question) -> Callable[[float], Fl
     return lengths
 
 
-def _others(question: Question) -> Length:
-    """Return how far answers move if every row but a secret one changes; in the sum of sizes without the least row."""
-    kinds, rises = question.kinds, np.ptp(question.tables, axis=1)
-    own = products_above(np.abs(kinds.columns), rises[:, None]).sum(axis=0) * (1 - 16 * len(rises) * UNIT)
-    rows = kinds.columns[:, question.kinds.of_row[question.starts]] if question.first else kinds.columns
-    least = float(own.min()) if not question.first else _own_of(rows, rises)
+def _others(prior: GaussianMixture, question: Question) -> Length:
+    """Return how far answers move if every row but a secret one changes; in the sum of sizes without the least row.
+
+    On an interval all answers of a row move from end to end together, so that their sizes add up.
+    """
+    least = _least_row(prior, question)
 
     def length(norm: float) -> float:
         whole = question.group(norm)
@@ -107,11 +107,16 @@ def _others(question: Question) -> Length:
     return length
 
 
-def _own_of(columns: Floats, rises: Floats) -> float:
-    """Return how far the first row moves all answers, rounded down; 0 if it is not asked about."""
-    if columns.shape[1] == 0:
+def _least_row(prior: GaussianMixture, question: Question) -> float:
+    """Return how far a secret row alone moves all answers at least, rounded down; 0 if it may not be asked about."""
+    positions, rises = question.positions, np.ptp(question.tables, axis=1)
+    places = (
+        [np.array([question.start])] if question.first else [one.covariance.places(positions) for one in prior.members]
+    )
+    if not all(np.isin(known, positions).all() for known in places):
         return 0.0
-    return float((np.abs(columns) * rises[:, None]).sum(axis=0).min()) * (1 - 16 * len(rises) * UNIT)
+    rows = question.weights[:, question.starts] if question.first else question.kinds.columns
+    return float((np.abs(rows) * rises[:, None]).sum(axis=0).min()) * (1 - 16 * len(rises) * UNIT)
 
 
 def _shifted(one: GaussianPrior, other: GaussianPrior, question: Question) -> Floats | None:

@@ -140,6 +140,20 @@ def test_renyi_losses_are_those_of_class_and_output(seed):
     assert found <= promised + 1e-9
 
 
+def test_rows_that_are_not_asked_about_leave_all_others():
+    """A row of a matrix that the sum leaves out may be the secret: then every row of the sum can change."""
+    covariances = [np.eye(3) + 0.5, np.eye(3) + 0.1]
+    prior = GaussianMixture([0.5, 0.5], [0, 1], covariances)
+    asked = scenario(prior, [(0, 1)], secret=pf.Secret)
+    losses = [
+        pf.loss(pf.laws(asked, statistic), pf.Laplace(4.0), pf.Pure, bound=pf.Messages())
+        for statistic in (pf.Statistic([1.0, 1.0], positions=[0, 1]), pf.Statistic([1.0, 1.0, 0.0]))
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-12)
+    every = pf.loss(pf.laws(asked, pf.Statistic([1.0, 1.0, 1.0])), pf.Laplace(4.0), pf.Pure, bound=pf.Messages())
+    assert losses[0] < every
+
+
 def test_the_cells_of_close_pairs_hold_every_pair_between():
     """The class given any value of an interval lies in the region of its cell, also where odds turn in between."""
     prior = GaussianMixture([0.5, 0.3, 0.2], [0, 1, 5], [AR1(0.2), AR1(0.5), AR1(0.1)], [1.0, 0.2, 3.0])
