@@ -1,4 +1,4 @@
-"""A sum, and five queries, in 1,000 groups: as plain Polars does them, and as the product does.
+"""A sum, five queries, and sums of three columns, in 1,000 groups: as plain Polars does them, and as the product does.
 
 Run as a script it does one of them, so that a process of its own shows how much memory that takes.
 """
@@ -22,7 +22,8 @@ def make(path: Path, rows: int) -> str:
     rng = np.random.default_rng(1)
     keys = rng.integers(0, GROUPS, rows, dtype=np.int32)
     levels = rng.integers(0, 4, rows, dtype=np.int32)
-    pl.DataFrame({"key": keys, "level": levels}).write_parquet(path)
+    hours, wages = rng.integers(0, 8, rows, dtype=np.int32), rng.random(rows) * 100
+    pl.DataFrame({"key": keys, "level": levels, "hours": hours, "wage": wages}).write_parquet(path)
     return str(path)
 
 
@@ -43,6 +44,12 @@ def plain_five(path: str) -> pl.DataFrame:
     return pl.scan_parquet(path).group_by("key").agg(asked).collect(engine="streaming")
 
 
+def plain_three(path: str) -> pl.DataFrame:
+    """Sum three clipped columns of each group."""
+    asked = [_LEVEL.sum(), pl.col("hours").clip(0, 7).sum(), pl.col("wage").clip(0, 100).sum()]
+    return pl.scan_parquet(path).group_by("key").agg(asked).collect(engine="streaming")
+
+
 def private_sum(path: str) -> pl.DataFrame:
     """Release the sum, from the scenario to the noisy numbers, charged to an account."""
     return _released(_protected(path).private_sum("level"))
@@ -59,10 +66,21 @@ def private_five(path: str) -> pl.DataFrame:
     return _released(batch.private_variance("level").private_histogram("level"))
 
 
+def private_three(path: str) -> pl.DataFrame:
+    """Release the sums of three columns, whose tuples are the secret."""
+    import pufferflow as pf
+
+    domains = {"level": [0, 1, 2, 3], "hours": list(range(8)), "wage": pf.Interval(0, 100)}
+    secret = [pf.Secret(column, domain=domain) for column, domain in domains.items()]
+    batch = pf.protect(pl.scan_parquet(path), pf.Scenario(secret, pf.Independent(), public=["key"])).group_by("key")
+    return _released(batch.private_sum("level").private_sum("hours").private_sum("wage"))
+
+
 def _released(batch) -> pl.DataFrame:  # noqa: ANN001 - the product is imported only where it is measured
     import pufferflow as pf
 
-    account = _ledger().open("levels", batch.questions.scenario, limit=pf.Pure(1e6))
+    scenario = batch.questions.scenario
+    account = _ledger().open(scenario.fingerprint, scenario, limit=pf.Pure(1e6))
     return batch.release(epsilon=1.0, account=account).frame
 
 
@@ -85,7 +103,8 @@ def _protected(path: str):  # noqa: ANN202 - the product is imported only where 
 
 
 WORKS: dict[str, Callable[[str], pl.DataFrame]] = {
-    work.__name__: work for work in (plain_sum, plain_five, private_sum, private_alone, private_five)
+    work.__name__: work
+    for work in (plain_sum, plain_five, plain_three, private_sum, private_alone, private_five, private_three)
 }
 
 if __name__ == "__main__":
