@@ -18,9 +18,20 @@ from pufferflow.guarded import guarded
 from pufferflow.noise import Family
 from pufferflow.plan import Plan, plan_of
 from pufferflow.planning import Terms, Within, read_per_group, read_promise, read_seconds
-from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum, Variance
+from pufferflow.queries import (
+    Count,
+    Covariance,
+    Histogram,
+    Mean,
+    MeanOfUnknown,
+    Quantile,
+    Query,
+    Request,
+    Sum,
+    Variance,
+)
 from pufferflow.release import CostAccount, Release
-from pufferflow.scenario import Domain, Interval, Scenario
+from pufferflow.scenario import TIMES, Domain, Interval, Scenario
 from pufferflow.suggestions import EXAMPLES, Suggesting, misfit, suggests_arguments
 
 ColumnOrExpr = str | pl.Expr
@@ -204,6 +215,28 @@ class Batch(Suggesting):
         return self._asking(
             Variance.of(called, centered, squares, values.words, counts_are_public=self.questions.counts_are_public)
         )
+
+    def private_covariance(self, first: ColumnOrExpr, second: ColumnOrExpr, name: str | None = None) -> "Batch":
+        """Add the covariance of two columns of a secret that lists both: the mean product of distances from the means.
+
+        >>> import pufferflow as pf
+        >>> secret = [pf.Secret("hours", domain=[0, 20, 40]), pf.Secret("wage", domain=[15, 30])]
+        >>> batch = protect(pl.DataFrame({"hours": [20, 40], "wage": [15, 30]}), Scenario(secret, pf.Independent()))
+        >>> batch.private_covariance("hours", "wage").questions.outputs
+        ('hours_wage_covariance',)
+        """
+        (middle, own), (other_middle, other) = (self._centered(one, self._read(one)) for one in (first, second))
+        if own.columns == other.columns:
+            raise Misuse(
+                f"The covariance of {shown(own.column)} with itself.",
+                allowed="two columns that the secret lists",
+                instead=f"private_variance({shown(own.column)})",
+            )
+        columns = [pl.col(one) if isinstance(one, str) else one for one in (first, second)]
+        products = self._read((columns[0] - middle) * (columns[1] - other_middle))
+        called = _read_name(name, f"{own.column}_{other.column}_covariance".replace(TIMES, "_"))
+        words = f"{self._read(first).words} and {self._read(second).words}"
+        return self._asking(Covariance.of(called, products, own, other, words))
 
     def private_quantile(
         self, column: ColumnOrExpr, q: float, name: str | None = None, *, bins: Sequence[float] | None = None

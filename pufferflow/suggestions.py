@@ -48,6 +48,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "private_count": 'private_count(pl.col("level") >= 3)',
     "private_histogram": 'private_histogram("level")',
     "private_variance": 'private_variance("level")',
+    "private_covariance": 'private_covariance("hours", "wage")',
     "private_median": 'private_median("level")',
     "private_quantile": 'private_quantile("level", 0.5)',
 }

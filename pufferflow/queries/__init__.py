@@ -1,12 +1,14 @@
 """Queries on a frame: aggregates reduce to sums of one function per cell, and those to additive statistics."""
 
 from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
+from pufferflow.queries.covariance import Covariance
 from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Kinds, Statistic
 
 __all__ = [
     "Count",
+    "Covariance",
     "Histogram",
     "Kinds",
     "Mean",

@@ -328,3 +328,23 @@ def test_thirty_states_are_planned_in_seconds():
     plan = batch.plan(pf.Pure(1.0))
     assert plan.calibration.bound == pf.Messages(coarse=True)
     assert (np.array([5.0, 4.0]) * 365 / scales(plan)).sum() > 100.0  # a hundredth of what all rows together need
+
+
+def test_covariances_have_error_bars_that_hold():
+    """The covariance of both columns, group by group: its bars cover 95 of 100, and nothing is beyond what can be."""
+    rng = np.random.default_rng(8)
+    hours = rng.integers(0, 3, 20_000)
+    wage = 10 * (1 + (rng.random(20_000) < 0.2 + 0.3 * hours))
+    rows = pl.DataFrame({"group": np.arange(20_000) % 100, "hours": hours, "wage": wage})
+    truth = rows.group_by("group").agg(pl.cov("hours", "wage", ddof=0).alias("it")).sort("group")["it"].to_numpy()
+    scenario = pf.Scenario(BOTH, INDEPENDENT, public=["group"])
+    batch = pf.protect(rows, scenario).group_by("group", keys=range(101)).private_covariance("hours", "wage")
+    release = batch.plan(pf.Pure(1.0)).release()
+    low, high = release.intervals["hours_wage_covariance_low"], release.intervals["hours_wage_covariance_high"]
+    covered = ((low.to_numpy()[:100] <= truth) & (truth <= high.to_numpy()[:100])).mean()
+    assert covered >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / 100)
+    assert (low[100], high[100]) == (-5.0, 5.0)  # without rows: half of either range, multiplied
+    exact = batch.plan(pf.Pure(1e8)).release().frame["hours_wage_covariance"].to_numpy()[:100]
+    assert exact == pytest.approx(truth, abs=1e-4)
+    with pytest.raises(pf.Misuse, match="with itself"):
+        batch.private_covariance("hours", "hours")
