@@ -663,12 +663,19 @@ def _failure(value, name):
     return caught.value
 
 
+def of_two_columns():
+    secret = [pf.Secret("hours", domain=[0, 1]), pf.Secret("wage", domain=[0, 1])]
+    return pf.protect(pl.DataFrame({"hours": [0, 1], "wage": [1, 0]}), pf.Scenario(secret, pf.Independent()))
+
+
 @pytest.mark.parametrize("example", suggestions.EXAMPLES.values())
 def test_every_example_can_be_typed(example, tmp_path, monkeypatch):
     """The calls that are shown where arguments are missing run."""
     monkeypatch.chdir(tmp_path)
     known = names(ledger=pf.Ledger("other.db"))
     code, known["batch"] = typed(example), known["asked"]
+    if "covariance" in code:
+        known["batch"] = of_two_columns()
     assert run(f"batch.{code}" if code.startswith(("private_", "plan(")) else code, known) is not None
 
 
