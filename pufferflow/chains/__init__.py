@@ -1,5 +1,6 @@
 """Privacy losses of one row of a Markov chain, or of a class of chains, from outputs and sums along it (M18–M20)."""
 
+from pufferflow.chains.alternatives import AnyOf, leak_of_any
 from pufferflow.chains.bands import Chains
 from pufferflow.chains.chain import Chain, stationary
 from pufferflow.chains.exposures import Window, exposures_of
@@ -14,6 +15,7 @@ from pufferflow.chains.sums import Farthest, Sums, lattice
 
 __all__ = [
     "LONG",
+    "AnyOf",
     "Chain",
     "Chains",
     "Exposures",
@@ -34,6 +36,7 @@ __all__ = [
     "farthest",
     "lattice",
     "leak",
+    "leak_of_any",
     "listed",
     "most_points",
     "nearest",

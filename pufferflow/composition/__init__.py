@@ -10,7 +10,7 @@ from pufferflow.composition.account_costs import (
 from pufferflow.composition.additive import CouplingRule
 from pufferflow.composition.chain import temporal_leakage
 from pufferflow.composition.compose import compose
-from pufferflow.composition.cost import COST_NAMES, Cost, Rows, Shape, canonical, digest_of
+from pufferflow.composition.cost import COST_NAMES, Cost, Part, Rows, Shape, canonical, digest_of
 from pufferflow.composition.forecast import (
     Every,
     Forecast,
@@ -32,6 +32,7 @@ __all__ = [
     "CouplingRule",
     "Every",
     "Forecast",
+    "Part",
     "Recurring",
     "Region",
     "Rows",

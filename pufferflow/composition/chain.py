@@ -12,6 +12,7 @@ from pufferflow.arguments import finite_number_above, whole_number
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains import (
     LONG,
+    AnyOf,
     Chain,
     Chains,
     Exposures,
@@ -21,10 +22,11 @@ from pufferflow.chains import (
     endless_leak,
     exposures_of,
     leak,
+    leak_of_any,
     stationary,
     tile,
 )
-from pufferflow.composition.cost import Cost
+from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.rule import CompositionRule, UnitReleases
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.inference import value_places
@@ -33,6 +35,8 @@ from pufferflow.scenario.priors import ChainPrior, Prior, read_initial, read_ker
 
 _MOST_LOSS = 1e6
 _MOST_STEPS = 8_000_000
+_MOST_WINDOWS = 4_000
+"""So many windows are looked at one by one."""
 
 
 def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> bool:
@@ -98,9 +102,11 @@ class MessagesRule(CompositionRule):
             exposures = exposed(releases.costs, (first, last))
         except Refused:  # too many steps
             return math.inf
-        if not (exposures.losses < _MOST_LOSS).all():  # so little noise gives a row's value away, but for rounding
-            return math.inf
-        return leak(chain, exposures, _secrets(releases, first, len(exposures.kinds))).value
+        secrets, together = _secrets(releases, first, len(exposures.kinds)), math.inf
+        if (exposures.losses < _MOST_LOSS).all():  # else so little noise gives a row's value away, but for rounding
+            together = leak(chain, exposures, secrets).value
+        parts = _parts(releases.costs, first, last)
+        return together if parts is None else min(together, leak_of_any(chain, parts, secrets))
 
     def endless(self, releases: UnitReleases) -> float | None:
         """Return the fixed point of the messages, or more; ∞ where they do not come to rest."""
@@ -126,6 +132,41 @@ class MessagesRule(CompositionRule):
         head, after = known.kinds[: steady - base], known.kinds[steady - base : steady - base + every]
         turn, secrets = np.roll(after, (steady - base) % every), _secrets(releases, base, len(known.kinds))
         return continued_leak(chain, Exposures(known.losses, head), Exposures(known.losses, turn), secrets).value
+
+
+def _parts(costs: Sequence[Cost], first: int, last: int) -> list[AnyOf] | None:
+    """Return each window as one of several, by the noise of the cells in which a group may be, whichever group it is.
+
+    None where all have the same noise, or windows overlap: a group would be in one way in all of them.
+    """
+    if len(costs) > _MOST_WINDOWS or not any(cost.shape.rows and cost.shape.rows.parts for cost in costs):
+        return None
+    ordered = sorted(costs, key=lambda cost: cost.window[0])
+    if not all(math.isfinite(cost.window[0]) for cost in ordered):
+        return None
+    starts = [first, *(int(cost.window[0]) for cost in ordered[1:])]
+    ends = [*starts[1:], last + 1]
+    if any(cost.window[1] > end for cost, end in zip(ordered, ends, strict=True)):
+        return None
+    known, parts = dict[tuple[int, int, int], list[Exposures]](), list[AnyOf]()
+    for cost, start, end in zip(ordered, starts, ends, strict=True):
+        key = id(cost.shape), cost.offset - start, end - start
+        if key not in known:
+            known[key] = _ways(cost.shape, cost.offset - start, end - start)
+        parts.append(AnyOf(start - first, known[key]))
+    few = sum(len(part.ways) * (part.end - part.first) for part in parts) <= _MOST_STEPS
+    quiet = all((way.losses < _MOST_LOSS).all() for ways in known.values() for way in ways)
+    return parts if few and quiet else None
+
+
+def _ways(shape: Shape, offset: int, steps: int) -> list[Exposures]:
+    """Return the exposures of so many steps to a window that is `offset` steps later, in each part of its groups."""
+    parts = () if shape.rows is None else shape.rows.parts
+    windows = [Window(shape.exposure_to(shape.noise.at(part.scale)), part.runs) for part in parts]
+    whole = Window(shape.exposure, tuple(dict.fromkeys((low, high) for low, high, _ in shape.runs)))
+    begin: Indices = np.array([offset], dtype=np.int64)
+    one = np.zeros(1, dtype=np.intp)
+    return [exposures_of([window], one, begin, (0, steps - 1))[1] for window in windows or [whole]]
 
 
 def _span(releases: UnitReleases) -> tuple[int, int]:

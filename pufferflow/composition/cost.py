@@ -33,6 +33,14 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 @final
+class Part(_Stored, frozen=True):
+    """Some of the groups: the scale of the least noise in their cells, and stretches (first, end) with their steps."""
+
+    scale: float
+    runs: tuple[tuple[int, int], ...]
+
+
+@final
 class Rows(_Stored, frozen=True):
     """The selected rows of a group, whatever group it is."""
 
@@ -44,6 +52,8 @@ class Rows(_Stored, frozen=True):
     """Stretches (first, end, cell) of consecutive steps, counted from the cost's `offset`; None without whole steps."""
     covers: bool = False
     """Whether groups differ: the runs are then the union over all groups, and cells may be any."""
+    parts: tuple[Part, ...] = ()
+    """All groups, each in one part, where cells have noise of their own: the shape's noise is then the least of it."""
 
 
 @final
@@ -104,9 +114,13 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     @cached_property
     def exposure(self) -> Floats:
         """ℓ(e, f): the loss of the noisy sums about one row's value, were the others known (M20); rounded up."""
+        return self.exposure_to(self.noise)
+
+    def exposure_to(self, noise: Noise) -> Floats:
+        """Return ℓ for another noise of the same weighted sums."""
         moves = np.abs(self.table[:, :, None] - self.table[:, None, :])
         with np.errstate(over="ignore"):
-            losses = np.asarray(self.noise.pure(moves)).sum(axis=0)
+            losses = np.asarray(noise.pure(moves)).sum(axis=0)
         return losses * (1 + (len(self.table) + 1) * UNIT)
 
 

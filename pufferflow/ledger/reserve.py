@@ -155,11 +155,12 @@ class ReservationRequest:
         limit = reader.account(self.account).limit
         before = reader.total(self.account, lambda spent: spent.total().guarantee.epsilon)
         left = reader.total(self.account, lambda spent: spent.remaining(self.cost))
+        same = "one with per_group=False, " if self.certificate.quieter else ""
         return LimitReached(
             f"The release would bring the account {self.account!r} to epsilon {at_most(total.total, SPENT)}, above "
             f"its limit {limit!r}; {at_most(before, SPENT)} is spent.",
             allowed=f"{left} more releases of this plan",
-            instead="a plan with a smaller epsilon, or fewer releases; nothing was read or charged",
+            instead=f"a plan with a smaller epsilon, {same}or fewer releases; nothing was read or charged",
         )
 
 

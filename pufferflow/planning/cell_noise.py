@@ -45,10 +45,14 @@ class QuietCells:
 @final
 @dataclass(frozen=True, eq=False)
 class CellNoise:
-    """The kinds of cells that need less noise than others, and the kind of each cell: −1 for all others."""
+    """The kinds of cells that need less noise than others, and the kind of each cell: −1 for all others.
+
+    `other_sizes` are those of the groups in others.
+    """
 
     kinds: tuple[QuietCells, ...]
     kind_of_cell: Whole
+    other_sizes: tuple[GroupSize, ...]
 
     @property
     def least(self) -> Noise:
@@ -69,12 +73,12 @@ class CellNoise:
             if found is None:
                 return None
             kinds.append(replace(kind, calibration=found))
-        return CellNoise(tuple(kinds), self.kind_of_cell)
+        return replace(self, kinds=tuple(kinds))
 
     def shortened(self, factor: float) -> Self:
         """Return the same with noises that are shorter by a factor, for which nothing is proven again."""
         kinds = [replace(kind, calibration=shortened(kind.calibration, factor)) for kind in self.kinds]
-        return type(self)(tuple(kinds), self.kind_of_cell)
+        return replace(self, kinds=tuple(kinds))
 
 
 @final
@@ -152,7 +156,8 @@ def _quieter(demand: Demand, calibration: Calibration, groups: CellGroups, least
     if not kinds:
         return None
     number[-1] = min(range(len(kinds)), key=lambda place: kinds[place].noise.scale)
-    return CellNoise(tuple(kinds), number[groups.kind_of_cell])
+    others = {size for sizes, own in zip(groups.kinds, number, strict=False) if own < 0 for size in sizes}
+    return CellNoise(tuple(kinds), number[groups.kind_of_cell], tuple(sorted(others)))
 
 
 def _by_kind(

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pufferflow.arrays import Floats
+from pufferflow.arrays import Floats, Whole
 from pufferflow.bounds import Laws
-from pufferflow.composition import Cost, Region, Rows, Shape, class_digest, digest_of
+from pufferflow.composition import Cost, Part, Region, Rows, Shape, class_digest, digest_of
 from pufferflow.engine import GroupSize, Pattern, Patterns
 from pufferflow.errors import InternalError
 from pufferflow.expressions import conditions, is_one_of
 from pufferflow.planning.decision import SURELY, Decision
-from pufferflow.planning.facts import ONE_ROW, PublicFacts, of_sizes
+from pufferflow.planning.facts import ONE_ROW, of_sizes, size_of
 from pufferflow.planning.sum_tables import on_interval, tables_of
 from pufferflow.queries import Request
 from pufferflow.rounding import UNIT, upwards
@@ -20,6 +20,7 @@ from pufferflow.scenario import Presence, ValueSecret
 from pufferflow.scenario.priors import GaussianMixture, GaussianPrior, Independent
 
 _MOST_RUNS = 20_000
+_MOST_STRETCHES = 500
 Table = tuple[tuple[float, ...], ...]
 
 
@@ -44,7 +45,7 @@ def cost_of(decision: Decision) -> Cost:
         coupled_movements=_coupled_movements(decision),
         group_movement=_group_movement(decision, placed),
         column=decision.request.column,
-        rows=_rows(decision.facts, placed),
+        rows=_rows(decision, placed),
     )
     selected = regions(decision.request)
     if placed is None or placed.reach is None or shape.rows is None or shape.rows.runs is None:
@@ -143,9 +144,9 @@ def _group_movement(decision: Decision, placed: Patterns | None) -> float | None
     return _movement(decision, lambda sizes: facts.laws_on(of_sizes(placed.distinct, sizes), tables, weights))
 
 
-def _rows(facts: PublicFacts, placed: Patterns | None) -> Rows | None:
+def _rows(decision: Decision, placed: Patterns | None) -> Rows | None:
     """Return the selected rows of a group; None where rows are independent."""
-    scenario = facts.request.scenario
+    facts, scenario = decision.facts, decision.request.scenario
     tied = [prior for prior in scenario.priors if not prior.independent_rows]
     if isinstance(scenario.secret, Presence) or (not tied and placed is None):
         return None
@@ -155,7 +156,36 @@ def _rows(facts: PublicFacts, placed: Patterns | None) -> Rows | None:
     if placed is None or not all(_whole(_positions(pattern)) for pattern in patterns):
         return Rows(selected, others)
     runs, covers = _runs(patterns)
-    return Rows(selected, others, runs, covers)
+    return Rows(selected, others, runs, covers, _parts(decision, patterns))
+
+
+def _parts(decision: Decision, patterns: Sequence[Pattern]) -> tuple[Part, ...]:
+    """Return the steps of each pattern of groups with the least noise of cells that it is in, if cells differ."""
+    if decision.cells is None or not patterns:
+        return ()
+    least, scales = decision.least_noise.scale, dict.fromkeys(decision.cells.other_sizes, math.inf)
+    for kind in decision.cells.kinds:
+        scales |= {size: min(kind.noise.scale, scales.get(size, math.inf)) for size in kind.sizes}
+    first = int(min(_selected_steps(pattern).min() for pattern in patterns))
+    parts = dict[Part, None]()
+    for pattern in patterns:
+        own = least if pattern.covers else scales.get(size_of(pattern), least)
+        scale = min(own, decision.calibration.noise.scale)
+        parts[Part(scale * SURELY, _stretches(_selected_steps(pattern) - first))] = None
+    return tuple(parts)
+
+
+def _selected_steps(pattern: Pattern) -> Whole:
+    return _positions(pattern)[pattern.cells >= 0].astype(np.int64)
+
+
+def _stretches(steps: Whole) -> tuple[tuple[int, int], ...]:
+    """Return stretches (first, end) of steps in ascending order; one from the first to the last if they are many."""
+    fresh = np.flatnonzero(np.diff(steps) != 1) + 1
+    if len(fresh) >= _MOST_STRETCHES:
+        return ((int(steps[0]), int(steps[-1]) + 1),)
+    starts, ends = np.append(0, fresh), np.append(fresh, len(steps)) - 1
+    return tuple(zip(steps[starts].tolist(), (steps[ends] + 1).tolist(), strict=True))
 
 
 def _positions(pattern: Pattern) -> Floats:

@@ -326,13 +326,14 @@ def of_sizes(patterns: Sequence[Pattern], sizes: Sequence[GroupSize] | None) -> 
         return tuple(patterns)
     if any(pattern.covers for pattern in patterns):
         return tuple(_covering(pattern, sizes) for pattern in patterns)
-    chosen = [pattern for pattern in patterns if _size(pattern) in sizes]
-    if {_size(pattern) for pattern in chosen} != set(sizes):
+    chosen = [pattern for pattern in patterns if size_of(pattern) in sizes]
+    if {size_of(pattern) for pattern in chosen} != set(sizes):
         raise changed_source()
     return tuple(chosen)
 
 
-def _size(pattern: Pattern) -> GroupSize:
+def size_of(pattern: Pattern) -> GroupSize:
+    """Return the size of the groups of a pattern."""
     return GroupSize(pattern.selected, pattern.rows - pattern.selected)
 
 

@@ -15,8 +15,8 @@ import pufferflow as pf
 TABLES = Path(os.environ.get("PUFFERFLOW_TABLES", "/work/shared/data"))
 
 
-def chain_of(rng):
-    stay = rng.uniform(0.1, 0.9, 2)
+def chain_of(rng, low=0.1):
+    stay = rng.uniform(low, 0.9, 2)
     return np.array([[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]])
 
 
@@ -260,6 +260,61 @@ def test_several_releases_along_a_chain_are_never_below_the_truth():
             assert true_loss(points, *(one / one.sum() for one in given), own) <= total + 1e-9
 
 
+def days_of(rng, units):
+    """Return for each of two days of three hours the hours of which each unit has a row, some at least."""
+    return [
+        [sorted(rng.choice(3, int(rng.integers(1, 4)), replace=False) + 3 * day) for _ in range(units)]
+        for day in (0, 1)
+    ]
+
+
+def daily(hours, chain):
+    rows = [(unit, int(hour)) for unit, own in enumerate(hours) for hour in own]
+    frame = pl.DataFrame(rows, schema=["unit", "hour"], orient="row").with_columns(on=pl.col("hour") % 2)
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour", within="unit")
+    return pf.protect(frame, scenario).group_by("unit").private_sum("on").plan(pf.Pure(0.8)), scenario
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_days_along_a_chain_count_each_unit_by_its_own_noise(seed):
+    """Days of units with gaps tell no more together than their total, and not much less."""
+    rng = np.random.default_rng(seed)
+    transition, days = chain_of(rng, 0.6), days_of(rng, 4)  # messages are loose where neighbours differ
+    (first, scenario), (second, _) = (daily(hours, pf.MarkovChain(transition.tolist())) for hours in days)
+    total = pf.compose([first, second], scenario).total
+    assert total < pf.compose([without_parts(plan.cost) for plan in (first, second)], scenario).total
+    rows = list(itertools.product((0, 1), repeat=6))
+    weights, true = along_chain(rows, transition), 0.0
+    for units in itertools.product(range(4), repeat=2):  # a unit may be as one on one day, as another on the next
+        points = [
+            [sum(row[hour] for hour in hours[unit]) for unit, hours in zip(units, days, strict=True)] for row in rows
+        ]
+        scales = [plan.summary()["scale"][unit] for unit, plan in zip(units, (first, second), strict=True)]
+        for place in range(6):
+            given = [
+                np.array([w * (row[place] == value) for row, w in zip(rows, weights, strict=True)]) for value in (0, 1)
+            ]
+            true = max(true, true_loss(points, *(one / one.sum() for one in given), scales))
+    assert true <= total * (1 + 1e-9)
+    assert total <= 1.1 * true
+
+
+def without_parts(cost):
+    import msgspec
+
+    rows = msgspec.structs.replace(cost.shape.rows, parts=())
+    return msgspec.structs.replace(cost, shape=msgspec.structs.replace(cost.shape, rows=rows))
+
+
+def test_windows_that_overlap_count_the_least_noise():
+    """Where windows of releases overlap a unit may be in any way in each: the least noise counts for all of them."""
+    chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+    plan, scenario = daily([[0, 1, 2], [0]], chain)
+    assert plan.cost.shape.rows.parts
+    twice = pf.compose([plan, plan], scenario).total
+    assert twice == pytest.approx(pf.compose([without_parts(plan.cost)] * 2, scenario).total)
+
+
 def test_a_source_whose_groups_moved_is_refused():
     """Equal patterns, keys and numbers of rows are not enough: which sizes are in which group must be as planned."""
     frame = pl.DataFrame({"unit": [1, 2, 2], "town": ["a", "b", "b"], "on": [0, 1, 1]})
@@ -298,6 +353,17 @@ def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path)
     assert [one.noise.scale for one in other.by_noise] == pytest.approx([3 * 2, 2 * 2, 2], rel=1e-5)
     with pytest.raises(pf.Misuse, match="reserved"):
         plan._decision.at(replaced(cost, noise | {"scale": noise["scale"] * 0.9}))
+
+
+def test_a_limit_that_is_reached_names_the_plan_with_one_noise(tmp_path):
+    """Where groups have noise of their own, the refusal of an account says what may cost less."""
+    protected = families([1, 2])
+    account = pf.Ledger(tmp_path / "ledger.db").open("a", protected.questions.scenario, limit=pf.Pure(0.1), dataset="d")
+    batch = protected.group_by("town").private_sum("on")
+    for per_group, told in ((True, True), (False, False)):
+        with pytest.raises(pf.LimitReached) as refusal:
+            batch.plan(pf.Pure(0.5), per_group=per_group).release(account)
+        assert ("per_group=False" in str(refusal.value)) == told
 
 
 def replaced(cost, noise):
