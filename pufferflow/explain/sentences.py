@@ -348,8 +348,8 @@ def _origin(prior: Prior) -> str:
 
 
 _OWN_NOISE = (
-    "groups of the answer have noise of their own, which hides the rows there; for several releases together an account "
-    "may count more than with per_group=False"
+    "groups of the answer have noise of their own, which hides the rows there; for several releases together an "
+    "account may count more than with per_group=False"
 )
 
 
