@@ -138,7 +138,7 @@ def test_patterns_are_equal(engine, widest, seed):
             assert plain(alone[0]) == plain(alone[1])
 
 
-@pytest.mark.parametrize("within", [["group"], ["group", "room"]])
+@pytest.mark.parametrize("within", [["group"], pytest.param(["group", "room"], marks=pytest.mark.slow)])
 def test_sizes_of_groups_in_cells_are_equal(engine, widest, within):
     """A machine finds the same sizes of groups in each cell, whichever columns make cells."""
     rows = nasty(2, unsigned=False, widest=widest).unique([*within, "t"], maintain_order=True)

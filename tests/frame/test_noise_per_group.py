@@ -99,11 +99,15 @@ def prior_of(kind, transition):
     return pf.LatentClass([0.4, 0.6], transition.tolist())
 
 
+SEEDS = [7, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 14))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("crossing", [False, True])
-def test_every_unit_keeps_the_promise(kind, crossing):
+def test_every_unit_keeps_the_promise(kind, crossing, seed):
     """The true loss about every row of every unit, under the noise of its cells, is at most what was promised."""
-    rng, several = np.random.default_rng(7), 0
+    rng, several = np.random.default_rng(seed), 0
     for _ in range(5):
         transition, units = chain_of(rng), world(rng, crossing=crossing)
         plan = batch_of(units, prior_of(kind, transition)).plan(pf.Pure(1.0))
@@ -111,7 +115,7 @@ def test_every_unit_keeps_the_promise(kind, crossing):
         several += len(set(scales.values())) > 1
         for cells in units:
             assert loss_of_unit(cells, LAWS[kind], transition, scales) <= 1.0 + 1e-9
-    assert several >= 2
+    assert several
 
 
 @pytest.mark.parametrize("kind", LAWS)
