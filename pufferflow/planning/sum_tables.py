@@ -42,7 +42,7 @@ class Tables(NamedTuple):
 def known_values(measures: Sequence[Measure | None], domain: Domain | None, *, from_nothing: bool) -> Floats:
     """Return the functions of all sums at the points of a finite domain, or at the corners on an interval."""
     if isinstance(domain, Product):
-        return TupleTables(measures, domain).values
+        return TupleTables(measures, domain, from_nothing=from_nothing).values
     lined, points = _lined(measures), 1 if domain is None else len(domain.points)
     if any(lined):
         return corners(lined, from_nothing=from_nothing)
@@ -57,10 +57,10 @@ def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None
     than from end to end (because pairs are close, or because it moves along with another row), functions are replaced
     by linear ones that have everywhere their steepest slope.
     """
-    if isinstance(secret, Secret) and isinstance(secret.domain, Product) and not secret.domain.finite:
-        return _of_tuples(prior, secret, TupleTables(measures, secret.domain), values)
-    lined = _lined(measures)
-    if not any(lined) or (isinstance(secret, Secret) and isinstance(secret.domain, Product)):
+    domain, lined = None if secret.reads is None else secret.reads[1], _lined(measures)
+    if isinstance(domain, Product) and not domain.finite:
+        return _of_tuples(prior, secret, TupleTables(measures, domain), values)
+    if not any(lined) or isinstance(domain, Product):
         return [Tables(prior, secret, values)]
     representations: list[Tables] = []
     smooth = all(one is None or one.slope is not None for one in lined)
@@ -93,8 +93,10 @@ def on_interval(request: Request) -> bool:
     return any(_lined(request.measures)) or (isinstance(request.domain, Product) and not request.domain.finite)
 
 
-def _of_tuples(prior: Prior, secret: Secret, tables: TupleTables, values: Floats) -> list[Tables]:
+def _of_tuples(prior: Prior, secret: AnySecret, tables: TupleTables, values: Floats) -> list[Tables]:
     """Return representations of sums about several columns of which some fill intervals."""
+    if not isinstance(secret, Secret):
+        return [Tables(prior, _of_corners(secret, values), values)]
     corner = tables.secret(secret.column, one_column=secret.pairs == ONE_COLUMN)
     by_corners = Tables(prior, corner, values, exact=False)
     if not prior.independent_rows:

@@ -29,6 +29,8 @@ class TupleTables:
 
     measures: Sequence[Measure | None]
     product: Product
+    from_nothing: bool = False
+    """Whether rows come and go, so that 0 is a value of every sum."""
 
     @property
     def values(self) -> Floats:
@@ -76,17 +78,20 @@ class TupleTables:
         if self.product.finite or math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
             return tables
         # only the ends of each function's range, all of a column together: they move at least as far
-        return [
-            table if self._in_products(at) else np.stack([table.min(axis=1), table.max(axis=1)], axis=1)
-            for at, table in enumerate(tables)
-        ]
+        return [table if self._in_products(at) else self._ends(table) for at, table in enumerate(tables)]
+
+    def _ends(self, table: Floats) -> Floats:
+        low, high = table.min(axis=1), table.max(axis=1)
+        if not self.from_nothing:
+            return np.stack([low, high], axis=1)
+        return np.stack([np.minimum(low, 0), np.maximum(high, 0), np.maximum(np.abs(low), np.abs(high))], axis=1)
 
     def _own_table(self, at: int) -> Floats:
         """Return the functions of one column; of a column that none reads, nothing at its points, or at one of them."""
         domain, own = self.product.domains[at], self._of_column(at)
         values = [cast(Measure, self.measures[place]).values for place in own]
         if not domain.finite and own:
-            return corners([cast(OnInterval, one) for one in values], from_nothing=False)
+            return corners([cast(OnInterval, one) for one in values], from_nothing=self.from_nothing)
         if self.product.finite or own or self._in_products(at):
             steps = np.array([cast(OnPoints, one).steps for one in values], dtype=np.float64)
             return steps.reshape(len(own), len(domain.points))

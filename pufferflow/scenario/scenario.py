@@ -393,8 +393,9 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
     ):
         raise _no_prior(given)
     priors = tuple(dict.fromkeys(cast(Sequence[Prior], listed)))
-    if isinstance(secret, Secret) and isinstance(secret.domain, Product):
-        priors = tuple(prior.about_tuples(secret.column, secret.domain) for prior in priors)
+    name, domain = secret.reads or ("", None)
+    if isinstance(domain, Product):
+        priors = tuple(prior.about_tuples(name, domain) for prior in priors)
     for prior in priors:
         if isinstance(secret, Presence) and not prior.allows_presence:
             raise wrong_secret(

@@ -155,10 +155,7 @@ class Secret(ValueSecret, kind="value"):
                 allowed="two secrets or more, each about a column of its own",
                 instead='secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]',
             )
-        chosen = tuple(secret.missing_chosen for secret in secrets)
-        missing = tuple(secret.missing for secret in secrets)
-        domain = Product(columns, tuple(secret.domain for secret in secrets), missing, chosen)
-        return cls(TIMES.join(columns), domain, pairs)
+        return cls(TIMES.join(columns), _product(secrets), pairs)
 
 
 @final
@@ -180,7 +177,10 @@ class _OptionalColumn(AnySecret):
     domain: Domain | None
     missing: Label | None
 
-    def _set_column(self, column: str | None, domain: object, missing: object) -> None:
+    def _set_column(self, column: str | Sequence[str] | None, domain: object, missing: object) -> None:
+        if column is not None and not isinstance(column, str):
+            secrets = _of_each(column, domain, missing)
+            column, domain, missing = TIMES.join(one.column for one in secrets), _product(secrets), None
         read = None if domain is None else read_domain(domain)
         name = None if column is None else read_name(column, "column")
         if read is None and missing is not None:
@@ -203,9 +203,9 @@ class _OptionalColumn(AnySecret):
 class Presence(_OptionalColumn, kind="presence"):
     """Whether the rows of a unit (all those with one value of `within`) are there at all, as in differential privacy.
 
-    How many rows there are is then private too. Name a `column` and its `domain` to ask for more than counts. With
-    `rows`, at most so many rows of a unit are read: the first by the scenario's `order_by`, chosen before any filter,
-    so that all releases of one table read the same.
+    How many rows there are is then private too. Name a `column` and its `domain`, or lists of both, to ask for more
+    than counts. With `rows`, at most so many rows of a unit are read: the first by the scenario's `order_by`, chosen
+    before any filter, so that all releases of one table read the same.
 
     >>> Presence(within="person").describe()
     "whether the rows of each 'person' are there at all"
@@ -220,7 +220,7 @@ class Presence(_OptionalColumn, kind="presence"):
     def __init__(
         self,
         within: str,
-        column: str | None = None,
+        column: str | Sequence[str] | None = None,
         domain: object = None,
         missing: object = None,
         *,
@@ -250,7 +250,8 @@ class Derived(_OptionalColumn, kind="derived"):
     """A secret that is no column of the data: a diagnosis behind measurements, a risk class, a shared cause.
 
     It needs a prior that knows it: `pf.Table` or `pf.Empirical` with a column of this name, `pf.LatentClass` whose
-    class it is, or a `pf.Simulator`. `values` are what it can be; left out, all that the prior knows.
+    class it is, or a `pf.Simulator`. `values` are what it can be; left out, all that the prior knows. `column` and
+    `domain`, lists of several, are what queries may read; one of them may be the secret itself.
 
     >>> Derived("diagnosis").describe()
     "'diagnosis', which no column states, any two values of it"
@@ -269,7 +270,7 @@ class Derived(_OptionalColumn, kind="derived"):
         values: Sequence[Label] | None = None,
         pairs: object = "all",
         *,
-        column: str | None = None,
+        column: str | Sequence[str] | None = None,
         domain: object = None,
         missing: object = None,
     ) -> None:
@@ -302,6 +303,41 @@ class Derived(_OptionalColumn, kind="derived"):
     def describe(self) -> str:
         values = "" if self.values is None else f" (one of {', '.join(map(repr, self.values))})"
         return f"{self.name!r}{values}, which no column states, {rule_in_words(self.pairs, 'values of it')}"
+
+
+def _product(secrets: Sequence[Secret]) -> Product:
+    """Return the tuples of the values of several columns."""
+    return Product(
+        tuple(secret.column for secret in secrets),
+        tuple(secret.domain for secret in secrets),
+        tuple(secret.missing for secret in secrets),
+        tuple(secret.missing_chosen for secret in secrets),
+    )
+
+
+def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
+    """Return the columns that queries may read together, each with its domain and its value for missing ones."""
+    names, read, chosen = (_as_list(given) for given in (columns, domains, missing))
+    if len(names) < 2 or len(read) != len(names) or len(chosen) not in (0, len(names)):
+        raise Misuse(
+            f"{len(names)} columns with {len(read)} domains"
+            + (f" and {len(chosen)} values for missing ones." if chosen else "."),
+            allowed="a list of columns, and lists as long with the domain of each, and with its value for missing ones",
+            instead='column=["hours", "pay"], domain=[[0, 1, 2], pf.Interval(0, 100)]',
+        )
+    secrets = [
+        Secret(cast(Any, name), one, missing=value)
+        for name, one, value in zip(names, read, chosen or [None] * len(names), strict=True)
+    ]
+    if len({secret.column for secret in secrets}) < len(secrets):
+        raise Misuse(
+            "One of the columns is given twice.", allowed="different columns", instead='column=["hours", "pay"]'
+        )
+    return secrets
+
+
+def _as_list(given: object) -> list[object]:
+    return list(cast(Any, given)) if isinstance(given, list | tuple) else []
 
 
 def _check_part(secret: object) -> None:

@@ -348,3 +348,74 @@ def test_covariances_have_error_bars_that_hold():
     assert exact == pytest.approx(truth, abs=1e-4)
     with pytest.raises(pf.Misuse, match="with itself"):
         batch.private_covariance("hours", "hours")
+
+
+def test_a_derived_secret_behind_several_columns():
+    """M53 (b): what two columns of a row tell of a third, by the exact laws; XOR is told by both, by neither alone."""
+    rng = np.random.default_rng(11)
+    for xor in (False, True):
+        joint = rng.dirichlet(np.ones(8)).reshape(2, 2, 2) * 0.9 + 0.0125
+        if xor:
+            joint = np.array([[[0.25, 0.0], [0.0, 0.25]], [[0.0, 0.25], [0.25, 0.0]]])
+        cells = [(*cell, float(joint[cell])) for cell in itertools.product((0, 1), repeat=3) if joint[cell]]
+        table = pf.Table(dict(zip(("ill", "b", "c", "probability"), zip(*cells, strict=True), strict=True)))
+        hidden = pf.Derived("ill", column=["b", "c"], domain=[[0, 1], [0, 1]])
+        rows = pl.DataFrame({"b": [0, 1, 1], "c": [1, 1, 0]})
+        batch = pf.protect(rows, pf.Scenario(hidden, table))
+        plan = batch.private_sum("b").private_sum("c").plan(pf.Pure(0.5), floor=None, bound=pf.Messages())
+        given = {
+            ill: (np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float), joint[ill].ravel() / joint[ill].sum())
+            for ill in (0, 1)
+        }
+        places = places_around(given.values())
+        logs = [density(given[ill], scales(plan), places) for ill in (0, 1)]
+        lost = float(np.abs(logs[0] - logs[1]).max())
+        assert lost <= 0.5
+        assert lost > 0.1
+        if xor:
+            alone = batch.private_sum("b").plan(pf.Pure(0.5), floor=None)
+            assert scales(alone)[0] < 1e-3
+            assert lost == pytest.approx(math.log(math.cosh(1 / scales(plan)[0])), rel=1e-6)
+
+
+def test_one_column_of_a_table_is_hidden_where_others_are_asked():
+    """The secret may be one of the columns: then its own sum and what others tell of it count together."""
+    weights = np.array([0.4, 0.1, 0.15, 0.35])
+    table = pf.Table({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "probability": weights})
+    hidden = pf.Derived("a", column=["a", "b"], domain=[[0, 1], [0, 1]])
+    rows = pl.DataFrame({"a": [0, 1], "b": [1, 1]})
+    plan = (
+        pf.protect(rows, pf.Scenario(hidden, table))
+        .private_sum("a")
+        .private_sum("b")
+        .plan(pf.Pure(1.0), bound=pf.Messages())
+    )
+    given = {
+        a: (np.array([[a, 0], [a, 1]], float), weights[2 * a : 2 * a + 2] / weights[2 * a : 2 * a + 2].sum())
+        for a in (0, 1)
+    }
+    places = places_around(given.values())
+    for factor, kept in ((1.0, True), (0.9, False)):
+        logs = [density(given[a], factor * scales(plan), places) for a in (0, 1)]
+        assert (np.abs(logs[0] - logs[1]).max() <= 1.0) == kept
+    both = pf.protect(rows, pf.Scenario([pf.Secret("a", [0, 1]), pf.Secret("b", [0, 1])], table))
+    assert (scales(plan) < scales(both.private_sum("a").private_sum("b").plan(pf.Pure(1.0)))).all()
+
+
+def test_units_that_come_and_go_with_several_columns():
+    """Presence: a unit's rows add up to as much as they can in every column, and in functions of several."""
+    secret = pf.Presence("t", column=["hours", "wage"], domain=[HOURS, pf.Interval(0, 20)], rows=3)
+    scenario = pf.Scenario(secret, INDEPENDENT)
+    assert pf.Scenario.from_json(scenario.to_json()) == scenario
+    batch = pf.protect(frame(4), scenario).private_sum("hours").private_sum("wage").private_count()
+    plan = batch.plan(pf.Pure(1.0))
+    moved = 3 * np.array([2.0, 20.0, 1.0])
+    assert 0.999 < (moved / scales(plan)).sum() <= 1.0
+    lists = pf.Presence("t", column=["hours", "wage"], domain=[HOURS, WAGES], missing=[1, 20], rows=2)
+    product = pf.protect(frame(4), pf.Scenario(lists, INDEPENDENT)).private_sum(pl.col("hours") * pl.col("wage"))
+    assert scales(product.plan(pf.Pure(1.0)))[0] == pytest.approx(2 * 40, rel=1e-6)
+    for wrong in ({"domain": [HOURS]}, {"domain": HOURS[:1]}, {"domain": [HOURS, WAGES], "missing": [1]}):
+        with pytest.raises(pf.Misuse, match="2 columns with"):
+            pf.Presence("t", column=["hours", "wage"], **wrong)
+    with pytest.raises(pf.Misuse, match="given twice"):
+        pf.Presence("t", column=["hours", "hours"], domain=[HOURS, WAGES])

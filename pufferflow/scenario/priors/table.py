@@ -162,11 +162,11 @@ class Table(Prior, kind="table"):
         return known, joint
 
     def about_tuples(self, name: str, domain: Product) -> "Table":
-        """Return the table with the columns of tuples as one, unless it is such a table already."""
+        """Return the table with a further column, of tuples, unless it has it already."""
         super().about_tuples(name, domain)
         if name in self.names:
             return self
-        if set(domain.columns) & set(self.shared) or not set(domain.columns) <= set(self.names):
+        if not set(domain.columns) <= set(self.names) - set(self.shared):
             raise Misuse(
                 f"Several secret columns, {', '.join(map(repr, domain.columns))}, and a table of "
                 f"{', '.join(map(repr, self.names))}" + (f", with {list(self.shared)} shared." if self.shared else "."),
@@ -176,10 +176,10 @@ class Table(Prior, kind="table"):
         own = [self.cells[self.names.index(column)] for column in domain.columns]
         words = dict(zip(domain.tuples, domain.points, strict=True))
         joined = [words.get(values, repr(values)) for values in zip(*own, strict=True)]
-        others = {
-            column: cells for column, cells in zip(self.names, self.cells, strict=True) if column not in domain.columns
-        }
-        return Table({name: joined, **others, PROBABILITY: list(self.probabilities)}, self.shared)
+        known = dict(zip(self.names, self.cells, strict=True))
+        table = Table({name: joined, **known, PROBABILITY: list(self.probabilities)}, self.shared)
+        set_fields(table, provenance=self.provenance)
+        return table
 
     def check(self, secret: AnySecret) -> None:
         # a value that never occurs has no law; one that the domain does not list would be read as another
