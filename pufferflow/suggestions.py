@@ -98,7 +98,11 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "plan": {**_PLAN, **_each(account__ledger__id='.plan(pf.Pure(1.0)).release(account, "monday")')},
     "release": _PLAN,
-    "group_by": _each(maintain_order="nothing: groups come in growing order, or in that of keys"),
+    "group_by": _each(
+        maintain_order="nothing: groups come in growing order, or in that of keys",
+        other='.group_by(place=pl.when(pl.col("town").is_in(["a", "b"])).then(pl.col("town"))'
+        '.otherwise(pl.lit("elsewhere")))',
+    ),
     "Secret": _VALUES,
     "Initial": _VALUES,
     "Presence": {**_VALUES, **_each(unit__user__person__privacy_unit='"meter"', max_rows__max_contributions="rows=10")},
