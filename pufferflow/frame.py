@@ -12,7 +12,7 @@ from pufferflow.arrow_tables import ArrowStream, arrow_table
 from pufferflow.bounds import Bounds
 from pufferflow.engine import Backend, Engine, RemoteTable, check_column, engine_of, remote_engine
 from pufferflow.errors import Misuse, visible
-from pufferflow.expressions import Values, classes, indicators, read_values
+from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split, weighted
 from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
 from pufferflow.noise import Family
@@ -29,6 +29,8 @@ from pufferflow.queries import (
     Request,
     Sum,
     Variance,
+    WeightedMean,
+    WeightedSum,
 )
 from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import TIMES, Domain, Interval, Scenario
@@ -137,18 +139,33 @@ class Batch(Suggesting):
     def private_sum(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
         """Add the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
 
+        Public columns may be factors of it, or divisors: `pl.col("kwh") * pl.col("price")`. Each row then counts so
+        often; noise is for the row, or the group of rows, with the largest weight.
+
         >>> batch = _example().private_sum("level")
+        >>> batch = _example().private_sum(pl.col("level") * pl.col("day"))
         """
+        public = self.questions.public
+        if isinstance(column, pl.Expr) and has_weight(column, public):
+            inner, weight = split(column, public)
+            values = weighted(self._read(inner), self.questions.weight(weight), column)
+            return self._asking(WeightedSum.of(_named(name, values, "sum"), values))
         values = self._read(column)
         return self._asking(Sum.of(_named(name, values, "sum"), values))
 
-    def private_mean(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
-        """Add the mean of a column, or of a function of it.
+    def private_mean(
+        self, column: ColumnOrExpr, name: str | None = None, *, weights: ColumnOrExpr | None = None
+    ) -> "Batch":
+        """Add the mean of a column, or of a function of it; with public `weights`, Σ w·φ / Σ w.
 
         >>> batch = _example().private_mean("level")
+        >>> batch = _example().private_mean("level", weights="day")
         """
         values = self._read(column)
         called = _named(name, values, "mean")
+        if weights is not None:
+            own = weighted(values, self.questions.weight(weights))
+            return self._asking(WeightedMean.of(called, own, values.words))
         if self.questions.counts_are_public:
             return self._asking(Mean.of(called, values))
         center, centered = self._centered(column, values)

@@ -80,7 +80,7 @@ class Plan(Suggesting):
     @property
     def largest_weight(self) -> float:
         """How far the weighted sums move together if the answers' sums move by 1, at most (for `pf.robustness`)."""
-        weights, units = self._decision.weights.tolist(), self.questions.units
+        weights, units = self._decision.weights.tolist(), self._decision.facts.weights.units
         return max(weight / float(unit) for weight, unit in zip(weights, units, strict=True))
 
     @property
@@ -279,7 +279,7 @@ def certificate_of(plan: Decision) -> Certificate:
             noise.scale * float(unit),
             str(Fraction(grid_below(noise)) * unit),
         )
-        for measure, unit, noise in zip(request.measures, request.units, plan.noises, strict=True)
+        for measure, unit, noise in zip(request.measures, plan.facts.weights.units, plan.noises, strict=True)
     )
     queries = tuple(AskedQuery(query.words, query.outputs, places) for query, places in request.reads)
     sensitivity, unit = _sensitivity(plan)
@@ -320,7 +320,7 @@ def _sensitivity(plan: Decision) -> tuple[float, str]:
     if not plan.calibration.bound.by_movement:
         return length, "by one row alone, in units in which a row moves all sums by at most 1"
     if len(weights) == 1 and weights[0] > 0:
-        return length / float(weights[0]) * float(plan.request.units[0]), "in the unit of the answer"
+        return length / float(weights[0]) * float(plan.facts.weights.units[0]), "in the unit of the answer"
     return length, "in units in which one row moves all sums by at most 1"
 
 

@@ -40,8 +40,18 @@ from pufferflow.engine.totals import (
     Value,
     WholeNumber,
 )
+from pufferflow.engine.weighted import (
+    COPIES,
+    WeightGrid,
+    by_weight,
+    grids_of,
+    weighted_patterns,
+    weighted_tally,
+    weights_of,
+)
 
 __all__ = [
+    "COPIES",
     "HALF",
     "MOST_ROWS",
     "NO_FILES",
@@ -81,15 +91,21 @@ __all__ = [
     "Total",
     "UnitLimit",
     "Value",
+    "WeightGrid",
     "WholeNumber",
+    "by_weight",
     "check_column",
     "check_engine",
     "clean_dtype",
     "comparable",
     "engine_of",
+    "grids_of",
     "has_engine",
     "labelled",
     "remote_engine",
     "result_types",
     "table",
+    "weighted_patterns",
+    "weighted_tally",
+    "weights_of",
 ]

@@ -8,7 +8,7 @@ the expressions among them are Polars', and run where the table is.
 import abc
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, final
 
 import polars as pl
@@ -24,7 +24,10 @@ from pufferflow.source_version import SourceVersion
 @final
 @dataclass(frozen=True)
 class Measure:
-    """Σ φ(x) over the rows of a cell, in whole steps of `values.unit`; null, NaN and unknown labels are `missing`."""
+    """Σ φ(x) over the rows of a cell, in whole steps of `values.unit`; null, NaN and unknown labels are `missing`.
+
+    Engines know of no weights: `weighted_tally` multiplies what they add up.
+    """
 
     values: Values
     missing: Label
@@ -167,6 +170,8 @@ class Tally:
     keys: pl.DataFrame | None
     rows: Array
     sums: Array
+    weights: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
+    """The sums of the positive and of the negative weights of each cell, by the identity of the weight."""
 
 
 class Engine(abc.ABC):

@@ -55,11 +55,12 @@ class OutputErrors:
 
 def output_errors(plan: Decision) -> list[OutputErrors]:
     """Return the errors of every output; they come from public sizes alone."""
-    size, cells = plan.facts.size, len(plan.facts.cells.rows)
+    cells = len(plan.facts.cells.rows)
     unknown, rows = np.full(cells, np.nan), list[OutputErrors]()
     alike = [(some.places, plan.outputs_with(some.noise)) for some in plan.by_noise]
     for number, output in enumerate(plan.outputs):
         query, measure = output.query, output.measure
+        size = plan.facts.size_of(query)
         own = [(places, outputs[number].noise) for places, outputs in alike]
         scales = _by_cell(cells, [(places, noise.scale) for places, noise in own])
         if not query.linear:
@@ -69,8 +70,8 @@ def output_errors(plan: Decision) -> list[OutputErrors]:
         halves = [(places, half_width(query, noise, _at(size, places))) for places, noise in own]
         largest = unknown
         if size is not None and measure is not None:
-            row = max(abs(measure.values.low), abs(measure.values.high)) * float(measure.values.unit)
-            largest = np.broadcast_to(size * row * query.factor(size), cells)
+            ends = np.abs(np.concatenate(np.broadcast_arrays(*query.limits(size)), axis=1))
+            largest = np.broadcast_to(np.nan_to_num(ends).max(axis=1), cells)
         rows.append(OutputErrors(output, scales, _by_cell(cells, errors), _by_cell(cells, halves), largest))
     return rows
 
@@ -186,7 +187,7 @@ def _calibrate(plan: Decision, laws: Callable[[], Laws], bound: Bounds) -> tuple
 
 
 def _rows_of(plan: Decision, bound: str, calibration: Calibration | None, note: str) -> Iterator[BoundRow]:
-    own, size = plan.calibration.noise, plan.facts.size
+    own = plan.calibration.noise
     noise = own if calibration is None else calibration.noise
     chosen = calibration is not None and bound == repr(plan.calibration.bound)
     own_cells = chosen and plan.cells is not None
@@ -195,7 +196,7 @@ def _rows_of(plan: Decision, bound: str, calibration: Calibration | None, note: 
         if calibration is None:
             yield BoundRow(bound, output.name, name, note=note, worked_out=False)
             continue
-        errors = expected_error(query, output.noise, size)
+        errors = expected_error(query, output.noise, plan.facts.size_of(query))
         yield BoundRow(
             bound,
             output.name,

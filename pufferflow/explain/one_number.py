@@ -311,7 +311,7 @@ def number_of(plan: Decision, measure: int) -> Number:
     """Return the first answer that is made of a sum."""
     request = plan.request
     summed = request.measures[measure]
-    unit = float(request.units[measure])
+    unit = float(plan.facts.weights.units[measure])
     for query, places in request.reads:
         if measure not in places:
             continue
@@ -331,5 +331,5 @@ def _measure_in_words(measure: Measure | None) -> str:
 
 def _factor(plan: Decision, query: Query) -> float | None:
     """Return what the sum is multiplied by, None if that is another number in every cell."""
-    factors = np.unique(query.factor(plan.facts.size))
+    factors = np.unique(query.factor(plan.facts.size_of(query)))
     return float(factors[0]) if len(factors) == 1 else None

@@ -10,7 +10,8 @@ from pufferflow.expressions.on_points import OnPoints
 from pufferflow.expressions.public import identity, public_words, read_public
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import named, read_tree, unsorted
-from pufferflow.expressions.values import Values
+from pufferflow.expressions.values import Values, Weight
+from pufferflow.expressions.weighted import factors_of, has_weight, multiplied, split, weighted
 
 __all__ = [
     "ROUNDER",
@@ -20,18 +21,24 @@ __all__ = [
     "OnPoints",
     "Segment",
     "Values",
+    "Weight",
     "classes",
     "conditions",
+    "factors_of",
     "fitting",
+    "has_weight",
     "identity",
     "indicators",
     "is_one_of",
     "like",
+    "multiplied",
     "named",
     "public_words",
     "read_public",
     "read_tree",
     "read_values",
     "short",
+    "split",
     "unsorted",
+    "weighted",
 ]

@@ -87,14 +87,14 @@ def _only_column(tree: Node) -> str:
         )
     raise Misuse(
         f"{words(tree)} reads {len(tree.columns)} columns: {_listed(tree.columns)}.",
-        allowed="expressions of one sensitive column, or of several that the secret lists; public ones only filter",
+        allowed="expressions of one sensitive column, or of several that the secret lists",
         instead="pf.Scenario(secret=[pf.Secret(…), pf.Secret(…)], …), which hides them together",
     )
 
 
 def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str, Domain]) -> Values:
     domain, said = domains[column], words(tree)
-    name = _alias(expression, tree)
+    name = name_of(expression, tree)
     if isinstance(domain, Interval):
         drawn = curve(tree, domain)
         boolean = is_predicate(drawn, expression, column, said)
@@ -115,11 +115,11 @@ def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:
         )
     columns = dict(zip(product.columns, zip(*product.tuples, strict=True), strict=True))
     values, boolean = table(expression, columns, product.points, said)
-    name = _alias(expression, tree) or "_".join(product.columns)
+    name = name_of(expression, tree) or "_".join(product.columns)
     return OnPoints.of(TIMES.join(product.columns), product, values, said, boolean=boolean, name=name)
 
 
-def _alias(expression: pl.Expr, tree: Node) -> str | None:
+def name_of(expression: pl.Expr, tree: Node) -> str | None:
     """Return the name that the expression was given; None if it bears its column's."""
     if not any(node.kind == "name" for node in tree.walk()):
         return None

@@ -7,9 +7,11 @@ is part of what is asked, not of the promise.
 
 import abc
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import ClassVar, Final, final
+
+import polars as pl
 
 from pufferflow.scenario import Domain, Product
 
@@ -19,11 +21,25 @@ LINE_LIMIT: Final = 30
 """… and those read from a formula at most 2^30, so that floats resolve a quarter of a step."""
 
 
+@final
+@dataclass(frozen=True)
+class Weight:
+    """What each row counts for: an expression of public columns, whose values are floats of 64 bits.
+
+    Weights with one `identity` are equal.
+    """
+
+    identity: str
+    words: str = field(repr=False, compare=False)
+    expression: pl.Expr = field(repr=False, compare=False)
+
+
 @dataclass(frozen=True, repr=False)
 class Values(abc.ABC):
     """φ on the domain of a column: in units of `unit`, never below `low` and never above `high`.
 
-    `words` are the expression in short, `boolean` says that it is a predicate, `name` is the alias it was given.
+    `words` are the expression in short, `boolean` says that it is a predicate, `name` is the alias it was given. With a
+    `weight`, φ of each row is multiplied by it before it is added up.
     """
 
     column: str
@@ -34,11 +50,15 @@ class Values(abc.ABC):
     low: int
     high: int
     name: str | None
+    weight: Weight | None = field(default=None, kw_only=True)
     stored_as: ClassVar[str]
     """The name in digests of requests, which ledgers keep: it stays, whatever the class is called."""
 
     def __repr__(self) -> str:
-        named = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
+        named = ", ".join(
+            f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr and one.name != "weight"
+        )
+        named += "" if self.weight is None else f", weight={self.weight!r}"  # requests without keep their digests
         return f"{self.stored_as}({named})"
 
     @property
@@ -52,9 +72,9 @@ class Values(abc.ABC):
 
         None for 1 everywhere, whose sum is the number of rows.
         """
-        if self.unit == self.low == self.high == 1:
+        if self.unit == self.low == self.high == 1 and self.weight is None:
             return None
-        return self.column, self.domain, self.unit, *self._points
+        return self.column, self.domain, self.unit, *self._points, *(() if self.weight is None else (self.weight,))
 
     @property
     @abc.abstractmethod

@@ -41,8 +41,8 @@ def widest(
             )
         for place in sums:
             if weights[place] > 0:
-                noise = family(float(request.units[place]) / weights[place])
-                halves = half_width(query, noise, facts.size, accuracy.confidence)
+                noise = family(float(facts.weights.units[place]) / weights[place])
+                halves = half_width(query, noise, facts.size_of(query), accuracy.confidence)
                 if places is not None:
                     halves = np.broadcast_to(halves, len(facts.cells.rows))[places]
                 half = halves.max(initial=0.0)

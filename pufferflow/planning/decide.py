@@ -48,8 +48,11 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
         )
     shares = read_shares(terms.shares, request.queries)
     check_floor(terms.floor)
-    values = known_values(request.measures, request.domain, from_nothing=isinstance(secret, Presence))
-    tables = [tables_of(prior, secret, request.measures, values) for prior in priors]
+    facts.weights.check()
+    values = known_values(
+        request.measures, request.domain, from_nothing=isinstance(secret, Presence), factors=facts.weights.factors
+    )
+    tables = [tables_of(prior, secret, request.measures, values, facts.weights.factors) for prior in priors]
     decisions: list[Decision] = []
     refused: list[Refused] = []
     end = None if terms.seconds is None else time.monotonic() + terms.seconds

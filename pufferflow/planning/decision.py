@@ -132,7 +132,7 @@ class Decision:
 
     def in_units(self, noises: Sequence[Noise]) -> tuple[Noise, ...]:
         """Return noises of sums in whole steps in the units of the answers."""
-        pairs = zip(noises, self.request.units, strict=True)
+        pairs = zip(noises, self.facts.weights.units, strict=True)
         return tuple(noise.at(noise.scale * float(unit)) for noise, unit in pairs)
 
     def _outputs(self, noises: Sequence[Noise]) -> tuple[AnswerColumn, ...]:

@@ -37,11 +37,11 @@ def cost_of(decision: Decision) -> Cost:
         priors=tuple(digest_of(prior) for prior in scenario.priors),
         stored_noise=decision.least_noise.at(decision.least_noise.scale * SURELY).stored(),
         dimension=decision.laws.dimension,
-        values=None if interval else _table(decision.values, decision.weights),
+        values=_table(decision.values, decision.weights) if _tells_values(decision) else None,
         slopes=None if linear is None else _table(linear.values, decision.weights),
         rounding=None if linear is None or linear.rounding is None else _row(linear.rounding * decision.weights),
         unsigned=linear is not None and linear.unsigned,
-        independent_moves=_independent_moves(decision) if interval else None,
+        independent_moves=_independent_moves(decision) if interval and _rows_move_less(decision) else None,
         coupled_movements=_coupled_movements(decision),
         group_movement=_group_movement(decision, placed),
         column=decision.request.column,
@@ -54,6 +54,19 @@ def cost_of(decision: Decision) -> Cost:
     first = int(min((_positions(pattern)[pattern.cells >= 0].min() for pattern in placed.distinct), default=hull[0]))
     start = placed.distinct[0].start if placed.distinct and scenario.start_known else None
     return Cost(shape, first, hull, start, selected, placed.clock)
+
+
+def _tells_values(decision: Decision) -> bool:
+    """Return whether rules may look at the terms of a row: with weights only those that take rows one by one."""
+    if on_interval(decision.request):
+        return False
+    independent = all(prior.independent_rows for prior in decision.request.scenario.priors)
+    return not decision.facts.weights.grids or (independent and _rows_move_less(decision))
+
+
+def _rows_move_less(decision: Decision) -> bool:
+    """Return whether a row of less weight loses less than that with the largest, of which the terms are."""
+    return not decision.facts.weights.grids or decision.calibration.noise.monotone
 
 
 def regions(request: Request) -> dict[str, Region]:
@@ -79,7 +92,7 @@ def _independent_moves(decision: Decision) -> Table | None:
     ways = [way for way in decision.tables if way[0].prior.independent_rows]
     request, secret = decision.request, decision.request.scenario.secret
     if not ways and isinstance(secret, ValueSecret) and request.column == secret.column:
-        ways = [tables_of(Independent(), secret, request.measures, decision.values)]
+        ways = [tables_of(Independent(), secret, request.measures, decision.values, decision.facts.weights.factors)]
     return _table(ways[0][0].values, decision.weights) if ways else None
 
 
@@ -108,7 +121,7 @@ def _movements_of_classes(decision: Decision, prior: GaussianMixture) -> dict[st
     secret, measures, facts = decision.request.scenario.secret, decision.request.measures, decision.facts
     movements, digest = dict[str, float](), digest_of(prior)
     for place, member in enumerate(prior.members):
-        way = tables_of(member, secret, measures, decision.values)
+        way = tables_of(member, secret, measures, decision.values, facts.weights.factors)
         movements[class_digest(digest, place)] = _movement(
             decision, lambda sizes, way=way: facts.laws([way], decision.weights, sizes)
         )

@@ -21,6 +21,7 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws, SeveralLaws
 from pufferflow.engine import (
+    COPIES,
     NO_FILES,
     PLACED,
     UNORDERED,
@@ -35,8 +36,9 @@ from pufferflow.engine import (
 )
 from pufferflow.errors import Misuse, Refused, SourceFailed
 from pufferflow.inference import ShortestMovement, of_pattern, window
+from pufferflow.planning.public_weights import PublicWeights
 from pufferflow.planning.sum_tables import Tables
-from pufferflow.queries import Request
+from pufferflow.queries import Query, Request
 from pufferflow.scenario import AnySecret, Initial, Presence, Scenario
 from pufferflow.scenario.priors import AnyCorrelation, Prior
 
@@ -58,6 +60,8 @@ class SourceDigest:
     rows: "RowsRead | None" = None
     with_groups: bool = False
     """Whether the digest covers which sizes of groups are in which cells."""
+    weights: str = ""
+    """What the digest covers of public weights; empty if there are none."""
 
     @classmethod
     def of(  # noqa: PLR0913 - all that a decision may rest on
@@ -69,14 +73,17 @@ class SourceDigest:
         groups: CellGroups | None = None,
         *,
         with_groups: bool = False,
+        weights: str = "",
     ) -> "SourceDigest":
         """Return the digest of what was read after snapshot and fingerprint were taken."""
         parts = [f"{order!r} {_digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
         parts.append("" if keys is None else _digest_of_keys(keys))
         if with_groups:
             parts.append(_digest_of_groups(groups))
+        if weights:
+            parts.append(weights)
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        return cls(tuple(patterns), keys is not None, digest, _selected(patterns), snapshot, rows, with_groups)
+        return cls(tuple(patterns), keys is not None, digest, _selected(patterns), snapshot, rows, with_groups, weights)
 
     def confirmed(self, request: Request) -> "SourceDigest":
         """Return the digest as of now; refuse a source whose facts have changed."""
@@ -86,6 +93,12 @@ class SourceDigest:
                 allowed="files that stay as they are between plan and release",
                 instead="scanning the files again, such as pl.scan_parquet(…), and another plan",
             )
+        if (
+            self.weights
+            and not self.snapshot.holds
+            and self.weights != _digest_of_weights(PublicWeights(request), of_groups=bool(self.orders))
+        ):
+            raise changed_source()
         if not self.orders or self.snapshot.holds:
             return self
         engine, selection = request.engine, request.selection
@@ -99,7 +112,9 @@ class SourceDigest:
         if self.with_groups and keys is not None:
             groups = engine.groups_in_cells(selection, request.scenario, self.orders, keys)
         keys = keys if self.with_keys else None
-        current = SourceDigest.of(patterns, keys, snapshot, rows, groups, with_groups=self.with_groups)
+        current = SourceDigest.of(
+            patterns, keys, snapshot, rows, groups, with_groups=self.with_groups, weights=self.weights
+        )
         if current.digest != self.digest:
             raise changed_source()
         return current
@@ -147,6 +162,7 @@ class PublicFacts:
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.weights = PublicWeights(request)
         self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
         self._rows: RowsRead | None = None
@@ -176,6 +192,8 @@ class PublicFacts:
         if not request.counts_are_public:
             rows = np.zeros(1 if request.keys is None else request.keys.height, dtype=np.int64)
             return Tally(request.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
+        if self.weights.grids:
+            return self.weights.cells
         by_order, cells = self._reading
         if cells is not None:
             return cells
@@ -189,12 +207,16 @@ class PublicFacts:
         """What a release asks of the engine, as text: public facts, and sums."""
         request = self.request
         measures = [measure for measure in request.measures if measure is not None]
-        return request.engine.queries(request.selection, request.scenario, self._orders, measures)
+        return request.engine.queries(self.weights.selection, request.scenario, self._orders, measures)
 
     @property
     def size(self) -> Floats | None:
         """The number of rows of each cell; None where that is private."""
         return self.cells.rows.astype(np.float64) if self.request.counts_are_public else None
+
+    def size_of(self, query: Query) -> Floats | None:
+        """Return what a query divides by, or is limited by: the rows of each cell, or its weights."""
+        return query.size_in(self.cells, counts_are_public=self.request.counts_are_public)
 
     def patterns(self, prior: Prior) -> Patterns:
         """Return the patterns of the groups whose rows may depend on each other, in the order that a prior needs."""
@@ -227,7 +249,7 @@ class PublicFacts:
     @cached_property
     def may_differ_by_cell(self) -> bool:
         """Whether some cells may have other groups than others; not where one group has rows in all of them."""
-        if not self._orders or not self.request.by:
+        if not self._orders or not self.request.by or self.weights.grids:
             return False
         scenario, (by_order, _) = self.request.scenario, self._reading
         orders = {_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows}
@@ -249,6 +271,8 @@ class PublicFacts:
 
         With `sizes` those of groups of these sizes.
         """
+        if self.weights.grids and not prior.independent_rows:
+            return self.weights.patterns.distinct or (ONE_ROW,)
         patterns = self.patterns(prior).distinct or (ONE_ROW,)
         if not prior.independent_rows:
             patterns = of_sizes(patterns, sizes)
@@ -278,7 +302,8 @@ class PublicFacts:
         keys = self.cells.keys if orders and request.by and request.keys is None else None
         groups = self.groups_in_cells if by_cell else None
         patterns = {order: by_order[order] for order in orders}
-        return SourceDigest.of(patterns, keys, self._snapshot, self._rows, groups, with_groups=by_cell)
+        weights = _digest_of_weights(self.weights, of_groups=bool(orders))
+        return SourceDigest.of(patterns, keys, self._snapshot, self._rows, groups, with_groups=by_cell, weights=weights)
 
     def laws(
         self, tables: Sequence[Sequence[Tables]], weights: Floats, sizes: Sequence[GroupSize] | None = None
@@ -309,6 +334,8 @@ class PublicFacts:
         if not isinstance(tables.secret, Presence):
             values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
         scaled = values * weights[:, None]  # exact: whole steps times short binary fractions
+        if self.weights.grids and pattern is not ONE_ROW:
+            scaled = scaled / COPIES
         rounding = None if tables.rounding is None else tables.rounding * weights
         keys, column = self.request.keys, self.request.column
         cells = 1 if not self.request.by else None if keys is None else keys.height
@@ -427,6 +454,12 @@ def _digest_of_groups(groups: CellGroups | None) -> str:
     digest = hashlib.sha256(repr((len(groups.kind_of_cell), kinds)).encode())
     digest.update(np.ascontiguousarray(groups.kind_of_cell, dtype="<i8").data)
     return digest.hexdigest()
+
+
+def _digest_of_weights(weights: PublicWeights, *, of_groups: bool) -> str:
+    """Return a text that depends on the largest weights and, where rows hang together, on those of groups."""
+    largest = weights.largest()
+    return f"weights {largest} {_digest_of_patterns(weights.patterns) if of_groups else ''}" if largest else ""
 
 
 def _digest_of_keys(keys: pl.DataFrame) -> str:

@@ -37,7 +37,9 @@ def row_laws(facts: PublicFacts, values: Floats, weights: Floats, laws: Laws) ->
         return None
     if facts.request.scenario.priors == (Independent(),):
         return laws
-    return facts.laws([tables_of(Independent(), secret, facts.request.measures, values)], weights)
+    return facts.laws(
+        [tables_of(Independent(), secret, facts.request.measures, values, facts.weights.factors)], weights
+    )
 
 
 def _selects_first_rows(facts: PublicFacts) -> bool:
@@ -82,7 +84,8 @@ def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> floa
     Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
     release. The floor is too small to be visible in the answers.
     """
-    values = known_values(facts.request.measures, facts.request.domain, from_nothing=False)
+    request = facts.request
+    values = known_values(request.measures, request.domain, from_nothing=False, factors=facts.weights.factors)
     farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max(initial=0.0))
     epsilon = 0.0 if promise.kind is None else promise.epsilon
     return farthest / max(_LOUDEST, 4 * epsilon)

@@ -39,8 +39,15 @@ class Tables(NamedTuple):
     """Whether rows that move together may move a sum in opposite directions, as under φ that rises and falls."""
 
 
-def known_values(measures: Sequence[Measure | None], domain: Domain | None, *, from_nothing: bool) -> Floats:
-    """Return the functions of all sums at the points of a finite domain, or at the corners on an interval."""
+def known_values(
+    measures: Sequence[Measure | None], domain: Domain | None, *, from_nothing: bool, factors: Floats | None = None
+) -> Floats:
+    """Return the functions of all sums at the points of a finite domain, or at the corners on an interval.
+
+    They are multiplied by `factors`, if there are any, which are the largest weights.
+    """
+    if factors is not None:
+        return known_values(measures, domain, from_nothing=from_nothing) * factors[:, None]
     if isinstance(domain, Product):
         return TupleTables(measures, domain, from_nothing=from_nothing).values
     lined, points = _lined(measures), 1 if domain is None else len(domain.points)
@@ -50,13 +57,17 @@ def known_values(measures: Sequence[Measure | None], domain: Domain | None, *, f
     return np.stack(rows)
 
 
-def tables_of(prior: Prior, secret: AnySecret, measures: Sequence[Measure | None], values: Floats) -> list[Tables]:
+def tables_of(
+    prior: Prior, secret: AnySecret, measures: Sequence[Measure | None], values: Floats, factors: Floats | None = None
+) -> list[Tables]:
     """Return representations of all sums, each of which moves at least as far as they do: the shortest one counts.
 
-    `values` are what `known_values` returns. On an interval a row may move between any two corners. If it moves less
-    than from end to end (because pairs are close, or because it moves along with another row), functions are replaced
-    by linear ones that have everywhere their steepest slope.
+    `values` are what `known_values` returns, with the same `factors`. On an interval a row may move between any two
+    corners. If it moves less than from end to end (because pairs are close, or because it moves along with another
+    row), functions are replaced by linear ones that have everywhere their steepest slope.
     """
+    if factors is not None:
+        return [_weighted(one, factors) for one in tables_of(prior, secret, measures, values / factors[:, None])]
     domain, lined = None if secret.reads is None else secret.reads[1], _lined(measures)
     if isinstance(domain, Product) and not domain.finite:
         return _of_tuples(prior, secret, TupleTables(measures, domain), values)
@@ -159,3 +170,9 @@ def _steepest(lined: Sequence[OnInterval | None]) -> Floats:
             width = Fraction(domain.high) - Fraction(domain.low)
             ends[place] = 0.0, math.ceil(cast(Fraction, one.slope) * width)
     return ends
+
+
+def _weighted(one: Tables, factors: Floats) -> Tables:
+    """Return tables of a row with the largest weights; other rows move less, so these stand in for the functions."""
+    rounding = None if one.rounding is None else one.rounding * factors
+    return one._replace(values=one.values * factors[:, None], rounding=rounding, exact=False)

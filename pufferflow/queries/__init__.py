@@ -5,6 +5,7 @@ from pufferflow.queries.covariance import Covariance
 from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Kinds, Statistic
+from pufferflow.queries.weighted import WeightedMean, WeightedSum
 
 __all__ = [
     "Count",
@@ -19,4 +20,6 @@ __all__ = [
     "Statistic",
     "Sum",
     "Variance",
+    "WeightedMean",
+    "WeightedSum",
 ]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pufferflow.arrays import Floats
+from pufferflow.engine import Tally
 from pufferflow.expressions import Values
 
 _EXACT = 2.0**53
@@ -35,6 +36,15 @@ class Query:
     def outputs(self) -> tuple[str, ...]:
         """The names of the columns that the answer has."""
         return (self.name,)
+
+    def size_in(self, tally: Tally, *, counts_are_public: bool) -> Size:
+        """Return what is called the size of each cell: its rows, where their number is public."""
+        return tally.rows.astype(np.float64) if counts_are_public else None
+
+    @property
+    def no_rows(self) -> Size:
+        """The size of a cell without rows, where that is public."""
+        return np.zeros(1)
 
     def factor(self, size: Size) -> Any:
         """Return the factor from sum to output: one number, or one for each cell."""

@@ -15,9 +15,12 @@ from pufferflow.engine import Engine, Measure, Selection, UnitLimit
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import (
     Values,
+    Weight,
+    factors_of,
     fitting,
     identity,
     like,
+    multiplied,
     public_words,
     read_public,
     read_tree,
@@ -25,7 +28,8 @@ from pufferflow.expressions import (
 from pufferflow.queries.aggregates import MeanOfUnknown
 from pufferflow.queries.keys import read_keys
 from pufferflow.queries.query import Query
-from pufferflow.scenario import TIMES, DeclaredColumns, Domain, Label, Presence, Product, Scenario
+from pufferflow.scenario import TIMES, DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
+from pufferflow.scenario.priors import AnyCorrelation
 
 ENDS = ("low", "high", "least", "most")
 """The endings of the columns beside an output: the ends of its error bar, and of its possible values."""
@@ -183,6 +187,37 @@ class Request:
         keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
         content = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
         return hashlib.sha256(repr(content).encode()).hexdigest()
+
+    def weight(self, given: object) -> Weight:
+        """Return the weight of each row, an expression of public columns; it is a number."""
+        self.check_weighable()
+        read = self._read(given)
+        factors = list(factors_of(read))
+        for factor, _ in factors:
+            said, dtype = public_words(factor), self._type(factor)
+            if not (dtype.is_numeric() or dtype == pl.Boolean):
+                raise Misuse(
+                    f"The weight {said} is {type_name(dtype)}, and nothing can be multiplied by that.",
+                    allowed="numbers, or true and false",
+                    instead=f"({said}).cast(pl.Float64), or another public column",
+                )
+        floats = multiplied([(factor.cast(pl.Float64), divides) for factor, divides in factors])
+        return Weight(identity(read), public_words(read), floats)
+
+    def check_weighable(self) -> None:
+        """Refuse weights where rows come and go, and where groups hang together in known ways."""
+        scenario = self.scenario
+        if not self.counts_are_public:
+            raise Refused(
+                "A weight for each row, and which rows there are is the secret: their weights are secret with them.",
+                allowed="weights where the rows are public, with pf.Secret",
+                instead="pf.Secret(column, domain=…), or the query without its weight",
+            )
+        if not isinstance(scenario.secret, Secret):
+            raise _unweighted(f"the secret pf.{type(scenario.secret).__name__}")
+        for prior in scenario.priors:
+            if not prior.independent_rows and not isinstance(prior, AnyCorrelation):
+                raise _unweighted(f"the prior pf.{type(prior).__name__}")
 
     # Changes
 
@@ -349,3 +384,11 @@ class Request:
         return read_public(
             cast(Any, expression), known, self.columns.not_public, never_fails=not self.counts_are_public
         )
+
+
+def _unweighted(what: str) -> Refused:
+    return Refused(
+        f"Public weights under {what}: nothing is known of how far rows of different weights move together.",
+        allowed="pf.Secret with pf.Independent(), or with pf.AnyCorrelation() where rows may depend on each other",
+        instead="prior=pf.AnyCorrelation(), or .group_by of the weight without it, and products of the answers",
+    )

@@ -57,7 +57,7 @@ def columns_of(keys: pl.Schema, queries: Sequence[Query]) -> pl.Schema:
 def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
     """Return a note on answers about no rows, and in how many cells, where that is public."""
     cells = 0 if size is None else int((size == 0).sum())
-    names = [query.name for query in queries if cells and np.isnan(query.limits(size)[0]).any()]
+    names = [query.name for query in queries if cells and np.isnan(query.limits(query.no_rows)[0]).any()]
     if size is None or not names:
         return []
     where = "there are no rows" if len(size) == 1 else f"there are no rows in {cells} of {len(size)} groups"
@@ -122,18 +122,18 @@ class NoisyAnswers(NamedTuple):
 def add_noise(decision: Decision, tally: Tally) -> NoisyAnswers:
     """Return the noisy answers of a batch, with the operating system's randomness."""
     request = decision.request
-    size = tally.rows.astype(np.float64) if request.counts_are_public else None
+    public = request.counts_are_public
     sums = _noisy(decision, tally)
     answers, bars, limits = list[pl.Series](), list[pl.Series](), list[pl.Series]()
     for query, places in request.reads:
-        own = sums[:, list(places)]
+        own, size = sums[:, list(places)], query.size_in(tally, counts_are_public=public)
         outputs = query.finish(own, size)
         low, high = _bars(decision, query, places, own, size)
         for place, name in enumerate(query.outputs):
             answers.append(pl.Series(name, outputs[:, place]))
             bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
         limits += limits_of(query, size, len(sums))
-    notes = tuple(of_no_rows(request.queries, size))
+    notes = tuple(of_no_rows(request.queries, tally.rows.astype(np.float64) if public else None))
     return NoisyAnswers(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes)
 
 
@@ -162,7 +162,7 @@ def _noisy(decision: Decision, tally: Tally) -> Floats:
     """Return the sums with noise, in the units of the answers."""
     request = decision.request
     noisy, sums = np.zeros((len(tally.rows), len(request.measures))), iter(tally.sums.T)
-    for place, (measure, unit) in enumerate(zip(request.measures, request.units, strict=True)):
+    for place, (measure, unit) in enumerate(zip(request.measures, decision.facts.weights.units, strict=True)):
         steps = tally.rows if measure is None else next(sums)
         for alike in decision.by_noise:
             noise = alike.noises[place]

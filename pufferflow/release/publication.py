@@ -12,7 +12,7 @@ from msgspec import structs
 
 from pufferflow.arguments import shown
 from pufferflow.composition import Cost
-from pufferflow.engine import Tally
+from pufferflow.engine import Tally, weighted_tally
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarded import check_threads, guarded, outcome_of
 from pufferflow.planning import Decision, SourceDigest, changed_source
@@ -108,7 +108,7 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
     request = decision.request
     measures = [measure for measure in request.measures if measure is not None]
     with request.engine.one_version():  # where that can be had, sums and facts are of the same rows
-        tally = request.engine.tally(request.selection, measures)
+        tally = weighted_tally(request.engine, request.selection, measures, decision.facts.weights.grids)
         selected = {source.selected, source.confirmed(request).selected}
     if None not in selected and int(tally.rows.sum()) not in selected:
         raise changed_source()  # neither those of before nor those of afterwards

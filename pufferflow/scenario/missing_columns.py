@@ -100,11 +100,11 @@ class DeclaredColumns:
                 instead=instead + self._presence_of(name),
             )
         if hidden is not None:
-            sums = f'(frame[{shown(name)}] * frame["{hidden}_sum"]).sum() of the release\'s frame'
+            product = f"pl.col({hidden!r}) * pl.col({shown(name)})"
             return Misuse(
                 f"The public column {shown(name)} stands in a query beside {hidden!r}.",
-                allowed="expressions of one sensitive column; public columns filter and group",
-                instead=f".group_by({shown(name)}).private_sum({hidden!r}), and then {sums}",
+                allowed="public columns as factors in private_sum, or as weights of private_mean",
+                instead=f".private_sum({product}), or .private_mean({hidden!r}, weights={shown(name)})",
             )
         return Misuse(
             f"The column {shown(name)} is public: everybody may know it, and it needs no noise.",

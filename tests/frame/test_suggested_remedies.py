@@ -133,15 +133,15 @@ COLUMNS = {
     ),
     "groups by the secret": ('batch.group_by("level")', ".private_histogram('level')", "batch{}"),
     "a query about a public column": ('batch.private_sum("price")', "frame.select('price')", "{}"),
-    "a secret times a public column": (
-        'batch.private_sum(pl.col("level") * pl.col("price"))',
-        ".group_by('price').private_sum('level')",
+    "the mean of a secret times a public column": (
+        'batch.private_mean(pl.col("level") * pl.col("price"))',
+        ".private_sum(pl.col('level') * pl.col('price'))",
         "batch{}",
     ),
-    "what is left of that product": (
-        'batch.private_sum(pl.col("level") * pl.col("price"))',
-        "(frame['price'] * frame[\"level_sum\"]).sum()",
-        '(lambda frame: {})(batch.group_by("price").private_sum("level").release(epsilon=1.0).frame)',
+    "the weighted mean that may be meant": (
+        'batch.private_mean(pl.col("level") * pl.col("price"))',
+        ".private_mean('level', weights='price')",
+        "batch{}",
     ),
     "a secret times a column that is not declared": (
         'batch.private_sum(pl.col("level") * pl.col("level2"))',

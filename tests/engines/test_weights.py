@@ -1,0 +1,64 @@
+"""Public weights on every machine: sums, weights and patterns are those that Polars has, to the last digit."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pufferflow as pf
+from pufferflow.engine import engine_of, grids_of, remote_engine, weighted_patterns, weighted_tally
+from pufferflow.engine.remote import RemoteEngine
+
+LEVEL = pf.Secret("level", domain=pf.Interval(0, 9))
+SCENARIO = pf.Scenario(LEVEL, pf.AnyCorrelation(), within="house", public=["day", "price", "house"])
+
+
+def frame():
+    rng = np.random.default_rng(4)
+    return pl.DataFrame(
+        {
+            "day": rng.choice(["a", "b", "ä"], 400),
+            "house": rng.integers(0, 60, 400),
+            "price": rng.normal(size=400) * rng.choice([0, 1, 1e-3, 1e3], 400),
+            "level": rng.uniform(-1, 10, 400),
+        }
+    ).with_columns(pl.when(pl.col("level") > 0.2).then("level"))
+
+
+def asked(rows, **keys):
+    batch = pf.protect(rows, SCENARIO).filter(pl.col("house") > 3).group_by("day", **keys)
+    return batch.private_sum(pl.col("level") * pl.col("price")).private_mean("level", weights=pl.col("price").abs())
+
+
+def answers(engine, request):
+    weights = [measure.values.weight for measure in request.measures]
+    grids = grids_of(engine, request.selection, weights)
+    tally = weighted_tally(engine, request.selection, request.measures, grids)
+    patterns = weighted_patterns(engine, request.selection, request.scenario, request.measures, grids)
+    kinds = [(own.cells.tolist(), own.counts.tolist(), own.groups) for own in patterns.distinct]
+    totals = {name: sums.tolist() for name, sums in tally.weights.items()}
+    return [*grids.values()], tally.keys.to_dicts(), tally.rows.tolist(), tally.sums.tolist(), totals, kinds
+
+
+def test_weighted_sums_are_equal_on_every_machine(put, machine):
+    """Grids, keys, rows, sums, weights and patterns are equal, with the keys of the rows and with listed ones."""
+    rows = frame()
+    there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
+    for keys in ({}, {"keys": ["ä", "none", "a"]}):
+        first = answers(engine_of(rows.lazy()), asked(rows, **keys).questions)
+        assert first == answers(there, asked(rows, **keys).questions)
+        assert len(first[-1]) > 1
+
+
+def test_weighted_releases_are_equal_on_every_machine(put, machine):
+    """Plans have the same noise, and releases with hardly any noise the same answers."""
+    if machine == "polars":
+        pytest.skip("a machine for tests alone, which is asked without its self-test")
+    rows = frame()
+    here, there = (asked(table).plan(pf.Pure(1e6)) for table in (rows, put(rows)))
+    assert {name: own.scale for name, own in here.noises.items()} == {
+        name: own.scale for name, own in there.noises.items()
+    }
+    truth = rows.filter(pl.col("house") > 3).with_columns(pl.col("level").clip(0, 9).fill_null(0.0))
+    expected = truth.group_by("day").agg((pl.col("level") * pl.col("price")).sum()).sort("day")["level"].to_numpy()
+    for plan in (here, there):
+        assert np.allclose(plan.release().frame["level_sum"].to_numpy(), expected, rtol=1e-6, atol=1.0)
