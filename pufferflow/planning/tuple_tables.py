@@ -42,7 +42,7 @@ class TupleTables:
         return np.stack(rows)
 
     def secret(self, column: str, *, one_column: bool) -> Secret:
-        """Return the secret whose values are the corners; a pair may be told to differ in one column."""
+        """Return the secret whose values are the corners: any two are a pair, or any two that differ in one column."""
         count = len(self._places[0])
         if not one_column:
             return Secret(column, list(range(count)))
@@ -53,14 +53,11 @@ class TupleTables:
         return Secret(column, list(range(count)), pairs or "all")
 
     def _row(self, place: int, measure: Measure) -> Floats:
-        values = measure.values
-        if values.column in self.product.columns:
-            at = self.product.columns.index(values.column)
-            own = self._of_column(at)
-            return self._tables[at][own.index(place)][self._places[at]]
-        some = cast(Product, values.domain)
-        where = [self.product.columns.index(column) for column in some.columns]
-        shape = [len(domain.points) for domain in some.domains]
+        values, where = measure.values, [self.product.columns.index(column) for column in measure.values.columns]
+        if not isinstance(values.domain, Product):
+            (at,) = where
+            return self._tables[at][self._of_column(at).index(place)][self._places[at]]
+        shape = [len(domain.points) for domain in values.domain.domains]
         flat = np.ravel_multi_index([self._places[at] for at in where], shape)
         return np.array(cast(OnPoints, values).steps, dtype=np.float64)[flat]
 
@@ -99,10 +96,10 @@ class TupleTables:
 
     def _of_column(self, at: int) -> list[int]:
         """Return the places of the measures that read one column alone."""
-        name = self.product.columns[at]
-        return [place for place, one in enumerate(self.measures) if one is not None and one.values.column == name]
+        name = (self.product.columns[at],)
+        return [place for place, one in enumerate(self.measures) if one is not None and one.values.columns == name]
 
     def _in_products(self, at: int) -> bool:
         """Return whether a function of several columns reads a column."""
-        products = [one.values.domain for one in self.measures if one is not None]
-        return any(isinstance(one, Product) and self.product.columns[at] in one.columns for one in products)
+        several = (one.values.columns for one in self.measures if one is not None and len(one.values.columns) > 1)
+        return any(self.product.columns[at] in columns for columns in several)

@@ -340,7 +340,8 @@ class Request:
 
     def _check_columns(self, queries: Sequence[Query]) -> None:
         """Refuse queries about several columns whose secret is not the tuple of all of them."""
-        read = dict.fromkeys(values.column for query in queries for values in query.measures if values is not None)
+        functions = (values for query in queries for values in query.measures if values is not None)
+        read = dict.fromkeys(column for values in functions for column in values.columns)
         if len(read) > 1 and not (self.tuples is not None and self.tuples.has(read)):
             first, other, *_ = read
             raise Refused(

@@ -71,8 +71,8 @@ class Product(Domain, kind="product"):
         return tuple(itertools.product(*(domain.points for domain in self.domains)))
 
     def has(self, columns: Iterable[str]) -> bool:
-        """Return whether it has all of some columns; those of functions of several are named together."""
-        return all(set(column.split(TIMES)) <= set(self.columns) for column in columns)
+        """Return whether it has all of some columns."""
+        return set(columns) <= set(self.columns)
 
     def part(self, columns: Collection[str]) -> "Product":
         """Return the product of the domains of some of its columns, in its own order."""

@@ -192,6 +192,15 @@ def test_values_of_several_columns_are_read_as_the_secret_says():
     assert found == [[1, 3, 5, 7, 2], [2, 3, 5, 7, 1]]
 
 
+def test_names_that_look_like_tuples():
+    """Columns may be called as tuples are."""
+    secret = [pf.Secret(name, domain=[0, 1]) for name in ("a × b", "a", "b")]
+    rows = pl.DataFrame({name: [0, 1, 1] for name in ("a × b", "a", "b", "a × b × a × b")})
+    batch = pf.protect(rows, pf.Scenario(secret, INDEPENDENT)).private_sum("a × b").private_sum("a")
+    release = batch.private_sum(pl.col("a") * pl.col("b"), name="both").plan(pf.Pure(1e7)).release()
+    assert [round(value) for value in release.frame.row(0)] == [2, 2, 2]
+
+
 def test_intervals_beside_lists():
     """Where rows are independent, or depend on each other in any way, a column may fill an interval."""
     rows = pl.DataFrame({"firm": [1, 1, 2], "hours": [0, 1, 2], "pay": [0.0, 50.0, 200.0]})
