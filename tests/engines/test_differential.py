@@ -181,7 +181,7 @@ def test_more_rows_than_32_bits_count_are_added_up_exactly():
     rows = nasty(2)
     times, measures = 2**39, measures_of(rows.schema)
     here, there = engine_of(rows), RemoteEngine(PolarsMachine(rows, times))
-    for selection in selections():
+    for selection in selections()[::3]:
         few, many = here.tally(selection, measures), there.tally(selection, measures)
         assert many.rows.tolist() == [times * count for count in few.rows.tolist()]
         sums = [[times * int(one) for one in row] for row in few.sums]
