@@ -12,7 +12,7 @@ from pufferflow.arrow_tables import ArrowStream, arrow_table
 from pufferflow.bounds import Bounds
 from pufferflow.engine import Backend, Engine, RemoteTable, check_column, engine_of, remote_engine
 from pufferflow.errors import Misuse, visible
-from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split, weighted
+from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
 from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
 from pufferflow.noise import Family
@@ -147,8 +147,8 @@ class Batch(Suggesting):
         """
         public = self.questions.public
         if isinstance(column, pl.Expr) and has_weight(column, public):
-            inner, weight = split(column, public)
-            values = weighted(self._read(inner), self.questions.weight(weight), column)
+            inner, weight = split_weight(column, public)
+            values = with_weight(self._read(inner), self.questions.weight(weight), column)
             return self._asking(WeightedSum.of(_named(name, values, "sum"), values))
         values = self._read(column)
         return self._asking(Sum.of(_named(name, values, "sum"), values))
@@ -164,7 +164,7 @@ class Batch(Suggesting):
         values = self._read(column)
         called = _named(name, values, "mean")
         if weights is not None:
-            own = weighted(values, self.questions.weight(weights))
+            own = with_weight(values, self.questions.weight(weights))
             return self._asking(WeightedMean.of(called, own, values.words))
         if self.questions.counts_are_public:
             return self._asking(Mean.of(called, values))

@@ -11,7 +11,7 @@ from pufferflow.expressions.public import identity, public_words, read_public
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import named, read_tree, unsorted
 from pufferflow.expressions.values import Values, Weight
-from pufferflow.expressions.weighted import factors_of, has_weight, multiplied, split, weighted
+from pufferflow.expressions.weighted import factors_of, has_weight, multiplied, split_weight, with_weight
 
 __all__ = [
     "ROUNDER",
@@ -38,7 +38,7 @@ __all__ = [
     "read_tree",
     "read_values",
     "short",
-    "split",
+    "split_weight",
     "unsorted",
-    "weighted",
+    "with_weight",
 ]

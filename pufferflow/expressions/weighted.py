@@ -34,10 +34,10 @@ def has_weight(expression: Any, public: Collection[str]) -> bool:
     return any(name in public for name in read) and any(name not in public for name in read)
 
 
-def split(expression: pl.Expr, public: Collection[str]) -> tuple[pl.Expr, pl.Expr]:
+def split_weight(expression: pl.Expr, public: Collection[str]) -> tuple[pl.Expr, pl.Expr]:
     """Return the factors of sensitive columns, and those of public ones, each multiplied.
 
-    >>> values, weight = split(2 * pl.col("level") * pl.col("price") / pl.col("rate"), {"price", "rate"})
+    >>> values, weight = split_weight(2 * pl.col("level") * pl.col("price") / pl.col("rate"), {"price", "rate"})
     >>> values.meta.root_names(), weight.meta.root_names()
     (['level'], ['price', 'rate'])
     """
@@ -51,7 +51,7 @@ def split(expression: pl.Expr, public: Collection[str]) -> tuple[pl.Expr, pl.Exp
     return multiplied(own[False]), multiplied(own[True])
 
 
-def weighted(values: Values, weight: Weight, expression: pl.Expr | None = None) -> Values:
+def with_weight(values: Values, weight: Weight, expression: pl.Expr | None = None) -> Values:
     """Return φ with a weight, under the name of the whole `expression`, if it has one; φ has at most 2^30 steps.
 
     So products with weights, which have as many, are whole numbers that tables of floats hold.
