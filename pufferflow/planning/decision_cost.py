@@ -11,6 +11,7 @@ from pufferflow.composition import Cost, Part, Region, Rows, Shape, class_digest
 from pufferflow.engine import GroupSize, Pattern, Patterns
 from pufferflow.errors import InternalError
 from pufferflow.expressions import conditions, is_one_of
+from pufferflow.noise import Gaussian, Laplace
 from pufferflow.planning.decision import SURELY, Decision
 from pufferflow.planning.facts import ONE_ROW, of_sizes, size_of
 from pufferflow.planning.sum_tables import on_interval, tables_of
@@ -65,8 +66,12 @@ def _tells_values(decision: Decision) -> bool:
 
 
 def _rows_move_less(decision: Decision) -> bool:
-    """Return whether a row of less weight loses less than that with the largest, of which the terms are."""
-    return not decision.facts.weights.grids or decision.calibration.noise.monotone
+    """Return whether a row of less weight loses less than that with the largest, of which the terms are.
+
+    Under each belief: w·φ with noise tells as much as φ with noise of 1/w times the scale, and of these families louder
+    noise is a quieter one with more noise added.
+    """
+    return not decision.facts.weights.grids or isinstance(decision.calibration.noise, Laplace | Gaussian)
 
 
 def regions(request: Request) -> dict[str, Region]:

@@ -207,11 +207,12 @@ class Request:
     def check_weighable(self) -> None:
         """Refuse weights where rows come and go, and where groups hang together in known ways."""
         scenario = self.scenario
-        if not self.counts_are_public:
+        if isinstance(scenario.secret, Presence):
+            within = scenario.secret.within
             raise Refused(
                 "A weight for each row, and which rows there are is the secret: their weights are secret with them.",
-                allowed="weights where the rows are public, with pf.Secret",
-                instead="pf.Secret(column, domain=…), or the query without its weight",
+                allowed="weights where the rows are public, with pf.Secret; or weights that are sensitive too",
+                instead=f'pf.Presence({within!r}, ["level", "price"], [levels, prices], rows=…), lists of values',
             )
         if not isinstance(scenario.secret, Secret):
             raise _unweighted(f"the secret pf.{type(scenario.secret).__name__}")

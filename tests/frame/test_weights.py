@@ -177,20 +177,23 @@ def test_functions_of_several_secret_columns_have_weights():
     assert asked.release(epsilon=1e7).frame["cost"].item() == pytest.approx(4.5 - 4 + 0.5, abs=1e-3)
 
 
-def test_accounts_count_no_less_than_releases_of_different_weights_tell(tmp_path):
+@pytest.mark.parametrize("noise", [pf.Laplace, pf.GeneralizedCauchy.of(k=4)], ids=["laplace", "cauchy"])
+def test_accounts_count_no_less_than_releases_of_different_weights_tell(noise, tmp_path):
     """What an account has spent is at least what the worst row, or group, loses to all its releases."""
     rng = np.random.default_rng(3)
     prices, rates, houses = random_weights(rng, 6), rng.uniform(0.5, 2, 6).tolist(), [1, 1, 1, 2, 2, 3]
     for prior in (INDEPENDENT, ANY):
         asked = batch(rows(prices, rates, houses=houses), prior)
-        plans = [asked.private_sum((level * one).alias("cost")).plan(pf.Pure(0.5)) for one in (price, rate)]
+        asks = [asked.private_sum((level * one).alias("cost")) for one in (price, rate)]
+        plans = [ask.plan(pf.Pure(0.5), noise=noise) for ask in asks]
         ledger = pf.Ledger(tmp_path / f"{type(prior).__name__}.db")
         account = ledger.open("cost", asked.questions.scenario, limit=pf.Pure(3.0))
         for place, plan in enumerate(plans):
             plan.release(account, id=str(place))
-        lost = [3 * np.abs(own) / scales(plan)["cost"] for own, plan in zip((prices, rates), plans, strict=True)]
-        of_row = np.sum(lost, axis=0)
-        worst = of_row.max() if prior is INDEPENDENT else np.bincount(houses, of_row).max()
+        whole = np.arange(6) if prior is INDEPENDENT else np.array(houses)
+        moves = [np.bincount(whole, 3 * np.abs(own)) for own in (prices, rates)]
+        lost = [plan.noises["cost"].pure(own) for plan, own in zip(plans, moves, strict=True)]
+        worst = np.sum(lost, axis=0).max()
         assert worst <= account.spent().epsilon <= 1.0 + 1e-9
 
 
@@ -350,6 +353,9 @@ def test_other_beliefs_and_other_weights_are_refused_at_once():
     there = pf.Presence("house", "level", LEVELS, rows=2)
     with pytest.raises(Refused, match="which rows there are is the secret"):
         pf.protect(frame, pf.Scenario(there, INDEPENDENT, public=["house", "price"])).private_sum(COST)
+    both = pf.Presence("house", ["level", "price"], [LEVELS, [1, 2]], rows=2)
+    sensitive = pf.protect(frame, pf.Scenario(both, INDEPENDENT, public=["house"])).private_sum(COST)
+    assert scales(sensitive.plan(pf.Pure(1.0)))["cost"] == pytest.approx(2 * 3 * 2)
     for wrong in (level * pl.col("name"), level * pl.col("day").cast(pl.String)):
         with pytest.raises(PufferflowError):
             batch(frame).private_sum(wrong)
