@@ -71,6 +71,7 @@ _VALUES: Final = _each(
     neighbours__neighbors='pairs="adjacent", or pf.Closer(2)',
     fill_null__null_value__default="missing=0",
 )
+_WEIGHTS: Final = 'private_mean("level", weights="price"), or private_sum(pl.col("level") * pl.col("price"))'
 _PLAN: Final = _each(
     eps__budget__privacy_budget="epsilon=1.0",
     delta="plan(pf.Approx(1.0, 1e-6)), with epsilon and delta",
@@ -89,7 +90,8 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
         mechanism__noise='.plan(pf.Pure(1.0), noise="laplace"), after all queries',
         max_contributions__max_partitions_contributed__max_contributions_per_partition=_UNIT,
         privacy_id__privacy_unit__user_id__unit=_UNIT,
-        weight__share='.plan(pf.Pure(1.0), shares={"level_sum": 2, "level_mean": 1}), after all queries',
+        share__shares='.plan(pf.Pure(1.0), shares={"level_sum": 2, "level_mean": 1}), after all queries',
+        weight__weights__sample_weight=_WEIGHTS,
         seed__rng__random_state=_RANDOM,
         where__predicate__condition='.filter(pl.col("day") == 1), before the query',
         by__over__group_by='.group_by("day"), before the query',
