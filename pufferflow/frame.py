@@ -253,7 +253,8 @@ class Batch(Suggesting):
         products = self._read((columns[0] - middle) * (columns[1] - other_middle))
         called = _read_name(name, f"{own.column}_{other.column}_covariance".replace(TIMES, "_"))
         words = f"{self._read(first).words} and {self._read(second).words}"
-        return self._asking(Covariance.of(called, products, own, other, words))
+        public = self.questions.counts_are_public
+        return self._asking(Covariance.of(called, products, own, other, words, counts_are_public=public))
 
     def private_quantile(
         self, column: ColumnOrExpr, q: float, name: str | None = None, *, bins: Sequence[float] | None = None

@@ -1,4 +1,4 @@
-"""The covariance of two columns whose tuples are the secret, from three noisy sums."""
+"""The covariance of two columns whose tuples are the secret, from noisy sums."""
 
 from dataclasses import dataclass
 from typing import final
@@ -15,37 +15,37 @@ from pufferflow.queries.query import Query, Size, at_least_one, quotient, widene
 class Covariance(Query):
     """Σ (x − c)(y − d)/n − (Σ (x − c)/n)(Σ (y − d)/n), not divided by n − 1; c and d are the middles of the ranges.
 
-    The measures are the products and either column less its middle; the number of rows is public.
+    The measures are the products and either column less its middle; the number of rows is the fourth where it is
+    private.
     """
 
     largest: float
     linear = False
 
     @classmethod
-    def of(cls, name: str, products: Values, first: Values, second: Values, words: str) -> "Covariance":
+    def of(  # noqa: PLR0913 - the functions of both columns, and what is said of them
+        cls, name: str, products: Values, first: Values, second: Values, words: str, *, counts_are_public: bool
+    ) -> "Covariance":
         """Return the covariance; no two standard deviations are above half of the ranges."""
         widths = (float((one.high - one.low) * one.unit) for one in (first, second))
-        largest = float(np.prod([width / 2 for width in widths]))
-        return cls(name, (products, first, second), f"the covariance of {words}", largest)
+        measures = (products, first, second) if counts_are_public else (products, first, second, None)
+        return cls(name, measures, f"the covariance of {words}", float(np.prod([width / 2 for width in widths])))
 
     def finish(self, sums: Floats, size: Size) -> Floats:
-        products, first, second = (sums / at_least_one(_public(size))[:, None]).T
+        count = at_least_one(sums[:, 3] if size is None else size)
+        products, first, second = (sums[:, :3] / count[:, None]).T
         return np.clip(products - first * second, -self.largest, self.largest)[:, None]
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        count = at_least_one(_public(size))
+        counts = [sums[:, 3] - half[3], sums[:, 3] + half[3]] if size is None else [size, size]
+        least, most = (at_least_one(count) for count in counts)
         products, first, second = (
-            quotient(own - by, own + by, count, count) for own, by in zip(sums.T, half, strict=True)
+            quotient(own - by, own + by, least, most) for own, by in zip(sums.T[:3], half[:3], strict=True)
         )
         corners = np.stack([a * b for a in first for b in second])
         low, high = products[0] - corners.max(axis=0), products[1] - corners.min(axis=0)
-        ends = (np.clip(end, -self.largest, self.largest)[:, None] for end in (low, high))
-        return widened((next(ends), next(ends)), _public(size) < 1, -self.largest, self.largest)
+        low, high = (np.clip(end, -self.largest, self.largest)[:, None] for end in (low, high))
+        return widened((low, high), counts[0] < 1, -self.largest, self.largest)
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
         return within(-self.largest, self.largest, size)
-
-
-def _public(size: Size) -> Floats:
-    """Return the number of rows of each cell, which is public wherever several columns are the secret."""
-    return np.ones(1) if size is None else size

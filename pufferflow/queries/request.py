@@ -94,6 +94,7 @@ class Request:
     def domains(self) -> dict[str, Domain]:
         """The sensitive columns of the table, with their domains; those that a prior names may be missing."""
         known = {name: domain for prior in self.scenario.priors for name, domain in prior.columns.items()}
+        known = {name: domain for name, domain in known.items() if name not in self.scenario.secret.made}
         known |= self.scenario.secret.columns
         return {name: domain for name, domain in known.items() if name in self.schema and name not in self.public}
 

@@ -134,7 +134,7 @@ class Scenario:
     @property
     def sensitive(self) -> tuple[str, ...]:
         """The columns that only queries with noise may read."""
-        known = [column for prior in self.priors for column in prior.columns]
+        known = [column for prior in self.priors for column in prior.columns if column not in self.secret.made]
         return tuple(dict.fromkeys([*known, *self.secret.columns]))
 
     @property

@@ -38,6 +38,11 @@ class AnySecret(Stored, abc.ABC, family="secret"):
         name, domain = self.reads
         return dict(zip(domain.columns, domain.domains, strict=True)) if isinstance(domain, Product) else {name: domain}
 
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The name of the column of tuples, which no table has."""
+        return (self.reads[0],) if self.reads is not None and isinstance(self.reads[1], Product) else ()
+
     def read_missing(self, column: str) -> tuple[Label, bool | None]:
         """Return the value as which null is read in one of its columns, and whether it was chosen; None if unknown."""
         domain = None if self.reads is None else self.reads[1]
@@ -318,10 +323,11 @@ def _product(secrets: Sequence[Secret]) -> Product:
 def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
     """Return the columns that queries may read together, each with its domain and its value for missing ones."""
     names, read, chosen = (_as_list(given) for given in (columns, domains, missing))
-    if len(names) < 2 or len(read) != len(names) or len(chosen) not in (0, len(names)):
+    left_out = missing is None and not chosen
+    if len(names) < 2 or len(read) != len(names) or not (left_out or len(chosen) == len(names)):
         raise Misuse(
             f"{len(names)} columns with {len(read)} domains"
-            + (f" and {len(chosen)} values for missing ones." if chosen else "."),
+            + ("." if left_out else f" and {len(chosen)} values for missing ones."),
             allowed="a list of columns, and lists as long with the domain of each, and with its value for missing ones",
             instead='column=["hours", "pay"], domain=[[0, 1, 2], pf.Interval(0, 100)]',
         )

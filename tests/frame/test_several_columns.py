@@ -192,8 +192,43 @@ def test_values_of_several_columns_are_read_as_the_secret_says():
     assert found == [[1, 3, 5, 7, 2], [2, 3, 5, 7, 1]]
 
 
+def test_a_covariance_of_units_that_come_and_go():
+    """Their number is private, so a noisy one is divided by; the bars have the truth."""
+    rng = np.random.default_rng(10)
+    hours = rng.integers(0, 3, 6_000)
+    wage = 10 * (1 + (rng.random(6_000) < 0.2 + 0.3 * hours))
+    rows = pl.DataFrame({"t": range(6_000), "hours": hours, "wage": wage})
+    secret = pf.Presence("t", column=["hours", "wage"], domain=[HOURS, WAGES], rows=1)
+    batch = pf.protect(rows, pf.Scenario(secret, INDEPENDENT)).private_covariance("hours", "wage")
+    truth = float(np.cov(hours, wage, ddof=0)[0, 1])
+    exact = batch.plan(pf.Pure(1e8)).release()
+    assert exact.frame.item() == pytest.approx(truth, abs=1e-4)
+    low, high = batch.plan(pf.Pure(2.0)).release().intervals.row(0)
+    assert low < truth < high or high - low < 0.5
+
+
+def test_a_column_of_a_table_that_is_called_as_tuples_are():
+    """The column of tuples is none of the frame, nor of the secret's."""
+    table = pf.Table({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "probability": [0.25] * 4})
+    secret = [pf.Secret("a", domain=[0, 1]), pf.Secret("b", domain=[0, 1])]
+    rows = pl.DataFrame({"a": [0, 1], "b": [1, 1], "a × b": [7, 8]})
+    batch = pf.protect(rows, pf.Scenario(secret, table, public=["a × b"])).group_by("a × b").private_sum("a")
+    assert [round(one) for one in batch.release(epsilon=1e7).frame["a_sum"]] == [0, 1]
+    with pytest.raises(pf.Misuse):
+        pf.protect(rows, pf.Scenario(secret, table)).private_histogram("a × b")
+    with pytest.raises(pf.Misuse, match="No column"):
+        pf.MarkovChain.fit(pf.Reference("a survey", rows), [], "a", domain=[])
+
+
 def test_names_that_look_like_tuples():
     """Columns may be called as tuples are."""
+    secrets = [pf.Secret("a", [0, 1]), pf.Secret("b", [0, 1]), pf.Secret("a × b", [0, 1, 2, 3])]
+    frame_of = pl.DataFrame({"a": [0, 1, 1], "b": [1, 1, 0], "a × b": [0, 0, 1]})
+    apart = pf.Scenario(pf.Secret.together(*secrets, pairs="one column"), INDEPENDENT)
+    plan = (
+        pf.protect(frame_of, apart).private_sum("a").private_sum(pl.col("a") * pl.col("b"), name="p").plan(pf.Pure(1.0))
+    )
+    assert (1 / scales(plan)).sum() <= 1.0  # a moves both sums where b is 1
     secret = [pf.Secret(name, domain=[0, 1]) for name in ("a × b", "a", "b")]
     rows = pl.DataFrame({name: [0, 1, 1] for name in ("a × b", "a", "b", "a × b × a × b")})
     batch = pf.protect(rows, pf.Scenario(secret, INDEPENDENT)).private_sum("a × b").private_sum("a")
@@ -426,5 +461,8 @@ def test_units_that_come_and_go_with_several_columns():
     for wrong in ({"domain": [HOURS]}, {"domain": HOURS[:1]}, {"domain": [HOURS, WAGES], "missing": [1]}):
         with pytest.raises(pf.Misuse, match="2 columns with"):
             pf.Presence("t", column=["hours", "wage"], **wrong)
+    for missing in (1, "junk", np.array([1, 20])):
+        with pytest.raises(pf.Misuse, match="2 columns with"):
+            pf.Presence("t", column=["hours", "wage"], domain=[HOURS, WAGES], missing=missing)
     with pytest.raises(pf.Misuse, match="given twice"):
         pf.Presence("t", column=["hours", "hours"], domain=[HOURS, WAGES])

@@ -79,6 +79,8 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     """
     _check(period, smoothing)
     columns = [column] if isinstance(column, str) else list(column)
+    if not columns:
+        raise Misuse("No column is named.", allowed="a column, or a list of several", instead='"level"')
     units = _units(columns, order_by, within)
     frame = read_reference(reference).read([*units, order_by, *columns])
     digest, name = digest_of(frame), columns[0]
