@@ -36,7 +36,7 @@ from pufferflow.composition.cost import Shape
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure
-from pufferflow.inference import column_and_domain
+from pufferflow.inference import column_and_domain, hidden_column
 from pufferflow.law import Law
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT, float_above
@@ -87,9 +87,8 @@ class RowReadings:
         readings = readings_of(releases)
         if readings is None:
             return None
-        hidden = secret.column if isinstance(secret, Secret) else secret.name
+        hidden, listed = hidden_column(secret, table.values)
         values = table.values(hidden)
-        listed = secret.value_pairs() if isinstance(secret, Secret) else secret.value_pairs(values)
         both = np.array([[values.index(a), values.index(b)] for a, b in listed], dtype=np.intp)
         rational = all(isinstance(one, Fraction) for one in table.probabilities)
         if not rational:  # so that nothing is rounded before losses are

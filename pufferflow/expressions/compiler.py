@@ -16,7 +16,7 @@ from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node, read_tree
 from pufferflow.expressions.values import Values
 from pufferflow.expressions.words import words
-from pufferflow.scenario import TIMES, Domain, Interval, Product
+from pufferflow.scenario import Domain, Interval, Product
 
 Refusal = Callable[[str, Sequence[str]], PufferflowError]
 """From a column without a domain, and all columns that are named with it, to its error."""
@@ -116,7 +116,7 @@ def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:
     columns = dict(zip(product.columns, zip(*product.tuples, strict=True), strict=True))
     values, boolean = table(expression, columns, product.points, said)
     name = name_of(expression, tree) or "_".join(product.columns)
-    return OnPoints.of(TIMES.join(product.columns), product, values, said, boolean=boolean, name=name)
+    return OnPoints.of(product.name, product, values, said, boolean=boolean, name=name)
 
 
 def name_of(expression: pl.Expr, tree: Node) -> str | None:

@@ -9,7 +9,7 @@ from pufferflow.inference import shift as shift
 from pufferflow.inference.cells import PRESENCE
 from pufferflow.inference.chain_rows import ChainRows, value_places
 from pufferflow.inference.gaussian_mixture import renyi_of_classes
-from pufferflow.inference.implied import column_and_domain, implied, laws
+from pufferflow.inference.implied import column_and_domain, hidden_column, implied, laws
 from pufferflow.inference.movement import ShortestMovement
 from pufferflow.inference.pattern import of_pattern, window
 from pufferflow.inference.shift import farthest, lengths_along
@@ -23,6 +23,7 @@ __all__ = [
     "ShortestMovement",
     "column_and_domain",
     "farthest",
+    "hidden_column",
     "implied",
     "laws",
     "lengths_along",

@@ -11,12 +11,12 @@ import numpy as np
 
 from pufferflow.arrays import Array
 from pufferflow.bounds import Laws
-from pufferflow.errors import InternalError, Misuse
-from pufferflow.inference.implied import column_and_domain, implied
+from pufferflow.errors import Misuse
+from pufferflow.inference.implied import column_and_domain, hidden_column, implied
 from pufferflow.inference.mixture import StarLaws
 from pufferflow.inference.star import Given, Star
 from pufferflow.queries import Statistic
-from pufferflow.scenario import AnySecret, Derived, Domain, Label, Secret
+from pufferflow.scenario import AnySecret, Domain, Label
 from pufferflow.scenario.priors import Empirical, Prior, Table, Values
 
 
@@ -36,12 +36,7 @@ def _laws(prior: Prior, table: Table, statistic: Statistic, secret: AnySecret) -
     """Return the laws of a statistic of one column of a table, given a secret that is one of its columns."""
     prior.check(secret)
     column, domain = column_and_domain(prior, statistic, secret)
-    if isinstance(secret, Secret):
-        hidden, pairs = secret.column, secret.value_pairs()
-    elif isinstance(secret, Derived):
-        hidden, pairs = secret.name, secret.value_pairs(table.values(secret.name))
-    else:
-        raise InternalError("A table was asked about a secret it had refused.", instead="reporting it")
+    hidden, pairs = hidden_column(secret, table.values)
     return StarLaws(_star(prior, table, hidden, column, domain, pairs), statistic, domain)
 
 

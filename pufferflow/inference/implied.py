@@ -1,12 +1,13 @@
 """From a prior, a statistic and a secret to the laws of the answer under every two values of the secret."""
 
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 
 from pufferflow.arguments import instance
 from pufferflow.bounds import Laws, SeveralLaws
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.queries import Statistic
-from pufferflow.scenario import AnySecret, Derived, Domain, Scenario
+from pufferflow.scenario import AnySecret, Derived, Domain, Label, Scenario, Secret
 from pufferflow.scenario.priors import Prior
 
 
@@ -45,6 +46,17 @@ def column_and_domain(prior: Prior, statistic: Statistic, secret: AnySecret) -> 
             instead="naming the column, or a secret with a column and its domain",
         )
     return statistic.column, known[statistic.column]
+
+
+def hidden_column(
+    secret: AnySecret, values_of: Callable[[str], Sequence[Label]]
+) -> tuple[str, list[tuple[Label, Label]]]:
+    """Return the column of a table that a secret hides, and its pairs; `values_of` are the values of a column there."""
+    if isinstance(secret, Secret):
+        return secret.column, secret.value_pairs()
+    if isinstance(secret, Derived):
+        return secret.name, secret.value_pairs(values_of(secret.name))
+    raise InternalError("A table was asked about a secret it had refused.", instead="reporting it")
 
 
 def laws(scenario: Scenario, query: Statistic) -> SeveralLaws:

@@ -12,7 +12,7 @@ from pufferflow.arrays import Floats, Indices
 from pufferflow.bounds import DependentRows, Laws, Place, Reach, WorkEstimate
 from pufferflow.chains import LawRegions
 from pufferflow.errors import InternalError, Refused
-from pufferflow.inference.implied import column_and_domain, implied
+from pufferflow.inference.implied import column_and_domain, hidden_column, implied
 from pufferflow.inference.movement import group_movement
 from pufferflow.inference.star import DependentStar, RegionStar
 from pufferflow.queries import Kinds, Statistic
@@ -32,13 +32,9 @@ def _(prior: TablesNear, statistic: Statistic, secret: AnySecret) -> Laws:
 
 def _of_table(prior: TablesNear, secret: AnySecret, column: str, domain: Domain) -> RegionStar:
     """Return the regions of a row given each value of the secret, as one class; its own points, if it is the secret."""
-    if isinstance(secret, Secret):
-        hidden, pairs = secret.column, secret.value_pairs()
-    elif isinstance(secret, Derived):
-        hidden, pairs = secret.name, secret.value_pairs(prior.values_of(secret.name))
-    else:
-        raise InternalError("A table was asked about a secret it had refused.", instead="reporting it")
-    values, one_class = prior.values_of(hidden), LawRegions.known(np.ones((len(prior.values_of(hidden)), 1)))
+    hidden, pairs = hidden_column(secret, prior.values_of)
+    values = prior.values_of(hidden)
+    one_class = LawRegions.known(np.ones((len(values), 1)))
     places = _places(prior.values_of(column), domain)
     if hidden == column:
         rows = LawRegions.known(np.full((1, len(domain.points)), 1 / len(domain.points)))

@@ -8,13 +8,14 @@ whatever the others are, which allows more than there is.
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.expressions import OnInterval
 
-_MOST = 512
+MOST_CORNERS: Final = 512
 
 
 def corners(lined: Sequence[OnInterval | None], *, from_nothing: bool) -> Floats:
@@ -31,15 +32,20 @@ def corners(lined: Sequence[OnInterval | None], *, from_nothing: bool) -> Floats
             low, high = columns.copy(), columns
             low[place], high[place] = one.low, one.high
             columns = np.concatenate([low, high], axis=1)
-    if columns.shape[1] > _MOST:
-        low, high = columns.min(axis=1), columns.max(axis=1)
-        columns = np.stack([low, high], axis=1)
-        if from_nothing:
-            farthest = np.maximum(np.abs(low), np.abs(high))
-            columns = np.stack([np.minimum(low, 0), np.maximum(high, 0), farthest], axis=1)
+    if columns.shape[1] > MOST_CORNERS:
+        columns = ends_of(columns, from_nothing=from_nothing)
     if columns.shape[1] == 1:
         columns = np.repeat(columns, 2, axis=1)  # two values of a secret that no sum distinguishes
     return columns * (1 + _slack(lined))
+
+
+def ends_of(columns: Floats, *, from_nothing: bool) -> Floats:
+    """Return columns between which functions move at least as far: all low and all high, and as far from 0 as any."""
+    low, high = columns.min(axis=1), columns.max(axis=1)
+    if not from_nothing:
+        return np.stack([low, high], axis=1)
+    farthest = np.maximum(np.abs(low), np.abs(high))
+    return np.stack([np.minimum(low, 0), np.maximum(high, 0), farthest], axis=1)
 
 
 def _slack(lined: Sequence[OnInterval | None]) -> float:

@@ -9,17 +9,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, cast, final
+from typing import cast, final
 
 import numpy as np
 
 from pufferflow.arrays import Floats, Indices
 from pufferflow.engine import Measure
 from pufferflow.expressions import OnInterval, OnPoints
-from pufferflow.planning.corners import corners
+from pufferflow.planning.corners import MOST_CORNERS, corners, ends_of
 from pufferflow.scenario import Product, Secret
-
-MOST_CORNERS: Final = 512
 
 
 @final
@@ -35,11 +33,9 @@ class TupleTables:
     @property
     def values(self) -> Floats:
         """The functions at all tuples, in steps, of shape (functions, tuples); None is always 1."""
-        rows = [np.ones(len(self._places[0]), dtype=np.float64) for _ in self.measures]
-        for place, measure in enumerate(self.measures):
-            if measure is not None:
-                rows[place] = self._row(place, measure)
-        return np.stack(rows)
+        one = np.ones(len(self._places[0]))
+        rows = (one if measure is None else self._row(place, measure) for place, measure in enumerate(self.measures))
+        return np.stack(list(rows))
 
     def secret(self, column: str, *, one_column: bool) -> Secret:
         """Return the secret whose values are the corners: any two are a pair, or any two that differ in one column."""
@@ -75,13 +71,10 @@ class TupleTables:
         if self.product.finite or math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
             return tables
         # only the ends of each function's range, all of a column together: they move at least as far
-        return [table if self._in_products(at) else self._ends(table) for at, table in enumerate(tables)]
-
-    def _ends(self, table: Floats) -> Floats:
-        low, high = table.min(axis=1), table.max(axis=1)
-        if not self.from_nothing:
-            return np.stack([low, high], axis=1)
-        return np.stack([np.minimum(low, 0), np.maximum(high, 0), np.maximum(np.abs(low), np.abs(high))], axis=1)
+        return [
+            table if self._in_products(at) else ends_of(table, from_nothing=self.from_nothing)
+            for at, table in enumerate(tables)
+        ]
 
     def _own_table(self, at: int) -> Floats:
         """Return the functions of one column; of a column that none reads, nothing at its points, or at one of them."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.expressions import Values
-from pufferflow.queries.query import Query, Size, at_least_one, quotient, widened, within
+from pufferflow.queries.query import Query, Size, at_least_one, ends_of_count, quotient, widened, within
 
 
 @final
@@ -124,7 +124,7 @@ class Variance(Query):
         return np.clip(variances, 0.0, self.largest)[:, None]
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        counts = [sums[:, 2] - half[2], sums[:, 2] + half[2]] if size is None else [size, size]
+        counts = ends_of_count(sums, half, size)
         least, most = (at_least_one(count) for count in counts)
         squares = quotient(sums[:, 0] - half[0], sums[:, 0] + half[0], least, most)
         means = quotient(sums[:, 1] - half[1], sums[:, 1] + half[1], least, most)

@@ -7,7 +7,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.expressions import Values
-from pufferflow.queries.query import Query, Size, at_least_one, quotient, widened, within
+from pufferflow.queries.query import Query, Size, at_least_one, ends_of_count, quotient, widened, within
 
 
 @final
@@ -37,7 +37,7 @@ class Covariance(Query):
         return np.clip(products - first * second, -self.largest, self.largest)[:, None]
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        counts = [sums[:, 3] - half[3], sums[:, 3] + half[3]] if size is None else [size, size]
+        counts = ends_of_count(sums, half, size)
         least, most = (at_least_one(count) for count in counts)
         products, first, second = (
             quotient(own - by, own + by, least, most) for own, by in zip(sums.T[:3], half[:3], strict=True)

@@ -103,6 +103,11 @@ def quotient(low: Floats, high: Floats, least: Floats, most: Floats) -> tuple[Fl
     return corners.min(axis=0), corners.max(axis=0)
 
 
+def ends_of_count(sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
+    """Return the ends of the number of rows: the public one, or a noisy one, which is the last of the sums."""
+    return (sums[:, -1] - half[-1], sums[:, -1] + half[-1]) if size is None else (size, size)
+
+
 def at_least_one(size: Floats) -> Floats:
     """Return sizes to divide by: an empty cell counts as one row, so that its answer is noise and no gap."""
     return np.maximum(size, 1.0)

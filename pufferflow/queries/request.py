@@ -28,7 +28,7 @@ from pufferflow.expressions import (
 from pufferflow.queries.aggregates import MeanOfUnknown
 from pufferflow.queries.keys import read_keys
 from pufferflow.queries.query import Query
-from pufferflow.scenario import TIMES, DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
+from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
 from pufferflow.scenario.priors import AnyCorrelation
 
 ENDS = ("low", "high", "least", "most")
@@ -128,13 +128,12 @@ class Request:
     def column(self) -> str | None:
         """The sensitive column that the queries read; that of tuples, if the secret has several columns."""
         read = next((measure.values.column for measure in self.measures if measure is not None), None)
-        return read if read is None or self.tuples is None else TIMES.join(self.tuples.columns)
+        return read if read is None or self.tuples is None else self.tuples.name
 
     @property
     def tuples(self) -> Product | None:
         """The tuples of values that the secret hides; None if it hides a single column."""
-        domain = None if self.scenario.secret.reads is None else self.scenario.secret.reads[1]
-        return domain if isinstance(domain, Product) else None
+        return self.scenario.secret.tuples
 
     @cached_property
     def measures(self) -> tuple[Measure | None, ...]:

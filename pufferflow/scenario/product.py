@@ -70,6 +70,11 @@ class Product(Domain, kind="product"):
         """The values of each column at every point."""
         return tuple(itertools.product(*(domain.points for domain in self.domains)))
 
+    @property
+    def name(self) -> str:
+        """The name of the column of tuples, which no table has."""
+        return TIMES.join(self.columns)
+
     def has(self, columns: Iterable[str]) -> bool:
         """Return whether it has all of some columns."""
         return set(columns) <= set(self.columns)

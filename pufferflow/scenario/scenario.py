@@ -17,7 +17,6 @@ from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, visible
 from pufferflow.scenario.missing_columns import listed, no_column
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
-from pufferflow.scenario.product import Product
 from pufferflow.scenario.secret import AnySecret, Derived, Presence, Secret, read_name
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
 from pufferflow.suggestions import EXAMPLES, suggests_arguments, way_to_protect
@@ -112,7 +111,7 @@ class Scenario:
                 instead='order_by="hour", step="1h"',
             )
         known = dict(self.secret.columns)
-        own = {*known, *([] if self.secret.reads is None else [self.secret.reads[0]])}
+        own = {*known, *self.secret.made}
         for prior in self.priors:
             for column, domain in prior.columns.items():
                 same = known.setdefault(column, domain).points == domain.points
@@ -393,9 +392,9 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
     ):
         raise _no_prior(given)
     priors = tuple(dict.fromkeys(cast(Sequence[Prior], listed)))
-    name, domain = secret.reads or ("", None)
-    if isinstance(domain, Product):
-        priors = tuple(prior.about_tuples(name, domain) for prior in priors)
+    tuples = secret.tuples
+    if tuples is not None:
+        priors = tuple(prior.about_tuples(tuples) for prior in priors)
     for prior in priors:
         if isinstance(secret, Presence) and not prior.allows_presence:
             raise wrong_secret(

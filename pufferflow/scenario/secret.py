@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pufferflow.arguments import set_fields, shown, whole_number
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain, Interval, Label, listed_values, read_domain
-from pufferflow.scenario.product import TIMES, Product
+from pufferflow.scenario.product import Product
 from pufferflow.scenario.secret_pairs import Closer, Rule, read_rule, rule_in_words, value_pairs
 from pufferflow.scenario.stored import ADDED, Stored
 from pufferflow.suggestions import suggests_arguments
@@ -31,24 +31,28 @@ class AnySecret(Stored, abc.ABC, family="secret"):
         """The sensitive column that queries may read and its domain; None if the secret names none."""
 
     @property
+    def tuples(self) -> Product | None:
+        """The tuples of values that queries may read; None if the secret names a single column, or none."""
+        domain = None if self.reads is None else self.reads[1]
+        return domain if isinstance(domain, Product) else None
+
+    @property
     def columns(self) -> dict[str, Domain]:
         """The sensitive columns of the table that the secret is about, with their domains."""
-        if self.reads is None:
-            return {}
-        name, domain = self.reads
-        return dict(zip(domain.columns, domain.domains, strict=True)) if isinstance(domain, Product) else {name: domain}
+        if self.tuples is not None:
+            return dict(zip(self.tuples.columns, self.tuples.domains, strict=True))
+        return {} if self.reads is None else dict([self.reads])
 
     @property
     def made(self) -> tuple[str, ...]:
-        """The name of the column of tuples, which no table has."""
-        return (self.reads[0],) if self.reads is not None and isinstance(self.reads[1], Product) else ()
+        """The column that is made of others, and that no table has: that of tuples, if there are any."""
+        return () if self.tuples is None else (self.tuples.name,)
 
     def read_missing(self, column: str) -> tuple[Label, bool | None]:
         """Return the value as which null is read in one of its columns, and whether it was chosen; None if unknown."""
-        domain = None if self.reads is None else self.reads[1]
-        if isinstance(domain, Product):
-            place = domain.columns.index(column)
-            return domain.missing[place], domain.missing_chosen[place]
+        if self.tuples is not None:
+            place = self.tuples.columns.index(column)
+            return self.tuples.missing[place], self.tuples.missing_chosen[place]
         return cast(Any, self).missing, self.missing_chosen
 
     @abc.abstractmethod
@@ -160,7 +164,8 @@ class Secret(ValueSecret, kind="value"):
                 allowed="two secrets or more, each about a column of its own",
                 instead='secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]',
             )
-        return cls(TIMES.join(columns), _product(secrets), pairs)
+        product = _product(secrets)
+        return cls(product.name, product, pairs)
 
 
 @final
@@ -184,8 +189,8 @@ class _OptionalColumn(AnySecret):
 
     def _set_column(self, column: str | Sequence[str] | None, domain: object, missing: object) -> None:
         if column is not None and not isinstance(column, str):
-            secrets = _of_each(column, domain, missing)
-            column, domain, missing = TIMES.join(one.column for one in secrets), _product(secrets), None
+            product = _product(_of_each(column, domain, missing))
+            column, domain, missing = product.name, product, None
         read = None if domain is None else read_domain(domain)
         name = None if column is None else read_name(column, "column")
         if read is None and missing is not None:

@@ -104,7 +104,7 @@ def _steps(query: CellTotals, dialect: Dialect) -> list[tuple[str, str]]:
     return [
         (dialect.quoted(name), steps_text(total, dialect.quoted(f"value{place}"), dialect))
         for place, one in enumerate(query.private)
-        for total, name in {name: (total, name) for total, name in _named_steps(place, one)}.values()
+        for name, total in {name: total for total, name in _named_steps(place, one)}.items()
     ]
 
 
@@ -119,8 +119,7 @@ def _named_steps(place: int, private: PrivateTotals) -> Iterator[tuple[Steps, st
 def _totals(place: int, private: PrivateTotals, dialect: Dialect) -> list[tuple[str, str]]:
     texts, steps = list[tuple[str, str]](), dict(_named_steps(place, private))
     for number, total in enumerate(private.totals):
-        name = steps[total] if isinstance(total, Steps) else f"value{place}"
-        value = dialect.quoted(name)
+        value = dialect.quoted(steps[total] if isinstance(total, Steps) else f"value{place}")
         text = total_text(total, value, is_float=_is_float(private.value), dialect=dialect)
         texts.append((dialect.quoted(f"total{place}_{number}"), text))
     return texts

@@ -88,9 +88,9 @@ def total_text(total: Total, value: str, *, is_float: bool, dialect: Dialect) ->
         case OneOf(labels=labels):
             return dialect.count.format(_one_of(value, labels, dialect))
         case Clipped() | Steps():
-            halves = None if total.part == "all" else dialect.halves
-            summed = _sum(_part(total, value, dialect), dialect)
-            return summed if halves is None else _part_of_sum(total, value, halves, dialect)
+            if total.part == "all" or dialect.halves is None:
+                return _sum(_part(total, value, dialect), dialect)
+            return _part_of_sum(total, value, dialect.halves, dialect)
         case _:
             raise TypeError(type(total).__name__)
 

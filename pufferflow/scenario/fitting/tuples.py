@@ -9,13 +9,17 @@ import polars as pl
 from pufferflow.arguments import shown
 from pufferflow.errors import Misuse
 from pufferflow.scenario.fitting.sequences import read_states
-from pufferflow.scenario.product import TIMES, Product
+from pufferflow.scenario.product import Product
 
 
 def with_tuples(frame: pl.DataFrame, columns: Sequence[str], domains: object) -> tuple[pl.DataFrame, str, list[str]]:
     """Return a frame with a column of tuples, its name and all its values; null where one of the values is missing.
 
     Values are read into the domain of their own column, as those of private rows are; None is for those that occur.
+
+    >>> frame, name, _ = with_tuples(pl.DataFrame({"a": [0, 1], "b": [7, None]}), ["a", "b"], [[0, 1], [7, 8]])
+    >>> name, frame[name].to_list()
+    ('a × b', ['a = 0, b = 7', None])
     """
     given: list[object] = [None] * len(columns)
     if domains is not None:
@@ -28,9 +32,8 @@ def with_tuples(frame: pl.DataFrame, columns: Sequence[str], domains: object) ->
         [len(domain.points) for _, domain in read],
     )
     words = pl.Series(product.points, dtype=pl.String).gather(places)
-    name = TIMES.join(columns)
-    labels = pl.select(pl.when(known).then(words)).to_series().rename(name)
-    return frame.with_columns(labels), name, cast(list[str], list(product.points))
+    labels = pl.select(pl.when(known).then(words)).to_series().rename(product.name)
+    return frame.with_columns(labels), product.name, cast(list[str], list(product.points))
 
 
 def _domain_of_each(domains: object, columns: Sequence[str]) -> list[object]:

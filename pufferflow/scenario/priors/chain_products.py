@@ -25,11 +25,9 @@ def product_of_kernels(kernels: Sequence[Floats]) -> Floats:
 
 def product_of_starts(starts: Sequence[Any], laws: Sequence[Floats]) -> Any:
     """Return how tuples start: from any law if one of the columns may, which allows more than there is."""
-    named = {start for start in starts if isinstance(start, str)}
-    if "free" in named:
+    if "free" in starts:
         return "free"
-    every = len(named) == 1 and all(isinstance(start, str) for start in starts)
-    return "stationary" if every else reduce(np.kron, laws)
+    return "stationary" if all(start == "stationary" for start in starts) else reduce(np.kron, laws)
 
 
 def joint_source(sources: Sequence[Provenance]) -> Provenance:
@@ -50,11 +48,12 @@ def joint_source(sources: Sequence[Provenance]) -> Provenance:
 
 def check_factors(periods: Sequence[int | None]) -> None:
     """Refuse chains that have no product."""
-    if len(periods) < 2 or None in periods:
+    problem = f"A product of {len(periods)} chains." if len(periods) < 2 else ""
+    if None in periods:
+        problem = problem or "A product with a chain whose steps all have laws of their own."
+    if problem:
         raise Misuse(
-            f"A product of {len(periods)} chains."
-            if len(periods) < 2
-            else "A product with a chain whose steps all have laws of their own.",
+            problem,
             allowed="two chains or more, of one matrix each, or of matrices that repeat after a period",
             instead="pf.MarkovChain.product(hours, wages)",
         )

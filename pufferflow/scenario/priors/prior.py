@@ -105,8 +105,8 @@ class Prior(Stored, abc.ABC, family="prior"):
     def check(self, secret: AnySecret) -> None:
         """Refuse a secret to which the prior gives no law; called when a scenario is made."""
 
-    def about_tuples(self, name: str, domain: Product) -> "Prior":
-        """Return the prior of the column `name` of tuples; of one that names the columns of its own, with them joined.
+    def about_tuples(self, domain: Product) -> "Prior":
+        """Return the prior of a column of tuples; of one that names the columns of its own, with them joined.
 
         Refused where it says nothing of them.
         """

@@ -161,10 +161,10 @@ class Table(Prior, kind="table"):
         np.add.at(joint, tuple(np.array(place) for place in places), masses)
         return known, joint
 
-    def about_tuples(self, name: str, domain: Product) -> "Table":
+    def about_tuples(self, domain: Product) -> "Table":
         """Return the table with a further column, of tuples, unless it has it already."""
-        super().about_tuples(name, domain)
-        if name in self.names:
+        super().about_tuples(domain)
+        if domain.name in self.names:
             return self
         if not set(domain.columns) <= set(self.names) - set(self.shared):
             raise Misuse(
@@ -177,7 +177,7 @@ class Table(Prior, kind="table"):
         words = dict(zip(domain.tuples, domain.points, strict=True))
         joined = [words.get(values, repr(values)) for values in zip(*own, strict=True)]
         known = dict(zip(self.names, self.cells, strict=True))
-        table = Table({name: joined, **known, PROBABILITY: list(self.probabilities)}, self.shared)
+        table = Table({domain.name: joined, **known, PROBABILITY: list(self.probabilities)}, self.shared)
         set_fields(table, provenance=self.provenance)
         return table
 
