@@ -1,0 +1,55 @@
+"""Granularity: what neighbouring data sets are, and what several releases lose of the parts that they read (M27).
+
+A notion of neighbours says which two data sets must look alike: one row more or less (`unbounded`), one row replaced
+(`bounded`), replaced where it stands (`in_place`), an edge or a node of a graph, or any relation. `Partition` and
+`Overlapping` add up the losses of releases about groups in closed form; `Space` and `together` by enumeration, for any
+finite class of data sets. Data are ordinary ones here: nothing is believed about how rows hang together, and losses
+are those of differential privacy (GRAN).
+
+>>> import pufferflow as pf
+>>> districts = pf.granularity.Partition({"north": ["a", "b"], "south": ["c"]})
+>>> districts.total([pf.Pure(0.3), pf.Pure(0.7)], pf.granularity.unbounded)
+Pure(epsilon=0.7)
+>>> districts.total([pf.Pure(0.3), pf.Pure(0.7)], pf.granularity.bounded)
+Pure(epsilon=1.0)
+"""
+
+from pufferflow.granularity.charges import at_distance
+from pufferflow.granularity.groups import Overlapping, Partition, sum_sensitivity
+from pufferflow.granularity.neighbours import (
+    Graph,
+    Neighbours,
+    bounded,
+    edges,
+    free_lunch,
+    in_place,
+    k_rows,
+    nodes,
+    unbounded,
+)
+from pufferflow.granularity.space import Space, canonical_metric, distance_between, sensitivity
+from pufferflow.granularity.together import Part, Together, compatible, together
+
+__all__ = [
+    "Graph",
+    "Neighbours",
+    "Overlapping",
+    "Part",
+    "Partition",
+    "Space",
+    "Together",
+    "at_distance",
+    "bounded",
+    "canonical_metric",
+    "compatible",
+    "distance_between",
+    "edges",
+    "free_lunch",
+    "in_place",
+    "k_rows",
+    "nodes",
+    "sensitivity",
+    "sum_sensitivity",
+    "together",
+    "unbounded",
+]

@@ -1,0 +1,266 @@
+"""Releases about groups of rows: what one row, one replacement or one unit can lose of all of them (M27).
+
+Each mechanism reads the rows of one group. Its promise holds for adding, removing **and** replacing a row of its group,
+as it does where it holds for neighbours among whole tables: then the groups that a change touches add up, and others
+lose nothing (GRAN IV.11, IV.13). A mechanism that is private for replacements inside its group only promises nothing
+where rows may change groups: counts without noise keep ε = 0 there, and together they tell everything (GRAN II.9).
+"""
+
+import abc
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Any, Final, cast, final
+
+from pufferflow.arguments import finite_number, set_fields, shown, whole_number
+from pufferflow.errors import Misuse, Refused
+from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
+from pufferflow.granularity.neighbours import Neighbours, unbounded
+from pufferflow.rounding import float_above
+
+_MOST_PATTERNS: Final = 2_000
+Losses = Sequence[Loss] | Mapping[Any, Loss]
+
+
+class _Groups(abc.ABC):
+    """Base of groups: their names, and which of them one row may be in."""
+
+    names: tuple[Hashable, ...]
+    patterns: tuple[tuple[int, ...], ...] | None
+    """The places of the groups that a row is in, for each kind of row; None where it may be in any `most` of them."""
+
+    @property
+    @abc.abstractmethod
+    def most(self) -> int:
+        """In how many groups a row or unit is at most."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def total(self, losses: Losses, neighbours: Neighbours = unbounded, kind: NumberKind = "pure") -> Loss:
+        """Return what releases about the groups keep together: the largest sum over the groups that a change touches.
+
+        `losses` are the promises of the groups in their order, or by their names: of one kind, or plain numbers, which
+        are ε, or ρ or μ by their `kind`. `neighbours` is `unbounded`, `bounded`, `in_place`, or `k_rows` of these.
+        """
+        rows = neighbours.rows if isinstance(neighbours, Neighbours) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+        if rows is None:
+            raise _no_rows(neighbours)
+        listed = self._in_order(losses)
+        of_kind = kind_of(listed, kind)
+        grown = [of_kind.at(of_kind.read(loss), rows) for loss in listed]
+        return of_kind.made(self._largest(grown, of_kind, moves=neighbours.moves))
+
+    def _in_order(self, losses: object) -> list[Loss]:
+        """Return a loss for each group."""
+        if isinstance(losses, Mapping):
+            by_name = cast(Mapping[Any, Loss], losses)
+            listed = [by_name[name] for name in self.names if name in by_name]
+            fits = len(listed) == len(by_name) == len(self)
+        else:
+            listed = list(cast(Iterable[Loss], losses)) if isinstance(losses, Iterable) else []
+            fits = not isinstance(losses, str | bytes) and len(listed) == len(self)
+        if not fits:
+            raise Misuse(
+                f"The losses do not fit {len(self)} groups.",
+                allowed="a number or promise for each group, in their order or by their names",
+                instead=f"[{', '.join(['0.5'] * min(len(self), 3))}]",
+            )
+        return listed
+
+    def _largest(self, charges: Sequence[Charges], kind: PromiseKind, *, moves: bool) -> Charges:
+        width = len(charges[0])
+        if self.patterns is None:
+            touched = min(self.most * (2 if moves else 1), len(charges))
+            ranked = [sorted((one[place] for one in charges), reverse=True)[:touched] for place in range(width)]
+            return added([tuple(column[at] for column in ranked) for at in range(touched)], width)
+        sets = {frozenset(pattern) for pattern in self.patterns} | {frozenset[int]()}
+        if moves:
+            if len(sets) > _MOST_PATTERNS:
+                raise Refused(
+                    f"Rows are in {len(sets)} different sets of groups, whose pairs are too many to look at.",
+                    allowed=f"at most {_MOST_PATTERNS} sets",
+                    instead=f"Overlapping({len(self)}, most={self.most}), which needs no list and is no less",
+                )
+            sets = {one | other for one, other in combinations_with_replacement(sets, 2)}
+        return largest([added([charges[at] for at in some], width) for some in sets if some], width)
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Partition(_Groups):
+    """Disjoint groups of rows: their number, or for each group the values of the rows in it.
+
+    Adding, removing or replacing a row in its place costs the largest loss; replacing it by one that may be of another
+    group costs that of the two costliest groups.
+
+    >>> from pufferflow.granularity import bounded, unbounded
+    >>> groups = Partition({"north": ["a", "b"], "south": ["c"]})
+    >>> groups.total([0.3, 0.7], unbounded), groups.total({"north": 0.3, "south": 0.7}, bounded)
+    (0.7, 1.0)
+    >>> groups.part("north")("aabc")
+    ('a', 'a', 'b')
+    """
+
+    names: tuple[Hashable, ...]
+    patterns: tuple[tuple[int, ...], ...] | None
+    members: tuple[frozenset[Hashable], ...] | None
+
+    def __init__(self, groups: object) -> None:
+        names, members = _read_groups(groups)
+        shared = _shared(members) if members is not None else None
+        if shared is not None:
+            raise Misuse(
+                f"The groups {names[shared[0]]!r} and {names[shared[1]]!r} share a value, so they are no partition.",
+                allowed="groups that no two of them share a value",
+                instead="pf.granularity.Overlapping(groups), which counts each row in all its groups",
+            )
+        set_fields(self, names=names, members=members, patterns=None)
+
+    @property
+    def most(self) -> int:
+        """In how many groups a row is: one."""
+        return 1
+
+    def part(self, name: Hashable) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
+        """Return the function of a table that leaves the rows of one group, in their order."""
+        return _part(self.names, self.members, name)
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Overlapping(_Groups):
+    """Groups of which a row, or a person, is in several: at most `most`, if limits on contributions see to that.
+
+    Adding or removing costs the `most` largest losses, replacing twice as many. With the values of the rows of each
+    group only groups that do share a row add up.
+
+    >>> from pufferflow.granularity import bounded, unbounded
+    >>> groups = Overlapping(7, most=2)
+    >>> losses = [0.3, 0.7, 0.5, 0.2, 0.9, 0.1, 0.4]
+    >>> groups.total(losses, unbounded), groups.total(losses, bounded), groups.total(losses, unbounded, kind="gdp")
+    (1.6, 2.5, 1.140...)
+    """
+
+    names: tuple[Hashable, ...]
+    patterns: tuple[tuple[int, ...], ...] | None
+    members: tuple[frozenset[Hashable], ...] | None
+    _most: int
+
+    def __init__(self, groups: object, most: int | None = None) -> None:
+        names, members = _read_groups(groups)
+        patterns = None if members is None else _patterns(members)
+        if patterns is None:
+            limit = whole_number(
+                most, "most", allowed="in how many groups a row or person is at most", instead="Overlapping(7, most=2)"
+            )
+        else:
+            if most is not None:
+                raise Misuse(
+                    "most is given, and groups with their values, which say it.",
+                    allowed="one of the two",
+                    instead="Overlapping(groups)",
+                )
+            limit = max(map(len, patterns), default=1)
+        set_fields(self, names=names, members=members, patterns=patterns, _most=min(limit, len(names)))
+
+    @property
+    def most(self) -> int:
+        """In how many groups a row is at most."""
+        return self._most
+
+    def part(self, name: Hashable) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
+        """Return the function of a table that leaves the rows of one group, in their order."""
+        return _part(self.names, self.members, name)
+
+
+def sum_sensitivity(low: float, high: float, neighbours: Neighbours = unbounded) -> float:
+    """Return how far a sum of values in [low, high] moves between neighbours, rounded up (M27).
+
+    max(|L|, |U|) for a row more or less; U − L for a row replaced where it stands; the largest of the three where the
+    replaced row may go to another group.
+
+    >>> from pufferflow.granularity import bounded, in_place
+    >>> sum_sensitivity(5, 9), sum_sensitivity(5, 9, in_place), sum_sensitivity(5, 9, bounded)
+    (9.0, 4.0, 9.0)
+    """
+    allowed, instead = "two finite numbers, the least and the largest value", "sum_sensitivity(0, 99)"
+    bottom = Fraction(finite_number(low, "low", allowed=allowed, instead=instead))
+    top = Fraction(finite_number(high, "high", allowed=allowed, instead=instead, fits=lambda given: given >= bottom))
+    if not isinstance(neighbours, Neighbours) or neighbours.rows is None:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _no_rows(neighbours)
+    ends, spread = max(abs(bottom), abs(top)), top - bottom
+    one = {"unbounded": ends, "moves": max(ends, spread), "stays": spread}[_way(neighbours)]
+    return float_above(one * neighbours.rows)
+
+
+def _way(neighbours: Neighbours) -> str:
+    if neighbours.moves:
+        return "moves"
+    return "stays" if neighbours.fixed_size else "unbounded"
+
+
+def _part(
+    names: Sequence[Hashable], members: Sequence[frozenset[Hashable]] | None, name: Hashable
+) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
+    if members is None or name not in names:
+        raise Misuse(
+            f"The part {shown(name)}, and no group of this name with its values.",
+            allowed=f"one of {list(names)[:6]}, of groups that were given with their values",
+            instead='Partition({"north": ["a", "b"], "south": ["c"]}).part("north")',
+        )
+    values = members[list(names).index(name)]
+    return lambda table: tuple(row for row in table if row in values)
+
+
+def _read_groups(groups: object) -> tuple[tuple[Hashable, ...], tuple[frozenset[Hashable], ...] | None]:
+    """Return the names of groups (their places, if they have none) and their values, if these are given."""
+    if isinstance(groups, int):
+        count = whole_number(groups, "groups", allowed="how many groups there are, or their values", instead="3")
+        return tuple(range(count)), None
+    given = cast(Any, groups)
+    try:
+        names: tuple[Hashable, ...] = tuple(given) if isinstance(groups, Mapping) else tuple(range(len(given)))
+        members = tuple(frozenset(group) for group in (given.values() if isinstance(groups, Mapping) else given))
+    except TypeError:
+        raise _bad_groups(f"The groups are {shown(given)}, or one of them has no values.") from None
+    if not names or isinstance(groups, str | bytes):
+        raise _bad_groups("There are no groups.")
+    return names, members
+
+
+def _bad_groups(problem: str) -> Misuse:
+    return Misuse(
+        problem,
+        allowed="how many groups there are, or the values of the rows in each",
+        instead='Partition(3), or Partition({"north": ["a", "b"], "south": ["c"]})',
+    )
+
+
+def _patterns(members: Sequence[frozenset[Hashable]]) -> tuple[tuple[int, ...], ...]:
+    """Return the distinct sets of groups that some value is in."""
+    groups = dict[Hashable, list[int]]()
+    for place, group in enumerate(members):
+        for value in group:
+            groups.setdefault(value, []).append(place)
+    return tuple(dict.fromkeys(tuple(places) for places in groups.values()))
+
+
+def _shared(members: Sequence[frozenset[Hashable]]) -> tuple[int, int] | None:
+    """Return the places of two groups that share a value; None if no two do."""
+    return next((some[:2] for some in _patterns(members) if len(some) > 1), None)  # pyright: ignore[reportReturnType]
+
+
+def _no_rows(neighbours: object) -> Refused | Misuse:
+    if not isinstance(neighbours, Neighbours):
+        return Misuse(
+            f"The neighbours are {shown(neighbours)}.",
+            allowed="a notion of neighbours",
+            instead="pf.granularity.unbounded, bounded, in_place or k_rows(2)",
+        )
+    return Refused(
+        f"The notion {neighbours.name!r} does not say how many rows differ, so which groups are touched is not known.",
+        allowed="pf.granularity.unbounded, bounded, in_place, and k_rows of them",
+        instead="pf.granularity.together(space, parts), by enumeration",
+    )
