@@ -117,13 +117,17 @@ class Batch(Suggesting):
             )
         return Batch(self.questions.with_columns(listed | named))
 
-    def group_by(self, *by: ColumnOrExpr | Iterable[ColumnOrExpr], keys: Any = None, **named: ColumnOrExpr) -> "Batch":
+    def group_by(
+        self, *by: ColumnOrExpr | Iterable[ColumnOrExpr], keys: Any = None, other: Any = None, **named: ColumnOrExpr
+    ) -> "Batch":
         """Group rows by public columns, or by `named` expressions of them.
 
         The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows; left out, the
-        groups of selected rows, in growing order.
+        groups of selected rows, in growing order. `other` is the label of one further group, of all rows with none of
+        the keys, null among them; of several columns it may be a mapping, which names those that have a label.
 
         >>> batch = _example().group_by("day", keys=[1, 2, 3])
+        >>> batch = _example().group_by("day", keys=[1], other=0)
         >>> batch = _example().group_by(week=pl.col("day") // 7)
         """
         request, names = self.questions, list[str]()
@@ -132,7 +136,7 @@ class Batch(Suggesting):
             if columns is None:
                 request = request.with_columns({_name_of(key): key})
             names += columns or [_name_of(key)]
-        return Batch(request.with_columns(_expressions(named)).grouped([*names, *named], keys))
+        return Batch(request.with_columns(_expressions(named)).grouped([*names, *named], keys, other))
 
     # Queries
 
@@ -383,7 +387,7 @@ def _expressions(named: Mapping[str, object]) -> dict[str, object]:
     """Return named expressions; refuse other values, which are misspelt arguments."""
     wrong = next((name for name, expression in named.items() if not isinstance(expression, str | pl.Expr)), None)
     if wrong is not None:
-        raise misfit("group_by", ("columns", "keys"), {wrong: None}, "")
+        raise misfit("group_by", ("columns", "keys", "other"), {wrong: None}, "")
     return dict(named)
 
 

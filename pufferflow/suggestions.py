@@ -102,8 +102,7 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "release": _PLAN,
     "group_by": _each(
         maintain_order="nothing: groups come in growing order, or in that of keys",
-        other='.group_by(place=pl.when(pl.col("town").is_in(["a", "b"])).then(pl.col("town"))'
-        '.otherwise(pl.lit("elsewhere")))',
+        others__rest__remaining__default='.group_by("day", keys=[1, 2], other=-1)',
     ),
     "Secret": _VALUES,
     "Initial": _VALUES,

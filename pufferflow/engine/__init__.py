@@ -18,7 +18,8 @@ from pufferflow.engine.engine import (
     Tally,
     UnitLimit,
 )
-from pufferflow.engine.one_pass import comparable
+from pufferflow.engine.one_pass import comparable, published
+from pufferflow.engine.public_rows import unused
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
 from pufferflow.engine.totals import (
     HALF,
@@ -102,9 +103,11 @@ __all__ = [
     "grids_of",
     "has_engine",
     "labelled",
+    "published",
     "remote_engine",
     "result_types",
     "table",
+    "unused",
     "weighted_patterns",
     "weighted_tally",
     "weights_of",

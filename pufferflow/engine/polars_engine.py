@@ -114,7 +114,7 @@ class PolarsEngine(Engine):
         if selection.public:
             frame = self.frame.select(named(name) for name in selection.public)
         else:  # a choice of no columns would have no rows: each has a number
-            number = unused("row", with_derived(self.frame, selection))
+            number = unused("row", with_derived(self.frame, selection).collect_schema())
             frame = self.frame.with_row_index(number).select(named(number))
         return with_flag(with_derived(frame, selection), selection)
 

@@ -39,7 +39,8 @@ def with_flag(frame: pl.LazyFrame, selection: Selection) -> tuple[pl.LazyFrame, 
     """Return a frame with a flag of the rows that are selected, and its name; None if all are."""
     if not selection.filters and selection.keys is None:
         return frame, None
-    flag, known = unused("selected", frame), unused("known", frame)
+    names = frame.collect_schema()
+    flag, known = unused("selected", names), unused("known", names)
     passed = pl.lit(value=True)
     for predicate in selection.filters:
         passed &= predicate.fill_null(value=False)
@@ -51,10 +52,10 @@ def with_flag(frame: pl.LazyFrame, selection: Selection) -> tuple[pl.LazyFrame, 
     return frame, flag
 
 
-def unused(stem: str, frame: pl.LazyFrame) -> str:
-    """Return a name that no column of a frame has."""
-    name, schema = f"__{stem}", frame.collect_schema()
-    while name in schema:
+def unused(stem: str, names: Collection[str]) -> str:
+    """Return a name that is none of those of columns."""
+    name = f"__{stem}"
+    while name in names:
         name = f"_{name}"
     return name
 

@@ -18,6 +18,7 @@ from pufferflow.engine.engine import UNORDERED, Engine, Measure, Pattern, Patter
 from pufferflow.engine.one_pass import places_of, published, runs_of
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
+from pufferflow.engine.public_rows import unused
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.expressions import Weight, named
 from pufferflow.scenario import Scenario
@@ -158,7 +159,7 @@ def by_weight(
 ) -> Selection:
     """Return the same rows, in cells by their weights as well; these are the last columns of keys."""
     names = engine.schema(selection.derived).names()
-    made = [(_name(f"weight{place}", names), weight.expression) for place, weight in enumerate(weights)]
+    made = [(unused(f"weight{place}", names), weight.expression) for place, weight in enumerate(weights)]
     derived = (*selection.derived, *((name, expression.alias(name)) for name, expression in made))
     by = tuple(selection.by) if within is None else tuple(within)
     return replace(selection, derived=derived, by=(*by, *(name for name, _ in made)), keys=None)
@@ -196,7 +197,7 @@ class _Weighted:
 
     def name(self, stem: str) -> str:
         """Return a name that no column has."""
-        return _name(stem, self.frame.columns)
+        return unused(stem, self.frame.columns)
 
     def numbers(self, weight: Weight) -> Floats:
         """Return the weight of each; NaN for null."""
@@ -227,13 +228,6 @@ def _cells(frame: pl.DataFrame, selection: Selection) -> tuple[Indices, int, pl.
         return np.zeros(frame.height, dtype=np.intp), 1, None  # in another order: of no account for patterns
     cell = runs_of(own)
     return cell, int(cell.max(initial=-1)) + 1, own.filter(np.diff(cell, prepend=-1) > 0)
-
-
-def _name(stem: str, names: Sequence[str]) -> str:
-    name = f"__{stem}"
-    while name in names:
-        name = f"_{name}"
-    return name
 
 
 def _not_finite(weight: Weight) -> Misuse:

@@ -257,6 +257,7 @@ def queries_in_words(request: Request) -> str:
     queries = _join([f"{query.words} ({query.name})" for query in request.queries])
     filters = f" where {_join([public_words(condition) for condition in request.filters])}" if request.filters else ""
     groups = f", for each {_join(request.by)}" if request.by else ""
+    groups += "" if request.others is None else f", {request.others.words}"
     return f"{queries}, over rows{filters}{groups}" if filters else f"{queries}{groups}"
 
 

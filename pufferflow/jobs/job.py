@@ -369,6 +369,4 @@ class Job:
 
 def _columns(plan: Plan) -> pl.Schema:
     """Return the columns of what a plan releases."""
-    questions = plan.questions
-    keys = pl.Schema({name: questions.schema[name] for name in questions.by})
-    return columns_of(keys, questions.queries)
+    return columns_of(plan.questions.key_types, plan.questions.queries)

@@ -79,7 +79,8 @@ def regions(request: Request) -> dict[str, Region]:
     types = {name: request.schema[name] for name in request.scenario.public}
     limits = [condition for predicate in request.filters for condition in conditions(predicate, types)]
     if request.keys is not None:
-        named = [name for name in request.by if name in types]
+        labelled = () if request.others is None else request.others.labelled  # their rows have any values
+        named = [name for name in request.by if name in types and name not in labelled]
         limits += [condition for name in named for condition in is_one_of(name, request.keys[name])]
     regions: dict[str, Region] = {}
     for limit in limits:

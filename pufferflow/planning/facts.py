@@ -193,14 +193,14 @@ class PublicFacts:
             rows = np.zeros(1 if request.keys is None else request.keys.height, dtype=np.int64)
             return Tally(request.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
         if self.weights.grids:
-            return self.weights.cells
+            return request.with_keys(self.weights.cells)
         by_order, cells = self._reading
         if cells is not None:
-            return cells
+            return request.with_keys(cells)
         selected = None if request.by else _selected(by_order)
         if selected is not None:
             return Tally(None, np.array([selected]), np.zeros((1, 0), dtype=np.int64))
-        return request.engine.tally(request.selection)
+        return request.with_keys(request.engine.tally(request.selection))
 
     @property
     def queries(self) -> list[str]:
@@ -261,10 +261,10 @@ class PublicFacts:
     @cached_property
     def groups_in_cells(self) -> CellGroups | None:
         """The sizes of the groups in each cell; None where an engine does not know, or all cells hang together."""
-        request, keys = self.request, self.cells.keys
-        if not self.may_differ_by_cell or keys is None:
+        request, (_, cells) = self.request, self._reading
+        if not self.may_differ_by_cell or cells is None or cells.keys is None:
             return None
-        return request.engine.groups_in_cells(request.selection, request.scenario, self._orders, keys)
+        return request.engine.groups_in_cells(request.selection, request.scenario, self._orders, cells.keys)
 
     def windows(self, prior: Prior, secret: AnySecret, sizes: Sequence[GroupSize] | None = None) -> tuple[Pattern, ...]:
         """Return the patterns without the rows that cost no more than others, each once; one row if there is none.

@@ -57,16 +57,22 @@ def _frame(given: object, by: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame({name: pl.Series(list(column)) for name, column in zip(by, columns, strict=True)})
 
 
-def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
-    """Return keys in another dtype; every one must survive the way there and back."""
+def fitted(given: pl.Series, dtype: pl.DataType) -> pl.Series | None:
+    """Return values in another dtype; None if one does not survive the way there and back."""
     try:
         read = given.cast(dtype, strict=False)
         floats = dtype.is_float() and given.dtype.is_float()
         there_and_back = floats or read.cast(given.dtype, strict=False).eq_missing(given).all()
-        same = there_and_back and (_is_number(dtype) or not _is_number(given.dtype))  # 1 is no text, though "1" is
     except pl.exceptions.PolarsError:
-        read, same = given, False
-    if not same:
+        return None
+    same = there_and_back and (_is_number(dtype) or not _is_number(given.dtype))  # 1 is no text, though "1" is
+    return read if same else None
+
+
+def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
+    """Return keys in another dtype."""
+    read = fitted(given, dtype)
+    if read is None:
         raise Misuse(
             f"The keys of '{name}' are {type_name(given.dtype)}, and some are no {type_name(dtype)}.",
             allowed=f"values that a column of {type_name(dtype)} can have",

@@ -11,7 +11,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.dtypes import exactly, type_name
-from pufferflow.engine import Engine, Measure, Selection, UnitLimit
+from pufferflow.engine import Engine, Measure, Selection, Tally, UnitLimit, published, unused
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import (
     Values,
@@ -27,6 +27,7 @@ from pufferflow.expressions import (
 )
 from pufferflow.queries.aggregates import MeanOfUnknown
 from pufferflow.queries.keys import read_keys
+from pufferflow.queries.other_keys import OtherKeys, with_others
 from pufferflow.queries.query import Query
 from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
 from pufferflow.scenario.priors import AnyCorrelation
@@ -48,6 +49,8 @@ class Request:
     by: tuple[str, ...] = ()
     keys: pl.DataFrame | None = None
     queries: tuple[Query, ...] = ()
+    others: OtherKeys | None = None
+    """What the last keys are, if they are labels for rows of no other key."""
 
     @property
     def frame(self) -> Any:
@@ -56,8 +59,17 @@ class Request:
 
     @property
     def selection(self) -> Selection:
-        """The selected rows, in cells."""
-        return Selection(self.scenario.public, self.derived, self.filters, self.by, self.keys, self.limit)
+        """The selected rows, in cells; these have numbers, where some keys are labels that rows do not have."""
+        if self.others is None:
+            return Selection(self.scenario.public, self.derived, self.filters, self.by, self.keys, self.limit)
+        name = unused("group", self.schema)
+        derived = (*self.derived, (name, self.others.number().alias(name)))
+        keys = pl.DataFrame({name: range(self.others.keys.height)}, schema={name: pl.Int64})
+        return Selection(self.scenario.public, derived, self.filters, (name,), keys, self.limit)
+
+    def with_keys(self, tally: Tally) -> Tally:
+        """Return what an engine has read of the selection, with the keys of the answer."""
+        return tally if self.others is None else replace(tally, keys=published(self.others.keys))
 
     @property
     def limit(self) -> UnitLimit | None:
@@ -84,6 +96,12 @@ class Request:
     def public(self) -> tuple[str, ...]:
         """The columns that can filter and group."""
         return (*self.scenario.public, *(name for name, _ in self.derived))
+
+    @property
+    def key_types(self) -> pl.Schema:
+        """The columns of keys with their types."""
+        known = self.schema if self.others is None else self.others.keys.schema
+        return pl.Schema({name: known[name] for name in self.by})
 
     @property
     def counts_are_public(self) -> bool:
@@ -178,14 +196,16 @@ class Request:
     def where(self) -> tuple[str, ...]:
         """The filters and the derived columns, in words."""
         made = (f"{name} = {public_words(expression)}" for name, expression in self.derived)
-        return (*made, *map(public_words, self.filters))
+        others = () if self.others is None else (self.others.words,)
+        return (*made, *map(public_words, self.filters), *others)
 
     @property
     def digest(self) -> str:
         """A hash that requests share only if they have the same queries on the same columns."""
         made = [(name, identity(expression)) for name, expression in self.derived]
         keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
-        content = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures
+        others = () if self.others is None else (self.others.listed, self.others.labelled)
+        content = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures, *others
         return hashlib.sha256(repr(content).encode()).hexdigest()
 
     def weight(self, given: object) -> Weight:
@@ -290,8 +310,8 @@ class Request:
             instead=f".group_by({self.public[0] if self.public else 'day'!r})",
         )
 
-    def grouped(self, by: Sequence[str], keys: object) -> "Request":
-        """Return a copy about each group of rows with the same public values."""
+    def grouped(self, by: Sequence[str], keys: object, other: object = None) -> "Request":
+        """Return a copy about each group of rows with the same public values, and about all `other` ones."""
         self._before_queries("group_by")
         if self.by:
             raise Misuse(
@@ -314,11 +334,17 @@ class Request:
                 allowed="the keys of the answer, listed",
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
-        return replace(
-            self,
-            by=tuple(by),
-            keys=None if keys is None else read_keys(keys, by, self.schema, public=self.counts_are_public),
-        )
+        if keys is None:
+            if other is not None:
+                raise Misuse(
+                    "other= is about all rows with none of the keys, and no keys are listed.",
+                    allowed="the keys of the answer, listed",
+                    instead=f'.group_by("{by[0]}", keys=["a", "b"], other="elsewhere")',
+                )
+            return replace(self, by=tuple(by))
+        read = read_keys(keys, by, self.schema, public=self.counts_are_public)
+        others = None if other is None else with_others(read, other)
+        return replace(self, by=tuple(by), keys=read if others is None else others.keys, others=others)
 
     def asking(self, query: Query) -> "Request":
         """Return a copy with one more query."""

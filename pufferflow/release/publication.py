@@ -108,7 +108,8 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
     request = decision.request
     measures = [measure for measure in request.measures if measure is not None]
     with request.engine.one_version():  # where that can be had, sums and facts are of the same rows
-        tally = weighted_tally(request.engine, request.selection, measures, decision.facts.weights.grids)
+        read = weighted_tally(request.engine, request.selection, measures, decision.facts.weights.grids)
+        tally = request.with_keys(read)
         selected = {source.selected, source.confirmed(request).selected}
     if None not in selected and int(tally.rows.sum()) not in selected:
         raise changed_source()  # neither those of before nor those of afterwards

@@ -12,6 +12,7 @@ from pufferflow.engine import Measure, Order, Selection, UnitLimit, engine_of
 from pufferflow.engine.remote import RemoteEngine
 from pufferflow.errors import Misuse
 from pufferflow.expressions import read_values
+from pufferflow.queries.other_keys import with_others
 from pufferflow.scenario.domain import read_domain
 
 PUBLIC = ("key", "share", "day", "flag", "cents", "group", "room", "t")
@@ -52,8 +53,12 @@ def measures_of(schema):
     return made
 
 
+OTHERS = with_others(pl.DataFrame({"key": ["ä", None, "a"], "room": [1, 2, 1]}), {"key": "elsewhere"})
+
+
 def selections():
     hour = (pl.col("t").dt.hour() // 3).alias("part")
+    number, numbers = OTHERS.number().alias("number"), pl.DataFrame({"number": range(OTHERS.keys.height)})
     return [
         Selection(PUBLIC),
         Selection(PUBLIC, by=("key",)),
@@ -63,6 +68,7 @@ def selections():
         Selection(PUBLIC, derived=(("part", hour),), by=("part",)),
         Selection(PUBLIC, filters=(pl.col("key") != "a", pl.col("room") > 0), by=("room",)),
         Selection(PUBLIC, by=("key",), keys=pl.DataFrame({"key": ["ä", "a", "not there"]})),
+        Selection(PUBLIC, derived=(("number", number),), by=("number",), keys=numbers),
     ]
 
 
