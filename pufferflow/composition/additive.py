@@ -7,10 +7,14 @@ together, or no better coupling is, every row of the group may change (M7).
 If rows are independent, only releases about one and the same row add, those about disjoint rows do not (M27): sets of
 the former are made beforehand. Between two values of the row every sum moves by a known step, so losses are those of
 this pair of values, not of the worst pair of each release. A row's public values are taken to stay what they are: one
-that is later filed under another of them may meet releases that were thought disjoint. There is no such refinement for
-`pf.Presence`, whatever the number of rows: those of a unit are chosen once in one table, but an account may be about
-several tables, or one that grows, where other rows of the unit come first; so it may be in any number of disjoint
-releases.
+that is later filed under another of them may meet releases that were thought disjoint.
+
+Under `pf.Presence` an account may be about several tables, or one that grows, where other rows of a unit come first; so
+a unit may be in any number of disjoint releases. Not so if it is declared that all are about one table (`once`): then
+each of the R rows of a unit is in releases about one place only, and all of them at one place cost the most (M27). For
+what a release loses, if r of the rows are in it, is 0 at 0 and convex in r: r/R of its pure loss with Laplace noise,
+r²/R² of its loss with Gaussian noise, and Rényi losses of Laplace noise are convex too. Then the total is a convex
+function of how many rows are at each place, and largest where all are at one. Of other noises none of this is known.
 
 Releases about different units add nothing, the worst unit counts (M25, M27). One release about a unit costs what it
 promises (M3–M6).
@@ -18,7 +22,7 @@ promises (M3–M6).
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 import numpy as np
@@ -29,7 +33,7 @@ from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.regions import Region, overlapping
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.guarantees import Pure
-from pufferflow.noise import Gaussian, Noise
+from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.rounding import UNIT, rounded_up
 from pufferflow.scenario import Initial, Presence, Scenario, Secret, ValueSecret
 from pufferflow.scenario.priors import GaussianPrior, Independent, Prior
@@ -184,10 +188,11 @@ def _moves(shape: Shape, secret: Secret | Initial) -> Floats | None:
     return rounded_up(lambda a, b: abs(a - b), sums[:, first], sums[:, second])
 
 
-def columns_of(scenario: Scenario, prior: Prior) -> tuple[str, ...]:
-    """Return the columns of which every unit has one value only, so that filters on them separate units."""
+def columns_of(scenario: Scenario, prior: Prior, costs: Iterable[Cost]) -> tuple[str, ...]:
+    """Return the columns by which filters separate what adds up: units, or their rows, by columns of one value each."""
     if isinstance(scenario.secret, Presence):
-        return (scenario.secret.within,)
+        one_place = scenario.secret.once and all(isinstance(cost.shape.noise, Laplace | Gaussian) for cost in costs)
+        return (scenario.secret.within, *(scenario.public if one_place else ()))
     return scenario.public if prior.independent_rows else scenario.within
 
 
@@ -195,10 +200,10 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
     """Return sets of releases such that all that may touch one and the same unit are in one of them.
 
     A unit is a row if rows are independent and the secret is one row's: rows at other steps of the same clock are then
-    other rows. Otherwise it is the rows that share `within`, the scenario's or that of `pf.Presence`. What filters on
-    literals do not separate counts as overlapping.
+    other rows. Otherwise it is the rows that share `within`, the scenario's or that of `pf.Presence`, of which those at
+    one place stand for all if they are chosen `once`. What filters on literals do not separate counts as overlapping.
     """
-    columns: Sequence[str] = columns_of(scenario, prior)
+    columns: Sequence[str] = columns_of(scenario, prior, costs)
     costs = [cost for cost in costs if not cost.silent]
     regions: list[dict[str, Region]] = [cost.regions for cost in costs]
     of_rows = prior.independent_rows and isinstance(scenario.secret, ValueSecret)

@@ -335,6 +335,8 @@ def assumptions(plan: Decision) -> list[str]:
         sentences.append(f"rows that differ in {_join(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
         sentences.append(f"the column {scenario.secret.within!r} says in every row whose row it is")
+        if scenario.secret.once:
+            sentences.append("all releases of an account are about one table, whose rows stay as they are")
     else:
         known = f"{_join(scenario.public)} and " if scenario.public else ""
         sentences.append(f"everybody may know {known}which rows there are")

@@ -174,6 +174,11 @@ def _why(spent: AccountCosts, total: Composed) -> str:
     """Explain the size of a total by what releases reveal about rows that they do not select."""
     scenario, belief = spent.scenario, total.belief
     if isinstance(scenario.secret, Presence) and spent.costs:
+        if scenario.secret.once:
+            return (
+                f"The rows of a unit were chosen once, {scenario.secret.rows} at most, so only releases that one and "
+                "the same row may be in add up."
+            )
         return "Every release that reads the rows of a unit tells whether they are there, so all of them add up."
     if belief is None:
         return ""

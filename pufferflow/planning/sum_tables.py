@@ -133,7 +133,7 @@ def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
     points = list(range(values.shape[1]))
     if isinstance(secret, Presence):
         named = (secret.column, points) if secret.column is not None else (None, None)
-        return Presence(secret.within, *named, rows=secret.rows)
+        return Presence(secret.within, *named, rows=secret.rows, once=secret.once)
     return Secret(cast(ValueSecret, secret).column, points)
 
 

@@ -215,7 +215,9 @@ class Presence(_OptionalColumn, kind="presence"):
 
     How many rows there are is then private too. Name a `column` and its `domain`, or lists of both, to ask for more
     than counts. With `rows`, at most so many rows of a unit are read: the first by the scenario's `order_by`, chosen
-    before any filter, so that all releases of one table read the same.
+    before any filter, so that all releases of one table read the same. `once` declares that there is one table, whose
+    rows stay as they are: then rows of a unit are chosen once for all releases, and those with filters that no row
+    passes together do not add up.
 
     >>> Presence(within="person").describe()
     "whether the rows of each 'person' are there at all"
@@ -226,8 +228,9 @@ class Presence(_OptionalColumn, kind="presence"):
     domain: Domain | None = None
     missing: Label | None = None
     rows: int | None = field(default=None, metadata=ADDED)
+    once: bool = field(default=False, metadata=ADDED)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the unit with its limit, and the column asked about with its options
         self,
         within: str,
         column: str | Sequence[str] | None = None,
@@ -235,8 +238,9 @@ class Presence(_OptionalColumn, kind="presence"):
         missing: object = None,
         *,
         rows: int | None = None,
+        once: bool = False,
     ) -> None:
-        set_fields(self, within=read_name(within, "within"), rows=rows)
+        set_fields(self, within=read_name(within, "within"), rows=rows, once=once)
         if (column is None) != (domain is None):
             raise Misuse(
                 "Presence is given a column without a domain, or a domain without a column.",
@@ -247,10 +251,17 @@ class Presence(_OptionalColumn, kind="presence"):
         if rows is not None:
             allowed = "a whole number >= 1, or None for all rows"
             set_fields(self, rows=whole_number(rows, "rows", allowed=allowed, instead="rows=10", kind=Integral))
+        if once is not False and (once is not True or rows is None):
+            raise Misuse(
+                "once is given, and no limit on rows." if once is True else f"once is {shown(once)}.",
+                allowed="True or False, and True together with the rows of a unit that are chosen once",
+                instead=f"pf.Presence({within!r}, ..., rows=10, once=True), for a table that stays as it is",
+            )
 
     def describe(self) -> str:
         most = "" if self.rows is None else f", at most {self.rows} {'row' if self.rows == 1 else 'rows'} each"
-        return f"whether the rows of each {self.within!r} are there at all{most}"
+        once = ", chosen once of a table that stays as it is" if self.once else ""
+        return f"whether the rows of each {self.within!r} are there at all{most}{once}"
 
 
 @final
