@@ -1,0 +1,17 @@
+"""Trade-off accounting: what releases with an (ε, δ) and a total variation tell together, exactly (M26).
+
+Its preconditions: the secret with the belief fixes the data (ordinary and group differential privacy), or releases are
+independent given the secret, or the profiles are those of one (x, x') of a coupling and are averaged afterwards.
+
+>>> import pufferflow as pf
+>>> for tv in (1.0, 0.02):
+...     print(round(pf.tradeoff.compose(pf.tradeoff.Profile(0.1, tv=tv), 100).epsilon(1e-6), 3))
+4.775
+2.901
+"""
+
+from pufferflow.tradeoff.composed import Composed, compose
+from pufferflow.tradeoff.curve import TradeOffCurve
+from pufferflow.tradeoff.profile import Profile
+
+__all__ = ["Composed", "Profile", "TradeOffCurve", "compose"]

@@ -1,0 +1,223 @@
+"""What several releases tell together, by the law of their total privacy loss (M26)."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol, cast, final
+
+from pufferflow.arguments import whole_number
+from pufferflow.errors import Misuse, Refused
+from pufferflow.noise import Gaussian
+from pufferflow.rounding import UNIT, float_above, upwards
+from pufferflow.tradeoff.curve import TradeOffCurve, read_epsilon
+from pufferflow.tradeoff.equal import finite_total
+from pufferflow.tradeoff.inversion import Inversion
+from pufferflow.tradeoff.losses import SLOP, Atoms, Loss
+from pufferflow.tradeoff.moments import Moments
+from pufferflow.tradeoff.noise_losses import GaussianLoss
+from pufferflow.tradeoff.profile import Profile
+
+MOST_RELEASES = 1_000_000
+MOST_PROFILES = 100_000
+_EXACTLY = 1000
+
+
+class Total(Protocol):
+    """The total of finite losses in one order of the secrets: E(1 − e^(ε − S))₊, rounded up."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return it at epsilon."""
+        ...
+
+    def near(self, delta: float) -> Callable[[float], float]:
+        """Return it as a function, quick and good where it is about `delta`."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class GaussianTotal:
+    """Gaussian releases alone: their μ² add, and the hockey stick has a closed form (M10)."""
+
+    mu: float
+
+    def delta(self, epsilon: float) -> float:
+        return Gaussian(1.0).delta(self.mu, epsilon)
+
+    def near(self, delta: float) -> Callable[[float], float]:
+        return self.delta
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Composed(TradeOffCurve):
+    """Several releases together: how often each profile happens. All bounds are rounded up, the curve down.
+
+    >>> import pufferflow as pf
+    >>> five = pf.tradeoff.compose(pf.tradeoff.Profile(1.0, tv=0.32348), 5)
+    >>> round(five.tv, 5), round(five.delta(2.0), 5), round(five.epsilon(1e-6), 5)
+    (0.63109, 0.23934, 4.99997)
+    """
+
+    profiles: Mapping[Profile, int]
+
+    def delta(self, epsilon: float) -> float:
+        """Return δ(epsilon), summed at this very ε: between the corners of the curve it is below every chord in ε.
+
+        >>> import pufferflow as pf
+        >>> round(pf.tradeoff.compose(pf.tradeoff.Profile(1.0, tv=0.32348), 5).delta(2.5), 3)
+        0.185
+        """
+        at = read_epsilon(epsilon)
+        if at >= self.largest:
+            return self.revealed
+        return max(self._with_revealed(total.delta(at), order) for order, total in enumerate(self._totals))
+
+    def near(self, delta: float) -> Callable[[float], float]:
+        curves = [
+            total.near(max(delta - self._revealed[order], delta * 1e-3)) for order, total in enumerate(self._totals)
+        ]
+        return lambda epsilon: max(self._with_revealed(one(epsilon), order) for order, one in enumerate(curves))
+
+    @cached_property
+    def largest(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The sum of the largest finite losses, rounded up."""
+        return max(_sum_above(losses) for losses in self._orders)
+
+    @property
+    def revealed(self) -> float:
+        """The probability that one of the releases has no finite loss, rounded up."""
+        return max(self._revealed)
+
+    @property
+    def gaussian_limit(self) -> float:
+        """The μ of the Gaussian trade-off that many small releases tend to: μ²/2 = Σ εη (M26). A limit, not a bound.
+
+        >>> import pufferflow as pf
+        >>> round(pf.tradeoff.compose(pf.tradeoff.Profile(0.01), 10_000).gaussian_limit, 4)
+        1.0
+        """
+        if self.revealed:
+            raise Refused(
+                "Releases that may reveal everything have no Gaussian limit.",
+                allowed="profiles with delta=0",
+                instead=".delta(epsilon) or .epsilon(delta), which are bounds for any number of releases",
+            )
+        return math.sqrt(2 * math.fsum(count * _divergence(profile.loss) for profile, count in self.profiles.items()))
+
+    @cached_property
+    def _orders(self) -> tuple[Mapping[Loss, int], ...]:
+        """The losses in one order of the secrets, and in the other if it differs."""
+        orders = [Counter[Loss](), Counter[Loss]()]
+        for profile, count in self.profiles.items():
+            orders[0][profile.loss] += count
+            orders[1][profile.loss.swapped()] += count
+        return tuple(orders[:1]) if all(loss.symmetric for loss in orders[0]) else tuple(orders)
+
+    @cached_property
+    def _totals(self) -> tuple[Total, ...]:
+        return tuple(_total(losses) for losses in self._orders)
+
+    @cached_property
+    def _revealed(self) -> tuple[float, ...]:
+        return tuple(map(_revealed, self._orders))
+
+    def _with_revealed(self, finite: float, order: int) -> float:
+        return min(upwards(finite + self._revealed[order]), 1.0)
+
+
+def compose(releases: "Profile | Composed | Iterable[Profile | Composed]", times: int = 1) -> Composed:
+    """Return what releases tell together, adaptively chosen ones too, if their profiles are fixed before the first.
+
+    `releases` is a profile, or any number of them (and of compositions); all of it happens `times` times. The numbers
+    are upper bounds, exact but for rounding: equal profiles by the law of N₊ − N₋, few different ones by enumeration,
+    Gaussian noise in closed form. Up to 10⁵ different profiles are composed by a Fourier series with a known error,
+    which is an upper bound too, by about 10⁻⁶ above the exact δ.
+
+    >>> import pufferflow as pf
+    >>> each = [pf.tradeoff.Profile(*numbers) for numbers in [(1.0, 0.0, 0.3), (0.5, 0.01, 0.15), (2.0, 0.0, 0.5)]]
+    >>> round(compose(each).delta(1.5), 6)
+    0.300092
+    """
+    number = whole_number(times, "times", allowed="a whole number >= 1", instead="pf.tradeoff.compose(profile, 5)")
+    counts = Counter[Profile]()
+    for one in _listed(releases):
+        if isinstance(one, Composed):
+            counts.update({profile: count * number for profile, count in one.profiles.items()})
+        else:
+            counts[one] += number
+        if len(counts) > MOST_PROFILES:
+            break
+    if not counts:
+        raise _no_profiles("No profiles were given.")
+    if len(counts) > MOST_PROFILES or counts.total() > MOST_RELEASES:
+        raise Refused(
+            f"More than {MOST_PROFILES} different profiles, or more than {MOST_RELEASES} releases.",
+            allowed=f"at most {MOST_PROFILES} different profiles, and {MOST_RELEASES} releases",
+            instead="epsilons and tvs rounded up to a few digits, so that equal profiles are counted together",
+        )
+    return Composed(counts)
+
+
+def _listed(releases: object) -> "Iterable[Profile | Composed]":
+    if isinstance(releases, Profile | Composed):
+        return (releases,)
+    if not isinstance(releases, Iterable):
+        raise _no_profiles(f"Releases are of type {type(releases).__name__}.")
+    return map(_read, cast(Iterable[Any], releases))
+
+
+def _read(given: object) -> "Profile | Composed":
+    if not isinstance(given, Profile | Composed):
+        raise _no_profiles(f"A release is of type {type(given).__name__}.")
+    return given
+
+
+def _no_profiles(problem: str) -> Misuse:
+    return Misuse(
+        problem,
+        allowed="a pf.tradeoff.Profile, or a list of them",
+        instead="pf.tradeoff.compose([pf.tradeoff.Profile(1.0, tv=0.3), pf.tradeoff.Profile(0.5)])",
+    )
+
+
+def _total(losses: Mapping[Loss, int]) -> Total:
+    """Return the total of losses by the most exact way that there is."""
+    known = {loss: count for loss, count in losses.items() if loss.largest or loss.revealed}
+    gaussian = [(loss.mu, count) for loss, count in known.items() if isinstance(loss, GaussianLoss)]
+    if gaussian and len(gaussian) == len(known):
+        return GaussianTotal(math.sqrt(math.fsum(count * mu * mu for mu, count in gaussian)) * (1 + 4 * UNIT))
+    finite = finite_total(known)
+    return Inversion(Moments.of(known), _sum_above(known)) if finite is None else finite
+
+
+def _sum_above(losses: Mapping[Loss, int]) -> float:
+    """Return the sum of the largest losses, rounded up."""
+    terms = [count * loss.largest for loss, count in losses.items()]
+    if len(terms) > _EXACTLY or math.inf in terms:
+        return upwards(math.fsum(terms), UNIT)
+    exact = float_above(sum((count * Fraction(loss.largest) for loss, count in losses.items()), Fraction(0)))
+    return upwards(exact, SLOP) if any(isinstance(loss, Atoms) for loss in losses) else exact
+
+
+def _revealed(losses: Mapping[Loss, int]) -> float:
+    """Return 1 − Π(1 − δ), rounded up."""
+    shares = [(loss.revealed, count) for loss, count in losses.items() if loss.revealed]
+    if any(share >= 1 for share, _ in shares):
+        return 1.0
+    if len(losses) == 1 and sum(losses.values()) == 1:
+        return shares[0][0] if shares else 0.0
+    logs = [count * math.log1p(-share) for share, count in shares]
+    slop = SLOP * sum(losses.values())
+    return min(upwards(-math.expm1(math.fsum(logs)), 8 * UNIT + slop), 1.0) if shares else 0.0
+
+
+def _divergence(loss: Loss) -> float:
+    """Return the Kullback–Leibler divergence of the pair: ε·η for three points, μ²/2 for Gaussian noise."""
+    if isinstance(loss, GaussianLoss):
+        return loss.mu * loss.mu / 2
+    atoms = loss.discretised()
+    return math.fsum(atoms.first * atoms.losses)

@@ -1,0 +1,140 @@
+"""What can be asked of releases together once δ(ε) is known: ε(δ), total variation, errors of tests, Bayes security."""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, Final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferflow.arguments import finite_number_at_least_zero, probability_below_one
+from pufferflow.arrays import Floats
+from pufferflow.errors import Misuse
+from pufferflow.roots import largest
+from pufferflow.rounding import UNIT
+
+_GOLDEN: Final = (math.sqrt(5) - 1) / 2
+_STEPS: Final = 48
+_STEEPEST: Final = 700.0
+
+
+class TradeOffCurve(abc.ABC):
+    """Base of what has a trade-off: everything follows from upper bounds of δ(ε), in both orders of the secrets."""
+
+    @property
+    @abc.abstractmethod
+    def largest(self) -> float:
+        """The ε from which on δ no longer falls, ∞ if there is none."""
+
+    @abc.abstractmethod
+    def delta(self, epsilon: float) -> float:
+        """Return the δ with which the releases together are (epsilon, δ)-private, rounded up."""
+
+    @property
+    def revealed(self) -> float:
+        """The δ that no ε goes below."""
+        return self.delta(self.largest) if self.largest < math.inf else 0.0
+
+    def near(self, delta: float) -> Callable[[float], float]:
+        """Return `delta` as a function that is good where it is about a given δ, and quick; nowhere too low."""
+        return self.delta
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """Return the least ε with which the releases together are (ε, delta)-private; ∞ if there is none.
+
+        >>> import pufferflow as pf
+        >>> pf.tradeoff.compose(pf.tradeoff.Profile(1.0), 5).epsilon(0.0)
+        5.0
+        """
+        allowed = probability_below_one(delta, "delta")
+        if self.revealed > allowed:
+            return math.inf
+        if self.delta(0.0) <= allowed:
+            return 0.0
+        if allowed <= 0:
+            return self.largest
+        curve = self.near(allowed)
+        if curve(0.0) <= allowed:  # the search needs a point where it is not kept
+            return 0.0
+        end = self.largest
+        if end == math.inf:
+            end = 1.0
+            while curve(end) > allowed:
+                end *= 2
+                if end == math.inf:
+                    return end
+        return min(math.nextafter(largest(lambda epsilon: curve(epsilon) > allowed, end), math.inf), self.largest)
+
+    @property
+    def tv(self) -> float:
+        """The total variation of the releases together: δ at ε = 0."""
+        return self.delta(0.0)
+
+    @property
+    def advantage(self) -> float:
+        """The advantage of the best membership test over guessing, true less false positives: the total variation."""
+        return self.tv
+
+    @property
+    def bayes_security(self) -> float:
+        """β* = 1 − total variation, rounded down: the error of a guess at one of two equally likely secrets, over ½."""
+        return max(1 - self.tv - UNIT, 0.0)
+
+    @overload
+    def curve(self, alpha: float) -> float: ...
+    @overload
+    def curve(self, alpha: npt.ArrayLike) -> Any: ...
+    def curve(self, alpha: float | npt.ArrayLike) -> float | Floats:
+        """Return f(alpha): the least share of misses of any test with a share alpha of false alarms, rounded down.
+
+        Every ε gives a line below f, 1 − δ(ε) − e^ε·alpha, and its mirror image; the best ones are looked for.
+        """
+        given = np.asarray(alpha, dtype=np.float64)
+        if given.size and not ((given >= 0) & (given <= 1)).all():
+            raise Misuse("alpha is no probability.", allowed="numbers from 0 to 1", instead="curve(0.05)")
+        values = np.array([self._least_misses(float(one)) for one in given.ravel()])
+        return float(values[0]) if given.ndim == 0 else values.reshape(given.shape)
+
+    def _least_misses(self, alpha: float) -> float:
+        end = min(self.largest, _STEEPEST)
+
+        def line(epsilon: float) -> float:
+            return 1 - self.delta(epsilon) - math.exp(epsilon) * alpha
+
+        def mirrored(epsilon: float) -> float:
+            return math.exp(-epsilon) * (1 - self.delta(epsilon) - alpha)
+
+        return max(_highest(line, end), _highest(mirrored, end), 0.0) * (1 - 4 * UNIT)
+
+    def deltas(self, epsilons: npt.ArrayLike) -> Floats:
+        """Return δ at many ε."""
+        return np.array([self.delta(float(epsilon)) for epsilon in np.asarray(epsilons, dtype=np.float64).ravel()])
+
+
+def _highest(function: Callable[[float], float], end: float) -> float:
+    """Return about the highest value of a function that rises, then falls, on [0, end]: one that it has."""
+    if end <= 0:
+        return function(0.0)
+    while end > 1 and function(end) <= function(end / 2) and end > 1e-3:
+        end /= 2
+    low, high = 0.0, end * 2
+    best = max(function(0.0), function(end))
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(_STEPS):
+        if at_left >= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = function(right)
+        best = max(best, at_left, at_right)
+    return best
+
+
+def read_epsilon(given: object) -> float:
+    """Return an ε ≥ 0."""
+    return finite_number_at_least_zero(given, "epsilon")
