@@ -35,7 +35,7 @@ from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.guarantees import Pure
 from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.rounding import UNIT, rounded_up
-from pufferflow.scenario import Initial, Presence, Scenario, Secret, ValueSecret
+from pufferflow.scenario import Derived, Initial, Presence, Scenario, Secret, ValueSecret
 from pufferflow.scenario.priors import GaussianPrior, Independent, Prior
 
 
@@ -94,10 +94,12 @@ def _unseen_rows_move_farther(releases: UnitReleases) -> bool:
     """Return whether rows that a release did not see may move it farther than those that it saw.
 
     Not so where correlations are the same for all rows, or fall off with the distance (M16), nor of first values: there
-    is one row whose value is hidden, whichever rows are seen.
+    is one row whose value is hidden, whichever rows are seen. What one column does to others has limits, their widths,
+    under which a row between two others may move them farther.
     """
-    prior, first = releases.prior, isinstance(releases.scenario.secret, Initial)
-    alike = first or not isinstance(prior, GaussianPrior) or prior.covariance.falls_off
+    prior, secret = releases.prior, releases.scenario.secret
+    falls_off = isinstance(prior, GaussianPrior) and prior.covariance.falls_off and not isinstance(secret, Derived)
+    alike = isinstance(secret, Initial) or not isinstance(prior, GaussianPrior) or falls_off
     return releases.beyond_promises or (releases.wider and not alike)
 
 

@@ -4,13 +4,14 @@ A release moves a little for a secret at each step near its rows. These movement
 only the part near a new release changes. What secrets farther away move is less than 2^-40 of the whole, which is
 added; but bringing values onto a grid, or over a border of their class, may happen to any row and does not fade.
 
-To rows far away it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row is denser than
-f = 1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of
-n borders with probability n·f·v at most. Classes have the same borders whatever is asked. On an interval every function
-has borders of its own, and may be chosen after other answers about the row; such answers with loss x (Laplace noise) or
-loss x of order 2 (Gaussian) turn a probability p into e^x·√p at most (Cauchy–Schwarz, for the law of row and answers
-beside that in which answers are those about a fixed row). Added up over all rows beyond a distance, and all functions
-that read a row, that is no more than the probability that is to spare; rows beyond it do not move at all then.
+To rows far away it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row is denser than f =
+1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of n
+borders with probability n·f·v at most; of several columns one does with the sum of such. Classes have the same borders
+whatever is asked. On an interval every function has borders of its own, and may be chosen after other answers about the
+row; such answers with loss x (Laplace noise) or loss x of order 2 (Gaussian) turn a probability p into e^x·√p at most
+(Cauchy–Schwarz, for the law of row and answers beside that in which answers are those about a fixed row). Added up over
+all rows beyond a distance, and all functions that read a row, that is no more than the probability that is to spare;
+rows beyond it do not move at all then.
 """
 
 import math
@@ -29,7 +30,7 @@ from pufferflow.inference import farthest, lengths_along
 from pufferflow.noise import Gaussian, Laplace
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT
-from pufferflow.scenario import Initial, Scenario, Secret
+from pufferflow.scenario import AnySecret, Derived, Initial, Scenario, Secret
 from pufferflow.scenario.priors import AR1, GaussianPrior, Prior, spanned
 
 _PART = 2048
@@ -107,7 +108,7 @@ class Movements:
     def fit(scenario: Scenario, prior: Prior) -> bool:
         """Return whether rows are of an autoregressive sequence, and the secret is a row's value."""
         autoregressive = isinstance(prior, GaussianPrior) and isinstance(prior.covariance, AR1)
-        return autoregressive and isinstance(scenario.secret, Secret | Initial)
+        return autoregressive and _of_a_row(scenario.secret)
 
     def add(self, cost: Cost) -> None:
         """Count one more release."""
@@ -119,10 +120,10 @@ class Movements:
     ) -> float:
         """Return how far all sums move together, in units of their noise, but with the probability `spare`."""
         prior, secret = self._prior, self._secret
-        if not isinstance(prior, GaussianPrior) or not isinstance(secret, Secret | Initial):
+        if not isinstance(prior, GaussianPrior) or not _of_a_row(secret):
             return math.inf
         far = distance(prior, secret, spare) if spare else math.inf
-        cut = far if secret.domain.finite else math.inf
+        cut = far if _in_classes(secret) else math.inf
         if (norm, cut) not in self._sums:
             self._sums[norm, cut] = _MovementSums(prior, secret, norm, cut)
         selecting = [cost for cost in more if not cost.silent]
@@ -133,7 +134,7 @@ class Movements:
 class _MovementSums:
     """The sums of the contributions of releases at all steps, in one norm, in parts of `_PART` steps near releases."""
 
-    def __init__(self, prior: GaussianPrior, secret: Secret | Initial, norm: int, cut: float) -> None:
+    def __init__(self, prior: GaussianPrior, secret: AnySecret, norm: int, cut: float) -> None:
         self._prior, self._secret, self._norm, self._cut = prior, secret, norm, cut
         self._whole = cut if math.isfinite(cut) else _steps(_size(prior), 2 / (1 - _size(prior)), _LOST)
         self._contributions = dict[str, _Contribution]()
@@ -169,7 +170,7 @@ class _MovementSums:
         near = ((self._farthest(parts, most) + lost + far_away) * rounded) ** root * (1 + 4 * UNIT)
         if math.isinf(far):
             return float(near + (grid * rounded) ** root * (1 + 4 * UNIT))
-        if self._secret.domain.finite:
+        if _in_classes(self._secret):
             return float(near)
         known = most[1] <= _MOST_READ and most[2] <= _MOST_LOSS
         return float(near + (2 * far + 1) * most[3] * rounded) if known else math.inf
@@ -293,26 +294,36 @@ class _MovementSums:
             fades=math.isfinite(self._cut),
         )
         powers = lengths**self._norm * (1 + 4 * UNIT)
-        classes = self._secret.domain.finite and math.isinf(self._cut)
+        classes = _in_classes(self._secret) and math.isinf(self._cut)
         beyond = float(max(powers[0], powers[-1])) if classes else 0.0
         return np.maximum(powers - beyond, 0.0), beyond
 
 
 @cache
-def distance(prior: GaussianPrior, secret: Secret | Initial, spare: float) -> float:
+def distance(prior: GaussianPrior, secret: AnySecret, spare: float) -> float:
     """Return beyond which distance no row moves but with a probability to spare; ∞ if there is none."""
     size = _size(prior)
-    if prior.variance is None or not spare:
+    if not spare:
         return math.inf
-    density = math.sqrt((1 + size**2) / (1 - size**2) / (2 * math.pi * prior.variance))
-    borders = _BORDERS if not secret.domain.finite else float(len(secret.domain.points) + 1)
+    density = math.sqrt((1 + size**2) / (1 - size**2) / (2 * math.pi))
+    classes = _in_classes(secret) and secret.reads
+    borders = float(len(classes[1].points) + 1) if classes else _BORDERS
     crossing = borders * density * farthest(prior, secret)
     if not math.isfinite(crossing):
         return math.inf
-    if secret.domain.finite:
+    if classes:
         return _steps(size, 2 * crossing / (1 - size), spare)
     often = _MOST_READ * math.exp(_MOST_LOSS) * math.sqrt(crossing)
     return _steps(math.sqrt(size), 2 * often / (1 - math.sqrt(size)), spare)
+
+
+def _of_a_row(secret: AnySecret) -> bool:
+    """Return whether the secret is a value of a row, or one of several values that are asked about."""
+    return isinstance(secret, Secret | Initial) or (isinstance(secret, Derived) and secret.tuples is not None)
+
+
+def _in_classes(secret: AnySecret) -> bool:
+    return secret.reads is not None and secret.reads[1].finite
 
 
 def _runs(places: Sequence[int]) -> Iterator[tuple[int, int, int]]:

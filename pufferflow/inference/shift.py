@@ -13,16 +13,18 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws
+from pufferflow.errors import InternalError
 from pufferflow.inference.cells import departure
+from pufferflow.inference.column_translation import ColumnTranslation
 from pufferflow.inference.gaussian_mixture import of_mixture
 from pufferflow.inference.group import SingleRow, free, row_by_row, tables_of
-from pufferflow.inference.implied import implied
+from pufferflow.inference.implied import column_and_domain, implied
 from pufferflow.inference.movement import Movement, MovementLaws
 from pufferflow.inference.row_question import Question, row_norms
 from pufferflow.inference.translation import Translation, by_shares
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT, float_above, lifted, products_above, quotient_above, rounded_up, sums_above
-from pufferflow.scenario import AnySecret, Initial, Presence, Secret
+from pufferflow.scenario import AnySecret, Initial, Presence, Product, Secret
 from pufferflow.scenario.priors import (
     AnyCorrelation,
     Diffusion,
@@ -31,6 +33,9 @@ from pufferflow.scenario.priors import (
     Independent,
     Prior,
     WeaklyDependent,
+    check_rows,
+    hidden_column,
+    widths_in_deviations,
     wrong_secret,
 )
 from pufferflow.transport import Certainty
@@ -80,9 +85,23 @@ def _mixed(prior: GaussianMixture, statistic: Statistic, secret: AnySecret, *, o
 
 
 def _translated(prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, open_cells: bool) -> Laws:
+    if secret.tuples is not None:
+        columns = _of_columns(prior, statistic, secret, open_cells=open_cells)
+        return MovementLaws(prior, columns.movement(), columns.group)
     question = _of_one_row(prior, statistic, secret)
     prior.covariance.check(statistic.positions)
     return MovementLaws(prior, Translation(question, prior.covariance, open_cells).movement(), question.group)
+
+
+def _of_columns(
+    prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, open_cells: bool
+) -> ColumnTranslation:
+    """Return the translation of rows of several columns."""
+    _, domain = column_and_domain(prior, statistic, secret)
+    if not isinstance(domain, Product):
+        raise InternalError("Several columns have no product of domains.", instead="reporting it")
+    check_rows(prior.covariance, prior.across, domain, statistic.positions)
+    return ColumnTranslation(prior, statistic, secret, domain, open_cells)
 
 
 def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | None:
@@ -104,7 +123,7 @@ def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | N
 def lengths_along(  # noqa: PLR0913 - a movement and what is left out of it
     prior: GaussianPrior,
     statistic: Statistic,
-    secret: Secret | Initial,
+    secret: AnySecret,
     norm: float,
     *,
     open_cells: bool,
@@ -116,15 +135,25 @@ def lengths_along(  # noqa: PLR0913 - a movement and what is left out of it
     Rows read in classes that correlate less than `least` with the secret stay where they are if movements fade, and
     else may cross a border as those do that hardly correlate. `open_cells`: rows may be in any cells.
     """
+    if secret.tuples is not None:
+        return _of_columns(prior, statistic, secret, open_cells=open_cells).lengths(norm)[: len(statistic.positions)]
     question = replace(_of_one_row(prior, statistic, secret), first=False)
     prior.covariance.check(statistic.positions)
     translation = Translation(question, prior.covariance, open_cells, least, fades)
     return translation.lengths(norm)[: len(statistic.positions)]
 
 
-def farthest(prior: GaussianPrior, secret: Secret | Initial) -> float:
-    """Return the largest distance between two values of the secret."""
-    return _of_one_row(prior, Statistic([1.0]), secret).farthest[0]
+def farthest(prior: GaussianPrior, secret: AnySecret) -> float:
+    """Return the largest distance between two values of the secret, in standard deviations of a row; ∞ if unknown.
+
+    Of several columns it is the sum of such distances, each in deviations of its column given the others.
+    """
+    if secret.tuples is not None:
+        column = hidden_column(secret, secret.tuples)
+        return np.inf if prior.across is None else widths_in_deviations(prior.across, column, secret.tuples)
+    if prior.variance is None:
+        return np.inf
+    return _of_one_row(prior, Statistic([1.0]), secret).farthest[0] / np.sqrt(prior.variance) * (1 + 4 * UNIT)
 
 
 @row_by_row

@@ -17,7 +17,7 @@ from pufferflow.planning.corners import corners
 from pufferflow.planning.tuple_tables import TupleTables
 from pufferflow.queries import Request
 from pufferflow.scenario import ONE_COLUMN, AnySecret, Closer, Domain, Interval, Presence, Product, Secret, ValueSecret
-from pufferflow.scenario.priors import AnyCorrelation, Prior
+from pufferflow.scenario.priors import AnyCorrelation, GaussianPrior, Prior
 
 NO_SLOPE = (
     "what jumps on an interval has no slope, so rows of a group were taken to move in any way; a batch without counts, "
@@ -80,10 +80,7 @@ def tables_of(
         by_distance = Tables(prior, Secret(secret.column, [0, 1]), _moves(lined, secret), exact=exact)
         return [by_distance] if exact else [by_distance, Tables(prior, _of_corners(secret, values), values)]
     if smooth and not isinstance(prior, AnyCorrelation) and not isinstance(secret, Presence):
-        rounding = np.array([0.0 if one is None else 1.0 for one in lined])
-        exact, unsigned = all(one is None or one.affine for one in lined), not all(map(_monotone, lined))
-        linear = Tables(prior, secret, _steepest(lined), rounding, exact=exact, unsigned=unsigned)
-        representations.append(linear)
+        representations.append(_linear(prior, secret, lined, _steepest(lined)))
     note = "" if representations or isinstance(prior, AnyCorrelation) or isinstance(secret, Presence) else NO_SLOPE
     stand_in = prior if isinstance(secret, Presence) else AnyCorrelation()
     unsigned = any(tables.unsigned for tables in representations)
@@ -106,6 +103,8 @@ def on_interval(request: Request) -> bool:
 
 def _of_tuples(prior: Prior, secret: AnySecret, tables: TupleTables, values: Floats) -> list[Tables]:
     """Return representations of sums about several columns of which some fill intervals."""
+    if isinstance(prior, GaussianPrior):
+        return _translated(prior, secret, tables, values)
     if not isinstance(secret, Secret):
         return [Tables(prior, _of_corners(secret, values), values)]
     corner = tables.secret(secret.column, one_column=secret.pairs == ONE_COLUMN)
@@ -114,6 +113,23 @@ def _of_tuples(prior: Prior, secret: AnySecret, tables: TupleTables, values: Flo
         return [by_corners]
     moves = np.stack([np.zeros(len(values)), values.max(axis=1) - values.min(axis=1)], axis=1)
     return [Tables(prior, Secret(secret.column, [0, 1]), moves, exact=False), by_corners]
+
+
+def _translated(prior: GaussianPrior, secret: AnySecret, tables: TupleTables, values: Floats) -> list[Tables]:
+    """Return representations of sums whose rows are translated in all columns, each of which fills an interval."""
+    lined = _lined(tables.measures)
+    if not all(one is None or one.slope is not None for one in lined):
+        return [Tables(AnyCorrelation(), _of_corners(secret, values), values, note=NO_SLOPE, exact=False)]
+    linear = _linear(prior, secret, lined, tables.at_ends(_steepest(lined)))
+    free = Tables(AnyCorrelation(), _of_corners(secret, values), values, exact=False, unsigned=linear.unsigned)
+    return [linear, free]
+
+
+def _linear(prior: Prior, secret: AnySecret, lined: Sequence[OnInterval | None], values: Floats) -> Tables:
+    """Return linear functions in place of those on an interval, by their values at its ends."""
+    rounding = np.array([0.0 if one is None else 1.0 for one in lined])
+    exact, unsigned = all(one is None or one.affine for one in lined), not all(map(_monotone, lined))
+    return Tables(prior, secret, values, rounding, exact=exact, unsigned=unsigned)
 
 
 def _monotone(one: OnInterval | None) -> bool:

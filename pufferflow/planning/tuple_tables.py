@@ -37,6 +37,15 @@ class TupleTables:
         rows = (one if measure is None else self._row(place, measure) for place, measure in enumerate(self.measures))
         return np.stack(list(rows))
 
+    def at_ends(self, ends: Floats) -> Floats:
+        """Return lines on intervals at all corners of the product, each by its values at both ends of its column."""
+        corners = np.indices((2,) * len(self.product.columns)).reshape(len(self.product.columns), -1)
+        rows = np.ones((len(self.measures), corners.shape[1]))
+        for at in range(len(self.product.columns)):
+            for place in self._of_column(at):
+                rows[place] = ends[place][corners[at]]
+        return rows
+
     def secret(self, column: str, *, one_column: bool) -> Secret:
         """Return the secret whose values are the corners: any two are a pair, or any two that differ in one column."""
         count = len(self._places[0])

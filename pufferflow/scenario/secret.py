@@ -322,6 +322,8 @@ class Derived(_OptionalColumn, kind="derived"):
         return value_pairs(self.pairs, listed)
 
     def describe(self) -> str:
+        if self.tuples is not None and self.name in self.tuples.columns:
+            return f"the value of {self.name!r} in every row, {rule_in_words(self.pairs, 'values of it')}"
         values = "" if self.values is None else f" (one of {', '.join(map(repr, self.values))})"
         return f"{self.name!r}{values}, which no column states, {rule_in_words(self.pairs, 'values of it')}"
 

@@ -6,7 +6,7 @@ autoregression.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast, final
 
 import numpy as np
@@ -41,6 +41,10 @@ class FittedGaussian:
     mean: float
     variance: float
     provenance: Provenance
+    across: Floats | None = None
+    """The covariance of the columns of a row."""
+    across_factors: tuple[Floats, Floats] | None = None
+    """Bounds on how far one column of a row drags another along."""
 
 
 def fit_gaussian(  # noqa: PLR0913 - a reference, its columns, and how they are read
@@ -55,36 +59,48 @@ def fit_gaussian(  # noqa: PLR0913 - a reference, its columns, and how they are 
     chance: float | None = None,
 ) -> FittedGaussian:
     """Return what a public reference says of the covariance of rows; wrong with a chance, or so much wider."""
-    units = _columns(column, within, order_by, dependence)
+    units = unit_columns([column], within, order_by, dependence)
     source = read_reference(reference)
     frame = source.read([*units, *([] if order_by is None else [order_by]), column])
-    rows = _rows(frame, column, units, order_by, step, source.name)
-    values = rows["value"].to_numpy()
-    group = rows["group"].to_numpy().astype(np.intp)
+    rows = read_rows(frame, column, units, order_by, step, source.name)
+    fitted = fit_rows(rows, source.name, dependence, slack=slack, chance=chance)
     left_out = frame.height - rows.height
     notes = [f"{left_out} rows without a value, a group or a place were left out"] if left_out else []
+    provenance = Provenance(
+        source.name, rows.height, digest_of(frame), (*notes, *fitted.provenance.notes), source.origin
+    )
+    return replace(fitted, provenance=provenance)
+
+
+def fit_rows(
+    rows: pl.DataFrame, name: str, dependence: Dependence, *, slack: float | None, chance: float | None
+) -> FittedGaussian:
+    """Return what rows that were read say of their covariance, with notes on what does not look Gaussian."""
+    notes: list[str] = []
+    values = rows["value"].to_numpy()
+    group = rows["group"].to_numpy().astype(np.intp)
     span: tuple[float, float] | None = None
     covariance: Floats | None = None
     factors: tuple[Floats, Floats] | None = None
     match dependence:
         case "exchangeable":
-            span = _wider(correlations.Groups(values, group).exchangeable(chance), slack)
+            span = wider(correlations.Groups(values, group).exchangeable(chance), slack)
         case "ar1":
-            sequences = correlations.Sequences(values, _gaps(rows))
-            span = _wider(sequences.autoregressive(chance), slack)
-            notes += _other_memory(rows, sequences.autoregressive(None)[0])
+            sequences = correlations.Sequences(values, gaps_of(rows))
+            span = wider(sequences.autoregressive(chance), slack)
+            notes += other_memory(rows, sequences.autoregressive(None)[0])
         case "matrix":
-            places, dropped = _places(rows, source.name)
+            places, dropped = places_of(rows, name)
             covariance, factors = places.covariance, _bounds(places, slack, chance)
             values = ((places.values - places.values.mean(axis=0)) / places.values.std(axis=0)).ravel()
             notes += [f"{dropped} groups without a row at every place were left out"] if dropped else []
-    notes += _shape(values)
-    provenance = Provenance(source.name, rows.height, digest_of(frame), tuple(notes), source.origin)
+    notes += shape_of(values)
+    provenance = Provenance(name, rows.height, notes=tuple(notes))
     centre, spread = float(rows["value"].mean()), float(rows["value"].var())  # pyright: ignore[reportArgumentType] - of numbers
     return FittedGaussian(span, covariance, factors, centre, spread, provenance)
 
 
-def _columns(column: str, within: object, order_by: object, dependence: object) -> list[str]:
+def unit_columns(columns: Sequence[str], within: object, order_by: object, dependence: object) -> list[str]:
     """Return the columns that tell groups apart."""
     instead = 'pf.GaussianPrior.fit(reference, "height", "family", covariance="exchangeable", slack="confidence")'
     if dependence not in _KINDS:
@@ -93,7 +109,11 @@ def _columns(column: str, within: object, order_by: object, dependence: object) 
         raise Misuse(f"within is {shown(within)}.", allowed="names of columns", instead=instead)
     given = [within] if isinstance(within, str) else cast(Sequence[str], within or [])
     units = [read_name(name, "within") for name in given]
-    names = [*units, read_name(column, "column"), *([] if order_by is None else [read_name(order_by, "order_by")])]
+    names = [
+        *units,
+        *(read_name(column, "column") for column in columns),
+        *([] if order_by is None else [read_name(order_by, "order_by")]),
+    ]
     if len(set(names)) < len(names):
         raise Misuse(
             "Two of column, order_by and within name the same column.", allowed="different columns", instead=instead
@@ -114,7 +134,7 @@ def _columns(column: str, within: object, order_by: object, dependence: object) 
     return units
 
 
-def _rows(  # noqa: PLR0913, PLR0917 - a table and its columns
+def read_rows(  # noqa: PLR0913, PLR0917 - a table and its columns
     frame: pl.DataFrame, column: str, units: list[str], order_by: str | None, step: object, name: str
 ) -> pl.DataFrame:
     """Return rows with a `value`, the number of their `group` and, in order, `position` and whether `ahead` of one."""
@@ -143,19 +163,19 @@ def _rows(  # noqa: PLR0913, PLR0917 - a table and its columns
     return rows.with_columns(group=number)
 
 
-def _gaps(rows: pl.DataFrame) -> Indices:
+def gaps_of(rows: pl.DataFrame) -> Indices:
     """Return the steps from the row before, 0 where a sequence begins."""
     moved = rows["position"].diff().fill_null(0).to_numpy().astype(np.intp)
     return np.where(rows["ahead"].to_numpy(), moved, 0)
 
 
-def _wider(span: tuple[float, float], slack: float | None) -> tuple[float, float]:
+def wider(span: tuple[float, float], slack: float | None) -> tuple[float, float]:
     """Return bounds so much wider, within what correlations can be."""
     width = slack or 0.0
     return max(span[0] - width, -1 + 1e-9), min(span[1] + width, 1 - 1e-9)
 
 
-def _places(rows: pl.DataFrame, name: str) -> tuple[correlations.Places, int]:
+def places_of(rows: pl.DataFrame, name: str) -> tuple[correlations.Places, int]:
     """Return the values of groups that have a row at every place, and how many have not."""
     position, group = (rows[part].to_numpy().astype(np.intp) for part in ("position", "group"))
     size = int(position.max()) + 1
@@ -187,7 +207,7 @@ def _bounds(places: correlations.Places, slack: float | None, chance: float | No
     return slopes - width, slopes + width
 
 
-def _shape(values: Floats) -> list[str]:
+def shape_of(values: Floats) -> list[str]:
     """Note values that no Gaussian law has, by their third and fourth moments."""
     spread = float(values.std())
     if spread == 0:
@@ -199,7 +219,7 @@ def _shape(values: Floats) -> list[str]:
     return [f"values are no Gaussian's (skewness {skew:.1f}, excess kurtosis {tails:.1f}; both 0 if they were)"]
 
 
-def _other_memory(rows: pl.DataFrame, phi: float) -> list[str]:
+def other_memory(rows: pl.DataFrame, phi: float) -> list[str]:
     """Note the lag at which the reference remembers most otherwise than an autoregression does."""
     position: Indices = rows["position"].to_numpy().astype(np.intp)
     group: Indices = rows["group"].to_numpy().astype(np.intp)

@@ -1,5 +1,12 @@
 """Priors, the beliefs of an adversary; one family per file, the smallest ones together."""
 
+from pufferflow.scenario.priors.across import (
+    check_rows,
+    hidden_column,
+    joint_shares,
+    shares_of_column,
+    widths_in_deviations,
+)
 from pufferflow.scenario.priors.correlations import AR1, Exchangeable, spanned
 from pufferflow.scenario.priors.covariance import Covariance, Matrix
 from pufferflow.scenario.priors.empirical import Empirical
@@ -40,12 +47,17 @@ __all__ = [
     "Values",
     "WeaklyDependent",
     "belief_in_words",
+    "check_rows",
     "forgotten_after",
+    "hidden_column",
+    "joint_shares",
     "longest_memory",
     "measure_of_memory",
     "memory_after",
     "read_initial",
     "read_kernels",
+    "shares_of_column",
     "spanned",
+    "widths_in_deviations",
     "wrong_secret",
 ]

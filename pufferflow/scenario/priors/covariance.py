@@ -183,7 +183,7 @@ class Matrix(Covariance, kind="matrix"):
         return f"Matrix({self.entries.tolist() if len(self.entries) <= 4 else '…'})"
 
     def check(self, positions: Floats) -> None:
-        _check_places(positions, len(self.entries))
+        check_places(positions, len(self.entries))
 
     def places(self, positions: Floats) -> Floats:
         return np.arange(len(self.entries), dtype=np.float64)
@@ -246,7 +246,7 @@ class Factors(Covariance, kind="factors"):
         return f"Factors({self.low.tolist()}, {self.high.tolist()})" if len(self.low) <= 4 else "Factors(…)"
 
     def check(self, positions: Floats) -> None:
-        _check_places(positions, len(self.low))
+        check_places(positions, len(self.low))
 
     def places(self, positions: Floats) -> Floats:
         return np.arange(len(self.low), dtype=np.float64)
@@ -256,7 +256,8 @@ class Factors(Covariance, kind="factors"):
         return np.maximum(self.high[at], 0.0), np.maximum(-self.low[at], 0.0)
 
 
-def _check_places(positions: Floats, rows: int) -> None:
+def check_places(positions: Floats, rows: int) -> None:
+    """Refuse positions that a matrix has no row for."""
     if whole(positions, "A covariance matrix")[-1] >= rows:
         raise Misuse(
             f"A row at position {positions[-1]:.0f}, and the covariance matrix has {rows} rows.",

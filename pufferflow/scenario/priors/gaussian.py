@@ -12,9 +12,11 @@ from pufferflow.errors import Misuse
 from pufferflow.law import GaussianLaw
 from pufferflow.scenario.domain import Bins
 from pufferflow.scenario.fitting.reference import Reference
+from pufferflow.scenario.priors.across import Across, check_alone, check_columns, hidden_column, in_words, read_across
 from pufferflow.scenario.priors.correlations import AR1, Exchangeable
 from pufferflow.scenario.priors.covariance import Covariance, Factors, read_covariance
 from pufferflow.scenario.priors.prior import DECLARED, Prior, Provenance, stored_provenance, wrong_secret
+from pufferflow.scenario.product import Product
 from pufferflow.scenario.secret import AnySecret, Initial, Secret
 from pufferflow.scenario.stored import ADDED
 from pufferflow.suggestions import suggests_arguments
@@ -39,6 +41,11 @@ class GaussianPrior(Prior, kind="gaussian"):
     carry every correlated row over the border of its class, and that is what is counted. Secrets are values of the
     domain; a class of Bins says no more than that the value lies in it, and an open class has values any distance away.
 
+    With several secret columns, each an Interval, `across` is the covariance matrix of the columns of one row, in their
+    order: row r and column c have with row s and column d the covariance K(r, s)·across[c][d], K that of rows. Without
+    `across`, covariance is the matrix of all columns of all rows, those of row 0 first. A secret that is one of the
+    columns, pf.Derived(name, column=[...], domain=[...]), drags the other columns along as they covary with it.
+
     `covariance` is pf.Exchangeable(rho), pf.AR1(phi), pf.Kernel(function), or a matrix, which has the variances on its
     diagonal. rho and phi may be pairs (low, high): a class of priors, of which the worst counts. Variances of 0 and
     correlations of 1 or −1 are refused: a row that is fixed, by itself or by another one, has no two values to hide.
@@ -52,7 +59,9 @@ class GaussianPrior(Prior, kind="gaussian"):
     variance: float | None
     mean: float
     provenance: Provenance = field(default=DECLARED, metadata=ADDED, repr=False)
+    across: Across | None = field(default=None, metadata=ADDED)
     coupled = True
+    allows_tuples = True
 
     def __init__(
         self,
@@ -60,33 +69,41 @@ class GaussianPrior(Prior, kind="gaussian"):
         variance: float | None = None,
         mean: float = 0.0,
         provenance: Provenance = DECLARED,
+        *,
+        across: Any = None,
     ) -> None:
-        read = read_covariance(covariance)
-        variance = _variance(variance, read)
+        read, columns = read_covariance(covariance), None if across is None else read_across(across)
+        variance = _variance(variance, read) if columns is None else check_alone(variance, mean)
         centre = finite_number(mean, "mean", allowed="a finite number", instead="mean=0.0")
-        set_fields(self, covariance=read, variance=variance, mean=centre + 0.0, provenance=provenance)
+        set_fields(self, covariance=read, variance=variance, mean=centre + 0.0, provenance=provenance, across=columns)
 
     def describe(self) -> str:
+        if self.across is not None:
+            columns = f"{self.covariance.describe()}; {in_words(self.across)}"
+            source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
+            return f"all columns of all rows are jointly Gaussian; {columns}{source}"
         variance = "" if self.variance is None else f" and variance {self.variance:g}"
         source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
         return f"rows are jointly Gaussian with mean {self.mean:g}{variance}; {self.covariance.describe()}{source}"
 
     def fingerprint(self) -> Any:
         covariance = self.covariance.fingerprint()  # a function cannot be stored, but has a fingerprint in its process
-        source = {} if self.provenance == DECLARED else {"provenance": self.provenance.stored()}
-        return {"kind": self.kind, "covariance": covariance, "variance": self.variance, "mean": self.mean, **source}
+        more = {} if self.provenance == DECLARED else {"provenance": self.provenance.stored()}
+        more |= {} if self.across is None else {"across": self.across.stored()}
+        return {"kind": self.kind, "covariance": covariance, "variance": self.variance, "mean": self.mean, **more}
 
     @classmethod
     def restored(cls, stored: dict[str, Any]) -> Self:
         covariance = Covariance.from_stored(stored["covariance"])
-        return cls(covariance, stored["variance"], stored["mean"], stored_provenance(stored))
+        across = None if stored.get("across") is None else Covariance.from_stored(stored["across"])
+        return cls(covariance, stored["variance"], stored["mean"], stored_provenance(stored), across=across)
 
     @classmethod
     @suggests_arguments
     def fit(  # noqa: PLR0913 - what to read of the reference, and how
         cls,
         reference: Reference,
-        column: str,
+        column: str | Sequence[str],
         within: str | Sequence[str] | None = None,
         *,
         covariance: Literal["exchangeable", "ar1", "matrix"] = "exchangeable",
@@ -101,6 +118,10 @@ class GaussianPrior(Prior, kind="gaussian"):
         correlate as powers of one number; or "matrix": every position from 0 on has a row in each group, of its own
         mean and variance.
 
+        With a list of columns `across` is fitted too: covariances are taken to be products of one of rows and one of
+        columns, and the correlations of rows are a class, as they are in any of the columns. A matrix is then that of
+        all columns of all rows, and has no slack.
+
         With slack="confidence" it is the class of all covariances whose factors Cov(X_r, X_t)/Var(X_t) lie in intervals
         that hold the true ones, all together, with that confidence, if rows are jointly Gaussian: the largest factors
         count. A number allows every factor (of "ar1" the base of the powers) that much more or less. What does not look
@@ -112,15 +133,24 @@ class GaussianPrior(Prior, kind="gaussian"):
         0.876
         """
         from pufferflow.scenario.fitting.gaussian import fit_gaussian
+        from pufferflow.scenario.fitting.gaussian_columns import fit_columns
         from pufferflow.scenario.fitting.tables import ESTIMATED, read_slacks
 
         width, level = read_slacks(slack, confidence)
         exact = None if width == "confidence" else width
         chance = 1 - level if width == "confidence" else None
-        fitted = fit_gaussian(reference, column, within, order_by, covariance, step=step, slack=exact, chance=chance)
+        how = within, order_by, covariance
+        fitted = (
+            fit_gaussian(reference, column, *how, step=step, slack=exact, chance=chance)
+            if isinstance(column, str)
+            else fit_columns(reference, column, *how, step=step, slack=exact, chance=chance)
+        )
         source = fitted.provenance.noted(ESTIMATED if width is None else _slack_in_words(exact, level))
+        across = fitted.across if fitted.across_factors is None else Factors(*fitted.across_factors)
         if fitted.span is not None:
             read: Covariance = AR1(fitted.span) if covariance == "ar1" else Exchangeable(fitted.span)
+            if across is not None:
+                return cls(read, provenance=source, across=across)
             return cls(read, fitted.variance, fitted.mean, source)
         return cls(fitted.covariance if fitted.factors is None else Factors(*fitted.factors), None, fitted.mean, source)
 
@@ -132,7 +162,20 @@ class GaussianPrior(Prior, kind="gaussian"):
     def repeats(self) -> int | None:
         return 1 if self.covariance.stationary else None
 
+    def about_tuples(self, domain: Product) -> Prior:
+        check_columns(self.covariance, self.across, domain)
+        return self
+
     def check(self, secret: AnySecret) -> None:
+        if secret.tuples is not None:
+            hidden_column(secret, secret.tuples)
+            return
+        if self.across is not None:
+            raise Misuse(
+                "A covariance across columns, and the secret has one column.",
+                allowed="across together with several secret columns",
+                instead='secret=[pf.Secret("load", pf.Interval(0, 10)), pf.Secret("temp", pf.Interval(-20, 40))]',
+            )
         if not isinstance(secret, Secret | Initial):
             raise wrong_secret("pf.GaussianPrior", secret, allowed=_ALLOWED, instead=_INSTEAD)
         if not (isinstance(secret.domain, Bins) or secret.domain.numeric):
@@ -152,6 +195,12 @@ class GaussianPrior(Prior, kind="gaussian"):
         >>> round(float(mu.mean[0] - nu.mean[0]), 9), round(float(mu.covariance[0, 0]), 9)
         (0.9, 0.82)
         """
+        if self.across is not None:
+            raise Misuse(
+                "The laws of one column under a covariance of several.",
+                allowed="a prior of this column alone",
+                instead="pf.GaussianPrior(covariance, variance=1.0)",
+            )
         if not self.covariance.known:
             raise Misuse(
                 "The laws under a class of covariances.", allowed="one covariance", instead="pf.AR1(0.9), one number"

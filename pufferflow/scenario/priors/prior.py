@@ -111,13 +111,12 @@ class Prior(Stored, abc.ABC, family="prior"):
         Refused where it says nothing of them.
         """
         if not self.allows_tuples or not (domain.finite or self.independent_rows or self.coupled):
-            lists = "" if domain.finite else " some of which are intervals,"
+            lists = "" if domain.finite else ", some of which are intervals,"
             raise Refused(
-                f"The prior pf.{type(self).__name__} with several secret columns,{lists} is not known to imply laws.",
+                f"The prior pf.{type(self).__name__} with several secret columns{lists} is not known to imply laws.",
                 allowed="pf.Independent() or pf.AnyCorrelation(); on lists of values and pf.Bins also pf.MarkovChain, "
-                "pf.LatentClass and pf.Table",
-                instead=f"pf.Bins(edges, values) as domains, and pf.MarkovChain with {len(domain.points)} states, or "
-                "a scenario for each column",
+                "pf.LatentClass and pf.Table; on intervals alone pf.GaussianPrior with across=",
+                instead=_in_classes(domain),
             )
         return self
 
@@ -140,6 +139,18 @@ class Prior(Stored, abc.ABC, family="prior"):
         The laws then do not depend on where a sequence began. It is 1 where rows have no order.
         """
         return None if self.ordered else 1
+
+
+def _in_classes(domain: Product) -> str:
+    """Return how a column that fills an interval can be declared in classes, or what else to do."""
+    for column, own in zip(domain.columns, domain.domains, strict=True):
+        if not own.finite:
+            low, high = own.numbers.tolist()
+            edges = [low, (low + high) / 2, high]
+            values = f"[{(edges[0] + edges[1]) / 2:g}, {(edges[1] + edges[2]) / 2:g}]"
+            classes = f"pf.Bins([{', '.join(f'{edge:g}' for edge in edges)}], values={values})"
+            return f"pf.Secret({column!r}, domain={classes}), or more classes: tuples are states then"
+    return f"a scenario for each column, or pf.MarkovChain with {len(domain.points)} states"
 
 
 def belief_in_words(prior: Prior) -> str:
