@@ -77,6 +77,11 @@ class GaussianPrior(Prior, kind="gaussian"):
         centre = finite_number(mean, "mean", allowed="a finite number", instead="mean=0.0")
         set_fields(self, covariance=read, variance=variance, mean=centre + 0.0, provenance=provenance, across=columns)
 
+    def __repr__(self) -> str:
+        if self.across is not None:
+            return f"GaussianPrior(covariance={self.covariance!r}, across={self.across!r})"
+        return f"GaussianPrior(covariance={self.covariance!r}, variance={self.variance!r}, mean={self.mean!r})"
+
     def describe(self) -> str:
         if self.across is not None:
             columns = f"{self.covariance.describe()}; {in_words(self.across)}"
