@@ -15,6 +15,7 @@ from pufferflow.errors import Misuse, visible
 from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
 from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
+from pufferflow.local import Channel, Perturbation, perturbation
 from pufferflow.noise import Family
 from pufferflow.plan import Plan, plan_of
 from pufferflow.planning import Terms, Within, read_per_group, read_promise, read_seconds
@@ -284,6 +285,18 @@ class Batch(Suggesting):
         order: list[int] = numbers.argsort(kind="stable").tolist()
         rising = [bars[place] for place in order]
         return self._asking(Quantile.of(called, share, rising, sorted(numbers.tolist()), known))
+
+    def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> Perturbation:
+        """Publish a column row by row, each value through a random channel: rows are out, with public columns beside.
+
+        Left out, the mechanism is `pf.local.randomized_response` of the values of the domain, with the ε that a plan
+        finds. It stands by itself: other queries are another batch, charged besides.
+
+        >>> _example().private_local("level").release(epsilon=1.0).frame.collect().shape
+        (3, 2)
+        """
+        known, domain = self._column(column)
+        return perturbation(self.questions, known, domain, mechanism)
 
     # What becomes of it
 

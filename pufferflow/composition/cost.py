@@ -84,6 +84,8 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     column: str | None = None
     rows: Rows | None = None
     """None where rows are independent."""
+    row_by_row: bool = False
+    """Whether each row is published through a channel of its own, of whose pure loss the noise only has the size."""
 
     @cached_property
     def noise(self) -> Noise:

@@ -62,6 +62,8 @@ def least(
     # without that part of δ for all rules: which one holds may hang on the answers
     counted = kind.with_delta(math.nextafter(kind.example.delta - spare, 0.0)) if spare else kind
     totals = [RuleTotal(math.inf, "no rule")]
+    if any(shape.row_by_row for shape in releases.shapes):  # of a channel only pure losses are known (M35)
+        rules, fixed = (rules, False) if meter == "pure" else ((), False)
     for rule in rules:
         value = _by(meter, rule, releases, counted)
         totals.append(RuleTotal(value, rule.name))

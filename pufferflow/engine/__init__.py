@@ -20,6 +20,7 @@ from pufferflow.engine.engine import (
 )
 from pufferflow.engine.one_pass import comparable, published
 from pufferflow.engine.public_rows import unused
+from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
 from pufferflow.engine.totals import (
     HALF,
@@ -57,6 +58,7 @@ __all__ = [
     "MOST_ROWS",
     "NO_FILES",
     "PLACED",
+    "ROWS",
     "UNORDERED",
     "WIDE",
     "Above",
@@ -84,6 +86,7 @@ __all__ = [
     "PrivateTotals",
     "Query",
     "RemoteTable",
+    "RowByRow",
     "Selection",
     "Snapshot",
     "Steps",
@@ -99,13 +102,17 @@ __all__ = [
     "check_engine",
     "clean_dtype",
     "comparable",
+    "counted",
     "engine_of",
     "grids_of",
     "has_engine",
     "labelled",
+    "labels_of",
+    "metadata_of",
     "published",
     "remote_engine",
     "result_types",
+    "scan",
     "table",
     "unused",
     "weighted_patterns",

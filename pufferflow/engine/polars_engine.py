@@ -65,7 +65,7 @@ class PolarsEngine(Engine):
     def queries(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
     ) -> list[str]:
-        return [guarded(lambda: one_pass_query(self._selected(selection), selection.by, measures).explain())]
+        return [guarded(lambda: one_pass_query(self.selected(selection), selection.by, measures).explain())]
 
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
@@ -90,7 +90,7 @@ class PolarsEngine(Engine):
         return guarded(lambda: row_fingerprint(public, scenario, orders, key, partial(collect, what=PUBLIC)))
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
-        frame = guarded(lambda: self._selected(selection))
+        frame = guarded(lambda: self.selected(selection))
         public = not measures and selection.limit is None
         names = (*selection.public, *(name for name, _ in selection.derived))
         if public and names:
@@ -101,7 +101,7 @@ class PolarsEngine(Engine):
         run = partial(collect, what=PUBLIC if public else PRIVATE)
         return guarded(lambda: tally(frame, selection.by, selection.keys, measures, run))
 
-    def _selected(self, selection: Selection) -> pl.LazyFrame:
+    def selected(self, selection: Selection) -> pl.LazyFrame:
         """Return the rows that are selected, with derived columns; those of units are chosen before."""
         frame = self.frame if selection.limit is None else at_most(self.frame, selection.limit)
         frame = with_derived(frame, selection)

@@ -2,10 +2,10 @@
 
 from pufferflow.release.copies import Copy, entry_in, other_release, place_taken
 from pufferflow.release.draw import columns_of, grid_below, of_no_rows
-from pufferflow.release.durable import write_whole
+from pufferflow.release.durable import move_file, name_beside, unfinished_in, write_whole
 from pufferflow.release.files import CERTIFICATE, check_format
 from pufferflow.release.folder import add, copies_in, entry_of, files_of, send, table_differences
-from pufferflow.release.publication import CostAccount, Reservation, publish
+from pufferflow.release.publication import CostAccount, Reservation, check_account, publish
 from pufferflow.release.release import Release, put_text, written
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Release",
     "Reservation",
     "add",
+    "check_account",
     "check_format",
     "columns_of",
     "copies_in",
@@ -22,6 +23,8 @@ __all__ = [
     "entry_of",
     "files_of",
     "grid_below",
+    "move_file",
+    "name_beside",
     "of_no_rows",
     "other_release",
     "place_taken",
@@ -29,6 +32,7 @@ __all__ = [
     "put_text",
     "send",
     "table_differences",
+    "unfinished_in",
     "write_whole",
     "written",
 ]

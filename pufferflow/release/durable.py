@@ -23,7 +23,7 @@ _TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
 
 def write_whole(path: Path, body: Iterable[bytes]) -> None:
     """Write a file, of parts that follow each other, into a folder that exists; one of that name is replaced."""
-    beside = _beside(path)
+    beside = name_beside(path)
     try:
         _write(beside, body)
         os.replace(beside, path)  # noqa: PTH105 - as os.rename below: one module names all steps
@@ -33,11 +33,32 @@ def write_whole(path: Path, body: Iterable[bytes]) -> None:
             beside.unlink(missing_ok=True)
 
 
+def move_file(beside: Path, path: Path) -> bool:
+    """Bring a file that is written to its place, durably; return False if there is one, which stays."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        return False
+    except OSError:  # the file system has no links
+        if path.exists():
+            return False
+        os.rename(beside, path)  # noqa: PTH104 - as above
+    beside.unlink(missing_ok=True)
+    _sync(path.parent)
+    return True
+
+
+def unfinished_in(folder: Path) -> Iterable[Path]:
+    """Return the names of what is not finished in a folder."""
+    start, end = _UNFINISHED
+    return sorted(folder.glob(f"{start}{'[0-9a-f]' * 16}{end}"))
+
+
 def make(folder: Path, files: Mapping[str, bytes]) -> bool:
     """Make a folder with its files; return False if there is one with files in its place."""
     _make_parents(folder.parent)
     _sweep(folder.parent)
-    beside = _beside(folder)
+    beside = name_beside(folder)
     try:
         beside.mkdir()
         for name, body in files.items():
@@ -94,7 +115,8 @@ def _move(beside: Path, folder: Path) -> bool:
     return True
 
 
-def _beside(path: Path) -> Path:
+def name_beside(path: Path) -> Path:
+    """Return a name for what is not finished, which nobody looks for, in the folder of a path."""
     start, end = _UNFINISHED
     return path.parent / f"{start}{secrets.token_hex(8)}{end}"
 
@@ -129,8 +151,7 @@ def _make_parents(folder: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     """Remove what processes that were killed left behind; none needs a day for a file."""
-    start, end = _UNFINISHED
-    for leftover in folder.glob(f"{start}{'[0-9a-f]' * 16}{end}"):
+    for leftover in unfinished_in(folder):
         with suppress(OSError):
             if time.time() - leftover.lstat().st_mtime > _A_DAY:
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()

@@ -63,6 +63,23 @@ def publish(decision: Decision, account: CostAccount | None, release_id: str | N
             allowed="bounds that are exact or above the truth",
             instead="release(estimates=True), if an estimate is good enough",
         )
+    check_account(account, release_id)
+    for noise in decision.noises:
+        noise.check_drawable()
+    check_threads()
+    source = decision.source
+    if account is None:
+        return _draw_release(decision, source.confirmed(decision.request), None)
+    if release_id is None or account.find(release_id) is None:
+        source = source.confirmed(decision.request)  # a stored release needs no source any more
+    reservation = account.reserve(decision, release_id)
+    if reservation.stored is not None:
+        return reservation.stored
+    return reservation.commit(_draw_release(decision.at(reservation.cost), source, reservation.entry))
+
+
+def check_account(account: CostAccount | None, release_id: str | None) -> None:
+    """Refuse what is no account, and an id without one."""
     if account is not None and not hasattr(account, "reserve"):
         ledger = "ledger" if hasattr(account, "open") else 'pf.Ledger("ledger.db")'
         name = repr(account) if isinstance(account, str) else '"power"'
@@ -71,24 +88,12 @@ def publish(decision: Decision, account: CostAccount | None, release_id: str | N
             allowed="an account of a ledger, or None",
             instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
         )
-    for noise in decision.noises:
-        noise.check_drawable()
-    check_threads()
-    source = decision.source
-    if account is None:
-        if release_id is not None:
-            raise Misuse(
-                "An id for a release that no account counts.",
-                allowed="an id together with an account",
-                instead="id=None",
-            )
-        return _draw_release(decision, source.confirmed(decision.request), None)
-    if release_id is None or account.find(release_id) is None:
-        source = source.confirmed(decision.request)  # a stored release needs no source any more
-    reservation = account.reserve(decision, release_id)
-    if reservation.stored is not None:
-        return reservation.stored
-    return reservation.commit(_draw_release(decision.at(reservation.cost), source, reservation.entry))
+    if account is None and release_id is not None:
+        raise Misuse(
+            "An id for a release that no account counts.",
+            allowed="an id together with an account",
+            instead="id=None",
+        )
 
 
 def _draw_release(decision: Decision, source: SourceDigest, entry: str | None) -> Release:

@@ -1,0 +1,32 @@
+"""Local privacy: rows published one by one, each through a random channel, and what channels can do at all.
+
+`batch.private_local("level")` perturbs a column row by row, with a promise under the scenario (M35). The rest are
+channels and numbers of theirs: mechanisms for an ε and a total variation η, and how much of a difference of rows comes
+through (the TV paper, section VII).
+
+>>> import pufferflow as pf
+>>> channel = pf.local.randomized_response(["no", "yes"], epsilon=1.0)
+>>> round(channel.tv, 6), round(pf.local.kl_contraction(channel.probabilities), 6)
+(0.462117, 0.213552)
+"""
+
+from pufferflow.local.channel import Channel
+from pufferflow.local.mechanisms import binary_erasure, randomized_response
+from pufferflow.local.plan import LocalPlan, Perturbation, perturbation
+from pufferflow.local.release import LocalRelease, read
+from pufferflow.local.setting import LocalPrivacy, kl_contraction, largest_tv, total_variation
+
+__all__ = [
+    "Channel",
+    "LocalPlan",
+    "LocalPrivacy",
+    "LocalRelease",
+    "Perturbation",
+    "binary_erasure",
+    "kl_contraction",
+    "largest_tv",
+    "perturbation",
+    "randomized_response",
+    "read",
+    "total_variation",
+]

@@ -1,0 +1,352 @@
+"""Rows published one by one: which column, through which channel, and what that keeps under the scenario.
+
+Nothing of a row is read here. The decision that stands behind a plan has the exposures of the channel: those of counts
+of each value with Laplace noise of scale 1/ε, a value's own half each, so that an account adds them to those of other
+releases (M35). Only pure losses are the same of both, and no rule that looks at anything else is asked.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, final
+
+import numpy as np
+from msgspec import structs
+
+from pufferflow.arguments import shown
+from pufferflow.arrays import Indices
+from pufferflow.bounds import Calibration
+from pufferflow.composition import Cost
+from pufferflow.engine import RowByRow
+from pufferflow.errors import Misuse, Refused, visible
+from pufferflow.explain import queries_in_words, readings
+from pufferflow.expressions import indicators
+from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.local.channel import MOST_LABELS, Channel
+from pufferflow.local.mechanisms import randomized_response
+from pufferflow.local.release import LocalRelease, Perturbed, publish_rows
+from pufferflow.local.row_losses import RowLosses, noise_like
+from pufferflow.noise import Laplace
+from pufferflow.plan import certificate_of
+from pufferflow.planning import Certificate, Decision, PublicFacts, Terms, read_promise
+from pufferflow.queries import Query, Request
+from pufferflow.release import CostAccount
+from pufferflow.report import promise_in_words
+from pufferflow.roots import largest
+from pufferflow.scenario import Domain, Interval, Presence, Secret
+from pufferflow.suggestions import Suggesting
+from pufferflow.transport import Certainty
+
+COMPOSITION: Final = "each row through a channel of its own, by what it tells of the row (M35)"
+_MOST_EPSILON: Final = 20.0
+_CLOSE: Final = 1e-6
+_TRIES: Final = 8
+
+
+@final
+@dataclass(frozen=True)
+class PerturbedColumn(Query):
+    """A column of which every row is published through a channel; `measures` are the rows with each value."""
+
+    linear = False
+    channel: str = ""
+    """The kind of channel, and its weights where they are not to be found."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Perturbation(Suggesting):
+    """A column that is to be published row by row; `plan` finds the channel for a promise, `release` publishes.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
+    >>> rows = pf.protect(pl.DataFrame({"day": [1, 1, 2], "level": [0, 3, 2]}), scenario).private_local("level")
+    >>> rows.release(epsilon=1.0).frame.collect().columns
+    ['day', 'level']
+    """
+
+    request: Request
+    column: str
+    channel: Channel
+    given: bool = True
+    """Whether somebody chose the channel, so that it is used as it is where no promise is asked for."""
+
+    def plan(self, guarantee: Guarantee | None = None, *, epsilon: float | None = None) -> "LocalPlan":
+        """Return the channel with the largest ε that keeps a promise; without one, the promise that the channel keeps.
+
+        The channel is found among those of its kind. Reads public columns only.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+        >>> batch = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), scenario)
+        >>> plan = batch.private_local("on").plan(pf.Pure(1.0))
+        >>> round(plan.channel.epsilon, 4), plan.guarantee
+        (0.1227, Pure(epsilon=1.0))
+        """
+        promised = None if guarantee is None and epsilon is None else read_promise(guarantee, epsilon, None)
+        if promised is None and not self.given:
+            promised = read_promise(None, None, None)  # refused: there is nothing to go by
+        if isinstance(promised, Kind):
+            promised = promised.at(1.0)
+        asking = self.channel.name if promised is not None and self.channel.family else repr(self.channel.weights)
+        request = self.request.asking(_query(self.column, self.request.domains[self.column], asking))
+        losses = RowLosses(PublicFacts(request))
+        if promised is None:
+            loss = losses.of(self.channel.epsilon).value
+            return LocalPlan(_decision(losses, self.channel, Pure(_few_digits(loss))), self.channel)
+        channel = self._keeping(losses, promised)
+        return LocalPlan(_decision(losses, channel, promised), channel)
+
+    def release(
+        self,
+        path: str | Path | None = None,
+        guarantee: Guarantee | None = None,
+        *,
+        epsilon: float | None = None,
+        account: CostAccount | None = None,
+        id: str | None = None,  # noqa: A002 - the name at the door
+    ) -> LocalRelease:
+        """Plan and release in one go."""
+        return self.plan(guarantee, epsilon=epsilon).release(path, account, id)
+
+    def _keeping(self, losses: RowLosses, promise: Guarantee) -> Channel:
+        """Return the channel with the largest ε that keeps a promise; the given one where it has no family."""
+        pure = _pure_for(promise)
+        if self.channel.family is None:
+            own = losses.of(self.channel.epsilon).value
+            if own > pure:
+                raise Refused(
+                    f"The channel has epsilon {self.channel.epsilon:.6g}, of which {own:.6g} is lost here.",
+                    allowed=f"at most {pure:.6g}, for the promise",
+                    instead="pf.local.randomized_response(labels, epsilon=1.0), whose epsilon a plan finds",
+                )
+            return self.channel
+        epsilon = min(losses.largest_epsilon(pure), _MOST_EPSILON)
+        for _ in range(_TRIES):
+            channel = self.channel.at(epsilon)
+            if losses.of(channel.epsilon).value <= pure:
+                return channel
+            epsilon *= 1 - _CLOSE
+        raise Refused(
+            f"The promise leaves epsilon {epsilon:g} for a row, which the chances of a channel do not show.",
+            allowed="a weaker promise, or groups of fewer rows",
+            instead="pf.Pure(1.0)",
+        )
+
+    def __repr__(self) -> str:
+        """Show the column, the channel and the scenario."""
+        return visible(
+            f"<Perturbation of {self.column!r} by {self.channel!r}; {self.request.scenario!r}>", one_line=True
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalPlan(Suggesting):
+    """A channel for every row of a column, and the promise that it keeps under the scenario about all rows together.
+
+    An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
+    """
+
+    _decision: Decision
+    channel: Channel
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise about all rows together."""
+        return self._decision.calibration.guarantee
+
+    @property
+    def loss(self) -> float:
+        """The pure loss proven for the channel under the scenario."""
+        return self._decision.calibration.loss
+
+    @property
+    def questions(self) -> Request:
+        """The column and the selected rows."""
+        return self._decision.request
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of a release, in numbers: what composition adds up."""
+        return self._decision.cost
+
+    @property
+    def certificate(self) -> Certificate:
+        """What would go out with the rows."""
+        return self._decision.certificate
+
+    def readings(self) -> tuple[str, ...]:
+        """Return how null, values outside the domain and unknown labels are read."""
+        return tuple(visible(line, one_line=True) for line in readings(self.questions))
+
+    def explain(self) -> str:
+        """Return the text that a person signs: what is published, what is hidden, how well, and what is assumed."""
+        known = self.certificate
+        lines = [
+            f"Published: {queries_in_words(self.questions)}.",
+            *known.hidden.split("\n"),
+            f"How well: {promise_in_words(self.guarantee)}.",
+            f"How: {self.channel!r}.",
+            *(f"Read: {line}." for line in known.readings),
+            f"Carried by: {known.composition}; {known.bound}, loss {known.loss:.6g}.",
+            *(f"Assumed: {line}." for line in known.assumptions),
+            *(f"Note: {line}." for line in known.notes),
+        ]
+        return "\n".join(visible(line, one_line=True) for line in lines)
+
+    def release(
+        self,
+        path: str | Path | None = None,
+        account: CostAccount | None = None,
+        id: str | None = None,  # noqa: A002 - the name at the door
+    ) -> LocalRelease:
+        """Read the private rows once and publish them: to a Parquet file, row by row, or without a path in memory.
+
+        Every release draws anew, and whoever sees several averages them: with an account each is charged, once. The
+        same id gives the same rows. A file appears whole, in an order that tells nothing of the rows' own, and is never
+        overwritten.
+        """
+        return publish_rows(Perturbed(self._decision, self.channel, self._rows), path, account, id)
+
+    @cached_property
+    def _rows(self) -> RowByRow:
+        request = self.questions
+        (query,) = request.queries
+        return row_by_row(request, query.name, self.channel)
+
+    def __repr__(self) -> str:
+        """Show the column, the channel and the promise."""
+        return visible(
+            f"<LocalPlan {queries_in_words(self.questions)}; {self.guarantee!r}; {self.channel!r}>", one_line=True
+        )
+
+
+def perturbation(request: Request, column: str, domain: Domain, mechanism: object) -> Perturbation:
+    """Return the publication of a column row by row; refuse what the rows or the scenario do not allow."""
+    _check(request, column, domain)
+    channel = randomized_response(domain.points, 1.0) if mechanism is None else _read_channel(mechanism, domain)
+    row_by_row(request, column, channel).check(request.engine)
+    return Perturbation(request, column, channel, given=mechanism is not None)
+
+
+def row_by_row(request: Request, column: str, channel: Channel) -> RowByRow:
+    """Return the rows to publish: public columns, those of groups and steps first, and the perturbed one."""
+    scenario, domain = request.scenario, request.domains[column]
+    first = [*scenario.within, *([scenario.order_by] if scenario.order_by is not None else [])]
+    keep = tuple(dict.fromkeys(name for name in (*first, *request.public) if name in request.schema))
+    return RowByRow(
+        request.selection, keep, column, domain, request.missing(column), channel.outputs, _draw(channel, domain)
+    )
+
+
+def _draw(channel: Channel, domain: Domain) -> Callable[[Indices], Indices]:
+    """Return the draw from places in the domain, with the operating system's random bits."""
+    places = np.array([channel.inputs.index(point) for point in domain.points], dtype=np.intp)
+    return lambda values: channel.draw(places[values])
+
+
+def _check(request: Request, column: str, domain: Domain) -> None:
+    secret = request.scenario.secret
+    if request.queries or request.by:
+        raise Misuse(
+            "private_local after a query, or in groups: it publishes rows, each by itself.",
+            allowed="filter and with_columns before it, and a batch of its own",
+            instead=f"pf.protect(frame, scenario).private_local({shown(column)})",
+        )
+    if isinstance(secret, Presence):
+        raise Refused(
+            "Rows one by one, and whether they are there at all is the secret: each row would tell.",
+            allowed="a scenario whose rows are public, with pf.Secret",
+            instead=f"private_histogram({shown(column)})",
+        )
+    if isinstance(domain, Interval):
+        raise Refused(
+            f"The values of {shown(column)} fill an interval, and a channel needs labels.",
+            allowed="a list of values, or classes",
+            instead="pf.Bins(edges, values) as the domain",
+        )
+    if not 2 <= len(domain.points) <= MOST_LABELS:
+        raise Refused(
+            f"A channel for {len(domain.points)} values.", allowed=f"2 to {MOST_LABELS} values", instead="wider pf.Bins"
+        )
+
+
+def _read_channel(given: object, domain: Domain) -> Channel:
+    """Return a channel that every value of the domain can go into, and that gives none away."""
+    instead = "mechanism=pf.local.randomized_response([0, 1, 2, 3], epsilon=1.0)"
+    if not isinstance(given, Channel):
+        raise Misuse(f"The mechanism is {shown(given)}.", allowed="a channel of pf.local, or None", instead=instead)
+    unknown = [point for point in domain.points if point not in given.inputs]
+    if unknown or len(given.inputs) > len(domain.points):
+        which = f"{shown(unknown[0])} is no input of it" if unknown else "it has inputs that the domain does not have"
+        raise Misuse(
+            f"The channel does not fit the domain: {which}.",
+            allowed="a channel whose inputs are the values of the domain",
+            instead=instead,
+        )
+    if given.epsilon == math.inf:
+        raise Refused(
+            "Some output of the channel is possible for one value and not for another: it gives that away.",
+            allowed="channels with a finite epsilon",
+            instead=instead,
+        )
+    return given
+
+
+def _query(column: str, domain: Domain, channel: str) -> PerturbedColumn:
+    measures = tuple(values for _, values in indicators(column, domain))
+    return PerturbedColumn(column, measures, f"every row of {column}, each through a channel of its own", channel)
+
+
+def _decision(losses: RowLosses, channel: Channel, promise: Guarantee) -> Decision:
+    """Return a decision whose noise exposes rows a little more than the channel does."""
+    noise, loss = noise_like(channel.epsilon), losses.of(channel.epsilon)
+    calibration = Calibration(
+        noise, promise, loss.value, channel.epsilon, loss.witness, Certainty.UPPER_BOUND, loss.bound, by_movement=False
+    )
+    return Decision(
+        facts=losses.facts,
+        terms=Terms(promise, Laplace, loss.bound),
+        values=losses.values,
+        tables=losses.tables,
+        weights=losses.weights,
+        family=Laplace,
+        laws=losses.facts.laws(losses.tables, losses.weights),
+        row_laws=None,
+        calibration=calibration,
+        certify=lambda decision: _certificate(decision, channel),
+    )
+
+
+def _certificate(decision: Decision, channel: Channel) -> Certificate:
+    """Return the certificate of a batch with these exposures, in the words of a channel."""
+    known, secret = certificate_of(decision), decision.request.scenario.secret
+    shape = structs.replace(known.cost.shape, coupled_movements={}, row_by_row=True)
+    of_row = isinstance(secret, Secret) and decision.request.column == secret.column
+    notes = (f"the perturbed column is undone by pf.local: {channel!r}", *known.notes)
+    return structs.replace(
+        known,
+        sums=(),
+        sensitivity=channel.epsilon,
+        sensitivity_unit="is the epsilon of each row's own channel",
+        composition=COMPOSITION,
+        cost=structs.replace(known.cost, shape=shape),
+        ordinary=Pure(channel.epsilon) if of_row else None,
+        notes=notes,
+    )
+
+
+def _pure_for(promise: Guarantee) -> float:
+    """Return the largest pure loss from which a promise follows (M29)."""
+    if isinstance(promise, Pure):
+        return promise.epsilon
+    return largest(lambda epsilon: promise.follows_from(Pure(epsilon)), 2 * _MOST_EPSILON)
+
+
+def _few_digits(loss: float) -> float:
+    """Return a loss rounded up to few digits, on which machines agree."""
+    return max(float(f"{loss * (1 + _CLOSE):.9g}"), loss)

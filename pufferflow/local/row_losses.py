@@ -1,0 +1,130 @@
+"""From a channel's ε on every row to the loss under a scenario, and back (M35).
+
+Whatever mechanism publishes rows, what it tells of one row given all others, its exposure, bounds the loss: ε itself if
+rows are independent; along chains and trees what messages make of it, as they do for noisy sums with these exposures;
+and k·ε under any prior at all where a group has k published rows. The least of these that apply counts. It is never
+below ε, so each release is ordinarily differentially private for one row, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.bounds import Bound, Group, Messages, Place, Witness, read_laws
+from pufferflow.errors import Refused
+from pufferflow.noise import Laplace
+from pufferflow.planning import PublicFacts, Tables, known_values, tables_of
+from pufferflow.roots import smallest
+from pufferflow.rounding import float_above
+from pufferflow.scenario import ValueSecret
+from pufferflow.scenario.priors import GaussianMixture
+
+HALF = 0.5
+"""The weight of each of a row's two counts that differ between two values: together they move by 1."""
+_LARGER = 1 + 2.0**-40
+_CLOSE = 1e-7
+_DIGITS = 6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowLoss:
+    """A loss, the bound that proves it, and the costliest pair of secrets."""
+
+    value: float
+    bound: Bound
+    witness: Witness
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowLosses:
+    """The loss under a request's scenario if each selected row goes through a channel with some ε."""
+
+    facts: PublicFacts
+
+    @cached_property
+    def values(self) -> Floats:
+        """The counts of every value, at the points of the domain."""
+        request = self.facts.request
+        return known_values(request.measures, request.domain, from_nothing=False)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The weights of these counts."""
+        return np.full(len(self.values), HALF)
+
+    @cached_property
+    def tables(self) -> list[list[Tables]]:
+        """For each prior the counts as the planner knows them."""
+        request = self.facts.request
+        scenario = request.scenario
+        return [tables_of(prior, scenario.secret, request.measures, self.values) for prior in scenario.priors]
+
+    def of(self, epsilon: float) -> RowLoss:
+        """Return the loss under the worst prior, rounded up."""
+        noise = noise_like(epsilon)
+        return max((self._under(tables, epsilon, noise) for tables in self.tables), key=lambda loss: loss.value)
+
+    def largest_epsilon(self, loss: float) -> float:
+        """Return an ε whose loss is at most a given one, near the largest, in few digits so that machines agree on it.
+
+        Losses grow with exposures, and are from ε to as many times that as a group has rows (M36).
+        """
+        least = loss / max(self._most_rows, 1) * (1 - _CLOSE)
+        inverse = smallest(lambda inverse: self.of(1 / inverse).value - loss, 1 / least, _CLOSE)
+        return _rounded_down(1 / inverse)
+
+    @property
+    def _most_rows(self) -> int:
+        return max(self._rows(tables) for tables in self.tables)
+
+    def _under(self, tables: Sequence[Tables], epsilon: float, noise: Laplace) -> RowLoss:
+        """Return the loss under one prior."""
+        rows, place = self._rows(tables), self._place(tables)
+        group = RowLoss(float_above(max(rows, 1) * Fraction(epsilon)), Group(), place)
+        if rows <= 1:
+            return group
+        walked = self._walked(tables, noise)
+        if walked is None or walked.value >= group.value:
+            return group
+        return RowLoss(max(walked.value, epsilon), walked.bound, walked.witness)
+
+    def _rows(self, tables: Sequence[Tables]) -> int:
+        """Return how many published rows a group may have; independent rows are each a group."""
+        prior = tables[0].prior
+        if prior.independent_rows:
+            return 1
+        return max((pattern.selected for pattern in self.facts.patterns(prior).distinct), default=0)
+
+    def _walked(self, tables: Sequence[Tables], noise: Laplace) -> RowLoss | None:
+        """Return the loss along the chains or trees of a prior; None where it has none."""
+        if isinstance(tables[0].prior, GaussianMixture):  # its walks follow whole answers, not rows
+            return None
+        try:
+            pieces = read_laws(self.facts.laws([tables], self.weights))
+            losses = [walk.loss(noise) for laws in pieces for walk in laws.walks()]
+        except Refused:
+            return None
+        value, witness = max(losses, key=lambda found: found[0])
+        return RowLoss(value, Messages(), witness)
+
+    def _place(self, tables: Sequence[Tables]) -> Place:
+        secret = self.facts.request.scenario.secret
+        named: Any = secret.value_pairs()[0] if isinstance(secret, ValueSecret) else None
+        return Place(len(self.values), tables[0].prior, named, 0)
+
+
+def noise_like(epsilon: float) -> Laplace:
+    """Return the noise that exposes a row to sums of its counts a little more than a channel with this ε does."""
+    return Laplace(1 / (epsilon * _LARGER))
+
+
+def _rounded_down(number: float) -> float:
+    short = float(f"{number:.{_DIGITS}g}")
+    return short if short <= number else float(f"{number * (1 - 10.0 ** (1 - _DIGITS)):.{_DIGITS}g}")
