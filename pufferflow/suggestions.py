@@ -51,6 +51,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "private_covariance": 'private_covariance("hours", "wage")',
     "private_median": 'private_median("level")',
     "private_quantile": 'private_quantile("level", 0.5)',
+    "private_local": 'private_local("level")',
 }
 """Calls that fit, by the class or function that is called."""
 

@@ -65,11 +65,11 @@ class RowByRow:
         """
         query = guarded(lambda: self._query(_polars(engine)))
         _sink(query, path, metadata, PRIVATE)
-        written = pl.scan_parquet(path, glob=False)
+        written = scan(path)
         if not _is_in_order(written, self._order):
             _sink(written.sort(_sorted_by(written, self._order)), beside, metadata, PUBLIC)
             beside.replace(path)
-        return counted(written, [], self.column)
+        return counted(scan(path), [], self.column)  # the file is another one by now
 
     @property
     def _order(self) -> list[str]:
