@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pufferflow.composition import Forecast as Forecast
     from pufferflow.composition import compose as compose
     from pufferflow.composition import temporal_leakage as temporal_leakage
+    from pufferflow.composition import ways_to_count as ways_to_count
     from pufferflow.engine import table as table
     from pufferflow.errors import InternalError as InternalError
     from pufferflow.errors import LedgerFault as LedgerFault
@@ -128,7 +129,7 @@ _ROOMS = {
     "queries": ("Statistic",),
     "inference": ("laws",),
     "engine": ("table",),
-    "composition": ("compose", "Composed", "Forecast", "temporal_leakage"),
+    "composition": ("compose", "Composed", "Forecast", "temporal_leakage", "ways_to_count"),
     "ledger": ("Ledger", "Account"),
     "plan": ("Plan",),
     "planning": ("Certificate", "Within"),

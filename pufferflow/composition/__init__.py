@@ -23,6 +23,8 @@ from pufferflow.composition.forecast import (
 )
 from pufferflow.composition.gaussian_mixture import class_digest
 from pufferflow.composition.regions import Region
+from pufferflow.composition.reserved import ReservedProfile, ReservedProfiles, read_reserved
+from pufferflow.composition.ways import ways_to_count
 
 __all__ = [
     "COST_NAMES",
@@ -35,6 +37,8 @@ __all__ = [
     "Part",
     "Recurring",
     "Region",
+    "ReservedProfile",
+    "ReservedProfiles",
     "Rows",
     "ScheduledReleases",
     "Shape",
@@ -48,6 +52,8 @@ __all__ = [
     "forecast",
     "group_privacy",
     "read_every",
+    "read_reserved",
     "recurring",
     "temporal_leakage",
+    "ways_to_count",
 ]

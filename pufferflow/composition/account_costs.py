@@ -7,7 +7,7 @@ values that the scenario hides. If they may have anything to do with each other,
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import final
@@ -15,6 +15,7 @@ from typing import final
 from pufferflow.composition.additive import SingleRule, sets_of
 from pufferflow.composition.autoregression import RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
+from pufferflow.composition.reserved import RESERVED, ReservedProfiles
 from pufferflow.composition.rule import UnitReleases
 from pufferflow.composition.rules import TRANSLATION, RuleTotal, least, meters_of
 from pufferflow.composition.running_total import RunningTotal
@@ -91,8 +92,9 @@ class AccountCosts:
         limit: Guarantee,
         meter: str | None = None,
         priors: Sequence[Prior] | None = None,
+        reserved: ReservedProfiles | None = None,
     ) -> None:
-        self.scenario = scenarios[-1]
+        self.scenario, self.reserved = scenarios[-1], reserved
         every = [prior for scenario in scenarios for prior in scenario.priors]
         chosen = _counted(self.scenario, every) if priors is None else priors
         self.priors = list({digest_of(prior): prior for prior in chosen}.values())
@@ -146,7 +148,7 @@ class AccountCosts:
 
     def begun(self, cost: Cost) -> "AccountCosts":
         """Return the same, counted as an account counts once a release with this cost was its first."""
-        if self.meter is not None or self._pure or cost.silent or self.costs:
+        if self.meter is not None or self.reserved is not None or self._pure or cost.silent or self.costs:
             return self
         try:
             return self._anew(self._costs, self.total([cost]).meter, self.priors)
@@ -164,7 +166,7 @@ class AccountCosts:
         priors: Sequence[Prior],
         running: list[RunningTotal] | None = None,
     ) -> "AccountCosts":
-        account = AccountCosts([self.scenario], self.limit, meter, priors)
+        account = AccountCosts([self.scenario], self.limit, meter, priors, self.reserved)
         account._running = running or account._running
         for cost in costs:
             account.add(cost)
@@ -193,6 +195,8 @@ class AccountCosts:
             UnitReleases(self.scenario, one.prior, selecting, seen, one.movements, more, unseen_rows=unseen_rows)
             for one in self._running
         ]
+        if self.reserved is not None:
+            return self._of_reserved(self.reserved, by_belief)
         totals = [self._by(meter, by_belief, fixed=fixed) for meter in self._meters]
         best = min(range(len(totals)), key=lambda at: totals[at][0].value)
         (chosen, belief), single = totals[best], self._of_one(by_belief)
@@ -209,15 +213,27 @@ class AccountCosts:
 
     def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
         """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
-        totals = list[tuple[RuleTotal, Prior]]()
-        for releases in by_belief:
-            sets = [some for some in sets_of(self.scenario, releases.prior, releases.costs) if some]
-            for some in sets:
-                whole = len(sets) == 1 and len(some) == len(releases.costs)
-                movements = releases.movements if whole else None  # they are those of all releases
-                of_unit = replace(releases, costs=some, movements=movements)
-                totals.append((least(of_unit, self.kind, meter, fixed=fixed), releases.prior))
+        totals = [
+            (least(of_unit, self.kind, meter, fixed=fixed), of_unit.prior)
+            for releases in by_belief
+            for of_unit in self._of_units(releases)
+        ]
         return max(totals, key=lambda one: one[0].value, default=(RuleTotal(0.0, _NOTHING_ASKED), None))
+
+    def _of_units(self, releases: UnitReleases) -> Iterator[UnitReleases]:
+        """Yield sets of releases such that all that may touch one unit are in one of them."""
+        sets = [some for some in sets_of(self.scenario, releases.prior, releases.costs) if some]
+        for some in sets:
+            whole = len(sets) == 1 and len(some) == len(releases.costs)
+            movements = releases.movements if whole else None  # they are those of all releases
+            yield replace(releases, costs=some, movements=movements)
+
+    def _of_reserved(self, reserved: ReservedProfiles, by_belief: Sequence[UnitReleases]) -> Composed:
+        """Return the total of all profiles that were reserved; refuse a release for which none is left."""
+        count = len(by_belief[0].costs)
+        if not all(reserved.suffice(of_unit) for releases in by_belief for of_unit in self._of_units(releases)):
+            raise reserved.refusal(count)
+        return Composed(self.kind.at(reserved.epsilon if count else 0.0), RESERVED if count else _NOTHING_ASKED)
 
     def _of_one(self, by_belief: Sequence[UnitReleases]) -> RuleTotal | None:
         """Return the promise of a single release that selects rows, if it was made for all beliefs."""
@@ -259,7 +275,7 @@ class AccountCosts:
 
         It takes no longer the more releases there were, and a schedule may go on for ever.
         """
-        if any(running.movements is None for running in self._running):
+        if self.reserved is not None or any(running.movements is None for running in self._running):
             return None
         totals = list[tuple[RuleTotal, str, Prior]]()
         for meter in self._meters:

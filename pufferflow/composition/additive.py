@@ -74,12 +74,15 @@ class CouplingRule(CompositionRule):
             return math.inf
         return math.sqrt(self._added(releases, _squared_deviations)) * (1 + UNIT)
 
+    def movement(self, releases: UnitReleases, shape: Shape) -> float:
+        """Return how far a release moves along the coupling, in the norm of its noise; ∞ if that is unknown."""
+        unseen = _unseen_rows_move_farther(releases)
+        known = [None if unseen else shape.coupled_movements.get(releases.digest), shape.group_movement]
+        return min((length for length in known if length is not None), default=math.inf)
+
     def _added(self, releases: UnitReleases, loss: Callable[[Shape, float], float]) -> float:
         """Return the sum of losses, each a function of the movement of its release; ∞ if that is unknown."""
-        moves, unseen = list[float](), _unseen_rows_move_farther(releases)
-        for shape in releases.shapes:
-            known = [None if unseen else shape.coupled_movements.get(releases.digest), shape.group_movement]
-            moves.append(min((length for length in known if length is not None), default=math.inf))
+        moves = [self.movement(releases, shape) for shape in releases.shapes]
         return math.inf if math.inf in moves else added(map(loss, releases.shapes, moves), releases.times)
 
 
@@ -149,6 +152,17 @@ class GranularityRule(CompositionRule):
     def gaussian(self, releases: UnitReleases) -> float:
         squares = _largest(releases, _squares)
         return math.sqrt(squares) * (1 + UNIT) if squares else squares
+
+    def movement(self, releases: UnitReleases, shape: Shape) -> float:
+        """Return how far one row moves all sums of a release, in the norm of its noise; ∞ if that is unknown."""
+        secret = releases.scenario.secret
+        if not isinstance(releases.prior, Independent) or not isinstance(secret, Secret | Initial):
+            return math.inf
+        moves = _moves(shape, secret)
+        if moves is None:
+            return math.inf
+        lengths = moves.sum(axis=0) if shape.noise.norm == 1 else np.sqrt((moves**2).sum(axis=0))
+        return float(lengths.max(initial=0.0)) * (1 + (len(moves) + 2) * UNIT)
 
 
 def _squares(noise: Noise, moves: Floats) -> Floats:

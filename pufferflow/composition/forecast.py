@@ -24,6 +24,7 @@ from pufferflow.composition.additive import columns_of
 from pufferflow.composition.autoregression import Movements, RepeatedRelease
 from pufferflow.composition.cost import Cost
 from pufferflow.composition.regions import Region
+from pufferflow.composition.reserved import RESERVED, NoneReserved
 from pufferflow.composition.rule import UnitReleases, from_pure
 from pufferflow.composition.rules import RARE, RULES
 from pufferflow.composition.running_total import added_alone
@@ -337,7 +338,10 @@ class ScheduledReleases:
             return quick is not None and quick.total <= allowed
 
         if releases is not None:
-            total = self.total(releases)
+            try:
+                total = self.total(releases)
+            except NoneReserved as refusal:
+                return Forecast(math.inf, None, RESERVED, releases, most(fits, releases), refusal.problem)
             many = releases if total.total <= allowed else most(fits, releases)
             return Forecast(total.total, total.guarantee, total.rule, releases, many, self._noted(""))
         value, rule, note = max((self._endless(prior) for prior in account.priors), key=lambda one: one[0])
@@ -375,7 +379,8 @@ class ScheduledReleases:
         account, cost, scenario = self._account, self._cost, self._scenario
         repeated = RepeatedRelease(cost, self._every.steps, math.inf)
         releases = UnitReleases(scenario, prior, account.costs, account.steps_seen, schedule=repeated)
-        for rule in RULES if account.meter in {None, "pure"} else ():
+        pure = account.reserved is None and account.meter in {None, "pure"}
+        for rule in RULES if pure else ():
             if (value := rule.endless(releases)) is not None:
                 note = NO_REST if math.isinf(value) else ""
                 return from_pure(value * (1 + _HAIR), account.kind), rule.name, note

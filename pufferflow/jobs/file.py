@@ -81,10 +81,25 @@ class Charged(TomlTable, frozen=True):
         str, Meta(min_length=1, description="a file, or postgresql+psycopg://…; ${NAME} is looked up")
     ] = "ledger.db"
     dataset: Annotated[str, Meta(min_length=1)] | None = None
+    reserve: (
+        Annotated[
+            int,
+            Meta(
+                ge=1, le=100_000, description="how many such releases a new account reserves, under a limit with delta"
+            ),
+        ]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
-        """Refuse addresses that no ledger has."""
+        """Refuse addresses that no ledger has, and reservations under limits whose losses add up anyway."""
         check_scheme(self.address)
+        if self.reserve is not None and not self.limit.guarantee.delta:
+            raise Misuse(
+                "reserve is for a limit with a delta.",
+                allowed="a limit such as { epsilon = 3.0, delta = 1e-6 }",
+                instead="leaving reserve out: losses add up under other limits",
+            )
 
 
 class Schedule(TomlTable, frozen=True):

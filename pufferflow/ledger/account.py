@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import NoReturn, Protocol, TypeVar, final
 
-from pufferflow.composition import AccountCosts, Cost, Forecast, differential_privacy, forecast, group_privacy
+from pufferflow.composition import (
+    AccountCosts,
+    Cost,
+    Forecast,
+    ReservedProfile,
+    differential_privacy,
+    forecast,
+    group_privacy,
+)
 from pufferflow.errors import Misuse, PufferflowError, Refused, visible
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.budget import Outlook, budget_of, outlook_of, over_time, read_ahead, spending_of
@@ -72,6 +80,7 @@ class Account:
 
     def __init__(self, log: Log, state: AccountState) -> None:
         self._log, self._name, self._limit, self._dataset = log, state.name, state.limit, state.dataset
+        self._profiles = state.profiles
 
     @property
     def name(self) -> str:
@@ -87,6 +96,11 @@ class Account:
     def limit(self) -> Guarantee:
         """The limit: the weakest promise that all releases together may reach."""
         return self._limit
+
+    @property
+    def reserved(self) -> tuple[ReservedProfile, ...]:
+        """The profiles that were reserved when the account was opened, those that tell less first (M26)."""
+        return () if self._profiles is None else tuple(self._profiles.profiles)
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:

@@ -173,6 +173,9 @@ def spending_of(spent: AccountCosts) -> Spending:
 def _why(spent: AccountCosts, total: Composed) -> str:
     """Explain the size of a total by what releases reveal about rows that they do not select."""
     scenario, belief = spent.scenario, total.belief
+    if spent.reserved is not None:
+        many = spent.reserved.releases
+        return f"The account reserved {counted(many, 'release')} beforehand; all count together from the first one on."
     if isinstance(scenario.secret, Presence) and spent.costs:
         if scenario.secret.once:
             return (

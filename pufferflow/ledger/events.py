@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeVar, final
 import msgspec
 
 from pufferflow.arguments import instance
-from pufferflow.composition import COST_NAMES, Cost, Region, Shape, canonical
+from pufferflow.composition import COST_NAMES, Cost, Region, ReservedProfile, Shape, canonical
 from pufferflow.errors import InternalError, LedgerFault, Misuse
 from pufferflow.guarantees import Promise
 
@@ -94,7 +94,7 @@ class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 @final
-class Opened(_Event, frozen=True, tag="open"):
+class Opened(_Event, frozen=True, tag="open", omit_defaults=True):
     """An account begins."""
 
     dataset: str
@@ -102,6 +102,8 @@ class Opened(_Event, frozen=True, tag="open"):
     limit: Promise
     scenario: str
     fingerprint: str
+    profiles: tuple[ReservedProfile, ...] = ()
+    """What releases may tell at most, where that was reserved; none in an account that counts what they tell."""
 
 
 @final

@@ -85,7 +85,7 @@ class Reader:
     def spent(self, name: str) -> AccountCosts:
         """Return the running total of an account, with the costs that it lacks."""
         account = self.account(name)
-        spent = AccountCosts(account.scenarios, account.limit) if account.spent is None else account.spent
+        spent = account.begin() if account.spent is None else account.spent
         account.spent = None  # if what follows is interrupted, the next call begins anew
         account.add(self._costs(account, len(spent)), spent)
         account.spent = spent
@@ -105,7 +105,7 @@ class Reader:
 
     def check_composes(self, account: AccountState, scenario: Scenario) -> None:
         """Refuse one more scenario if the costs so far have no total under the priors of all."""
-        spent = AccountCosts([*account.scenarios, scenario], account.limit)
+        spent = account.begin(scenario)
         account.add(self._costs(account), spent)
         spent.total()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, final
 
-from pufferflow.composition import AccountCosts, Cost, Shape
+from pufferflow.composition import AccountCosts, Cost, ReservedProfiles, Shape
 from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.ledger.events import (
     EMPTY,
@@ -39,6 +39,8 @@ class AccountState:
 
     def __init__(self, opened: Opened) -> None:
         self.name, self.dataset, self.limit = opened.account, opened.dataset, opened.limit
+        self.profiles = ReservedProfiles(opened.profiles, opened.limit) if opened.profiles else None
+        """The profiles that were reserved, if the account counts by them."""
         self.reserved: dict[str, int] = {}
         """The number of the reservation, by release id."""
         self.committed: dict[int, int] = {}
@@ -111,6 +113,10 @@ class AccountState:
         if event.entry in self.committed:
             raise misfit(event.number, "its entry is committed already")
         self.committed[event.entry] = event.number
+
+    def begin(self, *more: Scenario) -> AccountCosts:
+        """Return a running total of no releases yet, under all scenarios and some more."""
+        return AccountCosts([*self.scenarios, *more], self.limit, reserved=self.profiles)
 
     def add(self, costs: Sequence[Cost], spent: AccountCosts) -> None:
         """Add the costs that follow to a running total, by the meter of the first release that selects a row.

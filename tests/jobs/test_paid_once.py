@@ -79,3 +79,21 @@ def test_an_empty_variable_is_no_place(make, monkeypatch):
     monkeypatch.setenv("NOWHERE", "")
     with pytest.raises(pf.Misuse, match="NOWHERE"):
         pf.Job.read(job.path).run(DAY)
+
+
+def test_a_job_reserves_its_releases_when_its_account_is_opened(make):
+    """As many periods are released as were reserved, at one total; under a pure limit the key is refused."""
+    unknown = "scenario = pf.Scenario(pf.Secret('on', domain=[0, 1]), pf.AnyCorrelation(), order_by='hour', step='1h')"
+    job = make(unknown, limit="3.0, delta = 1e-6")
+    job.path.write_text(job.path.read_text().replace("[ledger]", "[ledger]\nreserve = 2"))
+    job = pf.Job.read(job.path)
+    totals = []
+    for day in (DAY, NEXT):
+        job.run(day)
+        totals.append(job.account().spent())
+    assert totals[0] == totals[1]
+    with pytest.raises(pf.LimitReached, match="of 3 releases the last has none"):
+        job.run("2026-10-22")
+    job.path.write_text(job.path.read_text().replace(", delta = 1e-6", ""))
+    with pytest.raises(pf.Misuse, match="reserve is for a limit with a delta"):
+        pf.Job.read(job.path)

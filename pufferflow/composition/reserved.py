@@ -1,0 +1,277 @@
+"""Profiles that an account reserves before its first answer: totals with a δ, by the laws of losses (M26).
+
+A profile is what one release may tell at most: (ε, δ) for several ε at once, so also its total variation, the δ at
+ε = 0. Along one coupling of the data each release is then a random function of a draw from the profile's dominating
+pair, whatever was answered before. So all answers are a function of one draw for each profile that was reserved, in
+whatever order releases take them and however many they take. That is why the total is that of all that was reserved,
+from the first release on: profiles that are chosen by earlier answers have no such total.
+
+Each profile serves one release about a unit; releases that no unit shares may have the same one (M25, M27).
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast, final
+
+import msgspec
+import numpy as np
+
+from pufferflow.arguments import whole_number
+from pufferflow.arrays import Floats
+from pufferflow.composition.additive import CouplingRule, GranularityRule
+from pufferflow.composition.cost import Cost, Shape
+from pufferflow.composition.rule import UnitReleases
+from pufferflow.errors import LimitReached, Misuse, Refused
+from pufferflow.guarantees import Approx, Divergence, Guarantee, Pure
+from pufferflow.noise import Laplace, Noise
+from pufferflow.roots import smallest
+from pufferflow.rounding import SMALLEST, UNIT
+from pufferflow.scenario import Scenario
+
+RESERVED = "profiles reserved beforehand, by the laws of their losses (M26)"
+_POINTS = 16
+"""So many (ε, δ) describe what a plan may tell."""
+_HAIR = 1e-6
+"""Plans of one batch for other rows may tell as much more: their calibrations end a hair apart."""
+_RARE = 2.0**-20
+"""Where losses have no largest, those beyond the last ε of a profile have this share of the limit's δ."""
+_MOST = 1 << 17
+
+
+@final
+class NoneReserved(Refused, LimitReached):
+    """No profile is left that an account reserved and that covers a release."""
+
+
+@final
+class ReservedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """What each of so many releases may tell at most: at every point (ε, δ), P(S) ≤ e^ε·Q(S) + δ in both orders."""
+
+    points: tuple[tuple[float, float], ...]
+    times: int
+
+    @cached_property
+    def epsilons(self) -> Floats:
+        """The ε of all points."""
+        return np.array([epsilon for epsilon, _ in self.points])
+
+    @cached_property
+    def deltas(self) -> Floats:
+        """The δ of all points."""
+        return np.array([delta for _, delta in self.points])
+
+    @property
+    def size(self) -> tuple[float, ...]:
+        """What orders profiles, those that tell less first."""
+        return (*(delta for _, delta in self.points), *(epsilon for epsilon, _ in self.points))
+
+    def near(self, other: "ReservedProfile") -> bool:
+        """Say whether another profile has the same points, but for what calibrations differ by."""
+        same = len(self.points) == len(other.points)
+        return same and bool(np.allclose(self.points, other.points, rtol=10 * _HAIR, atol=0.0))
+
+    def covers(self, release: "ReleaseMovement") -> bool:
+        """Say whether a release that moves so far tells no more than the profile."""
+        return bool((release.deltas(self.epsilons) <= self.deltas).all())
+
+
+@final
+@dataclass(frozen=True)
+class ReleaseMovement:
+    """How far one release moves along one coupling of the data, in the norm of its noise, in so many dimensions."""
+
+    noise: Noise
+    moved: float
+    dimension: int
+
+    @property
+    def pure(self) -> float:
+        """The pure loss."""
+        return self.noise.pure_within(self.moved, self.dimension) if self.moved else 0.0
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """Return δ at every ε, an upper bound."""
+        if self.moved == 0:
+            return np.zeros(len(epsilons))
+        known = [self.noise.delta_within(self.moved, float(epsilon), self.dimension) for epsilon in epsilons]
+        chord = self._chord(epsilons)
+        return np.array([line if delta is None else delta for delta, line in zip(known, chord, strict=True)])
+
+    def _chord(self, epsilons: Floats) -> Floats:
+        """Return the line from the total variation at ε = 0 to 0 at the pure loss: δ is convex in e^ε; rounded up.
+
+        Of Laplace noise the total variation is at most 1 − Π(1 − tv_j) = 1 − e^{−u/2}, u the sum of all movements.
+        """
+        loss = self.pure
+        if not math.isfinite(loss) or loss > 500:
+            return np.ones(len(epsilons))
+        variation = -math.expm1(-loss / 2) if isinstance(self.noise, Laplace) else math.tanh(loss / 2)
+        line = variation * np.exp(epsilons) * np.expm1(loss - epsilons) / math.expm1(loss)
+        return np.where(epsilons < loss, line * (1 + 16 * UNIT), 0.0)
+
+
+@final
+class ReservedProfiles:
+    """All profiles that an account reserved, for a limit with a δ."""
+
+    def __init__(self, profiles: Sequence[ReservedProfile], limit: Guarantee) -> None:
+        self.profiles, self.limit = sorted(profiles, key=lambda one: one.size), limit
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The ε of the limit's kind that all profiles have together."""
+        from pufferflow.tradeoff import Profile, compose
+
+        return compose(
+            [(Profile.of_points(one.points), one.times) for one in self.profiles],
+        ).epsilon(self.limit.delta)
+
+    def within_limit(self) -> "ReservedProfiles":
+        """Return the profiles; refuse them if together they pass the limit."""
+        if self.epsilon <= self.limit.epsilon:
+            return self
+        raise LimitReached(
+            f"The {self.releases} releases to reserve come to epsilon {self.epsilon:.6g} together, above the limit "
+            f"{self.limit!r}.",
+            allowed="profiles that keep to the limit together",
+            instead="fewer releases, or plans with a smaller epsilon; pf.ways_to_count tells what each way takes",
+        )
+
+    def agrees(self, other: "ReservedProfiles | None") -> bool:
+        """Say whether the others are as many releases, each as private but for a hair."""
+        if other is None or [one.times for one in self.profiles] != [one.times for one in other.profiles]:
+            return False
+        pairs = zip(self.profiles, other.profiles, strict=True)
+        return all(one.near(two) for one, two in pairs)
+
+    @property
+    def releases(self) -> int:
+        """How many releases there may be about a unit."""
+        return sum(one.times for one in self.profiles)
+
+    def suffice(self, releases: UnitReleases) -> bool:
+        """Say whether each of the releases about a unit has a profile of its own.
+
+        Each has the first one that covers it and is left, in the order of releases: a choice that no later release
+        changes, so that it depends on earlier answers only. Had a unit no part in some of them, the others would have
+        profiles too: where one is left over, it goes to a later release, which leaves over another.
+        """
+        left, covering = [one.times for one in self.profiles], dict[int, list[int]]()
+        for cost in releases.costs:
+            shape = cost.shape
+            if id(shape) not in covering:
+                covering[id(shape)] = self._covering(movement_of(releases, shape))
+            place = next((place for place in covering[id(shape)] if left[place]), None)
+            if place is None:
+                return False
+            left[place] -= 1
+        return True
+
+    def _covering(self, release: ReleaseMovement) -> list[int]:
+        return [place for place, profile in enumerate(self.profiles) if profile.covers(release)]
+
+    def refusal(self, count: int) -> NoneReserved:
+        """Return the refusal of so many releases."""
+        return NoneReserved(
+            f"The account reserved profiles of {self.releases} releases; of {count} releases the last has none: all are "
+            "taken, or those left are more private than it is.",
+            allowed="as many releases about a unit as were reserved, each no less private than its profile",
+            instead="a plan with more noise; nothing was read or charged",
+        )
+
+
+def movement_of(releases: UnitReleases, shape: Shape) -> ReleaseMovement:
+    """Return the movement of a release along the coupling that moves it least; ∞ where none is known."""
+    lengths = [rule.movement(releases, shape) for rule in (CouplingRule(), GranularityRule())]
+    return ReleaseMovement(shape.noise, min(lengths), shape.dimension)
+
+
+def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> ReservedProfiles:
+    """Return profiles given as pairs: a plan or a promise, and how many releases are to be as private as that."""
+    if limit.divergence is not Divergence.HOCKEY_STICK or limit.delta == 0:
+        raise Refused(
+            f"Profiles are reserved under the limit {limit!r}.",
+            allowed="a limit with a delta; pure and Rényi losses add up without profiles, whatever is asked next",
+            instead="limit=pf.Approx(3.0, 1e-6)",
+        )
+    pairs = read_pairs(given)
+    if sum(times for _, times in pairs) > _MOST:
+        raise Misuse(
+            f"{sum(times for _, times in pairs)} profiles are reserved.",
+            allowed=f"at most {_MOST} releases",
+            instead="an account for fewer releases",
+        )
+    return ReservedProfiles([ReservedProfile(_points(one, scenario, limit), times) for one, times in pairs], limit)
+
+
+def read_pairs(given: object) -> list[tuple[object, int]]:
+    """Read pairs of what is reserved and how often."""
+    allowed, instead = "pairs of a plan, or of a promise, and a number of releases", "reserve=[(plan, 365)]"
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise Misuse(f"reserve is of type {type(given).__name__}.", allowed=allowed, instead=instead)
+    pairs = list(cast(Iterable[Any], given))
+    if not pairs or not all(isinstance(pair, tuple | list) and len(cast(Any, pair)) == 2 for pair in pairs):  # noqa: PLR2004 - a pair
+        raise Misuse("reserve holds something else than pairs.", allowed=allowed, instead=instead)
+    return [(one, _times(times, instead)) for one, times in pairs]
+
+
+def _times(given: object, instead: str) -> int:
+    return whole_number(given, "The number of releases", allowed="a whole number of 1 or more", instead=instead)
+
+
+def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[float, float], ...]:
+    """Return the points of a promise, or of what a plan may tell under the scenario's worst prior."""
+    if isinstance(given, Guarantee):
+        return _points_of_promise(given, limit)
+    cost = getattr(given, "cost", None)
+    if not isinstance(cost, Cost):
+        raise Misuse(
+            f"A profile is reserved for something of type {type(given).__name__}.",
+            allowed="a plan, pf.Pure or pf.Approx",
+            instead="reserve=[(plan, 365)]",
+        )
+    if cost.shape.setting != scenario.setting:
+        raise Misuse(
+            "A profile is reserved for a plan of another scenario.",
+            allowed="plans of the account's scenario",
+            instead="pf.protect(frame, scenario)",
+        )
+    units = [UnitReleases(scenario, prior, [cost], cost.steps_seen) for prior in scenario.priors]
+    return _points_of_plan([movement_of(unit, cost.shape) for unit in units], limit)
+
+
+def _points_of_plan(movements: Sequence[ReleaseMovement], limit: Guarantee) -> tuple[tuple[float, float], ...]:
+    """Return points from ε = 0 to the largest loss, with the δ of the worst belief, both a hair above."""
+    raised = [replace(one, moved=one.moved * (1 + _HAIR)) for one in movements]
+    if any(math.isinf(one.moved) for one in raised):
+        raise Refused(
+            "A profile of this plan: how far its answers move along one coupling of the data is not known.",
+            allowed="plans about rows whose movements are known, by group privacy at least",
+            instead="pf.AnyCorrelation() as the prior; or an account without reserve",
+        )
+    top = max(_last_epsilon(one, limit.delta * _RARE) for one in raised)
+    epsilons = np.linspace(0.0, top, _POINTS)
+    deltas = np.max([one.deltas(epsilons) for one in raised], axis=0)
+    points = zip(epsilons.tolist(), deltas.tolist(), strict=True)
+    return tuple(dict.fromkeys((epsilon, delta) for epsilon, delta in points if delta < 1)) or ((top, 1.0),)
+
+
+def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
+    """Return the pure loss, or where there is none an ε beyond which hardly any loss is."""
+    if math.isfinite(release.pure):
+        return release.pure
+    high = 1.0
+    while high < 1e4 and release.deltas(np.array([high]))[0] > rare:  # noqa: PLR2004 - no noise to speak of
+        high *= 2
+    return smallest(lambda epsilon: math.log(max(release.deltas(np.array([epsilon]))[0], SMALLEST) / rare), high, _HAIR)
+
+
+def _points_of_promise(promise: Guarantee, limit: Guarantee) -> tuple[tuple[float, float], ...]:
+    """Return the points that a promise states, or some that follow from it."""
+    if isinstance(promise, Pure | Approx):
+        return ((promise.epsilon, promise.delta),)
+    deltas = np.geomspace(limit.delta * _RARE, 0.5, _POINTS).tolist()
+    points = [(promise.approx_epsilon(delta), delta) for delta in deltas]
+    return tuple(point for point in points if math.isfinite(point[0]))

@@ -1,0 +1,240 @@
+"""Accounts that reserve profiles: their total is that of all that was reserved, whoever asks what after which answer."""
+
+import itertools
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pufferflow as pf
+from pufferflow.composition.reserved import ReleaseMovement, ReservedProfile, ReservedProfiles, read_reserved
+
+LIMIT = pf.Approx(9.0, 1e-6)
+ROWS = pl.DataFrame({"day": [0, 0, 1, 1], "level": [0, 3, 2, 1]})
+
+
+def scenario_of(prior):
+    return pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), prior, public="day")
+
+
+def plan_of(prior, epsilon=0.1, day=None, **options):
+    batch = pf.protect(ROWS, scenario_of(prior))
+    asked = batch if day is None else batch.filter(pl.col("day") == day)
+    return asked.private_sum("level").plan(pf.Pure(epsilon), noise=pf.Laplace, **options)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with pf.Ledger(tmp_path / "ledger.db") as opened:
+        yield opened
+
+
+def hockey_stick(first, second, epsilon):
+    """Return the exact hockey stick of two laws on the same outcomes."""
+    return sum(max(p - math.exp(epsilon) * q, 0.0) for p, q in zip(first, second, strict=True))
+
+
+def test_profiles_chosen_by_answers_tell_more_than_any_fixed_order():
+    """Randomised response, then by its answer another one or a rare reveal: only the total of all that may come holds."""
+    yes = math.e / (1 + math.e)
+    coin = (yes, 1 - yes), (1 - yes, yes)
+    share = 0.2103
+    reveal = (share, 0.0, 1 - share), (0.0, share, 1 - share)
+
+    def product(one, two):
+        return [p * q for p, q in itertools.product(one, two)]
+
+    def chosen(row):
+        """Return the law of the answers of one data set where the second question depends on the first answer."""
+        return [coin[row][0] * p for p in coin[row]] + [coin[row][1] * p for p in reveal[row]]
+
+    adaptive = hockey_stick(chosen(0), chosen(1), 1.5)
+    fixed = [hockey_stick(product(coin[0], then[0]), product(coin[1], then[1]), 1.5) for then in (coin, reveal)]
+    assert adaptive == pytest.approx(0.2668, abs=1e-4)
+    assert max(fixed) < adaptive - 0.05
+    profiles = [ReservedProfile(((1.0, 0.0),), 2), ReservedProfile(((0.0, share),), 1)]
+    reserved = ReservedProfiles(profiles, pf.Approx(9.0, adaptive))
+    assert reserved.epsilon >= 1.5
+
+
+def laplace_losses(shift, scale, step):
+    """Return a law of the privacy loss of Laplace noise that tells less than it: losses rounded down to a grid."""
+    u = shift / scale
+    cells = round(2 * u / step)
+    edges = -u + step * np.arange(cells + 1)
+    # P(loss ≤ l) under the first law is e^{(l-u)/2}/2 inside
+    below = np.exp((edges - u) / 2) / 2
+    masses = np.concatenate([[below[0]], np.diff(below), [0.5]])
+    return -u, masses  # the loss of cell i is at least -u + (i-1)·step
+
+
+def least_delta(shift, scale, times, epsilon, step=1e-3):
+    """Return a lower bound of the hockey stick of so many answers with Laplace noise about one movement."""
+    low, masses = laplace_losses(shift, scale, step)
+    total = masses
+    for _ in range(times - 1):
+        total = np.convolve(total, masses)
+    losses = times * low + step * (np.arange(len(total)) - times)
+    return float(np.sum(total * np.maximum(0.0, -np.expm1(epsilon - losses))))
+
+
+def test_the_total_is_above_the_truth_and_near_it(ledger):
+    """Of 30 answers along one movement; with nine tenths of the noise the truth would be above the total."""
+    plan = plan_of(pf.AnyCorrelation(), 0.2)
+    account = ledger.open("levels", plan.questions.scenario, limit=LIMIT, reserve=[(plan, 30)])
+    assert account.spent().epsilon == 0
+    plan.release(account)
+    spent = account.spent()
+    assert spent.epsilon < 30 * 0.2
+    moved, scale = 4 * 3.0, 60.0  # all four rows from 0 to 3
+    assert least_delta(moved, scale, 30, spent.epsilon * 0.98) > LIMIT.delta
+    assert least_delta(moved, scale, 30, spent.epsilon) <= LIMIT.delta
+    assert least_delta(moved, scale * 0.9, 30, spent.epsilon) > LIMIT.delta
+
+
+def test_as_many_releases_as_were_reserved(ledger):
+    """Each takes a profile; what is less private than all of them has none, and neither has the last."""
+    plan, louder = plan_of(pf.AnyCorrelation()), plan_of(pf.AnyCorrelation(), 0.05)
+    less_private = plan_of(pf.AnyCorrelation(), 0.11)
+    account = ledger.open("levels", plan.questions.scenario, limit=LIMIT, reserve=[(plan, 3)])
+    assert account.remaining(plan) == account.remaining(louder) == 3
+    assert account.remaining(less_private) == 0
+    with pytest.raises(pf.LimitReached, match="those left are more private"):
+        less_private.release(account)
+    for each in (plan, louder, plan):
+        total = account.after(each)
+        each.release(account)
+        assert account.spent() == total
+    assert account.spent() == pf.Approx(account.spent().epsilon, LIMIT.delta)
+    assert account.remaining(louder) == 0
+    with pytest.raises(pf.LimitReached, match="of 4 releases the last has none"):
+        louder.release(account)
+    assert len(account.history()) == 3
+    assert [entry.total for entry in account.history()] == [account.spent().epsilon] * 3
+
+
+def test_small_profiles_are_taken_first(ledger):
+    """A release that a small profile covers leaves the larger ones to others."""
+    small, large = plan_of(pf.AnyCorrelation(), 0.05), plan_of(pf.AnyCorrelation(), 0.1)
+    account = ledger.open("levels", small.questions.scenario, limit=LIMIT, reserve=[(large, 1), (small, 1)])
+    small.release(account)
+    assert (account.remaining(large), account.remaining(small)) == (1, 1)
+    small.release(account)
+    assert (account.remaining(large), account.remaining(small)) == (0, 0)
+
+
+def test_releases_about_different_rows_share_a_profile(ledger):
+    """Where rows are independent those of one day are in no release about another (M27)."""
+    days = [plan_of(pf.Independent(), day=day) for day in (0, 1)]
+    account = ledger.open("levels", days[0].questions.scenario, limit=LIMIT, reserve=[(days[0], 1)])
+    for plan in days:
+        plan.release(account)
+    for plan in days:
+        assert account.remaining(plan) == 0
+
+
+def test_an_account_reopens_with_its_profiles(tmp_path):
+    """Its total and what is left are the same after a restart, and another reservation is refused."""
+    plan, other = plan_of(pf.AnyCorrelation()), plan_of(pf.AnyCorrelation(), 0.05)
+    scenario, place = plan.questions.scenario, tmp_path / "ledger.db"
+    with pf.Ledger(place) as ledger:
+        account = ledger.open("levels", scenario, limit=LIMIT, reserve=[(plan, 5)])
+        plan.release(account)
+        before = account.spent(), account.remaining(plan), account.reserved
+    with pf.Ledger(place) as ledger:
+        ledger.verify()
+        for reserve in (None, [(plan, 5)]):
+            account = ledger.open("levels", scenario, limit=LIMIT, reserve=reserve)
+            assert (account.spent(), account.remaining(plan), account.reserved) == before
+        for reserve in ([(plan, 6)], [(other, 5)]):
+            with pytest.raises(pf.Misuse, match="another reserve"):
+                ledger.open("levels", scenario, limit=LIMIT, reserve=reserve)
+        assert "reserved 5 releases beforehand" in account.explain()
+
+
+@pytest.mark.parametrize("prior", [pf.AnyCorrelation(), pf.Independent(), pf.MarkovChain([[0.25] * 4] * 4)], ids=repr)
+def test_ways_are_compared_beforehand(prior, ledger):
+    """The totals are those that accounts of each way come to, the least first."""
+    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), prior, order_by="hour")
+    rows = pl.DataFrame({"hour": range(4), "level": [0, 3, 2, 1]})
+    plan = pf.protect(rows, scenario).private_sum("level").plan(pf.Pure(0.05), noise=pf.Laplace, bound=pf.GWM())
+    ways = pf.ways_to_count([(plan, 60)], scenario, LIMIT)
+    totals = [way.total for way in ways]
+    assert totals == sorted(totals)
+    by_rule = {"M26" in way.rule: way.total for way in ways}
+    reserved = ledger.open("reserved", scenario, limit=LIMIT, reserve=[(plan, 60)])
+    plain = ledger.open("plain", scenario, limit=LIMIT, dataset="the same")
+    plan.release(reserved)
+    assert reserved.spent().epsilon == by_rule[True]
+    for place in range(3):
+        plan.release(plain, id=str(place))
+    assert by_rule[False] >= plain.spent().epsilon
+    if not isinstance(prior, pf.MarkovChain):
+        assert by_rule[True] < 0.85 * by_rule[False]
+
+
+def test_a_schedule_of_days_needs_profiles_for_the_rows_they_share():
+    """Independent rows of different steps are in one release each, however many there are."""
+    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), order_by="hour")
+    rows = pl.DataFrame({"hour": range(24), "level": [0, 3, 2, 1] * 6})
+    day = pf.protect(rows, scenario).filter(pl.col("hour").is_between(0, 23))
+    plan = day.private_sum("level").plan(pf.Pure(0.1))
+    apart, overlapping = (pf.ways_to_count([(plan, 9)], scenario, LIMIT, every=every) for every in (24, 12))
+    one = pf.ways_to_count([(plan, 1)], scenario, LIMIT)
+    assert apart[0].total == pytest.approx(one[0].total, rel=1e-5)
+    assert overlapping[0].total > 1.5 * one[0].total
+
+
+def exact_delta(moves, scale, epsilon):
+    """Return the hockey stick of Laplace noise around two points of the plane, by sums over a fine grid."""
+    grid = (np.arange(-600, 600) + 0.5) / 40
+    first = [np.exp(-np.abs(grid) / scale) / (2 * scale * 40) for _ in moves]
+    second = [np.exp(-np.abs(grid - move) / scale) / (2 * scale * 40) for move in moves]
+    joint, shifted = (np.outer(*some) for some in (first, second))
+    return float(np.maximum(joint - math.exp(epsilon) * shifted, 0.0).sum())
+
+
+@pytest.mark.parametrize("moves", [(1.0, 1.0), (2.0, 0.5), (0.3, 1.7)])
+def test_movements_in_two_dimensions_tell_no_more_than_is_said(moves):
+    """At every ε, for a movement in any direction of the ball; with nine tenths of the noise they would tell more."""
+    release = ReleaseMovement(pf.Laplace(1.0), sum(moves), 2)
+    for epsilon in (0.0, 0.5, 1.5):
+        truth = exact_delta(moves, 1.0, epsilon)
+        assert truth <= release.deltas(np.array([epsilon]))[0] + 1e-4
+    assert release.deltas(np.array([sum(moves)]))[0] == 0
+    less = ReleaseMovement(pf.Laplace(0.9), max(moves), 1)
+    assert less.deltas(np.array([0.0]))[0] > ReleaseMovement(pf.Laplace(1.0), max(moves), 1).deltas(np.array([0.0]))[0]
+
+
+@pytest.mark.parametrize(
+    ("reserve", "limit", "error", "match"),
+    [
+        ([], LIMIT, pf.Misuse, "something else than pairs"),
+        (7, LIMIT, pf.Misuse, "of type int"),
+        ([("plan", 3)], LIMIT, pf.Misuse, "of type str"),
+        ([(pf.Pure(0.1), 0)], LIMIT, pf.Misuse, "number of releases is 0"),
+        ([(pf.Pure(0.1), 2.5)], LIMIT, pf.Misuse, "number of releases"),
+        ([(pf.Pure(0.1), 10**7)], LIMIT, pf.Misuse, "10000000 profiles"),
+        ([(pf.Pure(0.1), 3)], pf.Pure(1.0), pf.Refused, "under the limit"),
+        ([(pf.Pure(0.1), 3)], pf.Renyi(4, 1.0), pf.Refused, "under the limit"),
+        ([(pf.Pure(1.0), 300)], LIMIT, pf.LimitReached, "above the limit"),
+        ([(plan_of(pf.AnyCorrelation()), 3)], LIMIT, pf.Misuse, "another scenario"),
+    ],
+)
+def test_what_cannot_be_reserved(reserve, limit, error, match, ledger):
+    """Nothing is opened then, and the error says what to reserve."""
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
+    with pytest.raises(error, match=match):
+        ledger.open("levels", scenario, limit=limit, reserve=reserve)
+    assert ledger.accounts() == ()
+
+
+@pytest.mark.parametrize(
+    "promise", [pf.Pure(0.3), pf.Approx(0.3, 1e-9), pf.Renyi(8, 0.01)], ids=lambda promise: type(promise).__name__
+)
+def test_promises_are_profiles_too(promise):
+    """One reservation of a promise costs no less than the promise itself."""
+    scenario = scenario_of(pf.AnyCorrelation())
+    reserved = read_reserved([(promise, 1)], scenario, LIMIT)
+    assert reserved.epsilon >= promise.approx_epsilon(LIMIT.delta) * (1 - 1e-9)
