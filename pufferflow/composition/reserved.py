@@ -29,6 +29,7 @@ from pufferflow.noise import Laplace, Noise
 from pufferflow.roots import smallest
 from pufferflow.rounding import SMALLEST, UNIT
 from pufferflow.scenario import Scenario
+from pufferflow.tradeoff import Profile, compose
 
 RESERVED = "profiles reserved beforehand, by the laws of their losses (M26)"
 _POINTS = 16
@@ -61,6 +62,11 @@ class ReservedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, d
     def deltas(self) -> Floats:
         """The δ of all points."""
         return np.array([delta for _, delta in self.points])
+
+    @property
+    def profile(self) -> Profile:
+        """The pair of laws that dominates all that keep to the points."""
+        return Profile.of_points(self.points)
 
     @property
     def size(self) -> tuple[float, ...]:
@@ -122,11 +128,8 @@ class ReservedProfiles:
     @cached_property
     def epsilon(self) -> float:
         """The ε of the limit's kind that all profiles have together."""
-        from pufferflow.tradeoff import Profile, compose
-
-        return compose(
-            [(Profile.of_points(one.points), one.times) for one in self.profiles],
-        ).epsilon(self.limit.delta)
+        composed = compose([compose(one.profile, one.times) for one in self.profiles])
+        return composed.epsilon(self.limit.delta)
 
     def within_limit(self) -> "ReservedProfiles":
         """Return the profiles; refuse them if together they pass the limit."""
@@ -175,8 +178,8 @@ class ReservedProfiles:
     def refusal(self, count: int) -> NoneReserved:
         """Return the refusal of so many releases."""
         return NoneReserved(
-            f"The account reserved profiles of {self.releases} releases; of {count} releases the last has none: all are "
-            "taken, or those left are more private than it is.",
+            f"The account reserved profiles of {self.releases} releases; of {count} releases the last has none: all "
+            "are taken, or those left are more private than it is.",
             allowed="as many releases about a unit as were reserved, each no less private than its profile",
             instead="a plan with more noise; nothing was read or charged",
         )
@@ -212,7 +215,7 @@ def read_pairs(given: object) -> list[tuple[object, int]]:
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise Misuse(f"reserve is of type {type(given).__name__}.", allowed=allowed, instead=instead)
     pairs = list(cast(Iterable[Any], given))
-    if not pairs or not all(isinstance(pair, tuple | list) and len(cast(Any, pair)) == 2 for pair in pairs):  # noqa: PLR2004 - a pair
+    if not pairs or not all(isinstance(pair, tuple | list) and len(cast(Any, pair)) == 2 for pair in pairs):
         raise Misuse("reserve holds something else than pairs.", allowed=allowed, instead=instead)
     return [(one, _times(times, instead)) for one, times in pairs]
 
@@ -263,7 +266,7 @@ def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
     if math.isfinite(release.pure):
         return release.pure
     high = 1.0
-    while high < 1e4 and release.deltas(np.array([high]))[0] > rare:  # noqa: PLR2004 - no noise to speak of
+    while high < 1e4 and release.deltas(np.array([high]))[0] > rare:
         high *= 2
     return smallest(lambda epsilon: math.log(max(release.deltas(np.array([epsilon]))[0], SMALLEST) / rare), high, _HAIR)
 

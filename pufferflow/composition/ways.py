@@ -35,6 +35,8 @@ def ways_to_count(
     >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(0.1))
     >>> for way in pf.ways_to_count([(plan, 100)], scenario, pf.Approx(10.0, 1e-6)):
     ...     print(round(way.total, 3), way.rule)
+    4.693 profiles reserved beforehand, by the laws of their losses (M26)
+    10.0 one coupling of the data, along which losses add (M24)
     """
     limit = instance(limit, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Approx(3.0, 1e-6)")
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")

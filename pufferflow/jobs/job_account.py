@@ -57,7 +57,8 @@ class JobAccount:
         """Release a plan on the account, which is opened if need be."""
         charged = self.charged
         scenario, limit = plan.questions.scenario, charged.limit.guarantee
-        new = charged.reserve is not None and charged.account not in ledger.accounts()
-        reserve = [(plan, charged.reserve)] if new else None  # an older plan may differ by a hair
+        reserve = None
+        if charged.reserve is not None and charged.account not in ledger.accounts():
+            reserve = [(plan, charged.reserve)]  # of an account that exists, plans may differ by a hair by now
         account = ledger.open(charged.account, scenario, limit=limit, dataset=charged.dataset, reserve=reserve)
         return plan.release(account, release_id, estimates=estimates)

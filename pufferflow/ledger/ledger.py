@@ -135,7 +135,7 @@ class Ledger:
         self._log = Log(Database(read_address(address), seconds))
 
     @suggests_arguments
-    def open(
+    def open(  # noqa: PLR0913 - all that an account is opened with
         self,
         name: str,
         scenario: Scenario,

@@ -1,7 +1,7 @@
 """What one release tells: an (ε, δ) and a total variation, or the whole trade-off of a noise or of two laws (M26)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, cast, final
 
@@ -148,6 +148,21 @@ class Profile:
         deltas = np.array([max(_stick(p, q, epsilon), _stick(q, p, epsilon)) for epsilon in epsilons.tolist()])
         deltas[-1] = max(math.fsum(p[q == 0]), math.fsum(q[p == 0]))
         return cls.with_loss(of_deltas(epsilons, deltas), float(deltas[0]))
+
+    @classmethod
+    def of_points(cls, points: Iterable[tuple[float, float]]) -> Self:
+        """Return the profile of a release that is (ε, δ)-private for each of these pairs at once.
+
+        >>> Profile.of_points([(0.0, 0.02), (1.0, 0.0)])
+        Profile(epsilon=1.0, delta=0.0, tv=0.02)
+        """
+        each = [cls(epsilon, delta) for epsilon, delta in points]
+        if len(each) == 1:
+            return each[0]
+        top = min((one.tv for one in each), default=1.0)
+        later = sorted((one.epsilon, one.delta) for one in each if 0 < one.epsilon < math.inf)
+        epsilons, deltas = np.array([(0.0, top), *later]).T
+        return cls.with_loss(of_deltas(epsilons, deltas), top)
 
 
 def _stick(p: Floats, q: Floats, epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""Accounts that reserve profiles: their total is that of all that was reserved, whoever asks what after which answer."""
+"""Accounts that reserve profiles: their total is that of all that was reserved, whatever is asked after an answer."""
 
 import itertools
 import math
@@ -36,7 +36,7 @@ def hockey_stick(first, second, epsilon):
 
 
 def test_profiles_chosen_by_answers_tell_more_than_any_fixed_order():
-    """Randomised response, then by its answer another one or a rare reveal: only the total of all that may come holds."""
+    """Randomised response, then by its answer another one or a rare reveal: only all that may come has a total."""
     yes = math.e / (1 + math.e)
     coin = (yes, 1 - yes), (1 - yes, yes)
     share = 0.2103
