@@ -27,6 +27,7 @@ COPIES: Final = 2**20
 """As so many rows counts one with the largest weight, where rows of a group may move together."""
 _BITS: Final = 30
 _MOST_PATTERNS: Final = 100
+_MOST_TOGETHER: Final = 256
 _BEYOND: Final = 300
 
 
@@ -67,12 +68,17 @@ class WeightGrid:
         exponent = self.unit.numerator.bit_length() - self.unit.denominator.bit_length()
         steps = np.rint(np.ldexp(weights, -exponent))
         if not (np.abs(steps) <= self.largest).all():  # also NaN
-            raise SourceFailed(
-                "The source has other weights than when it was planned with: noise was made for those.",
-                allowed="a source whose weights stay as they are between plan and release",
-                instead="planning again, batch.plan(…), and releasing that plan",
-            )
+            raise other_weights()
         return steps.astype(np.int64)
+
+
+def other_weights() -> SourceFailed:
+    """Return the error for a source whose weights have changed since planning."""
+    return SourceFailed(
+        "The source has other weights than when it was planned with: noise was made for those.",
+        allowed="a source whose weights stay as they are between plan and release",
+        instead="planning again, batch.plan(…), and releasing that plan",
+    )
 
 
 Grids = Mapping[Weight, WeightGrid]
@@ -92,15 +98,51 @@ def grids_of(engine: Engine, selection: Selection, weights: Sequence[Weight]) ->
     return {weight: WeightGrid.of(rows.numbers(weight), weight) for weight in weights}
 
 
-def weighted_tally(engine: Engine, selection: Selection, measures: Sequence[Measure], grids: Grids) -> Tally:
+def largest_together(engine: Engine, selection: Selection, grids: Grids) -> Array:
+    """Return the weights that rows have together, in steps, but for rows of which another has as much of each.
+
+    Of shape (kinds of rows, weights). All largest ones, in one row, where there are too many kinds.
+
+    >>> import pufferflow as pf
+    >>> from pufferflow.engine import engine_of
+    >>> rows, one, other = pl.DataFrame({"a": [1, 0, 2], "b": [1, 3, 0]}), *(Weight(n, n, pl.col(n)) for n in "ab")
+    >>> grids = grids_of(engine_of(rows), Selection(public=("a", "b")), [one, other])
+    >>> largest_together(engine_of(rows), Selection(public=("a", "b")), grids).tolist()
+    [[0, 3], [1, 1], [2, 0]]
+    """
+    most = np.array([[grid.largest for grid in grids.values()]])
+    if len(grids) < 2:
+        return most
+    left = _together(_Weighted.of(engine, selection, [*grids]), grids)
+    front = list[Array]()
+    while len(left):
+        if len(front) == _MOST_TOGETHER:
+            return most
+        front.append(left[(left / most).sum(axis=1).argmax()])
+        left = left[(left > front[-1]).any(axis=1)]
+    return np.unique(front, axis=0) if front else most
+
+
+def _together(rows: "_Weighted", grids: Grids) -> Array:
+    """Return the sizes of the weights that rows have together, in steps, each kind once."""
+    steps = [np.abs(grid.steps(rows.numbers(weight))) for weight, grid in grids.items()]
+    return np.unique(np.stack(steps, axis=1), axis=0)
+
+
+def weighted_tally(
+    engine: Engine, selection: Selection, measures: Sequence[Measure], grids: Grids, together: Array | None = None
+) -> Tally:
     """Return the rows and the sums of all measures in every cell, each row times its weight, in steps of both grids.
 
-    Sums with weights are Python's whole numbers, whatever the rows.
+    Sums with weights are Python's whole numbers, whatever the rows. Rows with more than they had when it was looked at
+    what weights they have `together` are refused.
     """
     if not grids:
         return engine.tally(selection, measures)
     rows = _Weighted.of(engine, selection, [*grids], measures)
     steps = {weight: grid.steps(rows.numbers(weight)) for weight, grid in grids.items()}
+    if together is not None and len(together) > 1:
+        _check_together(_together(rows, grids), together)
     sums = np.zeros((rows.cells, len(measures)), dtype=object)
     for place, measure in enumerate(measures):
         own = rows.sums[:, place].astype(object)
@@ -108,6 +150,13 @@ def weighted_tally(engine: Engine, selection: Selection, measures: Sequence[Meas
         np.add.at(sums[:, place], rows.cell, own if weight is None else own * steps[weight].astype(object))
     totals = {weight.identity: rows.totals(steps[weight]) * float(grid.unit) for weight, grid in grids.items()}
     return Tally(rows.keys, rows.added(rows.rows), sums, totals)
+
+
+def _check_together(found: Array, known: Array) -> None:
+    for one in known:
+        found = found[(found > one).any(axis=1)]
+    if len(found):
+        raise other_weights()
 
 
 def weighted_patterns(

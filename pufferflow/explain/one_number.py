@@ -48,11 +48,7 @@ def origin_of(plan: Decision) -> Origin:
 def _origins(plan: Decision) -> list[Origin]:
     """Return all that the plan was calibrated for, in the order in which its facts put them together."""
     laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
-    where = [
-        (of_prior[0], pattern)
-        for of_prior in plan.tables
-        for pattern in plan.facts.windows(of_prior[0].prior, of_prior[0].secret)
-    ]
+    where = [(of_prior[0], pattern) for of_prior, pattern, _ in plan.facts.pieces(plan.tables)]
     return [Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)]
 
 

@@ -115,8 +115,9 @@ def _coupled_movements(decision: Decision) -> dict[str, float]:
                 decision, lambda sizes, way=way: decision.facts.laws([way], decision.weights, sizes)
             )
         elif prior.independent_rows:
-            laws = decision.facts.laws_on([ONE_ROW], decision.free_tables, decision.weights)
-            movements[digest_of(prior)] = laws.winf(norm).length
+            of_rows = decision.facts.weights.of_each_row([decision.free_tables])
+            laws = [decision.facts.laws_on([ONE_ROW], one, decision.weights) for (one,) in of_rows]
+            movements[digest_of(prior)] = max(own.winf(norm).length for own in laws)
         elif isinstance(prior, GaussianMixture):
             movements |= _movements_of_classes(decision, prior)
     return movements

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, final
 
 import numpy as np
@@ -314,12 +315,22 @@ class PublicFacts:
         answers are as noisy as others.
         """
         pieces: list[Laws] = []
-        for of_prior in tables:
-            patterns = self.windows(of_prior[0].prior, of_prior[0].secret, sizes)
-            for pattern in patterns:
-                laws = [self._of_pattern(table, pattern, weights, len(patterns)) for table in of_prior]
-                pieces.append(laws[0] if len(laws) == 1 and of_prior[0].exact else ShortestMovement(laws))
+        for of_prior, pattern, patterns in self.pieces(tables, sizes):
+            laws = [self._of_pattern(table, pattern, weights, patterns) for table in of_prior]
+            pieces.append(laws[0] if len(laws) == 1 and of_prior[0].exact else ShortestMovement(laws))
         return SeveralLaws(pieces)
+
+    def pieces(
+        self, tables: Sequence[Sequence[Tables]], sizes: Sequence[GroupSize] | None = None
+    ) -> list[tuple[Sequence[Tables], Pattern, int]]:
+        """Return what laws are of, in order: tables of a prior, or of a kind of its rows, and a pattern of so many."""
+        found = list[tuple[Sequence[Tables], Pattern, int]]()
+        for of_prior in tables:
+            prior = of_prior[0].prior
+            patterns = self.windows(prior, of_prior[0].secret, sizes)
+            of_rows = self.weights.of_each_row(of_prior) if prior.independent_rows else [of_prior]
+            found += [(some, pattern, len(patterns)) for pattern, some in product(patterns, of_rows)]
+        return found
 
     def laws_on(self, patterns: Sequence[Pattern], tables: Tables, weights: Floats) -> Laws:
         """Return the laws of the weighted sums on some patterns, by one representation of the sums."""

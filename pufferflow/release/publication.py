@@ -113,7 +113,9 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
     request = decision.request
     measures = [measure for measure in request.measures if measure is not None]
     with request.engine.one_version():  # where that can be had, sums and facts are of the same rows
-        read = weighted_tally(request.engine, request.selection, measures, decision.facts.weights.grids)
+        weights = decision.facts.weights
+        together = weights.together if weights.grids else None
+        read = weighted_tally(request.engine, request.selection, measures, weights.grids, together)
         tally = request.with_keys(read)
         selected = {source.selected, source.confirmed(request).selected}
     if None not in selected and int(tally.rows.sum()) not in selected:
