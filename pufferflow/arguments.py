@@ -34,6 +34,12 @@ def shown(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
+def in_few_digits(number: float) -> str:
+    """Return a number in few digits where they suffice: two numbers must not look alike."""
+    brief = f"{number:g}"
+    return brief if float(brief) == number else repr(number)
+
+
 def set_fields(value: object, **fields: object) -> None:
     """Set fields of a frozen dataclass, as its `__init__` has read them."""
     vars(value).update(fields)

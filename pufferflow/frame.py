@@ -270,12 +270,13 @@ class Batch(Suggesting):
 
         >>> batch = _example().private_quantile("level", 0.5)
         """
-        share = finite_number(q, "q", allowed="a number from 0 to 1", instead="private_quantile(column, 0.5)")
+        known, domain = self._column(column)
+        allowed, some = "a number from 0 to 1", _some_bins(domain)
+        share = finite_number(q, "q", allowed=allowed, instead=f"private_quantile({shown(known)}, 0.5{some})")
         if not 0 <= share <= 1:
             meant = share / 100 if 1 < share <= 100 else 0.5
-            instead = f"private_quantile({shown(column)}, {meant:g})"
-            raise Misuse(f"q is {share:g}.", allowed="a number from 0 to 1", instead=instead)
-        known, domain = self._column(column)
+            instead = f"private_quantile({shown(known)}, {meant:g}{some})"
+            raise Misuse(f"q is {share:g}.", allowed=allowed, instead=instead)
         numbers = domain.numbers  # refused for labels
         called = _read_name(name, f"{known}_quantile_{share:g}")
         if isinstance(domain, Interval):
@@ -379,12 +380,18 @@ class Batch(Suggesting):
         if not isinstance(column, str) or column not in known:
             if isinstance(column, str):
                 raise self.questions.columns.not_sensitive(column)
+            bins = _some_bins(next(iter(known.values()), None))
             raise Misuse(
                 f"The column is {shown(column)}.",
                 allowed=f"the name of a sensitive column: {', '.join(map(repr, known))}",
-                instead=f"private_histogram({next(iter(known), 'level')!r})",
+                instead=f"private_histogram({next(iter(known), 'level')!r}{bins})",
             )
         return column, known[column]
+
+
+def _some_bins(domain: Domain | None) -> str:
+    """Return the further argument that a histogram on an interval needs; nothing for other domains."""
+    return f", {domain.some_bins}" if isinstance(domain, Interval) else ""
 
 
 def _flat(arguments: Iterable[Any]) -> list[Any]:

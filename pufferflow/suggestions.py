@@ -61,7 +61,10 @@ def _each(**ways: str) -> dict[str, str]:
     return {name: way for names, way in ways.items() for name in names.split("__")}
 
 
-_DOMAIN: Final = 'pf.Secret("level", domain=pf.Interval(0, 10)) in the scenario: values are read within these bounds'
+_DOMAIN: Final = (
+    'pf.Secret("level", domain=pf.Interval(0, 10)) in the scenario: values are read within these bounds; those of one '
+    'group by pl.col("level").clip(0, 5) after a filter'
+)
 _UNIT: Final = 'pf.Presence("meter", rows=10) as the secret: at most so many rows of one meter are read'
 _PROMISE: Final = ".plan(pf.Pure(1.0)) or .release(epsilon=1.0), after all queries: one promise for all of them"
 _SCALE: Final = "plan(pf.Pure(1.0)), which finds the scale, or plan(accuracy=pf.Within(5)) for an error"

@@ -16,7 +16,7 @@ import numpy as np
 from pufferflow.audit.worlds import Duel, Mechanism, paths, world_of
 from pufferflow.bounds import Laws, Pair, read_laws
 from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.explain import Origin, at_place, origin_of
+from pufferflow.explain import NAMELESS, Origin, at_place, nameless, origin_of
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.noise import STEPS_PER_SCALE, Noise, grid_of
 from pufferflow.plan import Plan
@@ -132,6 +132,11 @@ def duels_of_plan(plan: Plan) -> list[Duel]:
     return _at_place(decision, origin)
 
 
+def _names(plan: Decision, secrets: tuple[object, object] | None) -> tuple[str, str]:
+    """Return the secrets in words; corners of an interval have none, as in the sentence of a plan."""
+    return NAMELESS if nameless(plan) else names_of(secrets)
+
+
 def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> Duel:
     """Return the vector of all sums under both secrets."""
     norm, note = plan.calibration.noise.norm, ""
@@ -143,7 +148,7 @@ def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> Duel:
     laws = [_in_steps(law, coordinates, plan, measures) for law in pair]
     mechanism = mechanism_of([plan.noises[measure] for measure in measures])
     worlds = world_of(laws[0]), world_of(laws[1])
-    return Duel(worlds, mechanism, names_of(pair.secrets), believing(pair.prior), note)
+    return Duel(worlds, mechanism, _names(plan, pair.secrets), believing(pair.prior), note)
 
 
 def _stretch(pair: Pair, length: float, norm: float) -> Pair:
@@ -190,13 +195,13 @@ def _duel_of_points(plan: Decision, length: float, secrets: tuple[Any, Any] | No
     while float(end) * float(plan.weights[measure]) > length:
         end -= grid
     worlds = world_of(Law.point(0)), world_of(Law.point(end))
-    return Duel(worlds, mechanism_of([plan.noises[measure]]), names_of(secrets), believing(prior), note)
+    return Duel(worlds, mechanism_of([plan.noises[measure]]), _names(plan, secrets), believing(prior), note)
 
 
 def _at_place(plan: Decision, origin: Origin) -> list[Duel]:
     """Return what a place along a chain or a tree stands for: paths, the laws of one answer, or one row alone."""
     witness = plan.calibration.witness
-    names, prior = names_of(witness.secrets), believing(witness.prior)
+    names, prior = _names(plan, witness.secrets), believing(witness.prior)
     row_worlds = paths(plan, origin)
     if row_worlds:
         return [

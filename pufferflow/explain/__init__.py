@@ -13,13 +13,16 @@ from pufferflow.explain.sentences import (
     witness_in_words,
 )
 from pufferflow.explain.what_if import under_group
+from pufferflow.explain.worst_pair import NAMELESS, nameless
 
 __all__ = [
+    "NAMELESS",
     "Origin",
     "assumptions",
     "at_place",
     "compare",
     "evidence",
+    "nameless",
     "notes",
     "origin_of",
     "plan_in_words",

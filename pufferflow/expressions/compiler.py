@@ -52,7 +52,7 @@ def read_values(
     tree = read_tree(expression)
     check_rowwise(tree, on_values=True)
     _check_declared(tree.columns, domains, refusal)
-    _check_missing(tree)
+    _check_missing(tree, domains)
     if len(tree.columns) > 1 and tuples is not None and tuples.has(tree.columns):
         return _of_tuples(expression, tree, tuples.part(tree.columns))
     return _compiled(expression, tree, _only_column(tree), domains)
@@ -64,15 +64,16 @@ def _check_declared(names: Sequence[str], domains: Mapping[str, Domain], refusal
             raise _undeclared(name, domains) if refusal is None else refusal(name, names)
 
 
-def _check_missing(tree: Node) -> None:
+def _check_missing(tree: Node, domains: Mapping[str, Domain]) -> None:
     """Refuse functions of nulls of the column itself: there are none left when an expression sees its values."""
     for node in tree.walk():
         if node.kind == "function" and FUNCTIONS[node.word].of_nulls and node.inputs[0].kind == "column":
             column = node.inputs[0].word
+            missing = f"missing={domains[column].points[0]!r}"
             raise Misuse(
                 f"{words(node)} speaks of nulls of {short(repr(column), 60)}, which are read as values of its domain.",
                 allowed="a value for nulls, said by the secret; whether values are there, as a public column",
-                instead=f"pf.Secret({short(repr(column), 60)}, …, missing=7), or a filter on a public column",
+                instead=f"pf.Secret({short(repr(column), 60)}, …, {missing}), or a filter on a public column",
             )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import finite_number
+from pufferflow.arguments import finite_number, in_few_digits
 from pufferflow.errors import Misuse
 from pufferflow.expressions.interval import OnInterval
 from pufferflow.expressions.on_points import OnPoints
@@ -60,18 +60,18 @@ def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[
         raise Misuse(
             "The bins do not cut the interval: all of it is one class.",
             allowed=f"{_ALLOWED}, at least one of them between the ends of the interval",
-            instead=f"bins=[{_number((domain.low + domain.high) / 2)}]",
+            instead=f"bins=[{in_few_digits(domain.low / 2 + domain.high / 2)}]",
         )
     ends = (float(domain.low), *inner, float(domain.high))
     bars: list[Values] = []
     for low, high in itertools.pairwise(ends):
         inside = low if low > domain.low else None, high if high < domain.high else None
-        bars.append(_between(column, domain, f"{_number(low)} to {_number(high)}", *inside))
+        bars.append(_between(column, domain, f"{in_few_digits(low)} to {in_few_digits(high)}", *inside))
     return ends, tuple(bars)
 
 
 def _edges(given: Numbers | None, domain: Interval) -> list[float]:
-    instead = f"bins=[{', '.join(_number(edge) for edge in np.linspace(domain.low, domain.high, 5).tolist())}]"
+    instead = domain.some_bins
     if given is None:
         raise Misuse("An interval has no classes of its own.", allowed=_ALLOWED, instead=instead)
     held = cast(object, given.to_list() if isinstance(given, pl.Series) else given)
@@ -87,12 +87,12 @@ def _edges(given: Numbers | None, domain: Interval) -> list[float]:
 
 def _labelled(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[str, Values], ...]:
     bounds: list[tuple[str, float | None, float | None]] = [
-        (f"{_number(low)} to {_number(high)}", low, high) for low, high in itertools.pairwise(edges)
+        (f"{in_few_digits(low)} to {in_few_digits(high)}", low, high) for low, high in itertools.pairwise(edges)
     ]
     if domain.low < edges[0] or len(edges) == 1:
-        bounds.insert(0, (f"below {_number(edges[0])}", None, edges[0]))
+        bounds.insert(0, (f"below {in_few_digits(edges[0])}", None, edges[0]))
     if domain.high > edges[-1] or len(edges) == 1:
-        bounds.append((f"{_number(edges[-1])} and more", edges[-1], None))
+        bounds.append((f"{in_few_digits(edges[-1])} and more", edges[-1], None))
     label, low, _ = bounds[-1]
     bounds[-1] = label, low, None  # nothing lies beyond the last class, whose upper edge is its own
     return tuple((label, _between(column, domain, label, low, high)) for label, low, high in bounds)
@@ -107,9 +107,3 @@ def _between(column: str, domain: Interval, label: str, low: float | None, high:
     if high is not None:
         inside = inside * compare(line, "<", Pieces.line(*ends, Line(Fraction(high))))
     return OnInterval.of(column, domain, inside, short(f"{short(column, 30)} in {label}", 60), boolean=True)
-
-
-def _number(edge: float) -> str:
-    """Return an edge in few digits where they suffice: two edges must not look alike."""
-    brief = f"{edge:g}"
-    return brief if float(brief) == edge else repr(edge)

@@ -13,7 +13,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, set_fields, shown
+from pufferflow.arguments import finite_number, in_few_digits, set_fields, shown
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.stored import StoredPart
@@ -131,6 +131,12 @@ class Interval(Domain, kind="interval"):
         """Both ends."""
         return (self.low, self.high)
 
+    @property
+    def some_bins(self) -> str:
+        """Four bins of equal width as they are typed; fewer where no four numbers lie between the ends."""
+        edges = sorted({self.low * (1 - share) + self.high * share for share in (0, 0.25, 0.5, 0.75, 1)})
+        return f"bins=[{', '.join(map(in_few_digits, edges))}]"
+
     def describe(self) -> str:
         return f"a number from {self.low:g} to {self.high:g}"
 
@@ -221,8 +227,9 @@ def _list_instead(given: object, name: str) -> str:
     """Return a suggested list in place of a text, a set, a column or a number."""
     instead = f"{name}=[0, 1, 2, 3], or {name}=pf.Interval(0, 100)"
     ends = _RANGE.fullmatch(given) if isinstance(given, str) else None
-    if ends is not None:
-        instead = f"{name}=pf.Interval({ends['low']}, {ends['high']}), or a list of all values that there are"
+    if ends is not None and int(ends["low"]) != int(ends["high"]):
+        low, high = sorted((int(ends["low"]), int(ends["high"])))
+        instead = f"{name}=pf.Interval({low}, {high}), or a list of all values that there are"
     elif isinstance(given, set | frozenset):
         instead = f"{name}=sorted(values): the order of a list is that of the states, and sets have none"
     elif isinstance(given, Mapping):
@@ -231,8 +238,9 @@ def _list_instead(given: object, name: str) -> str:
         instead = f"{name}=dtype.categories.to_list(), if the categories were declared and not read from the rows"
     elif hasattr(given, "to_list"):
         instead = f"{name}=[0, 1, 2, 3], written down: values that were read from private rows would tell of them"
-    elif isinstance(given, int | float) and abs(given) < _READABLE:
-        instead = f"{name}=pf.Interval(0, {given}), or {name}=list(range({given}))"
+    elif isinstance(given, int | float) and not isinstance(given, bool) and 0 < abs(given) < _READABLE:
+        instead = f"{name}=pf.Interval({min(given, 0)}, {max(given, 0)})"
+        instead += f", or {name}=list(range({given}))" if isinstance(given, int) and given > 1 else ""
     return instead
 
 

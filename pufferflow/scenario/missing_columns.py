@@ -11,6 +11,7 @@ import polars as pl
 from pufferflow.arguments import shown
 from pufferflow.dtypes import moment_source
 from pufferflow.errors import Misuse
+from pufferflow.scenario.domain import Interval
 from pufferflow.scenario.secret import AnySecret, Presence
 from pufferflow.suggestions import did_you_mean, nearest
 
@@ -67,10 +68,12 @@ class DeclaredColumns:
         """Return the error for a filter or group by a column that is not public."""
         allowed = f"public columns: {listed(self.public[:_SOME])}" if self.public else "public columns: none yet"
         if name in self.sensitive:
+            domain = self.secret.columns.get(name)
+            bins = f", {domain.some_bins}" if isinstance(domain, Interval) else ""
             return Misuse(
                 f"The column {shown(name)} is not public but secret: filters and groups by it would tell who has what.",
                 allowed=allowed,
-                instead=f".private_histogram({shown(name)}), or .private_count(pl.col({shown(name)}) == …)",
+                instead=f".private_histogram({shown(name)}{bins}), or .private_count(pl.col({shown(name)}) == …)",
             )
         if name not in self.frame:
             return self._not_there(name, self.public, allowed)

@@ -9,10 +9,10 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal, cast, final
 
 from pufferflow.arguments import set_fields
-from pufferflow.errors import Refused
+from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.domain import Domain, Label
 
 MOST_TUPLES: Final = 1024
@@ -42,7 +42,10 @@ class Product(Domain, kind="product"):
     missing_chosen: tuple[bool | None, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        set_fields(self, missing_chosen=self.missing_chosen or (None,) * len(self.columns))
+        self._check_columns()
+        pairs = zip(self.domains, self.missing, strict=True)
+        missing = tuple(domain.read(value, "missing", "missing is", "missing=") for domain, value in pairs)
+        set_fields(self, missing=missing, missing_chosen=self.missing_chosen or (None,) * len(self.columns))
         count = math.prod(len(domain.points) for domain in self.domains)
         if count > MOST_TUPLES:
             sizes = " × ".join(str(len(domain.points)) for domain in self.domains)
@@ -50,6 +53,26 @@ class Product(Domain, kind="product"):
                 f"The columns {', '.join(map(repr, self.columns))} have {sizes} = {count:,} tuples of values.",
                 allowed=f"at most {MOST_TUPLES:,} of them: all pairs are compared",
                 instead="pf.Bins(edges, values) with fewer classes, or pf.Interval(low, high) if rows are independent",
+            )
+
+    def _check_columns(self) -> None:
+        """Refuse columns without names, domains or values for missing ones of their own; only stored ones are so."""
+        names = [name for name in self.columns if isinstance(cast(object, name), str) and name]
+        whole = len(set(names)) == len(self.columns) == len(self.domains) == len(self.missing)
+        if not whole or any(isinstance(domain, Product) for domain in self.domains):
+            raise Misuse(
+                "The columns of the tuples do not have a name, a domain and a value for missing ones each.",
+                allowed="different columns, each with a domain of its own, and a value of it as which null is read",
+                instead='secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]',
+            )
+
+    def check_named(self, column: str, missing: Label) -> None:
+        """Refuse another name than that of the tuples, and a tuple of its own for missing ones: columns have theirs."""
+        if column != self.name or missing != self.points[0]:
+            raise Misuse(
+                "A secret of tuples has another name than its columns give it, or another value for missing tuples.",
+                allowed=f"the name {self.name!r}; each column has its own value for missing ones",
+                instead="pf.Secret.together(…), of a secret for each column",
             )
 
     @property

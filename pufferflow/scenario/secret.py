@@ -93,6 +93,8 @@ class ValueSecret(AnySecret):
             missing=_missing(missing, read),
             missing_chosen=missing is not None,
         )
+        if isinstance(read, Product):
+            read.check_named(self.column, self.missing)
 
     @property
     def reads(self) -> tuple[str, Domain]:
@@ -200,6 +202,8 @@ class _OptionalColumn(AnySecret):
                 instead="column='amount', domain=pf.Interval(0, 100), missing=0",
             )
         value = None if read is None else _missing(missing, read)
+        if isinstance(read, Product) and name is not None and value is not None:
+            read.check_named(name, value)
         set_fields(self, column=name, domain=read, missing=value, missing_chosen=missing is not None)
 
     @property

@@ -47,7 +47,10 @@ def read_rule(given: object, domain: Domain) -> Rule:
     if isinstance(given, str):
         if given not in ("all", "adjacent"):
             near = nearest(given, ("all", "adjacent"))
-            raise Misuse(f"pairs is {shown(given)}.", allowed=allowed, instead=f'pairs="{near[0] if near else "all"}"')
+            meant = f'"{near[0] if near else "all"}"'
+            if isinstance(domain, Interval) and near == ["adjacent"]:
+                meant = "pf.Closer(1.0)"
+            raise Misuse(f"pairs is {shown(given)}.", allowed=allowed, instead=f"pairs={meant}")
         rule: Rule = "all" if given == "all" else "adjacent"
     elif isinstance(given, Closer):
         rule = given

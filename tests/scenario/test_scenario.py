@@ -1,5 +1,6 @@
 """Scenarios: parts that go together, plain words, a fingerprint that does not move, and a way through JSON."""
 
+import json
 import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -143,6 +144,35 @@ def test_other_json_is_a_misuse(text):
     """Text that no scenario wrote is named as such."""
     with pytest.raises(pf.Misuse):
         pf.Scenario.from_json(text)
+
+
+BOTH = pf.Scenario([pf.Secret("a", [0, 1], missing=1), pf.Secret("b", pf.Interval(2, 5))], pf.Independent())
+DAMAGED = {
+    "another name": lambda secret: secret.update(column="level"),
+    "another missing tuple": lambda secret: secret.update(missing="a = 0, b = 5.0"),
+    "no tuple for missing ones": lambda secret: secret.update(missing="zoe"),
+    "missing outside a list": lambda secret: secret["domain"].update(missing=[7, 2.0]),
+    "missing outside an interval": lambda secret: secret["domain"].update(missing=[1, 9.0]),
+    "missing of one column": lambda secret: secret["domain"].update(missing=[1]),
+    "missing of no kind": lambda secret: secret["domain"].update(missing=[[], {}]),
+    "one column twice": lambda secret: secret["domain"].update(columns=["a", "a"]),
+    "a column that is a number": lambda secret: secret["domain"].update(columns=["a", 3]),
+    "a column that is a list": lambda secret: secret["domain"].update(columns=["a", []]),
+    "three columns": lambda secret: secret["domain"].update(columns=["a", "b", "c"]),
+    "a domain of tuples in it": lambda secret: secret["domain"]["domains"].__setitem__(
+        0, json.loads(json.dumps(secret["domain"]))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_tuples_of_columns_come_back_as_they_were_written_or_not_at_all(name):
+    """A text that was changed by hand names no other columns, and reads null as no value outside a domain."""
+    stored = json.loads(BOTH.to_json())
+    assert pf.Scenario.from_json(json.dumps(stored)) == BOTH
+    DAMAGED[name](stored["secret"])
+    with pytest.raises(pf.Misuse):
+        pf.Scenario.from_json(json.dumps(stored))
 
 
 @pytest.mark.parametrize(
