@@ -21,7 +21,7 @@ from pufferflow.composition.rules import TRANSLATION, RuleTotal, least, meters_o
 from pufferflow.composition.running_total import RunningTotal
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
-from pufferflow.scenario import Initial, Scenario, ValueSecret
+from pufferflow.scenario import Initial, Presence, Scenario, ValueSecret
 from pufferflow.scenario.priors import AnyCorrelation, Independent, Prior
 
 _MOST_TIMES = 1 << 17
@@ -229,9 +229,14 @@ class AccountCosts:
             yield replace(releases, costs=some, movements=movements)
 
     def _of_reserved(self, reserved: ReservedProfiles, by_belief: Sequence[UnitReleases]) -> Composed:
-        """Return the total of all profiles that were reserved; refuse a release for which none is left."""
-        count = len(by_belief[0].costs)
-        if not all(reserved.suffice(of_unit) for releases in by_belief for of_unit in self._of_units(releases)):
+        """Return the total of all profiles that were reserved; refuse a release for which none is left.
+
+        The rows of a unit may be at several places, where each release has a part of the unit's loss only; that the
+        parts are covered by one profile is not known.
+        """
+        count, spread = len(by_belief[0].costs), isinstance(self.scenario.secret, Presence)
+        units = [unit for releases in by_belief for unit in ([releases] if spread else self._of_units(releases))]
+        if not all(map(reserved.suffice, units)):
             raise reserved.refusal(count)
         return Composed(self.kind.at(reserved.epsilon if count else 0.0), RESERVED if count else _NOTHING_ASKED)
 

@@ -134,6 +134,16 @@ def test_releases_about_different_rows_share_a_profile(ledger):
         assert account.remaining(plan) == 0
 
 
+def test_rows_of_a_unit_at_several_places_share_no_profile(ledger):
+    """Their loss is spread over releases with disjoint filters, and one profile is not known to cover all parts."""
+    scenario = pf.Scenario(pf.Presence("unit", rows=2, once=True), pf.Independent(), public="day")
+    batch = pf.protect(pl.DataFrame({"unit": [1, 1], "day": [0, 1]}), scenario)
+    days = [batch.filter(pl.col("day") == day).private_count().plan(pf.Pure(0.1), noise=pf.Laplace) for day in (0, 1)]
+    account = ledger.open("units", scenario, limit=LIMIT, reserve=[(days[0], 1)])
+    days[0].release(account)
+    assert account.remaining(days[1]) == 0
+
+
 def test_an_account_reopens_with_its_profiles(tmp_path):
     """Its total and what is left are the same after a restart, and another reservation is refused."""
     plan, other = plan_of(pf.AnyCorrelation()), plan_of(pf.AnyCorrelation(), 0.05)
