@@ -91,6 +91,8 @@ class ReleaseMovement:
     noise: Noise
     moved: float
     dimension: int
+    row_by_row: bool = False
+    """Whether the noise has only the size of the pure loss of a channel, of which no more is known."""
 
     @property
     def pure(self) -> float:
@@ -101,8 +103,10 @@ class ReleaseMovement:
         """Return δ at every ε, an upper bound."""
         if self.moved == 0:
             return np.zeros(len(epsilons))
-        known = [self.noise.delta_within(self.moved, float(epsilon), self.dimension) for epsilon in epsilons]
         chord = self._chord(epsilons)
+        if self.row_by_row:
+            return chord
+        known = [self.noise.delta_within(self.moved, float(epsilon), self.dimension) for epsilon in epsilons]
         return np.array([line if delta is None else delta for delta, line in zip(known, chord, strict=True)])
 
     def _chord(self, epsilons: Floats) -> Floats:
@@ -113,7 +117,8 @@ class ReleaseMovement:
         loss = self.pure
         if not math.isfinite(loss) or loss > 500:
             return np.ones(len(epsilons))
-        variation = -math.expm1(-loss / 2) if isinstance(self.noise, Laplace) else math.tanh(loss / 2)
+        spread = isinstance(self.noise, Laplace) and not self.row_by_row
+        variation = -math.expm1(-loss / 2) if spread else math.tanh(loss / 2)
         line = variation * np.exp(epsilons) * np.expm1(loss - epsilons) / math.expm1(loss)
         return np.where(epsilons < loss, line * (1 + 16 * UNIT), 0.0)
 
@@ -188,7 +193,7 @@ class ReservedProfiles:
 def movement_of(releases: UnitReleases, shape: Shape) -> ReleaseMovement:
     """Return the movement of a release along the coupling that moves it least; ∞ where none is known."""
     lengths = [rule.movement(releases, shape) for rule in (CouplingRule(), GranularityRule())]
-    return ReleaseMovement(shape.noise, min(lengths), shape.dimension)
+    return ReleaseMovement(shape.noise, min(lengths), shape.dimension, shape.row_by_row)
 
 
 def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> ReservedProfiles:

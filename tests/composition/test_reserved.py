@@ -217,6 +217,18 @@ def test_movements_in_two_dimensions_tell_no_more_than_is_said(moves):
     assert less.deltas(np.array([0.0]))[0] > ReleaseMovement(pf.Laplace(1.0), max(moves), 1).deltas(np.array([0.0]))[0]
 
 
+def test_rows_published_one_by_one_tell_as_much_as_randomised_response():
+    """Of a channel with a pure loss no more is known: noise that has the same loss would tell less."""
+    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
+    rows = pl.DataFrame({"level": [0, 1]})
+    row_by_row = pf.protect(rows, scenario).private_local("level").plan(pf.Pure(1.0))
+    noise = pf.protect(rows, scenario).private_sum("level").plan(pf.Pure(1.0), noise=pf.Laplace)
+    most = pf.Approx(99.0, 0.01)
+    (of_rows,), (of_sum,) = (read_reserved([(plan, 1)], scenario, most).profiles for plan in (row_by_row, noise))
+    assert of_rows.deltas[0] >= math.tanh(row_by_row.guarantee.epsilon / 2) * (1 - 1e-4)
+    assert of_sum.deltas[0] < 0.9 * of_rows.deltas[0]
+
+
 @pytest.mark.parametrize(
     ("reserve", "limit", "error", "match"),
     [
