@@ -52,10 +52,14 @@ if TYPE_CHECKING:
     from pufferflow.frame import protect as protect
     from pufferflow.guarantees import Approx as Approx
     from pufferflow.guarantees import ApproxRenyi as ApproxRenyi
+    from pufferflow.guarantees import Gdp as Gdp
     from pufferflow.guarantees import Guarantee as Guarantee
     from pufferflow.guarantees import Pure as Pure
     from pufferflow.guarantees import Renyi as Renyi
     from pufferflow.guarantees import RenyiCurve as RenyiCurve
+    from pufferflow.guarantees import TradeOff as TradeOff
+    from pufferflow.guarantees import Tv as Tv
+    from pufferflow.guarantees import Zcdp as Zcdp
     from pufferflow.inference import laws as laws
     from pufferflow.jobs import Job as Job
     from pufferflow.jobs import Period as Period
@@ -112,7 +116,18 @@ _ROOMS = {
         *("PufferflowError", "Misuse", "Refused", "LimitReached", "SourceFailed", "LedgerFault", "SinkFailed"),
         "InternalError",
     ),
-    "guarantees": ("Guarantee", "Pure", "Approx", "Renyi", "RenyiCurve", "ApproxRenyi"),
+    "guarantees": (
+        "Guarantee",
+        "Pure",
+        "Approx",
+        "Renyi",
+        "RenyiCurve",
+        "ApproxRenyi",
+        "Zcdp",
+        "Gdp",
+        "TradeOff",
+        "Tv",
+    ),
     "law": ("Law", "GaussianLaw"),
     "transport": ("winf", "wasserstein", "near", "Distance", "Certainty", "Coupling", "AffineCoupling"),
     "noise": ("Noise", "Laplace", "Gaussian", "GeneralizedCauchy", "Staircase", "Noisy"),

@@ -31,6 +31,10 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "Approx": "pf.Approx(1.0, 1e-6)",
     "Renyi": "pf.Renyi(4, 1.0), with alpha and epsilon",
     "ApproxRenyi": "pf.ApproxRenyi(4, 1.0, 1e-6), with alpha, epsilon and delta",
+    "Zcdp": "pf.Zcdp(0.5), with rho",
+    "Gdp": "pf.Gdp(1.0), with mu",
+    "TradeOff": "pf.TradeOff(1.0, 1e-6, tv=0.3), with epsilon, delta and tv",
+    "Tv": "pf.Tv(0.3)",
     "Laplace": "pf.Laplace(1.0)",
     "Gaussian": "pf.Gaussian(1.0)",
     "GWM": "pf.GWM()",
@@ -79,7 +83,10 @@ _WEIGHTS: Final = 'private_mean("level", weights="price"), or private_sum(pl.col
 _PLAN: Final = _each(
     eps__budget__privacy_budget="epsilon=1.0",
     delta="plan(pf.Approx(1.0, 1e-6)), with epsilon and delta",
-    alpha__rho__order="plan(pf.Renyi(4, 1.0)), with alpha and epsilon",
+    alpha__order="plan(pf.Renyi(4, 1.0)), with alpha and epsilon",
+    rho="plan(pf.Zcdp(0.5))",
+    mu="plan(pf.Gdp(1.0))",
+    tv="plan(pf.TradeOff(1.0, 1e-6, tv=0.3)), or plan(pf.Tv(0.3))",
     sensitivity__scale__sigma__noise_multiplier__noise_scale=_SCALE,
     within__error__max_error__confidence="plan(accuracy=pf.Within(5))",
     mechanism__family='noise="laplace"',
@@ -123,7 +130,11 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "MarkovChain": _each(P__matrix__transitions__kernel="transition=[[0.9, 0.1], [0.2, 0.8]]"),
     "Laplace": _each(epsilon__sensitivity="pf.Laplace(sensitivity / epsilon), or pf.calibrate for a promise"),
     "Gaussian": _each(sigma__std__stddev="scale=1.0", epsilon__sensitivity__delta="pf.calibrate, for a promise"),
-    "Pure": _each(eps="pf.Pure(epsilon=1.0)", delta="pf.Approx(1.0, 1e-6)", alpha="pf.Renyi(4, 1.0)"),
+    "Pure": _each(
+        eps="pf.Pure(epsilon=1.0)", delta="pf.Approx(1.0, 1e-6)", alpha="pf.Renyi(4, 1.0)", rho="pf.Zcdp(0.5)"
+    ),
+    "Zcdp": _each(epsilon__eps="pf.Zcdp(0.5), with rho"),
+    "Gdp": _each(epsilon__eps__sigma="pf.Gdp(1.0), with mu"),
 }
 """Arguments elsewhere, by the class or method that is called here; "private" stands for all queries."""
 

@@ -66,7 +66,7 @@ class Stakes:
 
     def size(self, target: Guarantee, loss: float) -> float:
         """Return a loss as a part of what was promised."""
-        promised = target.epsilon
+        promised = target.loss
         return loss / promised if self.claimed and promised > 0 else loss
 
 
@@ -113,7 +113,7 @@ def _best_event(first: int, score: int, sign: int, scores: tuple[Floats, Floats]
 
 def _with_more_cuts(candidate: _Candidate, stakes: Stakes) -> _Candidate:
     """Return a test with more and more cuts, as long as another one is worth its share of the error."""
-    if candidate.target.divergence is not Divergence.RENYI:
+    if candidate.target.divergence not in (Divergence.RENYI, Divergence.CONCENTRATED):
         return candidate
     places = sorted({candidate.best, *range(0, len(candidate.cuts), max(len(candidate.cuts) // _FEW_CUTS, 1))})
     cuts, loss = [candidate.best], candidate.loss
@@ -233,7 +233,7 @@ class Attack:
     @property
     def broken(self) -> bool:
         """Whether more than was promised was shown; by chance alone with a probability of 1 − confidence at most."""
-        return self.against is not None and self.lower > self.against.epsilon
+        return self.against is not None and self.lower > self.against.loss
 
     def __repr__(self) -> str:
         """Show the bound, the promise, and the attack."""

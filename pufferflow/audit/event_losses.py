@@ -18,24 +18,32 @@ import numpy as np
 from scipy import special
 
 from pufferflow.arrays import Floats
-from pufferflow.guarantees import Divergence, Guarantee
+from pufferflow.guarantees import Divergence, Guarantee, Renyi
 
 _ROUNDING = 1e-11
+_ORDERS = (1.01, 2.0, 4.0, 16.0)
 
 
 def of_events(target: Guarantee, p: Floats, q: Floats) -> Floats:
     """Return for each event what it shows, rounded down; 0 where it shows nothing.
 
-    Pure: ln(P/Q). Approx: ln((P − δ)/Q). Rényi: the divergence of the two laws of whether S happens.
+    Pure: ln(P/Q). Approx: ln((P − δ)/Q). Gdp: Φ⁻¹(P) − Φ⁻¹(Q). Rényi: the divergence of the two laws of whether S
+    happens; Zcdp: the largest such divergence over its order, of a few orders.
 
     >>> from pufferflow.guarantees import Pure
     >>> of_events(Pure(1.0), np.array([0.5]), np.array([0.25])).round(6)
     array([0.693147])
     """
-    if target.divergence is not Divergence.RENYI:
+    if target.divergence is Divergence.GAUSSIAN:
+        with np.errstate(invalid="ignore"):
+            shown = special.ndtri(p) - special.ndtri(q)
+        return np.where(p > q, _down(np.where((p > 0) & (q < 1), shown, 0.0)), 0.0)
+    if target.divergence.about_odds:
         above = np.maximum(p - target.delta, 0.0)
         with np.errstate(divide="ignore"):
             return _down(np.log(above) - np.log(q))
+    if target.divergence is Divergence.CONCENTRATED:
+        return np.max([of_events(Renyi(order, 0.0), p, q) / order for order in _ORDERS], axis=0)
     alpha, p, q = _renyi(target, p, q)
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = alpha * np.log(p) + (1 - alpha) * np.log(q)
@@ -55,6 +63,8 @@ def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
     >>> round(of_nested(Renyi(2, 1.0), np.array([0.8, 0.4]), np.array([0.6, 0.1])), 4)
     0.7031
     """
+    if target.divergence is Divergence.CONCENTRATED:
+        return max(of_nested(Renyi(order, 0.0), p, q) / order for order in _ORDERS)
     if target.divergence is not Divergence.RENYI:
         return float(of_events(target, p, q).max())
     alpha, p, q = _renyi(target, p, q)

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import WorkEstimate
-from pufferflow.conversions import DEFAULT_ORDERS, renyi_to_delta
+from pufferflow.conversions import DEFAULT_ORDERS, pure_to_gdp, pure_to_zcdp, renyi_to_delta
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
 from pufferflow.noise import Family, Noise
@@ -50,6 +50,16 @@ class LossCurve(abc.ABC):
     def pure(self, noise: Noise) -> Worst:
         """Return the largest pure loss."""
 
+    def zcdp(self, noise: Noise) -> Worst:
+        """Return the largest ρ; here that of the pure loss (M29), where nothing is known of all orders."""
+        worst = self.pure(noise)
+        return Worst(pure_to_zcdp(worst.value), worst.witness)
+
+    def gdp(self, noise: Noise) -> Worst:
+        """Return the largest μ; here that of the pure loss (M29), where nothing is known of the trade-off curve."""
+        worst = self.pure(noise)
+        return Worst(pure_to_gdp(worst.value), worst.witness)
+
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return the largest δ at epsilon; here by the best Rényi order (M29), where nothing tighter is known."""
         worst = self.pure(noise)
@@ -77,20 +87,26 @@ class LossCurve(abc.ABC):
         for one in guarantee.singles:
             match one.divergence:
                 case Divergence.LOG_RATIO:
-                    worst, allowed = self.pure(noise), one.epsilon
+                    worst, allowed = self.pure(noise), one.loss
                 case Divergence.RENYI:
-                    worst, allowed = self.renyi(noise, one.alpha), one.epsilon
+                    worst, allowed = self.renyi(noise, one.alpha), one.loss
+                case Divergence.CONCENTRATED:
+                    worst, allowed = self.zcdp(noise), one.loss
+                case Divergence.GAUSSIAN:
+                    worst, allowed = self.gdp(noise), one.loss
                 case Divergence.HOCKEY_STICK:
                     worst, allowed = self.delta(noise, one.epsilon), one.delta
             rows.append((worst.value, allowed, worst.witness))
         return rows
 
-    def least_epsilon(self, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
-        """Return the least ε with which a promise of a kind is kept; with `at_most` it is known to be."""
+    def least_loss(self, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
+        """Return the least loss with which a promise of a kind is kept; with `at_most` it is known to be."""
         example = kind.example
         if example.divergence is not Divergence.HOCKEY_STICK:
             ((value, _, _),) = self.losses(noise, example)
             return value
+        if any(self.delta(noise, one.epsilon).value > one.delta for one in example.singles[1:]):
+            return math.inf
         delta = example.delta
         if self.delta(noise, 0.0).value <= delta:
             return 0.0
@@ -200,6 +216,16 @@ class BallLoss(LossCurve):
 
     def pure(self, noise: Noise) -> Worst:
         return Worst(noise.pure_within(self.radius, self.witness.dimension) + self.extra, self.witness)
+
+    def zcdp(self, noise: Noise) -> Worst:
+        """Return the noise's own; infinite if something is left out or added, which no order but one bears."""
+        whole = self.own_delta == 0 and self.extra == 0
+        return Worst(noise.zcdp_within(self.radius, self.witness.dimension) if whole else math.inf, self.witness)
+
+    def gdp(self, noise: Noise) -> Worst:
+        """Return the noise's own, as for ρ."""
+        whole = self.own_delta == 0 and self.extra == 0
+        return Worst(noise.gdp_within(self.radius, self.witness.dimension) if whole else math.inf, self.witness)
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return own_delta + (1 − own_delta)·δ(ε): what is left out, and the hockey stick of the rest."""

@@ -22,7 +22,7 @@ from pufferflow.bounds.proofs import (
     search,
 )
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, RenyiCurve
+from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, RenyiCurve, Tv
 from pufferflow.noise import NOISES, Family, Laplace, Noise
 from pufferflow.suggestions import nearest
 from pufferflow.transport import Certainty
@@ -65,9 +65,11 @@ def read_kind(kind: Any) -> Kind:
     allowed, instead = "a promise without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
     if isinstance(kind, Guarantee):
         raise Misuse(f"kind is {kind!r}, a promise with its epsilon.", allowed=allowed, instead=instead)
-    if kind is RenyiCurve or not callable(kind):
-        name = "RenyiCurve" if kind is RenyiCurve else f"of type {type(kind).__name__}"
+    if kind in (RenyiCurve, Tv) or not callable(kind):
+        name = kind.__name__ if callable(kind) else f"of type {type(kind).__name__}"
         raise Misuse(f"kind is {name}.", allowed=allowed, instead=instead)
+    if isinstance(kind, Kind):
+        return kind
     try:
         example = kind(0.0)
     except TypeError as error:
@@ -92,9 +94,9 @@ Bounds = Bound | Sequence[Bound] | str
 class Calibration:
     """A noise that keeps a promise, and why.
 
-    `loss` is the ε that `bound` proves for it (of a curve: at the order that binds), `sensitivity` the movement the
-    noise was measured against, `witness` the pair, in the order, that costs most, and `certainty` whether sensitivity
-    and loss are what the bound is about, or upper bounds of it.
+    `loss` is the ε (of `pf.Zcdp` ρ, of `pf.Gdp` μ) that `bound` proves for it (of a curve: at the order that binds),
+    `sensitivity` the movement the noise was measured against, `witness` the pair, in the order, that costs most, and
+    `certainty` whether sensitivity and loss are what the bound is about, or upper bounds of it.
 
     >>> import pufferflow as pf
     >>> pf.calibrate([(pf.Law.point(0), pf.Law.point(3))], pf.Pure(1.5), noise=pf.Laplace)
@@ -167,7 +169,7 @@ def calibrate_each(
     >>> [(found.noise.scale, found.loss) for found in both]
     [(2.0, 0.5), (2.0, 1.5)]
     """
-    allowed = "pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi"
+    allowed = "a promise: pf.Pure, pf.Approx, pf.TradeOff, pf.Renyi, pf.RenyiCurve, pf.ApproxRenyi, pf.Zcdp or pf.Gdp"
     instance(guarantee, Guarantee, "The promise", allowed=allowed, instead="pf.Pure(1.0)")
     pieces = [read_laws(pairs) for pairs, _ in demands]
     family = read_family(noise, guarantee)
@@ -243,15 +245,16 @@ def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarante
     cost = 0.0
     for part in sorted(parts, key=lambda part: -part.sensitivity):
         if part.delta(noise, cost).value > kind.example.delta:
-            cost = max(cost, part.least_epsilon(noise, kind, at_most=guarantee.epsilon))
+            cost = max(cost, part.least_loss(noise, kind, at_most=guarantee.epsilon))
     return cost
 
 
 def loss(pairs: Pairs, noise: Noise, kind: AnyKind, bound: Bounds = "auto", end: float | None = None) -> float:
-    """Return the least ε for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
+    """Return the least loss for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
 
-    `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)` or
-    `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic
+    `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)`,
+    `pf.TradeOff.of(delta=1e-6, tv=0.3)` or `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`; of `pf.Zcdp` and `pf.Gdp` the loss
+    is ρ and μ. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic
     clock, no further bound is begun.
 
     >>> import pufferflow as pf

@@ -13,7 +13,7 @@ from pufferflow.bounds.distance_bounds import GWM
 from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import WorkEstimate, as_laws, only_if_small
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Divergence, Guarantee, Pure
+from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
@@ -51,8 +51,9 @@ class DAGWM(Bound):
 
     @classmethod
     def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
-        """Return none for pure promises, where nothing is gained over `pf.GWM`."""
-        return [] if isinstance(guarantee, Pure) else [cls()]
+        """Return none for pure promises, nor for those of all orders, where nothing is gained over `pf.GWM`."""
+        gains = guarantee.divergence in (Divergence.RENYI, Divergence.HOCKEY_STICK)
+        return [cls()] if gains else []
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         """Return the work of all plans, of which transport problems for (ε, δ) are most."""
@@ -99,6 +100,14 @@ class TransportLoss(LossCurve):
             return self._log_expected(pair, exponents, optimal=noise.convex(alpha)) / (alpha - 1) * (1 + UNIT)
 
         return self._worst(noise, loss, lambda: self.ball.renyi(noise, alpha))
+
+    def zcdp(self, noise: Noise) -> Worst:
+        """Return the ball's loss, the only one known of all orders at once."""
+        return self.ball.zcdp(noise)
+
+    def gdp(self, noise: Noise) -> Worst:
+        """Return the ball's loss, the only one known of the trade-off curve."""
+        return self.ball.gdp(noise)
 
     def pure(self, noise: Noise) -> Worst:
         """Return the ball's loss: the farthest movement is what the Rényi losses tend to."""

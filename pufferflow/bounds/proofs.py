@@ -221,7 +221,7 @@ class Epsilons:
             excess, part = applied.worst(self.noise, self.kind.at(enough))
             if excess <= 0:
                 return Proof(enough, applied, part.losses(self.noise, self.kind.at(enough))[0][2], rough=True)
-        epsilons = [part.least_epsilon(self.noise, self.kind) for part in applied.parts]
+        epsilons = [part.least_loss(self.noise, self.kind) for part in applied.parts]
         worst = max(range(len(epsilons)), key=epsilons.__getitem__)
         return Proof(epsilons[worst], applied, applied.parts[worst].losses(self.noise, self.guarantee)[0][2])
 

@@ -63,8 +63,8 @@ def weakest(promises: Sequence[Guarantee]) -> Guarantee:
     >>> weakest([Pure(1.0), Pure(2.0)])
     Pure(epsilon=2.0)
     """
-    each = zip(*([single.epsilon for single in one.singles] for one in promises), strict=True)
-    return promises[0].with_epsilons([max(own) for own in each])
+    first = promises[0]
+    return first.with_losses([max(single.loss_from(one) for one in promises) for single in first.singles])
 
 
 def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
@@ -78,7 +78,7 @@ def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
     if weaker is None:
         raise Refused(
             f"What is left of {type(guarantee).__name__} if likelihoods are off by a factor.",
-            allowed="pf.Pure, pf.Approx, pf.Renyi or pf.RenyiCurve",
+            allowed="pf.Pure, pf.Approx, pf.TradeOff, pf.Renyi, pf.RenyiCurve or pf.Zcdp",
             instead="prior_error, a movement, which keeps every promise of a calibration",
         )
     return weaker
@@ -102,11 +102,11 @@ def _moved(promised: Calibration, moved: float) -> Guarantee:
 def _farther(promised: Calibration, radius: float) -> Guarantee:
     """Return the promise that the noise keeps for a longer movement."""
     ball = BallLoss(radius, promised.certainty, promised.witness, promised.own_delta)
-    epsilons = [ball.least_epsilon(promised.noise, Kind(one)) for one in promised.guarantee.singles]
-    if math.inf in epsilons:
+    losses = [ball.least_loss(promised.noise, Kind(one)) for one in promised.guarantee.singles]
+    if math.inf in losses:
         raise Refused(
             f"{type(promised.noise).__name__} noise keeps no such promise for so wrong a prior.",
             allowed="a smaller prior_error, or a promise with a delta",
             instead="pf.Approx",
         )
-    return promised.guarantee.with_epsilons(epsilons)
+    return promised.guarantee.with_losses(losses)

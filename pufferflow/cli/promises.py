@@ -1,8 +1,6 @@
 """Promises for people in few words, and whether an account that exists is the one that a job file names."""
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from pufferflow.errors import PufferflowError
 from pufferflow.guarantees import Guarantee
@@ -20,30 +18,25 @@ def in_words(promise: Guarantee) -> str:
     >>> in_words(Approx(0.5, 1e-6))
     'epsilon 0.5, delta 1e-06'
     """
-    parts = _numbers(promise)
+    parts = promise.numbers()
     weaker = {name: (downwards if name == "alpha" else upwards)(value, SPENT) for name, value in parts.items()}
     return ", ".join(f"{name} {value:g}" for name, value in weaker.items()) or repr(promise)
 
 
-def of_limit(epsilon: float | None, limit: Guarantee) -> str:
-    """Say how much of a limit is spent, by an epsilon of its kind.
+def of_limit(loss: float | None, limit: Guarantee) -> str:
+    """Say how much of a limit is spent, by a loss of its kind.
 
     >>> from pufferflow.guarantees import Approx
     >>> of_limit(0.5, Approx(3.0, 1e-6))
     'epsilon 0.5 of 3, delta 1e-06'
     """
-    rest = in_words(limit).removeprefix("epsilon ")
-    return f"epsilon {'unknown' if epsilon is None else f'{upwards(epsilon, SPENT):g}'} of {rest}"
+    rest = in_words(limit).removeprefix(f"{limit.measure} ")
+    return f"{limit.measure} {'unknown' if loss is None else f'{upwards(loss, SPENT):g}'} of {rest}"
 
 
-def epsilon_of(promise: Guarantee) -> float | None:
-    """Return the epsilon of a promise; None if it has several."""
-    return None if promise.kind is None else promise.epsilon
-
-
-def _numbers(promise: Guarantee) -> dict[str, Any]:
-    parts = msgspec.to_builtins(promise)
-    return {name: parts[name] for name in ("epsilon", "delta", "alpha") if name in parts}
+def loss_of(promise: Guarantee) -> float | None:
+    """Return the loss that a promise allows, its epsilon, rho or mu; None if it has several."""
+    return None if promise.kind is None else promise.loss
 
 
 def differences(job: "Job") -> list[str]:

@@ -3,6 +3,7 @@
 from pufferflow.composition.account_costs import (
     AccountCosts,
     Composed,
+    TotalVariationPassed,
     asks_elsewhere,
     differential_privacy,
     group_privacy,
@@ -42,6 +43,7 @@ __all__ = [
     "Rows",
     "ScheduledReleases",
     "Shape",
+    "TotalVariationPassed",
     "alike",
     "asks_elsewhere",
     "canonical",

@@ -30,8 +30,13 @@ _COUNTED = {
     "pure": ("pure losses", "pf.Laplace"),
     "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
     "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
+    "zcdp": ("Rényi losses of all orders", "pf.Laplace or pf.Gaussian"),
 }
 _NOTHING_ASKED = "no release about any row"
+
+
+class TotalVariationPassed(Refused):
+    """The releases have an ε, but more than the total variation that was promised with it."""
 
 
 @final
@@ -58,8 +63,8 @@ class Composed:
 
     @property
     def total(self) -> float:
-        """The ε of the promise."""
-        return self.guarantee.epsilon
+        """The loss of the promise, its ε, ρ or μ."""
+        return self.guarantee.loss
 
     def __repr__(self) -> str:
         queries = "later queries may depend on earlier answers" if self.adaptive else "for queries fixed beforehand"
@@ -67,11 +72,11 @@ class Composed:
 
 
 def single_kind(guarantee: Guarantee) -> Kind:
-    """Return a promise without its ε; refuse promises of several."""
+    """Return a promise without its loss; refuse promises of several."""
     if guarantee.kind is None:
         raise Refused(
             f"A total in the kind of {type(guarantee).__name__}: it has no single epsilon.",
-            allowed="pf.Pure, pf.Approx, pf.Renyi or pf.ApproxRenyi",
+            allowed="pf.Pure, pf.Approx, pf.TradeOff, pf.Renyi, pf.ApproxRenyi, pf.Zcdp or pf.Gdp",
             instead="pf.Renyi(alpha=4, epsilon=1.0), for one order",
         )
     return guarantee.kind
@@ -207,9 +212,28 @@ class AccountCosts:
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
-            raise _not_known(self.priors, len(costs), self.meter)
+            raise self._of_total_variation(more) or _not_known(self.priors, len(costs), self.meter)
         meter = None if self._pure or not selecting else self._meters[best]
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
+
+    def _of_total_variation(self, more: Sequence[Cost]) -> Refused | None:
+        """Return the refusal of releases that keep some ε, but not the total variation that goes with it."""
+        odds, *others = self.kind.example.singles
+        if not others:
+            return None
+        account = AccountCosts([self.scenario], odds, self.meter, self.priors)
+        for cost in self._costs:
+            account.add(cost)
+        try:
+            account.total(more)
+        except Refused:
+            return None
+        return TotalVariationPassed(
+            f"What {len(self) + len(more)} releases tell together may pass the total variation {others[0].delta:g} of "
+            f"the promise, whatever its epsilon.",
+            allowed="fewer releases or more noise, or a limit with a larger tv",
+            instead="a limit of pf.Approx(epsilon, delta), which bounds no total variation",
+        )
 
     def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
         """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
@@ -245,14 +269,14 @@ class AccountCosts:
         costs = by_belief[0].costs
         if len(costs) != 1 or any(one.beyond_promises or one.digest not in costs[0].shape.priors for one in by_belief):
             return None
-        return RuleTotal(self.kind.epsilon_from(costs[0].shape.promise), SingleRule.name)
+        return RuleTotal(self.kind.loss_from(costs[0].shape.promise), SingleRule.name)
 
     def remaining(self, cost: Cost) -> int | float:
         """Return how many more times a release with this cost fits into the limit; ∞ if it costs nothing."""
         begun = self.begun(cost)
         if begun is not self:
             return begun.remaining(cost)
-        allowed = self.limit.epsilon
+        allowed = self.limit.loss
 
         def surely_fits(times: int) -> bool:
             quick = self._quickly([cost] * times)

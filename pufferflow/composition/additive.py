@@ -69,6 +69,9 @@ class CouplingRule(CompositionRule):
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
         return self._added(releases, lambda shape, moved: shape.noise.renyi_within(moved, alpha, shape.dimension))
 
+    def zcdp(self, releases: UnitReleases) -> float:
+        return self._added(releases, lambda shape, moved: shape.noise.zcdp_within(moved, shape.dimension))
+
     def gaussian(self, releases: UnitReleases) -> float:
         if not all(isinstance(shape.noise, Gaussian) for shape in releases.shapes):
             return math.inf
@@ -120,12 +123,19 @@ class TranslationRule(CompositionRule):
         return self._length(releases, 1)
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
-        lengths = [(family, self._length(releases, norm)) for norm, family in FAMILIES.items()]
-        known = [family(1.0).renyi_within(length, alpha) for family, length in lengths if math.isfinite(length)]
-        return min(known, default=math.inf)
+        return self._least(releases, lambda noise, length: noise.renyi_within(length, alpha))
+
+    def zcdp(self, releases: UnitReleases) -> float:
+        return self._least(releases, lambda noise, length: noise.zcdp_within(length))
 
     def gaussian(self, releases: UnitReleases) -> float:
         return self._length(releases, 2)
+
+    def _least(self, releases: UnitReleases, loss: Callable[[Noise, float], float]) -> float:
+        """Return the least loss of a movement in one of the norms."""
+        lengths = [(family, self._length(releases, norm)) for norm, family in FAMILIES.items()]
+        known = [loss(family(1.0), length) for family, length in lengths if math.isfinite(length)]
+        return min(known, default=math.inf)
 
     def _length(self, releases: UnitReleases, norm: int) -> float:
         if not Movements.fit(releases.scenario, releases.prior):
@@ -148,6 +158,9 @@ class GranularityRule(CompositionRule):
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
         return _largest(releases, lambda noise, moves: np.asarray(noise.renyi(moves, alpha)))
+
+    def zcdp(self, releases: UnitReleases) -> float:
+        return _largest(releases, lambda noise, moves: np.asarray(noise.zcdp(moves)))
 
     def gaussian(self, releases: UnitReleases) -> float:
         squares = _largest(releases, _squares)

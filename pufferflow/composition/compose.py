@@ -7,7 +7,7 @@ from pufferflow.arguments import instance
 from pufferflow.composition.account_costs import AccountCosts, Composed, single_kind
 from pufferflow.composition.cost import Cost
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import AnyKind, Approx, Divergence, Guarantee, Pure
+from pufferflow.guarantees import AnyKind, Approx, Guarantee, Kind, Pure
 from pufferflow.scenario import Scenario
 
 
@@ -18,7 +18,7 @@ def compose(
 
     Losses of single Pufferfish releases do not add: two releases of loss 0 may reveal everything. `releases` are
     releases, their certificates, or plans; all are taken to be about the same data. `kind` is the kind of promise to
-    total (`pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)`); left out, that of the releases. Later queries
+    total (`pf.Pure`, `pf.Zcdp`, `pf.Renyi.of(alpha=4)` and so on); left out, that of the releases. Later queries
     may have been chosen after seeing earlier answers, unless `fixed` says that all were chosen beforehand: then more
     rules apply.
 
@@ -71,7 +71,7 @@ def _cost(given: Any) -> Cost:
 def _example(costs: list[Cost], kind: AnyKind | None) -> Guarantee:
     """Return a promise of the kind to total: δ is that of all releases together, 0 if their promises are pure."""
     if kind is not None:
-        promise = kind(0.0) if callable(kind) else kind
+        promise = kind.example if isinstance(kind, Kind) else kind(0.0) if callable(kind) else kind
         if not isinstance(promise, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise Misuse(
                 "kind is no kind of promise.",
@@ -81,8 +81,8 @@ def _example(costs: list[Cost], kind: AnyKind | None) -> Guarantee:
         return promise
     if not costs:
         return Pure(0.0)
-    kinds = {single_kind(cost.shape.promise).at(0.0) for cost in costs}
-    if len(kinds) > 1 and all(one.divergence is not Divergence.RENYI for one in kinds):
+    kinds = {single_kind(cost.shape.promise).example for cost in costs}
+    if len(kinds) > 1 and all(one.divergence.about_odds for one in kinds):
         return Approx(0.0, max(one.delta for one in kinds))
     if len(kinds) > 1:
         raise Misuse(

@@ -325,7 +325,7 @@ class ScheduledReleases:
 
     def forecast(self, releases: int | None, limit: Guarantee) -> Forecast:
         """Return the total of an account after so many of the releases; for None, of an endless schedule."""
-        account, allowed = self._account, limit.epsilon
+        account, allowed = self._account, limit.loss
 
         def fits(count: int) -> bool:
             try:

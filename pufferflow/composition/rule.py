@@ -11,7 +11,7 @@ from typing import ClassVar, final
 
 from pufferflow.composition.autoregression import Movements, RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
-from pufferflow.guarantees import Kind, Pure
+from pufferflow.guarantees import Gdp, Kind, Pure
 from pufferflow.rounding import float_above
 from pufferflow.scenario import Scenario
 from pufferflow.scenario.priors import Prior
@@ -91,12 +91,16 @@ class CompositionRule(abc.ABC):
         """Return the Rényi loss of one order, for one coupling that does not depend on the queries (M1)."""
         return math.inf
 
+    def zcdp(self, releases: UnitReleases) -> float:
+        """Return a ρ with Rényi losses ρα of all orders, for one coupling that does not depend on queries."""
+        return math.inf
+
     def gaussian(self, releases: UnitReleases) -> float:
         """Return how many standard deviations of one Gaussian all answers move together, under one coupling."""
         return math.inf
 
     def fixed(self, releases: UnitReleases, kind: Kind) -> float:
-        """Return the ε of a promise about releases none of which was chosen after seeing another."""
+        """Return the loss of a promise about releases none of which was chosen after seeing another."""
         return math.inf
 
     def endless(self, releases: UnitReleases) -> float | None:  # noqa: B027 - most rules bound no endless schedule
@@ -120,5 +124,10 @@ def added(losses: Iterable[float], times: Iterable[int] | None = None) -> float:
 
 
 def from_pure(epsilon: float, kind: Kind) -> float:
-    """Return the ε of a promise that follows from a pure loss (M29)."""
-    return kind.epsilon_from(Pure(epsilon)) if math.isfinite(epsilon) else math.inf
+    """Return the loss of a promise that follows from a pure loss (M29)."""
+    return kind.loss_from(Pure(epsilon)) if math.isfinite(epsilon) else math.inf
+
+
+def from_gaussian(deviations: float, kind: Kind) -> float:
+    """Return the loss of a promise that follows where answers move so many standard deviations of a Gaussian (M10)."""
+    return kind.loss_from(Gdp(deviations)) if math.isfinite(deviations) else math.inf

@@ -9,14 +9,12 @@ from pufferflow.composition.additive import CouplingRule, GranularityRule, Singl
 from pufferflow.composition.autoregression import Movements
 from pufferflow.composition.chain import MessagesRule
 from pufferflow.composition.gaussian_mixture import MixtureRule
-from pufferflow.composition.rule import CompositionRule, UnitReleases, from_pure
+from pufferflow.composition.rule import CompositionRule, UnitReleases, from_gaussian, from_pure
 from pufferflow.composition.star import StarRule
 from pufferflow.composition.table import ConditionalRule, JointRule
 from pufferflow.composition.tables_near import NearRule
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Kind
-from pufferflow.noise import Gaussian
-from pufferflow.roots import smallest
 from pufferflow.rounding import UNIT
 
 TRANSLATION = TranslationRule()
@@ -29,10 +27,11 @@ _METERS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
     Divergence.HOCKEY_STICK: ("gaussian",),
     Divergence.RENYI: ("renyi",),
+    Divergence.CONCENTRATED: ("zcdp",),
+    Divergence.GAUSSIAN: ("gaussian",),
 }
 _SPARE = 2.0**-16
 """The part of δ for rows far away that cross a step of the grid."""
-_TOLERANCE = 1e-9
 
 
 @final
@@ -60,7 +59,7 @@ def least(
     """Return the least total of a kind that a rule proves by one meter; ∞ if none does."""
     spare = kind.example.delta * _SPARE if Movements.fit(releases.scenario, releases.prior) else 0.0
     # without that part of δ for all rules: which one holds may hang on the answers
-    counted = kind.with_delta(math.nextafter(kind.example.delta - spare, 0.0)) if spare else kind
+    counted = kind.sparing(spare) if spare else kind
     totals = [RuleTotal(math.inf, "no rule")]
     if any(shape.row_by_row for shape in releases.shapes):  # of a channel only pure losses are known (M35)
         rules, fixed = (rules, False) if meter == "pure" else ((), False)
@@ -92,11 +91,13 @@ def _by(meter: str, rule: CompositionRule, releases: UnitReleases, kind: Kind) -
     """Return the total that a rule proves by one meter."""
     if meter not in meters_of(kind):
         return math.inf
-    if meter == "pure":
-        return _or_infinite(lambda: from_pure(rule.pure(releases), kind))
     if meter == "renyi":
         return _or_infinite(lambda: rule.renyi(releases, kind.example.alpha))
-    return _or_infinite(lambda: hockey_stick_epsilon(rule.gaussian(releases), kind.example.delta))
+    if meter == "zcdp":
+        return _or_infinite(lambda: rule.zcdp(releases))
+    if meter == "gaussian":
+        return _or_infinite(lambda: from_gaussian(rule.gaussian(releases), kind))
+    return _or_infinite(lambda: from_pure(rule.pure(releases), kind))
 
 
 def _or_infinite(total: Callable[[], float]) -> float:
@@ -106,22 +107,3 @@ def _or_infinite(total: Callable[[], float]) -> float:
     except Refused:
         return math.inf
     return math.inf if math.isnan(value) else value
-
-
-def hockey_stick_epsilon(deviations: float, delta: float) -> float:
-    """Return the ε at which Gaussian noise hides a movement of so many standard deviations but for δ; rounded up.
-
-    >>> round(hockey_stick_epsilon(1.0, 1e-5), 3)
-    4.377
-    """
-    noise = Gaussian(1.0)
-    if math.isinf(deviations):
-        return math.inf
-    if deviations == 0 or noise.delta(deviations, 0.0) <= delta:
-        return 0.0
-    if delta == 0:
-        return math.inf
-    high = 1.0
-    while noise.delta(deviations, high) > delta:
-        high *= 2
-    return smallest(lambda epsilon: math.log(max(noise.delta(deviations, epsilon), 5e-324) / delta), high, _TOLERANCE)

@@ -157,7 +157,11 @@ def _left_here(plan: Decision, noise: Noise) -> str:
         left = loss(plan.laws, noise, kind, [plan.calibration.bound, Group()])
     except PufferflowError:
         left = math.inf
-    return f"would keep epsilon {at_most(left)} here" if math.isfinite(left) else "would keep no such promise here"
+    return (
+        f"would keep {kind.example.measure} {at_most(left)} here"
+        if math.isfinite(left)
+        else "would keep no such promise here"
+    )
 
 
 def _by_movement(plan: Decision) -> bool:

@@ -316,7 +316,7 @@ def ordinary_in_words(plan: Decision) -> str:
 
 
 def _weaker(guarantee: Guarantee, promised: Guarantee) -> bool:
-    return guarantee.kind is not None and guarantee.epsilon > promised.epsilon * (1 + _SAME)
+    return guarantee.kind is not None and guarantee.loss > promised.loss * (1 + _SAME)
 
 
 def _not_of_a_row(secret: AnySecret) -> str:
@@ -412,10 +412,10 @@ def _note_of_raised_noise(plan: Decision) -> list[str]:
     promised, ordinary = plan.calibration.guarantee, plan.ordinary
     if promised.kind is None or ordinary is None or ordinary.kind is None:
         return []
-    if plan.calibration.loss > _NEARLY * promised.epsilon or ordinary.epsilon < _NEARLY * promised.epsilon:
+    if plan.calibration.loss > _NEARLY * promised.loss or ordinary.loss < _NEARLY * promised.loss:
         return []
-    own = at_most(plan.calibration.loss)
-    return [f"for the prior alone less noise would do: with this much it keeps epsilon {own}; one row alone needs it"]
+    own = f"{promised.measure} {at_most(plan.calibration.loss)}"
+    return [f"for the prior alone less noise would do: with this much it keeps {own}; one row alone needs it"]
 
 
 def if_wrong(plan: Decision) -> str:

@@ -37,7 +37,7 @@ def nothing_assumed(plan: Decision) -> bool:
 
 
 def under_group(plan: Decision) -> float | None:
-    """Return the ε of the same kind of promise that the noise keeps if nothing is known of how rows hang together."""
+    """Return the loss of the same kind of promise that the noise keeps if rows hang together in any way."""
     kind = plan.calibration.guarantee.kind
     if kind is None:
         return None
@@ -74,11 +74,13 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
     group = under_group(plan)
     if group is None:
         return None
-    delta = plan.calibration.guarantee.delta
+    delta, measure = plan.calibration.guarantee.delta, plan.calibration.guarantee.measure
     return WhatIf(
         _whatever_rows_do(plan.request.scenario.within),
-        f"the same noise still keeps epsilon {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else ""),
+        f"the same noise still keeps {measure} {at_most(group)}"
+        + (f" with delta {at_most(delta, 6)}" if delta else ""),
         group,
+        measure,
     )
 
 
@@ -104,13 +106,12 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
         guarantee = promise()
     except PufferflowError:
         return None
-    return WhatIf(
-        wrong, f"{_promise_in_words(guarantee)} is left (M30)", None if guarantee.kind is None else guarantee.epsilon
-    )
+    left = None if guarantee.kind is None else guarantee.loss
+    return WhatIf(wrong, f"{_promise_in_words(guarantee)} is left (M30)", left, guarantee.measure)
 
 
 def _promise_in_words(guarantee: Guarantee) -> str:
     if guarantee.kind is None:
         return repr(guarantee)
     delta = f" with delta {at_most(guarantee.delta)}" if guarantee.delta else ""
-    return f"epsilon {at_most(guarantee.epsilon)}{delta}"
+    return f"{guarantee.measure} {at_most(guarantee.loss)}{delta}"

@@ -10,7 +10,7 @@ from pufferflow.arrays import Floats
 from pufferflow.bounds import Pair, finite_laws
 from pufferflow.errors import PufferflowError
 from pufferflow.explain.one_number import Number, NumberLaws, Origin, at_place, number_of, origin_of, span_of, stand_ins
-from pufferflow.guarantees import Divergence, Guarantee
+from pufferflow.guarantees import Guarantee
 from pufferflow.law import Law
 from pufferflow.planning import Decision, on_interval
 from pufferflow.report.evidence import Atoms, WorstPair
@@ -156,6 +156,4 @@ def _bin_atoms(values: Floats, weights: Floats, edges: Floats) -> Atoms:
 
 
 def _epsilon_and_delta(guarantee: Guarantee) -> tuple[float | None, float]:
-    if guarantee.divergence is Divergence.RENYI:
-        return None, 0.0
-    return guarantee.epsilon, guarantee.delta
+    return (guarantee.epsilon, guarantee.delta) if guarantee.divergence.about_odds else (None, 0.0)

@@ -33,11 +33,17 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 class Promise(TomlTable, frozen=True):
-    """How well: epsilon alone is pf.Pure, with delta pf.Approx, with alpha pf.Renyi, with both pf.ApproxRenyi."""
+    """How well: epsilon is pf.Pure, with delta pf.Approx, with alpha pf.Renyi, with both pf.ApproxRenyi.
 
-    epsilon: Positive
+    With tv, and a delta or none, it is pf.TradeOff; rho alone is pf.Zcdp, mu pf.Gdp, tv pf.Tv.
+    """
+
+    epsilon: Positive | None = None
     delta: Probability | None = None
     alpha: Annotated[float, Meta(gt=1)] | None = None
+    rho: Positive | None = None
+    mu: Positive | None = None
+    tv: Probability | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no promise."""
@@ -46,7 +52,7 @@ class Promise(TomlTable, frozen=True):
     @property
     def guarantee(self) -> Guarantee:
         """The promise as the library has it."""
-        return promise_of(self.epsilon, self.delta, self.alpha)
+        return promise_of(self.epsilon, self.delta, self.alpha, rho=self.rho, mu=self.mu, tv=self.tv)
 
 
 class Accuracy(TomlTable, frozen=True):
@@ -56,10 +62,14 @@ class Accuracy(TomlTable, frozen=True):
     confidence: Probability = 0.95
     delta: Probability | None = None
     alpha: Annotated[float, Meta(gt=1)] | None = None
+    tv: Probability | None = None
+    measure: Annotated[
+        Literal["epsilon", "rho", "mu"], Meta(description="which number of the promise is to be small")
+    ] = "epsilon"
 
     def __post_init__(self) -> None:
         """Refuse what is no accuracy."""
-        _ = self.within
+        _ = self.within, self.kind
 
     @property
     def within(self) -> Within:
@@ -69,7 +79,9 @@ class Accuracy(TomlTable, frozen=True):
     @property
     def kind(self) -> Kind:
         """The kind of promise that is sought."""
-        return Kind(promise_of(0.0, self.delta, self.alpha))
+        loss = {self.measure: 1.0}
+        promise = promise_of(**loss, delta=self.delta, alpha=self.alpha, tv=self.tv)
+        return cast(Kind, promise.kind)  # it has one loss
 
 
 class Charged(TomlTable, frozen=True):

@@ -161,7 +161,7 @@ def _not_valid(error: msgspec.ValidationError, kind: type, text: str, name: str)
     cause = error.__cause__
     if isinstance(cause, PufferflowError):
         return Misuse(f"{where}: {cause.problem}", allowed=cause.allowed, instead=cause.instead)
-    problem = problem.replace("Object missing required field", "missing")
+    problem = problem.replace("Object missing required field", "missing").replace(" | null", "")  # TOML has no null
     return Misuse(f"{where}: {key}: {problem}.", allowed=_allowed_at(path, kind), instead=_STARTER)
 
 
@@ -212,7 +212,8 @@ def _allowed_at(path: Sequence[str], kind: type) -> str:
     for field in msgspec.structs.fields(_table(path[:-1], kind) or kind) if path else ():
         if field.name == path[-1]:
             schema = msgspec.json.schema(field.type)
-            keys: dict[str, Any] = {key: value for part in schema.get("anyOf", [schema]) for key, value in part.items()}
+            parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
+            keys: dict[str, Any] = {key: value for part in parts for key, value in part.items()}
             values = ", ".join(map(str, keys.get("enum", ())))
             return values or str(keys.get("description", keys.get("type", "")))
     return ", ".join(_keys(path, kind))

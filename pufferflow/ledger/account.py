@@ -240,7 +240,11 @@ class Account:
     def explain(self) -> str:
         """Return in words the spending, its cause, and the joint promise of the releases if a belief is wrong."""
         spending = self._total(spending_of)
-        spent = "nobody can tell how much" if spending.spent is None else f"epsilon {at_most(spending.spent, SPENT)}"
+        spent = (
+            "nobody can tell how much"
+            if spending.spent is None
+            else f"{self._limit.measure} {at_most(spending.spent, SPENT)}"
+        )
         lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [spending.why, spending.note])]
         lines += [f"{case.wrong[:1].upper()}{case.wrong[1:]}: {case.left}." for case in spending.what_if]
         return "\n".join(visible(line, one_line=True) for line in lines)

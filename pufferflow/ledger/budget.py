@@ -104,7 +104,7 @@ def budget_of(
         account=account.name,
         dataset=account.dataset,
         limit=repr(account.limit),
-        limit_epsilon=account.limit.epsilon,
+        limit_epsilon=account.limit.loss,
         spent=spent,
         charges=charges(entries, totals),
         every=outlook.every,
@@ -263,12 +263,12 @@ def _if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
 def _what_if(wrong: str, guarantee: Guarantee | None, unknown: str) -> WhatIf:
     if guarantee is None:
         return WhatIf(wrong, unknown, None)
-    parts = [f"epsilon {at_most(guarantee.epsilon, SPENT)}"]
+    parts = [f"{guarantee.measure} {at_most(guarantee.loss, SPENT)}"]
     if guarantee.divergence is Divergence.RENYI:
         parts.append(f"at alpha {downwards(guarantee.alpha, SPENT):g}")
     if "delta" in guarantee.__struct_fields__:
         parts.append(f"with delta {at_most(guarantee.delta, SPENT)}")
-    return WhatIf(wrong, f"all releases together keep {' '.join(parts)}", guarantee.epsilon)
+    return WhatIf(wrong, f"all releases together keep {' '.join(parts)}", guarantee.loss, guarantee.measure)
 
 
 def read_ahead(given: object) -> int:

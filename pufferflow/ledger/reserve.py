@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import final
 
-from pufferflow.composition import Composed, Cost
+from pufferflow.composition import Composed, Cost, TotalVariationPassed
 from pufferflow.errors import InternalError, LimitReached, Misuse, Refused
 from pufferflow.guarded import outcome_of
 from pufferflow.ledger.events import Committed, Head, Reserved, StoredCost, misfit
@@ -90,7 +90,7 @@ class ReservationRequest:
         account = reader.account(self.account)
         if self.release not in account.reserved:
             with suppress(Refused):  # raised again when it counts
-                self._total(reader, account.limit.epsilon)
+                self._total(reader, account.limit.loss)
 
     def _total(self, reader: Reader, allowed: float) -> Composed:
         return reader.total(self.account, lambda spent: spent.total([self.cost], enough=allowed))
@@ -101,8 +101,11 @@ class ReservationRequest:
         if self.release in account.reserved:
             return self._reserved_before(account, appender)
         check_fingerprint(account, self.certificate.scenario)
-        allowed = account.limit.epsilon
-        total = self._total(appender, allowed)
+        allowed = account.limit.loss
+        try:
+            total = self._total(appender, allowed)
+        except TotalVariationPassed as refusal:
+            raise LimitReached(refusal.problem, allowed=refusal.allowed, instead=refusal.instead) from refusal
         if not total.total <= allowed:
             return total
         if self.cost.shape.digest not in appender.state.shapes:
@@ -153,14 +156,14 @@ class ReservationRequest:
 
     def _refusal(self, reader: Reader, total: Composed) -> LimitReached:
         limit = reader.account(self.account).limit
-        before = reader.total(self.account, lambda spent: spent.total().guarantee.epsilon)
+        before = reader.total(self.account, lambda spent: spent.total().total)
         left = reader.total(self.account, lambda spent: spent.remaining(self.cost))
         same = "one with per_group=False, " if self.certificate.quieter else ""
         return LimitReached(
-            f"The release would bring the account {self.account!r} to epsilon {at_most(total.total, SPENT)}, above "
-            f"its limit {limit!r}; {at_most(before, SPENT)} is spent.",
+            f"The release would bring the account {self.account!r} to {limit.measure} "
+            f"{at_most(total.total, SPENT)}, above its limit {limit!r}; {at_most(before, SPENT)} is spent.",
             allowed=f"{left} more releases of this plan",
-            instead=f"a plan with a smaller epsilon, {same}or fewer releases; nothing was read or charged",
+            instead=f"a plan with a smaller {limit.measure}, {same}or fewer releases; nothing was read or charged",
         )
 
 

@@ -8,12 +8,10 @@ import numpy as np
 import scipy  # loads its parts when first used
 
 from pufferflow.arrays import Floats
+from pufferflow.conversions import gaussian_deltas
 from pufferflow.noise.noise import Noise, read_radius, read_scale
 from pufferflow.rounding import UNIT, lifted
 from pufferflow.suggestions import suggests_arguments
-
-_ROOT_HALF = math.sqrt(0.5)
-_LEAST = 1e-300
 
 
 @final
@@ -43,6 +41,14 @@ class Gaussian(Noise):
         """Return the hockey stick of the radius: densities depend on the direction of a shift by rotation only."""
         return self.delta(read_radius(radius), epsilon)
 
+    def zcdp_within(self, radius: float, dimension: int = 1) -> float:
+        """Return the ρ of the radius, in whatever direction a shift lies."""
+        return self.zcdp(read_radius(radius))
+
+    def gdp_within(self, radius: float, dimension: int = 1) -> float:
+        """Return the μ of the radius, in whatever direction a shift lies."""
+        return self.gdp(read_radius(radius))
+
     def convex(self, alpha: float) -> bool:
         """Return True: e^{α(α−1)u²/2}."""
         return True
@@ -54,23 +60,18 @@ class Gaussian(Noise):
     def _pure(self, units: Floats) -> Floats:
         return np.full(units.shape, math.inf)
 
-    def _delta(self, units: Floats, epsilon: float) -> Floats:
-        """Return Φ(u/2 − ε/u) − e^ε Φ(−u/2 − ε/u).
+    def _zcdp(self, units: Floats) -> Floats:
+        """Return u²/2: D_α = αu²/2."""
+        with np.errstate(over="ignore", under="ignore"):
+            return lifted(units * 0.5 * units, 2 * UNIT)
 
-        With a and b the two arguments, e^ε φ(b) = φ(a); so it is φ(a)·(m(−a) − m(−b)) with Mills' ratio m = Φ(−·)/φ,
-        which neither over- nor underflows.
-        """
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            a, b = units / 2 - epsilon / units, -units / 2 - epsilon / units
-            height = np.exp(-a * a / 2)
-            left, right = _mills(-a), _mills(-b)
-            outside = a > 0  # there m(−a) grows like e^{a²/2}: take Φ(a) itself
-            first = np.where(outside, scipy.special.ndtr(a), height * left / math.sqrt(2 * math.pi))
-            second = height * right / math.sqrt(2 * math.pi)
-            rounding = (8 + 4 * np.minimum(a * a, 1500.0)) * UNIT * (first + second)
-            rounding += 4 * UNIT * (units / 2 + epsilon / units) * height  # of a and b themselves
-            delta = np.maximum(first - second, 0.0) + rounding
-        return np.where(np.isfinite(delta), np.maximum(delta, _LEAST), 1.0)
+    def _gdp(self, units: Floats) -> Floats:
+        """Return u itself."""
+        return units
+
+    def _delta(self, units: Floats, epsilon: float) -> Floats:
+        """Return Φ(u/2 − ε/u) − e^ε Φ(−u/2 − ε/u)."""
+        return gaussian_deltas(units, epsilon)
 
     def _logpdf(self, units: Floats) -> Floats:
         with np.errstate(over="ignore"):
@@ -90,8 +91,3 @@ class Gaussian(Noise):
 
     def _mean_square(self) -> float:
         return 1.0
-
-
-def _mills(x: Floats) -> Floats:
-    """Return Φ(−x)/φ(x), times φ's constant."""
-    return scipy.special.erfcx(x * _ROOT_HALF) * math.sqrt(math.pi / 2)

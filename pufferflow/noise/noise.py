@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pufferflow.arguments import finite_number, finite_number_above, finite_number_at_least_zero, order_above_one
 from pufferflow.arrays import Array, Floats
+from pufferflow.conversions import pure_to_gdp, pure_to_zcdp
 from pufferflow.errors import InternalError, Misuse, PufferflowError, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import drawing
@@ -201,6 +202,32 @@ class Noise(abc.ABC):
         """
         return self.delta(shift, np.float64(0.0))
 
+    @overload
+    def zcdp(self, shift: float) -> float: ...
+    @overload
+    def zcdp(self, shift: Many) -> Floats: ...
+    def zcdp(self, shift: float | Many) -> float | Floats:
+        """Return the least ρ known with D_α ≤ ρα for the noise around two answers, of all orders α > 1.
+
+        >>> import pufferflow as pf
+        >>> pf.Gaussian(1.0).zcdp(2.0), round(pf.Laplace(1.0).zcdp(1.0), 4)
+        (2.0..., 0.4621)
+        """
+        return self._loss_of(shift, self._zcdp, math.inf)
+
+    @overload
+    def gdp(self, shift: float) -> float: ...
+    @overload
+    def gdp(self, shift: Many) -> Floats: ...
+    def gdp(self, shift: float | Many) -> float | Floats:
+        """Return the least μ known: telling the noise around two answers apart is no easier than N(0, 1) from N(μ, 1).
+
+        >>> import pufferflow as pf
+        >>> pf.Gaussian(2.0).gdp(1.0), round(pf.Laplace(1.0).gdp(1.0), 4)
+        (0.5, 1.232)
+        """
+        return self._loss_of(shift, self._gdp, math.inf)
+
     # Losses of a ball: the largest over all shifts of norm `radius` or less
 
     def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
@@ -210,6 +237,14 @@ class Noise(abc.ABC):
     def pure_within(self, radius: float, dimension: int = 1) -> float:
         """Return the largest pure loss over shifts in R^dimension of norm at most `radius`."""
         return self.pure(read_radius(radius))
+
+    def zcdp_within(self, radius: float, dimension: int = 1) -> float:
+        """Return a ρ for all shifts in R^dimension of norm at most `radius`; here, of the largest pure loss (M29)."""
+        return pure_to_zcdp(self.pure_within(radius, dimension))
+
+    def gdp_within(self, radius: float, dimension: int = 1) -> float:
+        """Return a μ for all shifts in R^dimension of norm at most `radius`; here, of the largest pure loss (M29)."""
+        return pure_to_gdp(self.pure_within(radius, dimension))
 
     def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float | None:
         """Return the largest hockey stick over shifts of norm at most `radius`; None where it is not known."""
@@ -331,6 +366,14 @@ class Noise(abc.ABC):
     @abc.abstractmethod
     def _delta(self, units: Floats, epsilon: float) -> Floats:
         """Return the hockey stick of shifts, rounded up."""
+
+    def _zcdp(self, units: Floats) -> Floats:
+        """Return a ρ of shifts, rounded up; here, that of their pure losses (M29)."""
+        return np.array([pure_to_zcdp(loss) for loss in self._pure(units).tolist()])
+
+    def _gdp(self, units: Floats) -> Floats:
+        """Return a μ of shifts, rounded up; here, that of their pure losses (M29)."""
+        return np.array([pure_to_gdp(loss) for loss in self._pure(units).tolist()])
 
     @abc.abstractmethod
     def _logpdf(self, units: Floats) -> Floats:

@@ -60,7 +60,7 @@ def strongest_by_cell(decision: Decision, demand: Demand, accuracy: Within) -> D
     if decision.cells is None:
         return decision
     epsilon = _epsilon(decision, decision.cells, demand, accuracy)
-    if epsilon > decision.calibration.guarantee.epsilon * _WORTHWHILE:
+    if epsilon > decision.calibration.guarantee.loss * _WORTHWHILE:
         return decision
     for growth in _GROWTHS:
         calibration = _least(decision, demand, decision.terms.kind.at(epsilon * growth), accuracy)

@@ -154,7 +154,7 @@ class _Search:
 
 
 def _epsilon(decision: Decision) -> float:
-    return decision.calibration.guarantee.epsilon
+    return decision.calibration.guarantee.loss
 
 
 def _error(decision: Decision) -> float:

@@ -72,7 +72,7 @@ def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, le
 def _proven(noise: Noise, promise: Guarantee, laws: Sequence[Laws], bound: Bounds) -> bool:
     """Return whether a noise is proven to keep a promise, at every order of a curve."""
     return all(
-        loss(own, noise, Kind(single), bound if place == 0 else "auto") <= single.epsilon
+        loss(own, noise, Kind(single), bound if place == 0 else "auto") <= single.loss
         for place, own in enumerate(laws)
         for single in promise.singles
     )
@@ -87,7 +87,7 @@ def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> floa
     request = facts.request
     values = known_values(request.measures, request.domain, from_nothing=False, factors=facts.weights.factors)
     farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max(initial=0.0))
-    epsilon = 0.0 if promise.kind is None else promise.epsilon
+    epsilon = 0.0 if promise.kind is None else promise.loss
     return farthest / max(_LOUDEST, 4 * epsilon)
 
 

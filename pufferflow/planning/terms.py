@@ -126,6 +126,6 @@ def _no_promise(given: object) -> Misuse:
     epsilon = given if isinstance(given, int | float) and 0 < given < 1e6 else 1.0
     return Misuse(
         f"The promise is {problem}.",
-        allowed="pf.Pure, pf.Approx, pf.Renyi, pf.RenyiCurve or pf.ApproxRenyi, or an epsilon",
+        allowed="a promise, such as pf.Pure, pf.Approx, pf.Zcdp, pf.Gdp or pf.Renyi, or an epsilon",
         instead=f"pf.Pure({float(epsilon):g}), or epsilon={float(epsilon):g}",
     )

@@ -86,11 +86,12 @@ class Cell(msgspec.Struct, frozen=True):
 
 @final
 class WhatIf(msgspec.Struct, frozen=True):
-    """What is left of the promise if an assumption is wrong; `epsilon` as far as it is one number."""
+    """What is left of the promise if an assumption is wrong; `epsilon` (ρ, μ) as far as it is one number, `measure`."""
 
     wrong: str
     left: str
     epsilon: float | None = None
+    measure: str = "epsilon"
 
 
 @final

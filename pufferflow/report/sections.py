@@ -180,7 +180,7 @@ def breakable(evidence: Evidence) -> Section:
             Column("What if …", [case.wrong.removeprefix("if ") for case in evidence.what_if]),
             Column("what is left of the promise", [case.left for case in evidence.what_if]),
             Column(
-                "epsilon",
+                next((case.measure for case in evidence.what_if if case.epsilon is not None), "epsilon"),
                 [UNKNOWN if case.epsilon is None else plain(upwards(case.epsilon)) for case in evidence.what_if],
                 number=True,
             ),

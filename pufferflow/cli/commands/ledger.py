@@ -115,14 +115,14 @@ def _entry(entry: "Entry", charge: "Charge | None") -> dict[str, Any]:
 
 
 def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
-    from pufferflow.cli.promises import epsilon_of, of_limit
+    from pufferflow.cli.promises import loss_of, of_limit
 
     if not accounts:
         screen.say("The ledger has no account.")
         return
     rows = [
         [
-            *(account["name"], account["dataset"], of_limit(epsilon_of(account["spent"]), account["limit"])),
+            *(account["name"], account["dataset"], of_limit(loss_of(account["spent"]), account["limit"])),
             *(account["committed"], account["reserved"], _minute(account["last"])),
         ]
         for account in accounts
@@ -131,9 +131,9 @@ def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
 
 
 def _show_history(screen: Screen, account: dict[str, Any]) -> None:
-    from pufferflow.cli.promises import epsilon_of, in_words, of_limit
+    from pufferflow.cli.promises import in_words, loss_of, of_limit
 
-    screen.say(f"{account['name']}: spent {of_limit(epsilon_of(account['spent']), account['limit'])}")
+    screen.say(f"{account['name']}: spent {of_limit(loss_of(account['spent']), account['limit'])}")
     screen.say(account["explanation"].partition("\n")[2])
     columns = ("no", "release", "state", "at (UTC)", "promise", "total")
     rows = [

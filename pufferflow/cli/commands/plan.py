@@ -26,7 +26,7 @@ _UNEQUAL = "periods differ in length, so the schedule is not forecast"
 @final
 @dataclass(frozen=True)
 class ReleaseCost:
-    """`after` and `endless` are epsilons of the limit's kind: the total after this release, and of an endless schedule.
+    """`after` and `endless` are losses of the limit's kind: the total after this release, and of an endless schedule.
 
     `fits` counts further releases about the same rows, `ahead` those of the next periods; None is any number of them.
     What nobody can tell is None as well. Before the first run there is no account, and `after` is what it will show.
@@ -50,7 +50,7 @@ class ReleaseCost:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the facts for people."""
-        from pufferflow.cli.promises import epsilon_of, of_limit
+        from pufferflow.cli.promises import loss_of, of_limit
 
         if self.spent is None:
             after = of_limit(self.after, self.limit)
@@ -58,7 +58,7 @@ class ReleaseCost:
         after = "the same: this period is released already" if self.released else of_limit(self.after, self.limit)
         return [
             ("account", self.account),
-            ("spent", of_limit(epsilon_of(self.spent), self.limit)),
+            ("spent", of_limit(loss_of(self.spent), self.limit)),
             ("after this", after),
             ("left", f"room for {_many(self.fits)} about the same rows"),
             ("schedule", self._schedule(of_limit(self.endless, self.limit))),
@@ -72,7 +72,7 @@ class ReleaseCost:
 
 def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None") -> ReleaseCost:
     """Return what a release of a plan would cost its account, whose ledger is read once."""
-    from pufferflow.cli.promises import epsilon_of
+    from pufferflow.cli.promises import loss_of
 
     charged = job.file.ledger
     if account is None:
@@ -85,7 +85,7 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
         released=prospect.committed,
         limit=account.limit,
         spent=prospect.spent,
-        after=None if prospect.after is None else epsilon_of(prospect.after),
+        after=None if prospect.after is None else loss_of(prospect.after),
         fits=_whole(prospect.remaining),
         note=_UNEQUAL if job.every is None else "nobody can tell",
     )
@@ -98,11 +98,11 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
 
 def _first(plan: "Plan", limit: "Guarantee") -> float | None:
     """Return the total of a plan by itself, in the kind of the limit; None if no rule composes it."""
-    from pufferflow.cli.promises import epsilon_of
+    from pufferflow.cli.promises import loss_of
     from pufferflow.composition import AccountCosts
 
     try:
-        return epsilon_of(AccountCosts([plan.questions.scenario], limit).total([plan.cost]).guarantee)
+        return loss_of(AccountCosts([plan.questions.scenario], limit).total([plan.cost]).guarantee)
     except Refused:
         return None
 

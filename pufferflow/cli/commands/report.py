@@ -133,7 +133,7 @@ def audit(
 ) -> Answer:
     """Attack the promise of a job by drawing its noise many times.
 
-    Reads no private row. A lower bound above the promised epsilon shows that the promise is broken: exit code 3. One
+    Reads no private row. A lower bound above what is promised shows that the promise is broken: exit code 3. One
     below it shows no more than that this attack has not broken it.
     """
     _check_trials(trials)
@@ -151,7 +151,10 @@ def audit(
     screen.facts(
         [
             ("promised", in_words(plan.guarantee)),
-            ("found", f"epsilon {lower:g} or more, {result.trials} trials, confidence {result.confidence:g}"),
+            (
+                "found",
+                f"{plan.guarantee.measure} {lower:g} or more, {result.trials} trials, confidence {result.confidence:g}",
+            ),
             ("pair", result.pair),
             ("event", result.event),
             ("verdict", verdict),

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 def log_run(screen: Screen, ran: "Ran", before: str = "") -> None:
     """Log a run: a line for it and one for each note."""
-    from pufferflow.cli.promises import epsilon_of, of_limit
+    from pufferflow.cli.promises import loss_of, of_limit
 
     spent = ""
     if ran.spent is not None and ran.limit is not None:
-        spent = f"  spent {of_limit(epsilon_of(ran.spent), ran.limit)}"
+        spent = f"  spent {of_limit(loss_of(ran.spent), ran.limit)}"
     screen.log(f"{before}{ran.id.removeprefix(f'{ran.job}-')}  {ran.state}  {_noise(ran)}{spent}  {near(ran.place)}")
     for note in ran.notes:
         screen.log(f"{before}  note: {note}")

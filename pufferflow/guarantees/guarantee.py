@@ -1,0 +1,365 @@
+"""What a release promises, and the two promises about odds, pure and approximate, to which all others convert.
+
+Each bounds a divergence between the laws of the output under the two secrets of any pair, in both orders. What
+a promise is converted to is rounded up.
+"""
+# a promise's own number stands in for the base's property:
+# pyright: reportIncompatibleMethodOverride=false
+
+import abc
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, Union, final
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from pufferflow.arguments import finite_number_at_least_zero, order_above_one, probability_below_one
+from pufferflow.conversions import pure_to_gdp, pure_to_zcdp, spare_delta, two_point_epsilon, two_point_renyi
+from pufferflow.errors import Misuse, Refused
+from pufferflow.rounding import UNIT, float_above
+from pufferflow.suggestions import make_struct
+
+READERS: Final[Mapping[str, Callable[[object], float]]] = {
+    "alpha": order_above_one,
+    "epsilon": lambda given: finite_number_at_least_zero(given, "epsilon"),
+    "rho": lambda given: finite_number_at_least_zero(given, "rho"),
+    "mu": lambda given: finite_number_at_least_zero(given, "mu"),
+    "delta": lambda given: probability_below_one(given, "delta"),
+}
+"""How the numbers of promises are read, by their names."""
+
+
+class Divergence(Enum):
+    """What a promise bounds between the laws of the output under two secrets.
+
+    A log ratio, a mass, a divergence of one order, those of all orders in proportion, or a trade-off of errors.
+    """
+
+    LOG_RATIO = auto()
+    HOCKEY_STICK = auto()
+    RENYI = auto()
+    CONCENTRATED = auto()
+    GAUSSIAN = auto()
+
+    @property
+    def about_odds(self) -> bool:
+        """Whether it says by which factor odds may change."""
+        return self in (Divergence.LOG_RATIO, Divergence.HOCKEY_STICK)
+
+
+class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
+    """The metaclass of structs that have abstract methods."""
+
+    if not TYPE_CHECKING:  # which knows what each struct takes
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return make_struct(cls, super().__call__, args, kwargs)
+
+
+class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):
+    """Base of the promises: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
+
+    To add one, write a final struct with numbers, divergence, words and conversions, and import it in the room's
+    `__init__`.
+    """
+
+    divergence: ClassVar[Divergence]
+    words: ClassVar[str]
+    """What the promise means, with places for its numbers."""
+    measure: ClassVar[str] = "epsilon"
+    """The name of its `loss`: what is counted, and what plans are made for."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            force_setattr(self, name, READERS[name](getattr(self, name)))
+
+    @property
+    def loss(self) -> float:
+        """How much the promise allows to be lost, the number that its `kind` leaves open; infinite if it has several.
+
+        >>> Approx(1.0, 1e-6).loss
+        1.0
+        """
+        return float(getattr(self, self.measure))
+
+    @property
+    def epsilon(self) -> float:
+        """The promise's ε; infinite if it has none, or several."""
+        return math.inf
+
+    @property
+    def delta(self) -> float:
+        """The promise's δ, the probability that it leaves out; 0 if it has none."""
+        return 0.0
+
+    @property
+    def alpha(self) -> float:
+        """The promise's Rényi order; infinite if it is not about a single one."""
+        return math.inf
+
+    @property
+    def kind(self) -> "Kind | None":
+        """The promise without its `loss`; None if it has several.
+
+        >>> Approx(0.5, 1e-6).kind.at(1.0)
+        Approx(epsilon=1.0, delta=1e-06)
+        """
+        return Kind(self.with_losses([0.0]))
+
+    @property
+    def singles(self) -> "Sequence[Guarantee]":
+        """The promises with a single loss that are promised together: the promise itself, if it has one loss."""
+        return (self,)
+
+    def with_losses(self, losses: Sequence[float]) -> "Guarantee":
+        """Return a promise like this one with a loss for each of its `singles`."""
+        (loss,) = losses
+        return msgspec.structs.replace(self, **{self.measure: loss})
+
+    def sparing(self, share: float) -> "Guarantee":
+        """Return the promise that has to hold but for an event of a probability, so that this one holds."""
+        if not self.delta:
+            return self
+        return msgspec.structs.replace(self, delta=max(math.nextafter(self.delta - share, 0.0), 0.0))
+
+    def stretched(self, ratio: float) -> "Guarantee | None":
+        """Return what is left if all likelihoods may be off by e^ratio either way (M30); None if that is not known."""
+        return None
+
+    def numbers(self) -> dict[str, float]:
+        """Return the promise's numbers by their names, as far as they are single ones, its loss first."""
+        names = sorted(self.__struct_fields__, key=lambda name: (name != self.measure, name == "alpha"))
+        return {name: value for name in names if isinstance(value := getattr(self, name), float)}
+
+    def in_words(self, number: Callable[[float], str], fold: Callable[[float], str]) -> str:
+        """Say what the promise means; `number` writes a number, `fold` writes e to the power of one."""
+        odds = fold(self.epsilon) if self.divergence.about_odds else ""
+        own = {name: number(value) for name, value in {"epsilon": self.epsilon, **self.numbers()}.items()}
+        return self.words.format(**{**own, "alpha": f"{self.alpha:g}"}, orders=len(self.singles), odds=odds)
+
+    def approx_epsilon(self, delta: float) -> float:
+        """Return an ε for which (ε, delta)-privacy follows, the least one known; infinite where none follows."""
+        return self._approx(probability_below_one(delta, "delta"))
+
+    def renyi_epsilon(self, alpha: float, delta: float = 0.0) -> float:
+        """Return an ε for which (alpha, ε, delta)-approximate Rényi privacy follows; infinite where none follows."""
+        return self._renyi(order_above_one(alpha), probability_below_one(delta, "delta"))
+
+    def zcdp_rho(self) -> float:
+        """Return a ρ for which ρ-zero-concentrated privacy follows, the least one known; infinite where none follows.
+
+        >>> round(Pure(1.0).zcdp_rho(), 4)
+        0.4621
+        """
+        return pure_to_zcdp(self._approx(0.0))
+
+    def gdp_mu(self) -> float:
+        """Return a μ for which μ-Gaussian privacy follows, the least one known; infinite where none follows.
+
+        >>> round(Pure(1.0).gdp_mu(), 4)
+        1.232
+        """
+        return pure_to_gdp(self._approx(0.0))
+
+    def loss_from(self, other: "Guarantee") -> float:
+        """Return the least loss known with which a promise of this one's kind follows from another; ∞ if none does."""
+        if self.divergence is Divergence.RENYI:
+            return other.renyi_epsilon(self.alpha, self.delta)
+        return other.approx_epsilon(self.delta)
+
+    def follows_from(self, other: "Guarantee") -> bool:
+        """Say whether `other` is strong enough for this promise, by its best conversions."""
+        return all(one.loss_from(other) <= one.loss for one in self.singles)
+
+    @abc.abstractmethod
+    def _approx(self, delta: float) -> float:
+        """Return `approx_epsilon` for a valid delta."""
+
+    @abc.abstractmethod
+    def _renyi(self, alpha: float, delta: float) -> float:
+        """Return `renyi_epsilon` for a valid order and delta."""
+
+    def to_approx(self, delta: float) -> "Approx":
+        """Return the (ε, delta) promise that follows from this one, with the least ε known (M29).
+
+        `delta` is that of the result, so it is at least the promise's own; a promise of one or more finite Rényi
+        orders gives no ε for delta 0.
+
+        >>> Pure(1.0).to_approx(0.01)
+        Approx(epsilon=0.98622...
+        """
+        delta = probability_below_one(delta, "delta")
+        epsilon = self.approx_epsilon(delta)
+        if epsilon == math.inf:
+            raise Refused(
+                f"{self!r} gives no finite epsilon at delta={delta:g}.",
+                allowed="a delta above 0, and not below the promise's own",
+                instead=f"to_approx({self._enough_delta():g})",
+            )
+        return Approx(epsilon, delta)
+
+    def _enough_delta(self) -> float:
+        """Return a delta for which some ε follows."""
+        return 1e-6
+
+    def implies(self, other: "Guarantee") -> bool:
+        """Say whether everything that keeps this promise provably keeps the other, by the conversions known here.
+
+        >>> Pure(1).implies(Approx(0.9, 0.1)), Approx(0.9, 0.1).implies(Pure(1))
+        (True, False)
+        """
+        if not isinstance(other, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise Misuse(
+                f"A promise is compared with {type(other).__name__}.", allowed="another promise", instead="pf.Pure(1.0)"
+            )
+        return self == other or other.follows_from(self)
+
+    def to_json(self) -> str:
+        """Return the promise as JSON text, which `from_json` reads back unchanged."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the promise that `to_json` wrote; called on one kind, it takes only that kind.
+
+        >>> Guarantee.from_json(Pure(1).to_json())
+        Pure(epsilon=1.0)
+        """
+        try:
+            guarantee = msgspec.json.decode(text, type=every_promise())
+        except (ValueError, TypeError, RecursionError) as error:
+            raise Misuse(
+                f"The text is no stored promise: {str(error).splitlines()[0]}",
+                allowed="what to_json wrote",
+                instead="pf.Pure(1.0).to_json()",
+            ) from error
+        if not isinstance(guarantee, cls):
+            raise Misuse(
+                f"The text stores a promise of kind {type(guarantee).__name__}.",
+                allowed=f"a stored {cls.__name__}",
+                instead="pf.Guarantee.from_json, which takes every kind",
+            )
+        return guarantee
+
+
+def every_promise() -> Any:
+    """Return the union of all promises, which is what stored ones are read as."""
+    return Union[*Guarantee.__subclasses__()]
+
+
+@final
+@dataclass(frozen=True)
+class Kind:
+    """A promise without its loss, as `Renyi.of(alpha=4)`, shown by an `example`; called with one, it is the promise."""
+
+    example: Guarantee
+
+    def at(self, loss: float) -> Guarantee:
+        """Return the promise with this loss."""
+        return self.example.with_losses([loss])
+
+    __call__ = at
+
+    def sparing(self, share: float) -> "Kind":
+        """Return the kind that has to hold but for an event of a probability, so that this one holds."""
+        return Kind(self.example.sparing(share))
+
+    def loss_from(self, guarantee: Guarantee) -> float:
+        """Return the least loss known with which a promise of this kind follows from another; ∞ if none does."""
+        return self.example.loss_from(guarantee)
+
+
+AnyKind = Callable[[float], Guarantee]
+"""What the door takes for a kind of promise: a `Kind`, or `Pure` itself."""
+
+
+@final
+class Pure(Guarantee, frozen=True, forbid_unknown_fields=True):
+    """ε-Pufferfish privacy: no event is more than e^ε times as likely under one secret as under the other.
+
+    >>> Pure(1.0)
+    Pure(epsilon=1.0)
+    """
+
+    divergence = Divergence.LOG_RATIO
+    words = (
+        "epsilon {epsilon} for all answers together: whoever sees the answers changes the odds between two such "
+        "secrets at most {odds}-fold"
+    )
+    epsilon: float
+
+    def _approx(self, delta: float) -> float:
+        """Return log(e^ε − δ(1+e^ε)), the loss of randomised response, which no ε-private pair exceeds."""
+        return two_point_epsilon(self.epsilon, delta)
+
+    def _renyi(self, alpha: float, delta: float) -> float:
+        """Return the Rényi divergence of randomised response, below min(ε, αε²/2) (M29); δ is not needed."""
+        return two_point_renyi(self.epsilon, alpha)
+
+    def stretched(self, ratio: float) -> Guarantee:
+        return Pure(sum_above(self.epsilon, 2 * ratio))
+
+
+PURE: Final = Kind(Pure(0.0))
+
+
+@final
+class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
+    """(ε, δ)-Pufferfish privacy: P(S) ≤ e^ε·Q(S) + δ for every event S, in both orders.
+
+    >>> Approx(1.0, 1e-6)
+    Approx(epsilon=1.0, delta=1e-06)
+    """
+
+    divergence = Divergence.HOCKEY_STICK
+    words = (
+        "epsilon {epsilon} with delta {delta} for all answers together: the odds between two such secrets change at "
+        "most {odds}-fold, up to a probability of {delta}"
+    )
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def of(cls, delta: float) -> Kind:
+        """Return the kind of promise with this δ and an ε yet to be found, for `pf.loss`.
+
+        >>> Approx.of(delta=1e-6)(1.0)
+        Approx(epsilon=1.0, delta=1e-06)
+        """
+        return Kind(cls(0.0, delta))
+
+    def _approx(self, delta: float) -> float:
+        """Spend what `delta` exceeds the promise's own on a smaller ε, by the dominating pair of (ε, δ)."""
+        spare = spare_delta(delta, self.delta)
+        return math.inf if spare is None else two_point_epsilon(self.epsilon, spare)
+
+    def _enough_delta(self) -> float:
+        return self.delta
+
+    def _renyi(self, alpha: float, delta: float) -> float:
+        """Return the divergence left after cutting off δ: an (ε, δ) pair is a mixture of an ε pair and the rest."""
+        return two_point_renyi(self.epsilon, alpha) if delta >= self.delta else math.inf
+
+    def stretched(self, ratio: float) -> Guarantee:
+        return Approx(sum_above(self.epsilon, 2 * ratio), stretched_delta(self.delta, ratio))
+
+
+def sum_above(left: float, right: float | Fraction) -> float:
+    """Return a sum rounded up."""
+    return float_above(Fraction(left) + Fraction(right))
+
+
+def stretched_delta(delta: float, ratio: float) -> float:
+    """Return e^ratio times a δ; refuse a δ that grows to 1."""
+    grown = delta * math.exp(min(ratio, 700.0)) * (1 + 4 * UNIT)
+    if grown >= 1:
+        raise Refused(
+            "The delta of the promise grows to 1: nothing is left of it.",
+            allowed="a smaller ratio",
+            instead="a promise with a smaller delta",
+        )
+    return grown
