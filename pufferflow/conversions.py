@@ -4,13 +4,14 @@ All of them are rounded up.
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import scipy  # loads its parts when first used
 
 from pufferflow.arrays import Floats
 from pufferflow.roots import smallest
-from pufferflow.rounding import SMALLEST, UNIT
+from pufferflow.rounding import SMALLEST, UNIT, float_above
 
 DEFAULT_ORDERS: tuple[float, ...] = (
     *(1.0 + n / 64 for n in range(1, 64)),
@@ -133,7 +134,7 @@ def pure_to_gdp(epsilon: float) -> float:
 
 def gdp_to_zcdp(mu: float) -> float:
     """Return μ²/2, rounded up: the Rényi divergence of order α of two shifted normal laws is αμ²/2 (M10)."""
-    return max(mu * mu / 2 * (1 + 2 * UNIT), SMALLEST) if mu else 0.0
+    return float_above(Fraction(mu) ** 2 / 2)
 
 
 def gaussian_deltas(deviations: Floats, epsilon: float) -> Floats:

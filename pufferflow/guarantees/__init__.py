@@ -1,9 +1,16 @@
 """What releases promise: pure and approximate, Rényi and concentrated, Gaussian and total-variation privacy."""
 
-from pufferflow.guarantees.guarantee import PURE, AnyKind, Approx, Divergence, Guarantee, Kind, Pure
-from pufferflow.guarantees.promise import Promise, promise_of
+from typing import TYPE_CHECKING
+
+from pufferflow.guarantees.guarantee import PURE, AnyKind, Approx, Divergence, Guarantee, Kind, Pure, every_promise
+from pufferflow.guarantees.promise import promise_of
 from pufferflow.guarantees.renyi import ApproxRenyi, Renyi, RenyiCurve, Zcdp
 from pufferflow.guarantees.trade_off import Gdp, TradeOff, Tv
+
+if TYPE_CHECKING:
+    Promise = Guarantee
+else:  # msgspec has to be given every struct that it may decode
+    Promise = every_promise()
 
 __all__ = [
     "PURE",

@@ -23,14 +23,11 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.rounding import UNIT, float_above
 from pufferflow.suggestions import make_struct
 
-READERS: Final[Mapping[str, Callable[[object], float]]] = {
+_READERS: Final[Mapping[str, Callable[[object], float]]] = {
     "alpha": order_above_one,
-    "epsilon": lambda given: finite_number_at_least_zero(given, "epsilon"),
-    "rho": lambda given: finite_number_at_least_zero(given, "rho"),
-    "mu": lambda given: finite_number_at_least_zero(given, "mu"),
     "delta": lambda given: probability_below_one(given, "delta"),
 }
-"""How the numbers of promises are read, by their names."""
+"""How the numbers of promises are read that are not just at least 0, by their names."""
 
 
 class Divergence(Enum):
@@ -75,7 +72,9 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            force_setattr(self, name, READERS[name](getattr(self, name)))
+            given = getattr(self, name)
+            read = _READERS.get(name)
+            force_setattr(self, name, finite_number_at_least_zero(given, name) if read is None else read(given))
 
     @property
     def loss(self) -> float:

@@ -1,16 +1,9 @@
 """The promise that has some numbers, each given by its name, as job files give them."""
 
-from typing import TYPE_CHECKING
-
 from pufferflow.errors import Misuse
-from pufferflow.guarantees.guarantee import Approx, Guarantee, Pure, every_promise
+from pufferflow.guarantees.guarantee import Approx, Guarantee, Pure
 from pufferflow.guarantees.renyi import ApproxRenyi, Renyi, Zcdp
 from pufferflow.guarantees.trade_off import Gdp, TradeOff, Tv
-
-if TYPE_CHECKING:
-    Promise = Guarantee
-else:  # msgspec has to be given every struct that it may decode
-    Promise = every_promise()
 
 
 def promise_of(  # noqa: PLR0913 - the numbers that promises have
@@ -26,6 +19,11 @@ def promise_of(  # noqa: PLR0913 - the numbers that promises have
 
     >>> promise_of(0.5, delta=1e-6), promise_of(rho=0.1), promise_of(tv=0.1)
     (Approx(epsilon=0.5, delta=1e-06), Zcdp(rho=0.1), Approx(epsilon=0.0, delta=0.1))
+    >>> promise_of(0.5, rho=0.1)
+    Traceback (most recent call last):
+    pufferflow.errors.Misuse: A promise with epsilon, rho.
+      allowed: epsilon, alone or with delta, alpha, both, tv, or delta and tv; rho, mu or tv alone
+      try: epsilon = 0.5, or epsilon = 0.5 with delta = 1e-6
     """
     named = {"epsilon": epsilon, "delta": delta, "alpha": alpha, "rho": rho, "mu": mu, "tv": tv}
     match {name: number for name, number in named.items() if number is not None}:

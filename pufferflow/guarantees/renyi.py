@@ -9,10 +9,11 @@ from typing import cast, final
 
 from msgspec.structs import force_setattr
 
+from pufferflow.arguments import finite_number_at_least_zero, order_above_one
 from pufferflow.conversions import DEFAULT_ORDERS, renyi_to_approx, spare_delta, zcdp_to_approx
 from pufferflow.errors import Misuse
-from pufferflow.guarantees.guarantee import READERS, Divergence, Guarantee, Kind, sum_above
-from pufferflow.rounding import UNIT
+from pufferflow.guarantees.guarantee import Divergence, Guarantee, Kind, sum_above
+from pufferflow.rounding import UNIT, float_above
 
 
 @final
@@ -78,7 +79,8 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
                 allowed="as many epsilons as orders, at least one",
                 instead="RenyiCurve([2, 4], [0.5, 1.0])",
             )
-        pairs = sorted(zip(map(READERS["alpha"], orders), map(READERS["epsilon"], epsilons), strict=True))
+        losses = [finite_number_at_least_zero(one, "epsilon") for one in epsilons]
+        pairs = sorted(zip(map(order_above_one, orders), losses, strict=True))
         force_setattr(self, "alphas", tuple(alpha for alpha, _ in pairs))
         force_setattr(self, "epsilons", tuple(epsilon for _, epsilon in pairs))
 
@@ -169,7 +171,7 @@ class Zcdp(Guarantee, frozen=True, forbid_unknown_fields=True):
     Gaussian noise of standard deviation σ that hides a movement z has ρ = z²/(2σ²) (M10).
 
     >>> Zcdp(0.5).renyi_epsilon(4)
-    2.0...
+    2.0
     >>> Zcdp(0.5).to_approx(1e-6)
     Approx(epsilon=5.2..., delta=1e-06)
     """
@@ -188,7 +190,7 @@ class Zcdp(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return ρα; δ is not needed."""
-        return self.rho * alpha * (1 + UNIT)
+        return float_above(Fraction(self.rho) * Fraction(alpha))
 
     def zcdp_rho(self) -> float:
         return self.rho

@@ -4,6 +4,7 @@
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Final, final
 
 import msgspec
@@ -26,7 +27,7 @@ from pufferflow.guarantees.guarantee import (
     stretched_delta,
     sum_above,
 )
-from pufferflow.rounding import UNIT
+from pufferflow.rounding import UNIT, float_above
 
 _LOUD: Final = 100.0
 """An ε at which no total variation below 1 is more than what follows from it."""
@@ -162,7 +163,7 @@ class Gdp(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return αμ²/2; δ is not needed."""
-        return gdp_to_zcdp(self.mu) * alpha * (1 + UNIT)
+        return float_above(Fraction(self.mu) ** 2 * Fraction(alpha) / 2)
 
     def zcdp_rho(self) -> float:
         return gdp_to_zcdp(self.mu)

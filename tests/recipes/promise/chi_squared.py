@@ -1,3 +1,17 @@
+"""χ²-privacy, which bounds the variance of the likelihood ratio."""
+# a promise's own number stands in for the base's property:
+# pyright: reportIncompatibleMethodOverride=false
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+from pufferflow.conversions import renyi_to_approx
+from pufferflow.errors import Refused
+from pufferflow.guarantees.guarantee import Divergence, Guarantee
+from pufferflow.rounding import UNIT
+
+
 @final
 class ChiSquared(Guarantee, frozen=True, forbid_unknown_fields=True):
     """χ²-Pufferfish privacy: E_Q[(P/Q − 1)²] is at most chi2 for the laws of the output, in both orders.
@@ -7,11 +21,13 @@ class ChiSquared(Guarantee, frozen=True, forbid_unknown_fields=True):
     """
 
     divergence = Divergence.RENYI
-    words = "chi-squared privacy for all answers together: a Rényi divergence of order {alpha} of at most {epsilon}"
+    words = (
+        "chi-squared privacy for all answers together: a Rényi divergence of order {alpha} of at most log(1 + {chi2})"
+    )
     chi2: float
 
     @property
-    def epsilon(self) -> float:
+    def loss(self) -> float:
         """D_2 = log(1 + χ²), rounded down: what a loss of order 2 may be."""
         return math.log1p(self.chi2) * (1 - 4 * UNIT)
 
