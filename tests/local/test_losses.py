@@ -179,7 +179,7 @@ def test_only_pure_losses_of_channels_are_counted(limit):
         for _ in range(2):
             pure.add(plan.cost)
         kind = limit.kind
-        assert account.total().total == pytest.approx(kind.epsilon_from(pf.Pure(pure.total().total)), rel=1e-9)
+        assert account.total().total == pytest.approx(kind.loss_from(pf.Pure(pure.total().total)), rel=1e-9)
 
 
 def test_a_table_of_two_columns():
