@@ -10,14 +10,14 @@ from typing import Any, Protocol, cast, final
 
 from pufferflow.arguments import whole_number
 from pufferflow.errors import Misuse, Refused
-from pufferflow.noise import Gaussian
+from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.rounding import UNIT, float_above, upwards
 from pufferflow.tradeoff.curve import TradeOffCurve, read_epsilon
 from pufferflow.tradeoff.equal import finite_total
 from pufferflow.tradeoff.inversion import Inversion
 from pufferflow.tradeoff.losses import SLOP, Atoms, Loss
 from pufferflow.tradeoff.moments import Moments
-from pufferflow.tradeoff.noise_losses import GaussianLoss
+from pufferflow.tradeoff.noise_losses import GaussianLoss, LaplaceLoss
 from pufferflow.tradeoff.profile import Profile
 
 MOST_RELEASES = 1_000_000
@@ -39,13 +39,14 @@ class Total(Protocol):
 
 @final
 @dataclass(frozen=True)
-class GaussianTotal:
-    """Gaussian releases alone: their μ² add, and the hockey stick has a closed form (M10)."""
+class NoiseTotal:
+    """Gaussian releases alone, whose μ² add, or one with Laplace noise: the hockey stick of a moved noise."""
 
-    mu: float
+    noise: Noise
+    shift: float
 
     def delta(self, epsilon: float) -> float:
-        return Gaussian(1.0).delta(self.mu, epsilon)
+        return self.noise.delta(self.shift, epsilon)
 
     def near(self, delta: float) -> Callable[[float], float]:
         return self.delta
@@ -187,9 +188,13 @@ def _no_profiles(problem: str) -> Misuse:
 def _total(losses: Mapping[Loss, int]) -> Total:
     """Return the total of losses by the most exact way that there is."""
     known = {loss: count for loss, count in losses.items() if loss.largest or loss.revealed}
-    gaussian = [(loss.mu, count) for loss, count in known.items() if isinstance(loss, GaussianLoss)]
-    if gaussian and len(gaussian) == len(known):
-        return GaussianTotal(math.sqrt(math.fsum(count * mu * mu for mu, count in gaussian)) * (1 + 4 * UNIT))
+    match list(known.items()):
+        case [(LaplaceLoss(units), 1)]:
+            return NoiseTotal(Laplace(1.0), units)
+        case items:
+            squares = [count * loss.mu**2 for loss, count in items if isinstance(loss, GaussianLoss)]
+    if squares and len(squares) == len(known):
+        return NoiseTotal(Gaussian(1.0), math.sqrt(math.fsum(squares)) * (1 + 4 * UNIT))
     finite = finite_total(known)
     return Inversion(Moments.of(known), _sum_above(known)) if finite is None else finite
 

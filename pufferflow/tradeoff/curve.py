@@ -17,6 +17,8 @@ from pufferflow.rounding import UNIT
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _STEPS: Final = 48
 _STEEPEST: Final = 700.0
+_NEAR_NOTHING: Final = 1e-3
+"""Below such an ε it is asked whether 0 will do, by the best way of finding δ(0)."""
 
 
 class TradeOffCurve(abc.ABC):
@@ -50,21 +52,20 @@ class TradeOffCurve(abc.ABC):
         allowed = probability_below_one(delta, "delta")
         if self.revealed > allowed:
             return math.inf
-        if self.delta(0.0) <= allowed:
+        curve = self.near(allowed) if allowed > 0 else self.delta
+        end = self.largest
+        if curve(0.0) <= allowed:
             return 0.0
         if allowed <= 0:
-            return self.largest
-        curve = self.near(allowed)
-        if curve(0.0) <= allowed:  # the search needs a point where it is not kept
-            return 0.0
-        end = self.largest
+            return end
         if end == math.inf:
             end = 1.0
             while curve(end) > allowed:
                 end *= 2
                 if end == math.inf:
                     return end
-        return min(math.nextafter(largest(lambda epsilon: curve(epsilon) > allowed, end), math.inf), self.largest)
+        found = min(math.nextafter(largest(lambda epsilon: curve(epsilon) > allowed, end), math.inf), self.largest)
+        return 0.0 if found < _NEAR_NOTHING and self.delta(0.0) <= allowed else found
 
     @property
     def tv(self) -> float:

@@ -91,7 +91,7 @@ def _size(loss: Loss, count: int) -> float:
         return 2.0 * count + 1
     if loss.finite is None:
         return math.inf
-    return float(len(loss.finite.losses)) ** count if count < MOST_ATOMS else math.inf
+    return math.exp(min(count * math.log(max(len(loss.finite.losses), 1)), 700.0))
 
 
 def _repeated(loss: Loss, count: int) -> FiniteTotal:

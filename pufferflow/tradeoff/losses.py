@@ -19,6 +19,8 @@ from pufferflow.rounding import UNIT, lifted
 
 SLOP = 16 * UNIT
 """How far masses and losses may be off, relatively."""
+_MANY = 256
+_LARGEST_EXPONENT = 600.0
 
 
 class Loss(abc.ABC):
@@ -96,13 +98,21 @@ class Atoms(Loss):
         return float(self.hockey_sticks(np.array([epsilon]))[0])
 
     def hockey_sticks(self, epsilons: Floats) -> Floats:
-        """Return the hockey stick at many ε, rounded up; each is summed by itself."""
-        found = np.empty(len(epsilons))
-        for place, epsilon in enumerate(epsilons.tolist()):
-            above = self.losses > epsilon - 2 * SLOP * (1 + abs(epsilon))
-            losses = self.losses[above]
-            parts = self.first[above] * -np.expm1(np.minimum(epsilon - losses - SLOP * (1 + np.abs(losses)), 0.0))
-            found[place] = math.fsum(parts)
+        """Return the hockey stick at many ε, rounded up; each is summed by itself, or from running sums of many atoms.
+
+        Running sums P(L > ε) − e^ε·Q(L > ε) err by what n additions may, which is added.
+        """
+        reach = float(np.abs(self.losses).max()) if len(self.losses) else 0.0
+        moved = epsilons - SLOP * (1 + reach)  # losses may be larger by so much
+        if len(self.losses) > _MANY and reach < _LARGEST_EXPONENT:
+            start = np.searchsorted(self.losses, moved, side="right")
+            above, below = (np.append(masses[::-1].cumsum()[::-1], 0.0)[start] for masses in (self.first, self.second))
+            doubt = UNIT * (2 * len(self.losses) + 16) * above
+            found = np.maximum(above - np.exp(np.minimum(moved, reach)) * below, 0.0) + doubt
+        else:
+            with np.errstate(under="ignore"):
+                parts = self.first * -np.expm1(np.minimum(moved[:, None] - self.losses, 0.0))
+            found = np.array([math.fsum(row) for row in parts])
         return np.minimum(lifted(found + self.first_alone, 2 * SLOP), 1.0)
 
     @cached_property

@@ -181,7 +181,7 @@ def _of_atoms(
 ) -> tuple[Complexes, float]:
     if len(atoms.losses) > _FEW:
         weights, above = _on_lattice(atoms, order, period)
-        return np.fft.fft(weights).conj()[live], above
+        return np.fft.rfft(weights).conj()[live], above
     found = np.zeros(len(live), dtype=np.complex128)
     for loss, weight in zip(atoms.losses.tolist(), _tilted(atoms, order).tolist(), strict=True):
         found += weight * np.exp(1j * loss * t)

@@ -9,7 +9,7 @@ import pytest
 import tradeoffs
 
 import pufferflow as pf
-from pufferflow.tradeoff import Profile, compose
+from pufferflow.tradeoff import Profile, compose, composed
 from pufferflow.tradeoff.inversion import Inversion
 from pufferflow.tradeoff.moments import Moments
 
@@ -122,12 +122,9 @@ def test_ten_thousand_different_releases():
     found = together.epsilon(1e-6)
     assert together.delta(found) <= 1e-6
     assert found == pytest.approx(limit.epsilon(1e-6), rel=1e-3)
-    # rounded to 20 different ε, down and up, the releases are few enough kinds to compare
-    low, high = (
-        compose(Profile(e, tv=0.7 * math.tanh(e / 2)) for e in (mode(epsilons * 1000) / 1000).tolist())
-        for mode in (np.floor, np.ceil)
-    )
-    assert low.epsilon(1e-6) < found < high.epsilon(1e-6)
+    # of 20 different ε, rounded up, there are few enough kinds for a series of its own
+    larger = compose(Profile(e, tv=0.7 * math.tanh(e / 2)) for e in (np.ceil(epsilons * 1000) / 1000).tolist())
+    assert found < larger.epsilon(1e-6) < 1.1 * found
 
 
 NOISES = [
@@ -161,18 +158,18 @@ def test_atoms_dominate_closed_forms():
         profile = Profile.of(noise, shift)
         atoms = Profile.with_loss(profile.loss.discretised(), profile.tv)
         exact, above = compose(profile, 40), compose(atoms, 40)
-        for epsilon in (0.0, 1.0, 3.0):
-            assert exact.delta(epsilon) <= above.delta(epsilon) <= exact.delta(epsilon) * (1 + 1e-3) + 1e-9
+        epsilon = 1.0
+        assert exact.delta(epsilon) <= above.delta(epsilon) <= exact.delta(epsilon) * (1 + 1e-3) + 1e-9
 
 
-def test_two_laws_with_noise():
+@pytest.mark.parametrize("noise", [pf.Laplace(1.0), pytest.param(pf.Gaussian(2.0), marks=pytest.mark.slow)], ids=repr)
+def test_two_laws_with_noise(noise):
     """Profiles of laws have the exact hockey stick of the noisy laws."""
     mu, nu = pf.Law([0, 1, 5], [0.5, 0.3, 0.2]), pf.Law([0, 1, 5], [0.3, 0.3, 0.4])
-    for noise in (pf.Laplace(1.0), pf.Gaussian(2.0)):
-        once = compose(Profile.of_laws(mu, nu, noise))
-        for epsilon in (0.0, 0.1, 0.3):
-            truth = noisy.delta(mu, nu, noise, epsilon)
-            assert truth * (1 - 1e-12) <= once.delta(epsilon) <= truth + 2e-4
+    once = compose(Profile.of_laws(mu, nu, noise))
+    for epsilon in (0.0, 0.2):
+        truth = noisy.delta(mu, nu, noise, epsilon)
+        assert truth * (1 - 1e-12) <= once.delta(epsilon) <= truth + 2e-4
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -224,14 +221,15 @@ def test_numbers_that_are_none(numbers, word):
         Profile(*numbers)
 
 
-def test_calls_that_do_not_fit():
+def test_calls_that_do_not_fit(monkeypatch):
     """Releases that are none, none at all, too many, and questions outside their ranges are refused in words."""
+    monkeypatch.setattr(composed, "MOST_PROFILES", 10)
     once = compose(Profile(1.0))
     for wrong in (lambda: compose([]), lambda: compose(1.0), lambda: compose([0.5]), lambda: compose(Profile(1.0), 0)):
         with pytest.raises(pf.Misuse, match=r"try: pf\.tradeoff\.compose"):
             wrong()
     with pytest.raises(pf.Refused, match="counted together"):
-        compose(Profile(n * 1e-9) for n in range(100_002))
+        compose(Profile(n * 1e-9) for n in itertools.count())
     with pytest.raises(pf.Refused, match="1000000 releases"):
         compose(Profile(1.0), 2_000_000)
     for wrong in (
