@@ -12,9 +12,10 @@ that is later filed under another of them may meet releases that were thought di
 Under `pf.Presence` an account may be about several tables, or one that grows, where other rows of a unit come first; so
 a unit may be in any number of disjoint releases. Not so if it is declared that all are about one table (`once`): then
 each of the R rows of a unit is in releases about one place only, and all of them at one place cost the most (M27). For
-what a release loses, if r of the rows are in it, is 0 at 0 and convex in r: r/R of its pure loss with Laplace noise,
-r²/R² of its loss with Gaussian noise, and Rényi losses of Laplace noise are convex too. Then the total is a convex
-function of how many rows are at each place, and largest where all are at one. Of other noises none of this is known.
+what a release loses, if r of the rows are in it, is at most r/R of what it loses if all are: pure losses of Laplace
+noise, squared deviations of Gaussian noise and Rényi losses of both are convex in the movement, and 0 at 0. So the sum
+is at most a mean of those of single places. Of other noises this is not known, and δ and total variations are not
+convex: what is not said here counts all releases about a unit.
 
 Releases about different units add nothing, the worst unit counts (M25, M27). One release about a unit costs what it
 promises (M3–M6).
@@ -22,7 +23,8 @@ promises (M3–M6).
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import final
 
 import numpy as np
@@ -84,9 +86,24 @@ class CouplingRule(CompositionRule):
         return min((length for length in known if length is not None), default=math.inf)
 
     def _added(self, releases: UnitReleases, loss: Callable[[Shape, float], float]) -> float:
-        """Return the sum of losses, each a function of the movement of its release; ∞ if that is unknown."""
-        moves = [self.movement(releases, shape) for shape in releases.shapes]
-        return math.inf if math.inf in moves else added(map(loss, releases.shapes, moves), releases.times)
+        """Return the sum of losses, each a convex function of the movement of its release; ∞ if that is unknown.
+
+        The largest sum over the places where rows of a unit that are chosen once may be.
+        """
+        sums = list[float]()
+        for some in _about_one_place(releases):
+            moves = [self.movement(some, shape) for shape in some.shapes]
+            sums.append(math.inf if math.inf in moves else added(map(loss, some.shapes, moves), some.times))
+        return max(sums)
+
+
+def _about_one_place(releases: UnitReleases) -> list[UnitReleases]:
+    """Return the releases that rows at one place may be in, for all places, if rows of a unit are chosen once."""
+    scenario, convex = releases.scenario, all(isinstance(shape.noise, Laplace | Gaussian) for shape in releases.shapes)
+    if not (isinstance(scenario.secret, Presence) and scenario.secret.once and convex and len(releases.costs) > 1):
+        return [releases]
+    places = overlapping([cost.regions for cost in releases.costs], scenario.public)
+    return [replace(releases, costs=[releases.costs[at] for at in some]) for some in places]
 
 
 def _squared_deviations(shape: Shape, moved: float) -> float:
@@ -217,11 +234,10 @@ def _moves(shape: Shape, secret: Secret | Initial) -> Floats | None:
     return rounded_up(lambda a, b: abs(a - b), sums[:, first], sums[:, second])
 
 
-def columns_of(scenario: Scenario, prior: Prior, costs: Iterable[Cost]) -> tuple[str, ...]:
-    """Return the columns by which filters separate what adds up: units, or their rows, by columns of one value each."""
+def columns_of(scenario: Scenario, prior: Prior) -> tuple[str, ...]:
+    """Return the columns of which every unit has one value only, so that filters on them separate units."""
     if isinstance(scenario.secret, Presence):
-        one_place = scenario.secret.once and all(isinstance(cost.shape.noise, Laplace | Gaussian) for cost in costs)
-        return (scenario.secret.within, *(scenario.public if one_place else ()))
+        return (scenario.secret.within,)
     return scenario.public if prior.independent_rows else scenario.within
 
 
@@ -229,10 +245,10 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
     """Return sets of releases such that all that may touch one and the same unit are in one of them.
 
     A unit is a row if rows are independent and the secret is one row's: rows at other steps of the same clock are then
-    other rows. Otherwise it is the rows that share `within`, the scenario's or that of `pf.Presence`, of which those at
-    one place stand for all if they are chosen `once`. What filters on literals do not separate counts as overlapping.
+    other rows. Otherwise it is the rows that share `within`, the scenario's or that of `pf.Presence`. What filters on
+    literals do not separate counts as overlapping.
     """
-    columns: Sequence[str] = columns_of(scenario, prior, costs)
+    columns: Sequence[str] = columns_of(scenario, prior)
     costs = [cost for cost in costs if not cost.silent]
     regions: list[dict[str, Region]] = [cost.regions for cost in costs]
     of_rows = prior.independent_rows and isinstance(scenario.secret, ValueSecret)

@@ -201,7 +201,7 @@ def recurring(account: AccountCosts, cost: Cost | None = None) -> Recurring | No
 def _kinds(account: AccountCosts, moving: Sequence[str]) -> Callable[[Cost], Hashable]:
     """Return a function from releases to their kinds, if filters by times and by some kinds of values may move."""
     scenario = account.scenario
-    needed = {name for prior in account.priors for name in columns_of(scenario, prior, account.costs)}
+    needed = {name for prior in account.priors for name in columns_of(scenario, prior)}
 
     def moves(column: str, region: Region) -> bool:
         if region.kind in TIMES or (region.kind == "number" and column == scenario.order_by):
@@ -386,8 +386,7 @@ class ScheduledReleases:
                 return from_pure(value * (1 + _HAIR), account.kind), rule.name, note
         if cost.silent or added_alone(scenario, prior, cost, None) == 0:
             return self._under(prior, 0), "releases that tell nothing", ""
-        columns = columns_of(scenario, prior, [cost, *account.costs])
-        turns = _turns_until_steady(cost, columns, self._every, scenario, account.costs)
+        turns = _turns_until_steady(cost, columns_of(scenario, prior), self._every, scenario, account.costs)
         if turns <= _MOST_TURNS:
             rule = "filters that move on: each row is in some of the releases only (M25, M27)"
             return self._under(prior, int(turns)), rule, ""

@@ -179,8 +179,8 @@ def _why(spent: AccountCosts, total: Composed) -> str:
     if isinstance(scenario.secret, Presence) and spent.costs:
         if scenario.secret.once:
             return (
-                f"The rows of a unit were chosen once, {scenario.secret.rows} at most, so only releases that one and "
-                "the same row may be in add up."
+                f"The rows of a unit were chosen once, {scenario.secret.rows} at most, so releases with Laplace or "
+                "Gaussian noise add up where one and the same row may be in them, and no others do."
             )
         return "Every release that reads the rows of a unit tells whether they are there, so all of them add up."
     if belief is None:

@@ -7,7 +7,6 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.composition import AccountCosts, forecast
 
 PLACES = list(itertools.product("ab", (1, 2), (0, 1)))
 FILTERS = {
@@ -109,7 +108,7 @@ def test_releases_that_a_row_may_be_in_together_do_add():
 
 
 def test_an_account_charges_one_place_and_says_why(tmp_path):
-    """Filters that move on cost no more for ever; the statement that the table stays is in the plan."""
+    """The costliest place counts, the account says why, and the plan that the table has to stay as it is."""
     chosen = scenario(1, once=True)
     one, other = plans_of(chosen, pf.Pure, pf.Laplace, ASKED[:2])
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
@@ -117,22 +116,23 @@ def test_an_account_charges_one_place_and_says_why(tmp_path):
         for plan in (one, other):
             plan.release(account)
         assert account.spent().epsilon == pytest.approx(0.7)
-        assert "the same row" in account.explain()
+        assert "one and the same row" in account.explain()
         with pytest.raises(pf.LimitReached):
             other.release(account)
     assert "one table, whose rows stay as they are" in one.explain()
     assert pf.Scenario.from_json(chosen.to_json()) == chosen
     assert "once" not in scenario(1).to_json()
-    by_day = pf.Scenario(pf.Presence("u", rows=1, once=True), pf.Independent(), public=["day"])
-    plan = (
-        pf.protect(pl.DataFrame({"u": [1], "day": [1]}), by_day)
-        .filter(pl.col("day") == 1)
-        .private_count()
-        .plan(pf.Pure(1.0))
-    )
-    assert plan.cost.shape.rows is None
-    ahead = forecast(AccountCosts([by_day], pf.Pure(9.0)), plan.cost, every=1, limit=pf.Pure(9.0))
-    assert ahead.total >= 1.0
+
+
+def test_profiles_of_a_unit_are_not_shared_between_places(tmp_path):
+    """Rows of a unit may be in both of two releases, and what some of them tell is no part of a δ."""
+    chosen = scenario(2, once=True)
+    one, other = plans_of(chosen, pf.Pure, pf.Laplace, [("a", 0.5), ("b", 0.5)])
+    with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
+        account = ledger.open("census", chosen, limit=pf.Approx(2.0, 1e-6), dataset="census", reserve=[(one, 1)])
+        one.release(account)
+        with pytest.raises(pf.LimitReached):
+            other.release(account)
 
 
 @pytest.mark.parametrize(
