@@ -149,9 +149,10 @@ def _label(label: object, keys: pl.Series) -> pl.Series | None:
 
 def _no_label(keys: pl.Series, label: object) -> Misuse:
     kind = type_name(keys.dtype)
-    texts = ["null" if key is None else key for key in keys.head(2).cast(pl.String, strict=False)]
+    texts = keys.head(2).cast(pl.String, strict=False).to_list()
     written = repr(label) if isinstance(label, str) else '"elsewhere"'
-    as_text = f".group_by({keys.name}_as_text=pl.col({keys.name!r}).cast(pl.String), keys={texts}, other={written})"
+    as_text = f"pl.col({keys.name!r}).cast(pl.String, strict=False)"  # strict casts are refused under Presence
+    as_text = f".group_by({as_text}.alias({f'{keys.name}_as_text'!r}), keys={texts}, other={written})"
     return Misuse(
         f"The label {shown(label)} is no {kind}, as the keys of {keys.name!r} are.",
         allowed=f"a value that a column of {kind} can have, and that is no listed key",

@@ -231,10 +231,13 @@ def test_labels_that_do_not_fit_are_refused(name):
     assert len(str(caught.value).splitlines()) <= 5
 
 
-def test_the_way_out_of_a_type_is_accepted():
-    """Numbers whose others are to have a name are grouped as texts."""
-    batch = houses(BELIEFS["independent"])
-    with pytest.raises(pf.Misuse) as caught:
-        batch.group_by("house", keys=[1, 2], other="elsewhere")
-    asked = eval(f"batch{caught.value.instead}", {"batch": batch, "pl": pl})  # noqa: S307 - our own text
-    assert exact(asked.private_sum("on"))[1] == [3, 4, 3]
+@pytest.mark.parametrize(("name", "keys", "counts"), [("house", [1, 2], [3, 4, 3]), ("hour", [None, 3], [0, 1, 9])])
+def test_the_way_out_of_a_type_is_accepted(name, keys, counts):
+    """Numbers whose others are to have a name are grouped as texts, also where it is secret which rows there are."""
+    secrets = pf.Secret("on", [0, 1]), pf.Presence("house", "on", [0, 1], rows=9)
+    for secret in secrets:
+        batch = pf.protect(HOUSES, pf.Scenario(secret, pf.Independent(), public=["house", "hour"]))
+        with pytest.raises(pf.Misuse) as caught:
+            batch.group_by(name, keys=keys, other="elsewhere")
+        asked = eval(f"batch{caught.value.instead}", {"batch": batch, "pl": pl})  # noqa: S307 - our own text
+        assert exact(asked.private_sum("on"))[1] == counts
