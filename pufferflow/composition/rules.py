@@ -61,7 +61,8 @@ def least(
     # without that part of δ for all rules: which one holds may hang on the answers
     counted = kind.sparing(spare) if spare else kind
     totals = [RuleTotal(math.inf, "no rule")]
-    if any(shape.row_by_row for shape in releases.shapes):  # of a channel only pure losses are known (M35)
+    row_by_row = any(shape.row_by_row for shape in releases.shapes)
+    if row_by_row:  # of a channel only pure losses are known (M35)
         rules, fixed = (rules, False) if meter == "pure" else ((), False)
     for rule in rules:
         value = _by(meter, rule, releases, counted)
@@ -71,7 +72,7 @@ def least(
             totals.append(RuleTotal(fixed_value, rule.name, adaptive=False))
         if value == 0:
             break
-    if spare:
+    if spare and not row_by_row:
         totals.append(RuleTotal(_but_for_rare(replace(releases, spare=spare), counted, meter), RARE))
     return min(totals, key=lambda total: total.value)
 

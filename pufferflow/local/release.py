@@ -96,6 +96,18 @@ class LocalRelease(Suggesting):
         """Return the mean of the column's values, estimated without bias, in groups of public columns."""
         return estimated_means(self._counts(by), self.channel, self.column)
 
+    def report(self, path: str | Path) -> Path:
+        """Write a page for people: the certificate, and how many rows were published with each value.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
+        >>> release = pf.protect(pl.DataFrame({"level": [0, 1]}), scenario).private_local("level").release(epsilon=1.0)
+        >>> page = release.report(Path(tempfile.mkdtemp()) / "rows.html")
+        >>> "M35" in page.read_text(encoding="utf-8")
+        True
+        """
+        return Release(self._counts(()), pl.DataFrame(), self.certificate).report(path)
+
     def _counts(self, by: tuple[str, ...]) -> pl.DataFrame:
         known = [name for name in self.frame.collect_schema().names() if name != self.column]
         for name in by:
@@ -269,11 +281,11 @@ class _Publication:
         """Return rows that were published before, from their place, or moved there now."""
         if not _is_file(stored):
             return self.shown(stored, None)
-        digest = stored.frame["sha256"][0]
-        if self.place is not None and self.place.is_file() and _digest(self.place) == digest:
-            return self._at_place(stored)
-        if self.place is not None and self.place.parent.is_dir():
-            for beside in unfinished_in(self.place.parent):
+        digest, place = stored.frame["sha256"][0], self.place
+        if place is not None and place.is_file() and _digest(place) == digest:
+            return self._at(place, stored)
+        if place is not None and place.parent.is_dir():
+            for beside in unfinished_in(place.parent):
                 if _digest(beside) == digest:
                     return self.shown(stored, beside)
         raise Misuse(
@@ -298,11 +310,10 @@ class _Publication:
         written(lambda: moved.append(move_file(beside, place)), place)
         if not moved[0]:
             self.check_place()
-        return self._at_place(stored)
+        return self._at(place, stored)
 
-    def _at_place(self, stored: Release) -> LocalRelease:
-        assert self.place is not None  # noqa: S101 - for type checkers
-        return LocalRelease(scan(self.place), stored.certificate, self.channel, self.rows.column, self.place)
+    def _at(self, place: Path, stored: Release) -> LocalRelease:
+        return LocalRelease(scan(place), stored.certificate, self.channel, self.rows.column, place)
 
 
 def _check_number(rows: int, selected: set[int | None]) -> None:

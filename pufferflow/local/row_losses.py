@@ -6,6 +6,7 @@ and k·ε under any prior at all where a group has k published rows. The least o
 below ε, so each release is ordinarily differentially private for one row, too.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,6 +30,8 @@ HALF = 0.5
 _LARGER = 1 + 2.0**-40
 _CLOSE = 1e-7
 _DIGITS = 6
+_LONG = 3e10
+"""Operations, from which on messages are coarse: about a second for each ε that is tried."""
 
 
 @final
@@ -108,11 +111,13 @@ class RowLosses:
             return None
         try:
             pieces = read_laws(self.facts.laws([tables], self.weights))
-            losses = [walk.loss(noise) for laws in pieces for walk in laws.walks()]
+            coarse = any(laws.work.walk > _LONG and math.isfinite(laws.work.coarse) for laws in pieces)
+            walks = [walk.coarse() if coarse else walk for laws in pieces for walk in laws.walks()]
+            losses = [walk.loss(noise) for walk in walks]
         except Refused:
             return None
         value, witness = max(losses, key=lambda found: found[0])
-        return RowLoss(value, Messages(), witness)
+        return RowLoss(value, Messages(coarse=coarse), witness)
 
     def _place(self, tables: Sequence[Tables]) -> Place:
         secret = self.facts.request.scenario.secret

@@ -18,6 +18,7 @@ from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.suggestions import suggests_arguments
+from pufferflow.tradeoff import Profile
 
 _ROUNDINGS = 16 * UNIT
 _STEPS = 200
@@ -54,6 +55,17 @@ class LocalPrivacy:
         """
         limit = math.tanh(self.epsilon / 2)
         return min(upwards(self.tv / limit, _ROUNDINGS), 1.0) if limit else 1.0
+
+    @property
+    def profile(self) -> Profile:
+        """The same as a profile of `pf.tradeoff`, for the value of one row: what several channels of it tell together.
+
+        >>> import pufferflow as pf
+        >>> twice = pf.tradeoff.compose([LocalPrivacy(1.0, tv=0.3).profile] * 2)
+        >>> round(twice.tv, 4)
+        0.4052
+        """
+        return Profile(self.epsilon, tv=self.tv)
 
     def dominating(self) -> Floats:
         """Return the two laws of the dominating channel: of its answers 0 and 1, and of being erased.

@@ -128,6 +128,18 @@ def test_other_beliefs_pay_for_the_group():
     assert plan.loss == pytest.approx(5 * channel.epsilon)  # all rows are one
 
 
+@pytest.mark.parametrize("prior", [pf.WeaklyDependent(0.25), pf.GaussianPrior(pf.AR1(0.5), variance=1.0)], ids=repr)
+def test_movements_of_sums_are_none_of_rows(prior):
+    """Rows that move against each other leave a sum where it is, and show in their own channels: each counts."""
+    batch = batch_of(prior, 5, [0, 1, 2])
+    plan = batch.private_local("x", pf.local.randomized_response([0, 1, 2], EPSILON)).plan()
+    assert plan.loss == pytest.approx(5 * plan.channel.epsilon)
+    account = AccountCosts([batch.questions.scenario], pf.Pure(99.0))
+    for _ in range(2):
+        account.add(plan.cost)
+    assert account.total().total == pytest.approx(10 * plan.channel.epsilon)
+
+
 @pytest.mark.parametrize("promise", [pf.Pure(1.0), pf.Approx(1.0, 1e-3), pf.Renyi(4, 0.5)])
 def test_a_promise_is_met_and_used_up(promise):
     """The ε that a plan finds keeps the promise, and one that is larger by a thousandth does not."""

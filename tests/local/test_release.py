@@ -204,8 +204,8 @@ def test_a_file_carries_what_it_takes_to_read_it(account, tmp_path):
     assert read.means("day").equals(release.means("day"))
     assert account.release("monday").frame["rows"].sum() == 100
     assert stat.S_ISREG((tmp_path / "rows.parquet").stat().st_mode)
-    page = account.release("monday").page()
-    assert "M35" in page
+    assert "M35" in account.release("monday").page()
+    assert "M35" in release.report(tmp_path / "rows.html").read_text(encoding="utf-8")
 
 
 def test_the_certificate_says_what_carries_the_promise():
