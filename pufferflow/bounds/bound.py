@@ -130,6 +130,10 @@ class LossCurve(abc.ABC):
             lambda scale: self.excess(family(scale), guarantee), self.enough(family, guarantee), self.tolerance
         )
 
+    def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
+        """Return a scale ≥ above that keeps the promise, the least one known; losses fall as noise grows, or nearly."""
+        return max(self.least_scale(family, guarantee), above)
+
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         """Return a scale that keeps the promise, found by doubling."""
         scale = 2.0 ** math.floor(math.log2(self.sensitivity)) if 0 < self.sensitivity < math.inf else 1.0

@@ -23,7 +23,7 @@ from pufferflow.bounds.proofs import (
 )
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, RenyiCurve, Tv
-from pufferflow.noise import NOISES, Family, Laplace, Noise
+from pufferflow.noise import NOISES, Family, Laplace, Noise, StaircaseFamily
 from pufferflow.suggestions import nearest
 from pufferflow.transport import Certainty
 from pufferflow.workers import Workers
@@ -41,7 +41,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
                 allowed=f"{', '.join(map(repr, ('auto', *NOISES)))}, or a family such as pf.GeneralizedCauchy.of(k=4)",
                 instead=f'noise="{near[0] if near else "laplace"}"',
             )
-    if isinstance(noise, type) and issubclass(noise, Noise):
+    if isinstance(noise, StaircaseFamily) or (isinstance(noise, type) and issubclass(noise, Noise)):
         return noise.family(guarantee)
     allowed = "a family of noises, whose scale is to be found"
     if isinstance(noise, Noise) or not callable(cast(object, noise)):
@@ -188,7 +188,7 @@ def calibrate_each(
             (excess, worst), every = max(looked, key=lambda pair: pair[0]), [applied for _, applied in looked]
             if excess <= 0:
                 break
-            scale = max(worst.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+            scale = worst.scale_above(family, guarantee, scale * (1 + EPSILON_TOLERANCE))
     own = iter(every)
     return [_calibration([next(own) for _ in proofs], guarantee, noisy, untried) for proofs, untried in least]
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -12,10 +13,11 @@ from pufferflow.bounds.bound import BallLoss, Bound, LossCurve, Worst
 from pufferflow.bounds.distance_bounds import GWM
 from pufferflow.bounds.law_pairs import Pair, finite_laws
 from pufferflow.bounds.laws import WorkEstimate, as_laws, only_if_small
+from pufferflow.bounds.turning_scales import Turns, least_scale_of, too_small
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.law import GaussianLaw
-from pufferflow.noise import Family, Noise
+from pufferflow.noise import Family, Noise, Staircase
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import MOST_PAIRS, Certainty, all_differences, line, masses
@@ -25,6 +27,8 @@ _MOST_TRIED = 2_000_000
 _MOST_TRIED_EACH = 250_000
 _PER_CELL = 8e4
 """Operations of all transport problems of a search for a scale, for each pair of atoms."""
+_PER_LOSS = 2e4
+_STAIRS_BUDGET = 1e7
 
 
 @final
@@ -128,6 +132,28 @@ class TransportLoss(LossCurve):
             return self._expected(pair, hockey, optimal=False)
 
         return self._worst(noise, loss, lambda: self.ball.delta(noise, epsilon))
+
+    def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
+        """Return the least scale known; with stairs no search may take losses for falling ones."""
+        stairs = family(1.0)
+        if not isinstance(stairs, Staircase):
+            return super().scale_above(family, guarantee, above)
+        if above == 0 and self.excess(family(0.0), guarantee) <= 0:
+            return 0.0
+        singles = [partial(self._excess, family, one) for one in guarantee.singles]
+        distances = all_differences(*finite_laws(self.pair)).ravel()
+        turns = Turns(stairs, distances, _PER_LOSS * len(np.unique(np.abs(distances))), _STAIRS_BUDGET)
+        low = max(above, too_small(self.pair, stairs, guarantee))
+        return least_scale_of(singles, turns, low, max(self.ball.least_scale(family, guarantee), above))
+
+    def least_scale(self, family: Family, guarantee: Guarantee) -> float:
+        if isinstance(family(1.0), Staircase):
+            self.check(guarantee)
+            return self.scale_above(family, guarantee, 0.0)
+        return super().least_scale(family, guarantee)
+
+    def _excess(self, family: Family, promise: Guarantee, scale: float) -> float:
+        return self.excess(family(scale), promise)
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         try:

@@ -81,12 +81,22 @@ class AppliedBound:
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
         """Calibrate to the part that moves farthest, then to others as long as one still costs too much."""
-        scale = max(self.parts, key=lambda part: part.sensitivity).least_scale(family, guarantee)
+        return self._until_kept(family, guarantee, self._farthest.least_scale(family, guarantee))
+
+    def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
+        """Return a scale ≥ above that keeps the promise."""
+        return self._until_kept(family, guarantee, self._farthest.scale_above(family, guarantee, above))
+
+    @property
+    def _farthest(self) -> LossCurve:
+        return max(self.parts, key=lambda part: part.sensitivity)
+
+    def _until_kept(self, family: Family, guarantee: Guarantee, scale: float) -> float:
         while True:
             excess, part = self.worst(family(scale), guarantee)
             if excess <= 0:
                 return scale
-            scale = max(part.least_scale(family, guarantee), scale * (1 + EPSILON_TOLERANCE))
+            scale = part.scale_above(family, guarantee, scale * (1 + EPSILON_TOLERANCE))
 
 
 def looked_at(

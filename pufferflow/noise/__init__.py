@@ -8,7 +8,7 @@ from pufferflow.noise.drawing import STEPS_PER_SCALE, Noisy, grid_of
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
 from pufferflow.noise.noise import Family, Noise
-from pufferflow.noise.staircase import Staircase
+from pufferflow.noise.staircase import Staircase, StaircaseFamily
 
 NoiseName = Literal["laplace", "gaussian"]
 NOISES: Final[Mapping[str, Family]] = {"laplace": Laplace, "gaussian": Gaussian}
@@ -25,5 +25,6 @@ __all__ = [
     "NoiseName",
     "Noisy",
     "Staircase",
+    "StaircaseFamily",
     "grid_of",
 ]

@@ -1,5 +1,6 @@
 """Staircase noise: the least expected error any noise can have for a pure promise (M12)."""
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -8,16 +9,18 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number
-from pufferflow.arrays import Floats
-from pufferflow.errors import Refused
-from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.arguments import finite_number, probability_below_one
+from pufferflow.arrays import Array, Floats
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Approx, Guarantee, Pure
 from pufferflow.noise.noise import Family, Noise, one_dimensional, read_above, read_radius, read_scale
+from pufferflow.noise.staircase_shape import Shape, best_gamma, best_shape, longest_shift
 from pufferflow.rounding import UNIT, lifted
 from pufferflow.suggestions import suggests_arguments
 
 _MOST_STEPS = 1_000
 _SHALLOW = 1e-90
+_HAIR = 1e-10
 
 
 @final
@@ -28,7 +31,7 @@ class Staircase(Noise):
 
     A movement by the sensitivity costs exactly epsilon, and any smaller one no more. `gamma` is the one with the least
     expected error, 1/(1 + e^(ε/2)), unless given. The density has jumps, so the loss of two laws need not fall as the
-    noise grows: `pf.Exact` measures it, but does not calibrate it.
+    noise grows; a calibration looks for the least safe scale.
 
     >>> import pufferflow as pf
     >>> noise = pf.Staircase(sensitivity=1.0, epsilon=2.0)
@@ -47,31 +50,48 @@ class Staircase(Noise):
         object.__setattr__(self, "sensitivity", read_scale(self.sensitivity))
         object.__setattr__(self, "epsilon", read_above(self.epsilon, "epsilon", 0.0, "epsilon=1.0"))
         allowed, instead = "a number with 0 <= gamma <= 1", "leaving gamma out for the best one"
-        gamma = 1 / (1 + math.exp(min(self.epsilon, 1400.0) / 2)) if self.gamma is None else self.gamma
+        gamma = best_gamma(self.epsilon) if self.gamma is None else self.gamma
         gamma = finite_number(
             gamma, "gamma", allowed=allowed, instead=instead, fits=lambda gamma: 0 <= gamma <= 1, digits=""
         )
         object.__setattr__(self, "gamma", gamma)
 
     @classmethod
-    def of(cls, epsilon: float, gamma: float | None = None) -> Family:
+    def of(cls, epsilon: float | None = None, gamma: float | None = None) -> "StaircaseFamily":
         """Return the family with this fall per step, to be calibrated by its sensitivity.
+
+        Left out, epsilon is what suits the promise: its own ε if it is pure. So is `gamma`.
 
         >>> Staircase.of(epsilon=1.0, gamma=0.5)(3.0)
         Staircase(sensitivity=3.0, epsilon=1.0, gamma=0.5)
         """
-        return cls(0.0, epsilon, gamma).at
+        return StaircaseFamily(epsilon, gamma)
 
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:
-        """Return the family for a pure promise: the fall per step is its ε."""
-        if isinstance(guarantee, Pure) and guarantee.epsilon > 0:
-            return cls.of(guarantee.epsilon)
-        raise Refused(
-            f"Staircase noise without its epsilon for {guarantee!r}.",
-            allowed="noise=pf.Staircase for a pure promise with epsilon > 0",
-            instead="noise=pf.Staircase.of(epsilon=1.0), or noise=pf.Laplace",
-        )
+        """Return the family of the shape that leaves a promise the least expected error."""
+        return cls.of().family(guarantee)
+
+    @classmethod
+    def traded(cls, sensitivity: float, epsilon: float, tv: float) -> Self:
+        """Return the staircase of the least expected error that keeps (epsilon, 0) and a total variation together.
+
+        Both hold for all shifts up to the sensitivity. A tv below that of the best `gamma` is met by another gamma, and
+        below (1 − e^(−epsilon))/2 by longer steps too (M12).
+
+        >>> noise = Staircase.traded(1.0, epsilon=1.0, tv=0.35)
+        >>> round(noise.gamma, 4), round(noise.tv(1.0), 4), noise.pure(1.0)
+        (0.07, 0.35, 1.0)
+        """
+        radius, share = read_scale(sensitivity), probability_below_one(tv, "tv")
+        promises = Pure(epsilon), Approx(0.0, share)
+        shape = best_shape(promises, None, _unit)
+        scale = radius / longest_shift(_unit(shape), shape, promises)
+        while True:
+            noise = cls(scale, shape.epsilon, shape.gamma)
+            if noise.pure(radius) <= promises[0].epsilon and noise.tv(radius) <= share:
+                return noise
+            scale *= 1 + _HAIR
 
     @property
     def scale(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride] - the same number by its own name
@@ -106,6 +126,26 @@ class Staircase(Noise):
     def _height(self) -> float:
         """The density at 0, in units."""
         return -math.expm1(-self.epsilon) / (2 * (self._share + math.exp(-self.epsilon) * (1 - self._share)))
+
+    def bends(self, radius: float) -> Floats:
+        """Return the shifts up to a radius, in order, at which jumps of both densities may meet.
+
+        Between two of them every loss's integral is linear in the shift: E e^((α−1)·loss), and the hockey stick.
+        """
+        return np.unique(self._turning(radius))
+
+    def bends_of(self, distances: Floats, low: float, high: float) -> Floats:
+        """Return the scales between two, in order, at which jumps around answers so far apart may meet.
+
+        A jump lies γ + j steps beside an answer, so they meet where a distance is n, n + 2γ or n − 2γ steps long.
+        """
+        found = [np.empty(0)]
+        for distance in np.unique(np.abs(distances[distances != 0])).tolist():
+            steps = np.arange(math.floor(distance / high), math.ceil(distance / low) + 1, dtype=np.float64)
+            turns = np.concatenate([steps, steps + 2 * self._share - 1, steps - 2 * self._share + 1])
+            found.append(distance / turns[turns > 0])
+        scales = np.unique(np.concatenate(found))
+        return scales[(scales > low) & (scales < high)]
 
     def _turning(self, radius: float) -> Floats:
         """Return the radius and the shifts below it between which every loss's integral is linear.
@@ -155,20 +195,10 @@ class Staircase(Noise):
         return math.fsum(parts) + doubt
 
     def _pieces(self, u: float) -> tuple[Floats, Floats, Floats]:
-        """Return how often each density has fallen on the pieces where both are constant, and their lengths' logs.
-
-        Beyond one step outside [0, u] everything repeats, e^(−ε) times as heavy: so the pieces of the first step on
-        each side count 1/(1 − e^(−ε)) times. Edges are rational numbers: a piece of one ulp can weigh most.
-        """
-        move, share = Fraction(u), Fraction(self._share)
-        falls_p, falls_q, log_weights = _inner_pieces(move, share)
+        """Return how often each density has fallen on the pieces where both are constant, and their lengths' logs."""
+        falls_p, falls_q, log_lengths, outside = _pieces(u, self._share)
         repeated = -math.log(-math.expm1(-self.epsilon))
-        edges = sorted({Fraction(0), share, (share - move) % 1, Fraction(1)})
-        for low, high in itertools.pairwise(edges):
-            near, far = (_count_falls(distance + (low + high) / 2, share) for distance in (0, move))
-            falls_p, falls_q = np.append(falls_p, [far, near]), np.append(falls_q, [near, far])
-            log_weights = np.append(log_weights, [_log(high - low) + repeated] * 2)
-        return falls_p, falls_q, log_weights
+        return falls_p, falls_q, log_lengths + np.where(outside, repeated, 0.0)
 
     def _logpdf(self, units: Floats) -> Floats:
         sizes = np.abs(units)
@@ -223,6 +253,57 @@ class Staircase(Noise):
         twice = first**3 / 3 + fall * (1 - first**3) / 3
         counts = fall / rise**2, fall * (1 + fall) / rise**3
         return 2 * self._height * (twice / rise + 2 * once * counts[0] + weight * counts[1])
+
+
+@final
+@dataclass(frozen=True)
+class StaircaseFamily:
+    """Staircases whose scale is to be found, and whatever of their shape is not given."""
+
+    epsilon: float | None
+    gamma: float | None
+
+    def __post_init__(self) -> None:
+        Staircase(0.0, 1.0 if self.epsilon is None else self.epsilon, self.gamma)  # reads both
+
+    def family(self, guarantee: Guarantee) -> Family:
+        """Return the family whose shape leaves a promise the least expected error, as far as it is not given."""
+        if self.epsilon is not None:
+            return self
+        shape = best_shape(tuple(guarantee.singles), self.gamma, _unit)
+        return StaircaseFamily(shape.epsilon, shape.gamma)
+
+    def __call__(self, scale: float) -> Staircase:
+        if self.epsilon is None:
+            raise Misuse(
+                "Staircase noise without its epsilon, and no promise that says which.",
+                allowed="an epsilon, or a promise to calibrate for",
+                instead="pf.Staircase.of(epsilon=1.0)(1.0)",
+            )
+        return Staircase(scale, self.epsilon, self.gamma)
+
+
+def _unit(shape: Shape) -> Staircase:
+    return Staircase(1.0, shape.epsilon, shape.gamma)
+
+
+@functools.lru_cache(maxsize=4096)
+def _pieces(u: float, gamma: float) -> tuple[Floats, Floats, Floats, Array]:
+    """Return the falls of both densities on each piece, the logs of the lengths, and which pieces lie outside [0, u].
+
+    Beyond one step outside [0, u] everything repeats, e^(−ε) times as heavy: so the pieces of the first step on each
+    side count 1/(1 − e^(−ε)) times. Edges are rational numbers: a piece of one ulp can weigh most. None of it depends
+    on the fall, so that a search finds most shifts worked out.
+    """
+    move, share = Fraction(u), Fraction(gamma)
+    falls_p, falls_q, log_lengths = _inner_pieces(move, share)
+    inside = len(falls_p)
+    edges = sorted({Fraction(0), share, (share - move) % 1, Fraction(1)})
+    for low, high in itertools.pairwise(edges):
+        near, far = (_count_falls(distance + (low + high) / 2, share) for distance in (0, move))
+        falls_p, falls_q = np.append(falls_p, [far, near]), np.append(falls_q, [near, far])
+        log_lengths = np.append(log_lengths, [_log(high - low)] * 2)
+    return falls_p, falls_q, log_lengths, np.arange(len(falls_p)) >= inside
 
 
 def _inner_pieces(move: Fraction, share: Fraction) -> tuple[Floats, Floats, Floats]:

@@ -106,8 +106,6 @@ def test_pairs_that_need_no_noise_get_none():
         (lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.0), noise=pf.Gaussian), "Gaussian noise of any scale"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound=pf.GAWM(0.1)), "leaves out a share 0.1"),
         (lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.05), bound=pf.GAWM(0.1)), "room for 0.05"),
-        (lambda: pf.calibrate([POINTS], pf.Renyi(2, 1.0), noise=pf.Staircase), "Staircase noise without its epsilon"),
-        (lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise=pf.Staircase, bound=pf.Exact()), "may rise"),
         (lambda: pf.calibrate([POINTS], pf.Renyi(2, 1.0), bound=pf.Kantorovich()), "pure losses only"),
         (
             lambda: pf.calibrate([(pf.GaussianLaw(0, 1), pf.GaussianLaw(0, 2))], pf.Renyi(2, 1.0), noise=pf.Gaussian),

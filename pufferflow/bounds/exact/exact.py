@@ -10,7 +10,7 @@ import numpy as np
 from pufferflow.bounds.bound import Bound, LossCurve, Worst
 from pufferflow.bounds.dagwm import TransportLoss, ball_of
 from pufferflow.bounds.distance_bounds import GWM
-from pufferflow.bounds.exact import cauchy, gaussian, laplace, piecewise_constant, quadrature
+from pufferflow.bounds.exact import cauchy, gaussian, laplace, piecewise_constant, quadrature, staircase
 from pufferflow.bounds.exact.field import Field, LineField, PairAtoms
 from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import WorkEstimate, as_laws
@@ -104,14 +104,14 @@ class FiniteLoss(LossCurve):
         if noise.scale == 0:
             return _of_both_orders(self.pair, piecewise_constant.pure_without_noise)
         if isinstance(noise, Staircase):
-            return _of_both_orders(self.pair, lambda pair: piecewise_constant.with_staircase(pair, noise).pure())
+            return staircase.worst_order(self.pair, lambda one: one.pure(noise))
         return self._on_field(noise, on_field, lambda: self.ceiling.pure(noise))
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         if noise.scale == 0:
             return _of_both_orders(self.pair, lambda pair: piecewise_constant.without_noise(pair).renyi(alpha))
         if isinstance(noise, Staircase):
-            return _of_both_orders(self.pair, lambda pair: piecewise_constant.with_staircase(pair, noise).renyi(alpha))
+            return staircase.worst_order(self.pair, lambda one: one.renyi(noise, alpha))
         return self._on_field(
             noise,
             lambda field: _both(field, lambda one: quadrature.divergence(one, alpha)),
@@ -136,23 +136,24 @@ class FiniteLoss(LossCurve):
         if noise.scale == 0:
             return _of_both_orders(self.pair, lambda pair: piecewise_constant.without_noise(pair).delta(epsilon))
         if isinstance(noise, Staircase):
-            return _of_both_orders(
-                self.pair, lambda pair: piecewise_constant.with_staircase(pair, noise).delta(epsilon)
-            )
+            return staircase.worst_order(self.pair, lambda one: one.delta(noise, epsilon))
         return self._on_field(noise, on_field, lambda: self.ceiling.delta(noise, epsilon))
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
-        """Return the least scale, if the exact loss is known to fall as the noise grows."""
-        noise = family(1.0)
-        if not noise.monotone:
-            raise Refused(
-                f"The exact loss with {type(noise).__name__} noise may rise where the noise grows (M6): no least scale "
-                "can be searched for.",
-                allowed="self-decomposable noise: pf.Laplace, pf.Gaussian or pf.GeneralizedCauchy",
-                instead="bound=pf.GWM() to calibrate, and pf.loss(..., bound=pf.Exact()) to see the true loss",
-            )
+        """Return the least scale; with staircase noise, whose loss may rise as it grows, the least known to keep it."""
+        if isinstance(family(1.0), Staircase):
+            return self.scale_above(family, guarantee, 0.0)
         self.tolerance = _TOLERANCE / 100 if isinstance(guarantee, Pure) else _TOLERANCE
         return super().least_scale(family, guarantee)
+
+    def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
+        if not isinstance(family(1.0), Staircase):
+            return super().scale_above(family, guarantee, above)
+        self.check(guarantee)
+        if above == 0 and self.excess(family(0.0), guarantee) <= 0:
+            return 0.0
+        ball = ball_of(self.pair, family(1.0))
+        return staircase.least_scale(self.pair, family, guarantee, above, ball.least_scale(family, guarantee))
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         return self.ceiling.least_scale(family, guarantee)
