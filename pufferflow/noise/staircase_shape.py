@@ -20,6 +20,7 @@ from pufferflow.guarantees import Divergence, Guarantee, Pure
 
 _MOST_STEPS: Final = 3.0
 """Stairs of more steps than these within one movement are hardly other than Laplace noise."""
+_STEPS: Final = np.arange(1.0, _MOST_STEPS + 1)
 _FALLS: Final = tuple(round(fall, 3) for fall in np.geomspace(0.1, 20.0, 12).tolist())
 _GAMMAS: Final = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 _FINEST: Final = 1e-3
@@ -44,6 +45,14 @@ class Stairs(Protocol):
 
     def delta(self, shift: Floats, epsilon: float) -> Floats:
         """Return hockey sticks of shifts."""
+        ...
+
+    def zcdp(self, shift: Floats) -> Floats:
+        """Return concentrated losses of shifts."""
+        ...
+
+    def gdp(self, shift: Floats) -> Floats:
+        """Return Gaussian losses of shifts."""
         ...
 
 
@@ -98,6 +107,10 @@ def _longest(unit: Stairs, shape: Shape, promise: Guarantee) -> float:
     match promise.divergence:
         case Divergence.LOG_RATIO:
             return min(math.floor(promise.epsilon / shape.epsilon + _WHOLE), _MOST_STEPS)
+        case Divergence.CONCENTRATED:
+            return _steps(unit.zcdp(_STEPS), promise.loss)
+        case Divergence.GAUSSIAN:
+            return _steps(unit.gdp(_STEPS), promise.loss)
         case Divergence.RENYI:
             shifts = unit.bends(_MOST_STEPS)
             rates = (promise.alpha - 1) * (unit.renyi(shifts, promise.alpha) - promise.epsilon)
@@ -115,6 +128,11 @@ def _longest(unit: Stairs, shape: Shape, promise: Guarantee) -> float:
         return 0.0
     low, high = float(values[after - 1]), float(values[after])
     return float(shifts[after - 1] + (limit - low) / (high - low) * (shifts[after] - shifts[after - 1]))
+
+
+def _steps(losses: Floats, most: float) -> float:
+    """Return how many whole steps may be moved, where a loss follows from the pure one."""
+    return float(np.searchsorted(losses, most, side="right"))
 
 
 def _candidates(promises: Sequence[Guarantee], gamma: float | None) -> Iterator[Shape]:
