@@ -8,7 +8,8 @@ import pytest
 from thinned import thinned
 
 ARGUMENTS = {"year_of_days": ["12"]}
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+FOLDER = Path(__file__).parents[1] / "examples"
+EXAMPLES = sorted([*FOLDER.glob("*.py"), *FOLDER.glob("papers/*.py")])
 
 
 @pytest.mark.parametrize("script", thinned(EXAMPLES, 0.15), ids=lambda path: path.stem)

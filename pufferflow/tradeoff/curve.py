@@ -106,7 +106,7 @@ class TradeOffCurve(abc.ABC):
         def mirrored(epsilon: float) -> float:
             return math.exp(-epsilon) * (1 - self.delta(epsilon) - alpha)
 
-        return max(_highest(line, end), _highest(mirrored, end), 0.0) * (1 - 4 * UNIT)
+        return max(max(_highest(line, end), _highest(mirrored, end)) - 4 * UNIT, 0.0)
 
     def deltas(self, epsilons: npt.ArrayLike) -> Floats:
         """Return δ at many ε."""
@@ -117,9 +117,9 @@ def _highest(function: Callable[[float], float], end: float) -> float:
     """Return about the highest value of a function that rises, then falls, on [0, end]: one that it has."""
     if end <= 0:
         return function(0.0)
-    while end > 1 and function(end) <= function(end / 2) and end > 1e-3:
+    while end > 1 and function(end) <= function(end / 2):
         end /= 2
-    low, high = 0.0, end * 2
+    low, high = 0.0, min(2 * end, _STEEPEST)
     best = max(function(0.0), function(end))
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)

@@ -135,13 +135,13 @@ def _three_point(loss: ThreePoint, count: int) -> FiniteTotal:
 
 def _powers(ratio: float, count: int) -> Floats:
     """Return the logs of the first half of the coefficients of (1/x + ratio + x)^count, the middle one included."""
-    before, now, offset = 0.0, 1.0, 0.0
+    before, now, rescaled = 0.0, 1.0, 0
     logs = [0.0]
     for n in range(1, count + 1):
         before, now = now, ((count + 1 - n) * ratio * now + (2 * count + 2 - n) * before) / n
         if now > _RESCALED:
-            before, now, offset = before / _RESCALED, now / _RESCALED, offset + _LOG_RESCALED
-        logs.append(math.log(now) + offset if now > 0 else -math.inf)
+            before, now, rescaled = before / _RESCALED, now / _RESCALED, rescaled + 1
+        logs.append(math.log(now) + rescaled * _LOG_RESCALED if now > 0 else -math.inf)
     return np.array(logs)
 
 
