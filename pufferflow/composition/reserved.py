@@ -24,7 +24,7 @@ from pufferflow.composition.additive import CouplingRule, GranularityRule
 from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.rule import UnitReleases
 from pufferflow.errors import LimitReached, Misuse, Refused
-from pufferflow.guarantees import Approx, Divergence, Guarantee, Pure
+from pufferflow.guarantees import Approx, Divergence, Guarantee, Pure, TradeOff
 from pufferflow.noise import Laplace, Noise
 from pufferflow.roots import smallest
 from pufferflow.rounding import SMALLEST, UNIT
@@ -134,7 +134,8 @@ class ReservedProfiles:
     def epsilon(self) -> float:
         """The ε of the limit's kind that all profiles have together."""
         composed = compose([compose(one.profile, one.times) for one in self.profiles])
-        return composed.epsilon(self.limit.delta)
+        allowed = self.limit.tv if isinstance(self.limit, TradeOff) else 1.0
+        return composed.epsilon(self.limit.delta) if composed.tv <= allowed else math.inf
 
     def within_limit(self) -> "ReservedProfiles":
         """Return the profiles; refuse them if together they pass the limit."""
@@ -278,8 +279,8 @@ def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
 
 def _points_of_promise(promise: Guarantee, limit: Guarantee) -> tuple[tuple[float, float], ...]:
     """Return the points that a promise states, or some that follow from it."""
-    if isinstance(promise, Pure | Approx):
-        return ((promise.epsilon, promise.delta),)
+    if all(isinstance(one, Pure | Approx) for one in promise.singles):
+        return tuple((one.epsilon, one.delta) for one in promise.singles)
     deltas = np.geomspace(limit.delta * _RARE, 0.5, _POINTS).tolist()
     points = [(promise.approx_epsilon(delta), delta) for delta in deltas]
     return tuple(point for point in points if math.isfinite(point[0]))

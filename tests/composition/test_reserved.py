@@ -229,6 +229,17 @@ def test_rows_published_one_by_one_tell_as_much_as_randomised_response():
     assert of_sum.deltas[0] < 0.9 * of_rows.deltas[0]
 
 
+def test_a_limit_on_the_total_variation_is_kept_too(ledger):
+    """As many releases as its total variation allows, although its epsilon would allow for more."""
+    plan = plan_of(pf.AnyCorrelation())
+    scenario, few = plan.questions.scenario, pf.TradeOff(9.0, 1e-6, tv=0.1)
+    tv = 1 - math.exp(-0.05)
+    ledger.open("two", scenario, limit=few, reserve=[(plan, 2)])
+    assert tv * 3 > few.tv > tv * 2
+    with pytest.raises(pf.LimitReached, match="above the limit"):
+        ledger.open("many", scenario, limit=few, reserve=[(plan, 9)], dataset="many")
+
+
 @pytest.mark.parametrize(
     ("reserve", "limit", "error", "match"),
     [
@@ -253,7 +264,9 @@ def test_what_cannot_be_reserved(reserve, limit, error, match, ledger):
 
 
 @pytest.mark.parametrize(
-    "promise", [pf.Pure(0.3), pf.Approx(0.3, 1e-9), pf.Renyi(8, 0.01)], ids=lambda promise: type(promise).__name__
+    "promise",
+    [pf.Pure(0.3), pf.Approx(0.3, 1e-9), pf.Renyi(8, 0.01), pf.Zcdp(0.01), pf.Gdp(0.2), pf.TradeOff(0.3, 1e-9, tv=0.1)],
+    ids=lambda promise: type(promise).__name__,
 )
 def test_promises_are_profiles_too(promise):
     """One reservation of a promise costs no less than the promise itself."""
