@@ -21,6 +21,7 @@ from pufferflow.engine.engine import (
 from pufferflow.engine.one_pass import comparable, published
 from pufferflow.engine.public_rows import unused
 from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
+from pufferflow.engine.row_weights import StepWeights, pattern_of, weights_by_rank
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
 from pufferflow.engine.totals import (
     HALF,
@@ -90,6 +91,7 @@ __all__ = [
     "RowByRow",
     "Selection",
     "Snapshot",
+    "StepWeights",
     "Steps",
     "Tally",
     "Text",
@@ -111,6 +113,7 @@ __all__ = [
     "labels_of",
     "largest_together",
     "metadata_of",
+    "pattern_of",
     "published",
     "remote_engine",
     "result_types",
@@ -119,5 +122,6 @@ __all__ = [
     "unused",
     "weighted_patterns",
     "weighted_tally",
+    "weights_by_rank",
     "weights_of",
 ]

@@ -106,6 +106,8 @@ class Pattern:
     start: float = 0.0
     groups: int = 1
     covers: bool = False
+    shares: Floats | None = None
+    """For each sum, how much of its largest public weight each row has at most; None if rows weigh alike."""
 
     @property
     def selected(self) -> int:

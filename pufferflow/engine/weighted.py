@@ -94,7 +94,7 @@ def grids_of(engine: Engine, selection: Selection, weights: Sequence[Weight]) ->
     """Return the grids of the weights of all selected rows; null, NaN and infinite ones are refused."""
     if not weights:
         return {}
-    rows = _Weighted.of(engine, selection, weights)
+    rows = WeightedRows.of(engine, selection, weights)
     return {weight: WeightGrid.of(rows.numbers(weight), weight) for weight in weights}
 
 
@@ -113,7 +113,7 @@ def largest_together(engine: Engine, selection: Selection, grids: Grids) -> Arra
     most = np.array([[grid.largest for grid in grids.values()]])
     if len(grids) < 2:
         return most
-    left = _together(_Weighted.of(engine, selection, [*grids]), grids)
+    left = _together(WeightedRows.of(engine, selection, [*grids]), grids)
     front = list[Array]()
     while len(left):
         if len(front) == _MOST_TOGETHER:
@@ -123,7 +123,7 @@ def largest_together(engine: Engine, selection: Selection, grids: Grids) -> Arra
     return np.unique(front, axis=0) if front else most
 
 
-def _together(rows: "_Weighted", grids: Grids) -> Array:
+def _together(rows: "WeightedRows", grids: Grids) -> Array:
     """Return the sizes of the weights that rows have together, in steps, each kind once."""
     steps = [np.abs(grid.steps(rows.numbers(weight))) for weight, grid in grids.items()]
     return np.unique(np.stack(steps, axis=1), axis=0)
@@ -139,7 +139,7 @@ def weighted_tally(
     """
     if not grids:
         return engine.tally(selection, measures)
-    rows = _Weighted.of(engine, selection, [*grids], measures)
+    rows = WeightedRows.of(engine, selection, [*grids], measures)
     steps = {weight: grid.steps(rows.numbers(weight)) for weight, grid in grids.items()}
     if together is not None and len(together) > 1:
         _check_together(_together(rows, grids), together)
@@ -170,7 +170,7 @@ def weighted_patterns(
     if any(measure is None or measure.values.weight is None for measure in measures):
         grids = {}
     within = dict.fromkeys((*scenario.within, *selection.by))
-    rows = _Weighted.of(engine, selection, [*grids], within=tuple(within))
+    rows = WeightedRows.of(engine, selection, [*grids], within=tuple(within))
     counts = np.full(len(rows.rows), 0 if grids else COPIES, dtype=np.int64)
     for weight, grid in grids.items():
         steps = np.abs(grid.steps(rows.numbers(weight)))
@@ -216,7 +216,7 @@ def by_weight(
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Weighted:
+class WeightedRows:
     """Selected rows, those with equal public columns and equal weights together: how many, of what cell, their sums."""
 
     frame: pl.DataFrame
@@ -236,7 +236,7 @@ class _Weighted:
         weights: Sequence[Weight],
         measures: Sequence[Measure] = (),
         within: Sequence[str] | None = None,
-    ) -> "_Weighted":
+    ) -> "WeightedRows":
         """Read them; by the columns `within`, or by those of cells."""
         tally = engine.tally(by_weight(engine, selection, weights, within), measures)
         frame = pl.DataFrame({"": [0]}) if tally.keys is None else tally.keys

@@ -108,7 +108,7 @@ class _CellSum:
         """The sum as a statistic."""
         pattern = self.pattern
         return Statistic(
-            (pattern.cells >= 0).astype(np.float64)[None],
+            (pattern.cells >= 0)[None] * (1.0 if pattern.shares is None else pattern.shares[[self.measure]]),
             self.table[None],
             pattern.positions,
             start=0.0 if pattern.positions is None else pattern.start,

@@ -41,7 +41,12 @@ def _laws_of_worst_pair(plan: Decision) -> NumberLaws:
     if isinstance(calibration.witness, Pair):
         return _of_pair(plan, origin, calibration.witness)
     by_movement = calibration.bound.supports_only or (origin.laws.movement_only and calibration.bound.by_movement)
-    return span_of(plan, origin, calibration.witness) if by_movement else at_place(plan, origin, calibration.witness)
+    weighted = origin.pattern.shares is not None  # sums of public weights, of which as many as rows are listed
+    return (
+        span_of(plan, origin, calibration.witness)
+        if by_movement or weighted
+        else at_place(plan, origin, calibration.witness)
+    )
 
 
 def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> NumberLaws:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import Laws
-from pufferflow.engine import Pattern
+from pufferflow.engine import COPIES, Pattern
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.inference.cells import Cells, moves_of
 from pufferflow.inference.covered import CoveringLaws, Rounded
@@ -162,8 +162,12 @@ class PatternSums:
         return 2 * values + math.log(len(self.pattern.cells)) <= math.log(self.most_compared)
 
     def in_cells(self, moves: Floats) -> Cells:
-        """Return the cells with what a row moves."""
-        return Cells.of(self.pattern, moves, open_cells=self.open_cells)
+        """Return the cells with what a row moves; one of less weight as so many small ones."""
+        pattern, shares = self.pattern, self.pattern.shares
+        if shares is not None:
+            counts = np.ceil(shares.max(axis=0) * COPIES).astype(np.int64) * pattern.counts
+            pattern, moves = replace(pattern, counts=counts), moves / COPIES
+        return Cells.of(pattern, moves, open_cells=self.open_cells)
 
     def statistic(self, *, by_cell: bool) -> Statistic:
         """Return sums with weights 0 and 1: cell by cell, or over all cells together."""
@@ -171,6 +175,8 @@ class PatternSums:
         known = cells if by_cell and not self.open_cells else np.minimum(cells, 0)
         many = max(int(known.max(initial=0)) + 1, 1)
         weights = np.repeat(known[None] == np.arange(many)[:, None], len(self.tables), axis=0)
+        if self.pattern.shares is not None:
+            weights = weights * np.tile(self.pattern.shares, (many, 1))
         positions, start = self.pattern.positions, self.pattern.start
         return Statistic(
             weights,
@@ -185,7 +191,7 @@ class PatternSums:
     def _entries(self) -> tuple[Array, Array]:
         """The cell of each row and how many rows it stands for; rows without an order are gathered by their cells."""
         cells, counts = self.pattern.cells, self.pattern.counts
-        if self.pattern.positions is not None:
+        if self.pattern.positions is not None or self.pattern.shares is not None:
             return cells, counts
         if self.open_cells:
             cells = np.minimum(cells, 0)

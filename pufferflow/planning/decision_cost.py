@@ -18,7 +18,7 @@ from pufferflow.planning.sum_tables import on_interval, tables_of
 from pufferflow.queries import Request
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.scenario import Presence, ValueSecret
-from pufferflow.scenario.priors import GaussianMixture, GaussianPrior, Independent
+from pufferflow.scenario.priors import ChainPrior, GaussianMixture, GaussianPrior, Independent
 
 _MOST_RUNS = 20_000
 _MOST_STRETCHES = 500
@@ -41,7 +41,7 @@ def cost_of(decision: Decision) -> Cost:
         values=_table(decision.values, decision.weights) if _tells_values(decision) else None,
         slopes=None if linear is None else _table(linear.values, decision.weights),
         rounding=None if linear is None or linear.rounding is None else _row(linear.rounding * decision.weights),
-        unsigned=linear is not None and linear.unsigned,
+        unsigned=linear is not None and (linear.unsigned or decision.facts.weights.mixed),
         independent_moves=_independent_moves(decision) if interval and _rows_move_less(decision) else None,
         coupled_movements=_coupled_movements(decision),
         group_movement=_group_movement(decision, placed),
@@ -61,8 +61,11 @@ def _tells_values(decision: Decision) -> bool:
     """Return whether rules may look at the terms of a row: with weights only those that take rows one by one."""
     if on_interval(decision.request):
         return False
-    independent = all(prior.independent_rows for prior in decision.request.scenario.priors)
-    return not decision.facts.weights.grids or (independent and _rows_move_less(decision))
+    one_by_one = all(
+        prior.independent_rows or prior.shared_class or isinstance(prior, ChainPrior)
+        for prior in decision.request.scenario.priors
+    )
+    return not decision.facts.weights.grids or (one_by_one and _rows_move_less(decision))
 
 
 def _rows_move_less(decision: Decision) -> bool:
@@ -157,7 +160,7 @@ def _group_movement(decision: Decision, placed: Patterns | None) -> float | None
     if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
         return None
     facts, tables, weights = decision.facts, decision.free_tables, decision.weights
-    if placed is None:
+    if placed is None or facts.weights.grids:
         return _movement(
             decision, lambda sizes: decision.group_laws if sizes is None else decision.group_laws_of(sizes)
         )

@@ -273,7 +273,9 @@ class PublicFacts:
         With `sizes` those of groups of these sizes.
         """
         if self.weights.grids and not prior.independent_rows:
-            return self.weights.patterns.distinct or (ONE_ROW,)
+            if isinstance(prior, AnyCorrelation):
+                return self.weights.patterns.distinct or (ONE_ROW,)
+            return self.weights.of_rows(prior, self.patterns(prior), self.placed) or (ONE_ROW,)
         patterns = self.patterns(prior).distinct or (ONE_ROW,)
         if not prior.independent_rows:
             patterns = of_sizes(patterns, sizes)
@@ -339,13 +341,14 @@ class PublicFacts:
         )
 
     def _of_pattern(self, tables: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
+        in_copies = bool(self.weights.grids) and pattern is not ONE_ROW and pattern.shares is None
         if tables.unsigned:
             pattern = replace(pattern, covers=True)  # which adds up movements of either sign
         values = tables.values
         if not isinstance(tables.secret, Presence):
             values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
         scaled = values * weights[:, None]  # exact: whole steps times short binary fractions
-        if self.weights.grids and pattern is not ONE_ROW:
+        if in_copies:
             scaled = scaled / COPIES
         rounding = None if tables.rounding is None else tables.rounding * weights
         keys, column = self.request.keys, self.request.column
@@ -470,7 +473,8 @@ def _digest_of_groups(groups: CellGroups | None) -> str:
 def _digest_of_weights(weights: PublicWeights, *, of_groups: bool) -> str:
     """Return a text that depends on the largest weights and, where rows hang together, on those of groups."""
     largest = weights.largest()
-    return f"weights {largest} {_digest_of_patterns(weights.patterns) if of_groups else ''}" if largest else ""
+    groups = f"{_digest_of_patterns(weights.patterns)}{weights.of_rows_in_words()}" if of_groups else ""
+    return f"weights {largest} {groups}" if largest else ""
 
 
 def _digest_of_keys(keys: pl.DataFrame) -> str:

@@ -3,10 +3,13 @@
 A row moves a sum by its weight times what it moves φ. So tables are those of a row with the largest weight, of which
 others move less. Of independent rows only one moves, by the weights that it has together: weights that are 0 or 1 say
 which groups a row is in, and of groups that no row shares the largest loss counts (M27). Rows that may move together,
-in any way, move a cell by all their weights, whatever their signs.
+in any way, move a cell by all their weights, whatever their signs. Rows that hang together in known ways have shares of
+the largest weight in patterns: what they tell, and how far translated ones move a sum, grows with them.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Final, final
@@ -16,20 +19,25 @@ import numpy as np
 from pufferflow.arrays import Array, Floats
 from pufferflow.engine import (
     Measure,
+    Pattern,
     Patterns,
     Selection,
+    StepWeights,
     Tally,
     WeightGrid,
     by_weight,
     grids_of,
     largest_together,
+    pattern_of,
     weighted_patterns,
     weighted_tally,
+    weights_by_rank,
     weights_of,
 )
 from pufferflow.expressions import Weight
 from pufferflow.planning.sum_tables import Tables
 from pufferflow.queries import Request, WeightedMean
+from pufferflow.scenario.priors import AnyCorrelation, Prior
 
 _DIGITS: Final = 40
 _FEWEST_DIGITS: Final = 10
@@ -57,6 +65,68 @@ class PublicWeights:
         """The patterns of groups whose order does not matter, a row of the largest weight counted as `COPIES`."""
         request = self.request
         return weighted_patterns(request.engine, request.selection, request.scenario, request.measures, self.grids)
+
+    @cached_property
+    def mixed(self) -> bool:
+        """Whether some weights of a sum are above 0 and some below, so that rows move it both ways."""
+        return bool(self.grids) and any(bool((parts != 0).any(axis=0).all()) for parts in self.cells.weights.values())
+
+    def of_rows(self, prior: Prior, own: Patterns, placed: Patterns | None) -> tuple[Pattern, ...]:
+        """Return the patterns of groups whose rows hang together in known ways, each row with its largest weights.
+
+        They are those with `placed` rows, where these are known; else `own`, whose rows all have the largest weight.
+        """
+        if not own.distinct:
+            return ()
+        if not prior.ordered:
+            others = max(pattern.rows - pattern.selected for pattern in own.distinct)
+            shares, counts = self._ranks
+            return (pattern_of([np.ones(len(counts)) if one is None else shares for one in self._of], counts, others),)
+        found = own if placed is None else placed
+        weighted = [
+            self._on_steps(prior, pattern, None if placed is None else placed.clock) for pattern in found.distinct
+        ]
+        return tuple({_contents(pattern): pattern for pattern in weighted}.values())
+
+    def _on_steps(self, prior: Prior, pattern: Pattern, clock: str | None) -> Pattern:
+        """Return a pattern with weights; where a start does not matter it is brought to the first period."""
+        positions = np.zeros(0) if pattern.positions is None else pattern.positions
+        known = {} if clock is None else self._steps.at(positions, clock)
+        alike = np.ones(len(positions))
+        shares = np.stack([alike if one is None else known.get(one, alike) for one in self._of])
+        covers = pattern.covers or prior.joint_laws or self.mixed
+        if prior.repeats is None or not len(positions):
+            return replace(pattern, shares=shares, covers=covers)
+        positions = positions - positions[0] // prior.repeats * prior.repeats
+        return replace(pattern, positions=positions, start=float(positions[0]), shares=shares, covers=covers)
+
+    @property
+    def _of(self) -> list[Weight | None]:
+        return [None if measure is None else measure.values.weight for measure in self.request.measures]
+
+    @cached_property
+    def _steps(self) -> StepWeights:
+        request = self.request
+        return StepWeights.of(request.engine, request.selection, request.scenario, self.grids)
+
+    @cached_property
+    def _ranks(self) -> tuple[Floats, Array]:
+        request = self.request
+        return weights_by_rank(request.engine, request.selection, request.scenario, self.grids)
+
+    def of_rows_in_words(self) -> str:
+        """Return a text that weights share only if rows have the same by position or rank; empty if none count."""
+        known = [prior for prior in self.request.scenario.priors if prior.allows_weights and not prior.independent_rows]
+        known = [prior for prior in known if not isinstance(prior, AnyCorrelation)]
+        if not known:
+            return ""
+        digest = hashlib.sha256(repr((self.mixed, [prior.ordered for prior in known])).encode())
+        if any(prior.ordered for prior in known):
+            digest.update(repr((self._steps.clock, self._steps.positions.tobytes())).encode())
+            digest.update(repr([shares.tobytes() for shares in self._steps.shares.values()]).encode())
+        if not all(prior.ordered for prior in known):
+            digest.update(repr([part.tobytes() for part in self._ranks]).encode())
+        return digest.hexdigest()
 
     @cached_property
     def units(self) -> tuple[Fraction, ...]:
@@ -132,3 +202,9 @@ class PublicWeights:
         digits = max(_DIGITS - max(abs(values.low), abs(values.high)).bit_length(), _FEWEST_DIGITS)
         cut = max(self.grids[weight].largest.bit_length() - digits, 0)
         return float(-(-steps >> cut) << cut)  # up: no row has more
+
+
+def _contents(pattern: Pattern) -> tuple[object, ...]:
+    """Return what tells a pattern of rows in order from others."""
+    arrays = pattern.cells, pattern.positions, pattern.shares
+    return (*(None if array is None else array.tobytes() for array in arrays), pattern.start, pattern.covers)

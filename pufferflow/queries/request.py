@@ -30,7 +30,6 @@ from pufferflow.queries.keys import read_keys
 from pufferflow.queries.other_keys import OtherKeys, with_others
 from pufferflow.queries.query import Query
 from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
-from pufferflow.scenario.priors import AnyCorrelation
 
 ENDS = ("low", "high", "least", "most")
 """The endings of the columns beside an output: the ends of its error bar, and of its possible values."""
@@ -237,7 +236,7 @@ class Request:
         if not isinstance(scenario.secret, Secret):
             raise _unweighted(f"the secret pf.{type(scenario.secret).__name__}")
         for prior in scenario.priors:
-            if not prior.independent_rows and not isinstance(prior, AnyCorrelation):
+            if not (prior.independent_rows or prior.allows_weights):
                 raise _unweighted(f"the prior pf.{type(prior).__name__}")
 
     # Changes
@@ -417,6 +416,7 @@ class Request:
 def _unweighted(what: str) -> Refused:
     return Refused(
         f"Public weights under {what}: nothing is known of how far rows of different weights move together.",
-        allowed="pf.Secret with pf.Independent(), or with pf.AnyCorrelation() where rows may depend on each other",
+        allowed="pf.Secret with pf.Independent(), pf.MarkovChain, pf.GaussianPrior, pf.LatentClass or "
+        "pf.AnyCorrelation()",
         instead="prior=pf.AnyCorrelation(), or .group_by of the weight without it, and products of the answers",
     )

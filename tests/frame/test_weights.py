@@ -342,11 +342,10 @@ def test_what_is_no_product_is_refused(expression):
 
 
 def test_other_beliefs_and_other_weights_are_refused_at_once():
-    """Beliefs in known correlations, rows that come and go, labels as weights, and secret weights are refused."""
+    """Beliefs without a rule for weights, rows that come and go, labels as weights, and secret weights are refused."""
     frame = rows([1.0, 2.0]).with_columns(t=pl.Series([0, 1]))
-    chain = pf.MarkovChain([[0.5, 0.3, 0.2]] * 3)
-    with pytest.raises(Refused, match="MarkovChain"):
-        pf.protect(frame, pf.Scenario(LEVEL, chain, order_by="t", public=PUBLIC)).private_sum(COST)
+    with pytest.raises(Refused, match="WeaklyDependent"):
+        pf.protect(frame, pf.Scenario(LEVEL, pf.WeaklyDependent(1.0), public=PUBLIC)).private_sum(COST)
     first = pf.Initial("level", domain=LEVELS)
     with pytest.raises(Refused, match="Initial"):
         pf.protect(frame, pf.Scenario(first, INDEPENDENT, order_by="t", public=PUBLIC)).private_sum(COST)

@@ -61,6 +61,7 @@ class GaussianPrior(Prior, kind="gaussian"):
     provenance: Provenance = field(default=DECLARED, metadata=ADDED, repr=False)
     across: Across | None = field(default=None, metadata=ADDED)
     coupled = True
+    allows_weights = True
     allows_tuples = True
 
     def __init__(

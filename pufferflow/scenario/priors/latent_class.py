@@ -51,6 +51,7 @@ class LatentClass(Prior, kind="latent class"):
     shared_class = True
     allows_tuples = True
     joint_laws = True
+    allows_weights = True
 
     def __init__(self, weights: Any, rows: Any, provenance: Provenance = DECLARED) -> None:
         shares = read_law(weights, "weights")
@@ -163,6 +164,7 @@ class LatentClassesNear(Prior, kind="latent classes"):
     provenance: Provenance = field(default=DECLARED, metadata=ADDED)
     shared_class = True
     joint_laws = True
+    allows_weights = True
 
     def __post_init__(self) -> None:
         weights, rows = self.regions

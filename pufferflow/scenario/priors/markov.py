@@ -66,6 +66,7 @@ class ChainPrior(Prior):
     period: int | None
     ordered = True
     joint_laws = True
+    allows_weights = True
     allows_tuples = True
 
     def _set(self, read: Sequence[Floats], initial: Any, period: int | None, provenance: Any, *, single: bool) -> None:

@@ -87,6 +87,8 @@ class Prior(Stored, abc.ABC, family="prior"):
     """Whether joint laws of many answers are listed value by value, which takes long."""
     allows_presence: bool = False
     """Whether it is a belief about units whose presence is the secret, `pf.Presence`."""
+    allows_weights: bool = False
+    """Whether what rows tell is known for each public weight, and grows with it."""
     allows_tuples: bool = False
     """Whether its values may be the tuples of several columns, in the order of their domain."""
 

@@ -47,6 +47,7 @@ class AnyCorrelation(Prior, kind="any correlation"):
 
     coupled = True
     allows_presence = True
+    allows_weights = True
     allows_tuples = True
 
     def describe(self) -> str:
