@@ -347,9 +347,7 @@ class PublicFacts:
         values = tables.values
         if not isinstance(tables.secret, Presence):
             values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
-        scaled = values * weights[:, None]  # exact: whole steps times short binary fractions
-        if in_copies:
-            scaled = scaled / COPIES
+        scaled = values * weights[:, None] / (COPIES if in_copies else 1)  # exact: whole steps times binary fractions
         rounding = None if tables.rounding is None else tables.rounding * weights
         keys, column = self.request.keys, self.request.column
         cells = 1 if not self.request.by else None if keys is None else keys.height
