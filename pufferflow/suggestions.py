@@ -117,7 +117,14 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "Secret": _VALUES,
     "Initial": _VALUES,
-    "Presence": {**_VALUES, **_each(unit__user__person__privacy_unit='"meter"', max_rows__max_contributions="rows=10")},
+    "Presence": {
+        **_VALUES,
+        **_each(
+            unit__user__person__privacy_unit='"meter"',
+            max_rows__max_contributions="rows=10",
+            groups__max_groups__max_partitions__max_partitions_contributed="rows=10: noise hides all rows in one group",
+        ),
+    },
     "Interval": _each(lower__min__start__left="low=0", upper__max__stop__end__right="high=10"),
     "Scenario": _each(
         secrets__sensitive__column__domain='secret=pf.Secret("level", domain=[0, 1, 2, 3])',

@@ -20,7 +20,7 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.granularity.neighbours import Neighbours
 from pufferflow.rounding import UNIT, float_above
 
-MOST_DATABASES: Final = 4_000
+MOST_DATABASES: Final = 2_000
 Metric = Callable[[Any, Any], float]
 
 
