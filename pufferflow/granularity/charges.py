@@ -8,11 +8,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal, cast, final
+from typing import Any, Final, Literal, cast, final
 
 from pufferflow.arguments import finite_number
 from pufferflow.errors import Misuse, Refused
-from pufferflow.guarantees import Approx, Guarantee, Pure
+from pufferflow.guarantees import Approx, Gdp, Guarantee, Pure, Zcdp
 from pufferflow.rounding import UNIT, float_above, upwards
 
 Charge = Fraction | float
@@ -93,8 +93,8 @@ def at_distance(loss: Loss, distance: float, kind: NumberKind = "pure") -> Loss:
     >>> import pufferflow as pf
     >>> at_distance(0.5, 3), at_distance(0.5, 3, kind="zcdp")
     (1.5, 4.5)
-    >>> at_distance(pf.Approx(1.0, 1e-5), 2)
-    Approx(epsilon=2.0, delta=3.718...e-05)
+    >>> at_distance(pf.Approx(1.0, 1e-5), 2), at_distance(pf.Gdp(0.5), 3)
+    (Approx(epsilon=2.0, delta=3.718...e-05), Gdp(mu=1.5))
     """
     of_kind = kind_of([loss], kind)
     instead = "distance=2"
@@ -161,15 +161,6 @@ def _grown(delta: Charge, epsilon: float, steps: int) -> Charge:
     return delta * Fraction(upwards(growth, (8 + 2 * steps * epsilon) * UNIT))
 
 
-def _read_approx(loss: Loss) -> Charges:
-    promise = cast(Guarantee, loss)
-    return Fraction(promise.epsilon), Fraction(promise.delta)
-
-
-def _read_pure(loss: Loss) -> Charges:
-    return (Fraction(cast(Guarantee, loss).epsilon),)
-
-
 def _made_approx(numbers: Sequence[float]) -> Loss:
     epsilon, delta = numbers
     if math.isinf(epsilon) or delta >= 1:
@@ -177,10 +168,15 @@ def _made_approx(numbers: Sequence[float]) -> Loss:
     return Approx(epsilon, delta)
 
 
-def _made_pure(numbers: Sequence[float]) -> Loss:
-    if math.isinf(numbers[0]):
-        raise nothing_promised()
-    return Pure(numbers[0])
+def _finite(promise: Callable[[float], Guarantee]) -> Callable[[Sequence[float]], Loss]:
+    """Return what makes a promise of one number, which has to be finite."""
+
+    def make(numbers: Sequence[float]) -> Loss:
+        if math.isinf(numbers[0]):
+            raise nothing_promised()
+        return promise(numbers[0])
+
+    return make
 
 
 def nothing_promised() -> Refused:
@@ -202,6 +198,11 @@ def _named(kind: object) -> PromiseKind:
     )
 
 
+def _read(*names: str) -> Callable[[Loss], Charges]:
+    """Return what reads the numbers of a promise as charges."""
+    return lambda loss: tuple(Fraction(getattr(cast(Any, loss), name)) for name in names)
+
+
 def _number(name: str) -> Callable[[Loss], Charges]:
     return lambda loss: (number_read(loss, name),)
 
@@ -216,6 +217,8 @@ _NUMBERS: Final = {
     "gdp": PromiseKind("gdp", lambda loss: (number_read(loss, "mu") ** 2,), _squares, _first, squared=True),
 }
 _PROMISED: Final[dict[type[Guarantee], PromiseKind]] = {
-    Pure: PromiseKind("Pure", _read_pure, _linear, _made_pure),
-    Approx: PromiseKind("Approx", _read_approx, _step_by_step, _made_approx, whole_steps=True),
+    Pure: PromiseKind("Pure", _read("epsilon"), _linear, _finite(Pure)),
+    Approx: PromiseKind("Approx", _read("epsilon", "delta"), _step_by_step, _made_approx, whole_steps=True),
+    Zcdp: PromiseKind("Zcdp", _read("rho"), _squares, _finite(Zcdp)),
+    Gdp: PromiseKind("Gdp", lambda loss: (Fraction(cast(Gdp, loss).mu) ** 2,), _squares, _finite(Gdp), squared=True),
 }

@@ -47,6 +47,8 @@ def test_totals_are_the_reference_numbers(groups, losses, notion, kind, value):
 KINDS = {
     **dict.fromkeys(["pure", "zcdp", "gdp"], float),
     "Approx": lambda number: pf.Approx(number, number / 100),
+    "Zcdp": pf.Zcdp,
+    "Gdp": pf.Gdp,
 }
 GROUPS = {
     "partition": Partition(["a", "b", "cd"]),
@@ -84,10 +86,13 @@ def test_closed_forms_are_those_of_enumeration(name, notion, kind):
     """Mechanisms private for whole tables that read one group: the largest loss of all neighbours, exactly."""
     groups = GROUPS[name]
     losses = [KINDS[kind](number) for number in SEVEN[: len(groups)]]
-    numbers, sizes = "pure" if kind == "Approx" else kind, range(3) if notion is unbounded else [2]
+    numbers, sizes = kind if kind.islower() else "pure", range(3) if notion is unbounded else [2]
     found, total = by_enumeration(groups, losses, notion, numbers, sizes), groups.total(losses, notion, numbers)
     if kind == "Approx":
         assert (total.epsilon, total.delta) == (max(one.epsilon for one in found), max(one.delta for one in found))
+    elif kind in {"Zcdp", "Gdp"}:
+        plain = groups.total(SEVEN[: len(groups)], notion, kind.lower())
+        assert type(total)(plain) == total == max(found, key=lambda one: one.approx_epsilon(1e-6))
     else:
         assert total == max(found)
 

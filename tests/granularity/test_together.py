@@ -165,6 +165,8 @@ def test_gaussian_losses_are_attained(name):
         square = sum(((f(one) - f(other)) / s) ** 2 for f, s in zip(numbers, scales, strict=True))
         assert mus.loss(one, other) == pytest.approx(math.sqrt(square), rel=1e-12)
         assert rhos.loss(one, other) == pytest.approx(square / 2, rel=1e-12)
+    promised = together(space, [Part(f, pf.Gdp(1 / s), line) for f, s in zip(numbers, scales, strict=True)])
+    assert promised.promise == pf.Gdp(mus.promise)
 
 
 @pytest.mark.parametrize("seed", thinned(range(4), 0.25))
