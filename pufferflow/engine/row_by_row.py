@@ -152,8 +152,11 @@ def _sink(query: pl.LazyFrame, path: Path, metadata: Mapping[str, str], what: st
 
 
 def _is_in_order(frame: pl.LazyFrame, order: Sequence[str]) -> bool:
-    """Return whether every row is not below the one before it."""
-    forms = frame.select(comparable(_some(guarded(frame.collect_schema), order)))
+    """Return whether every row is not below the one before it; false where columns are nested, and not compared."""
+    schema = _some(guarded(frame.collect_schema), order)
+    if any(dtype.is_nested() for dtype in schema.dtypes()):
+        return False
+    forms = frame.select(comparable(schema))
     names = guarded(forms.collect_schema).names()
     rises, same = pl.lit(value=False), pl.lit(value=True)
     for name in names:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import numpy as np
@@ -127,8 +127,8 @@ class Channel(Suggesting):
         )
         if self.epsilon == math.inf:
             raise _no_epsilon()
-        family = self.family
-        return self if lost == 0 else self._thinned(1 - Fraction(lost), family and (lambda e: family(e).erased(share)))
+        family = None if self.family is None else partial(_erased_at, self.family, lost)
+        return self if lost == 0 else self._thinned(1 - Fraction(lost), family)
 
     def _thinned(self, kept: Fraction, family: "Callable[[float], Channel] | None") -> "Channel":
         """Return the channel whose outputs stay with a probability, and are erased otherwise."""
@@ -188,6 +188,10 @@ class Channel(Suggesting):
         """Show the kind of channel, its size, ε and η."""
         size = f"{len(self.inputs)} inputs, {len(self.outputs)} outputs"
         return f"<Channel {self.name}: {size}, epsilon={self.epsilon:.6g}, tv={self.tv:.6g}>"
+
+
+def _erased_at(family: Callable[[float], Channel], share: float, epsilon: float) -> Channel:
+    return family(epsilon).erased(share)
 
 
 _RNG: Final = "None for the operating system's randomness, or a numpy.random.Generator for tests"

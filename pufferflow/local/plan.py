@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final, final
+from typing import Final, NoReturn, cast, final
 
 import numpy as np
 from msgspec import structs
@@ -23,7 +23,7 @@ from pufferflow.engine import RowByRow
 from pufferflow.errors import Misuse, Refused, visible
 from pufferflow.explain import queries_in_words, readings
 from pufferflow.expressions import indicators
-from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.local.channel import MOST_LABELS, Channel
 from pufferflow.local.mechanisms import randomized_response
 from pufferflow.local.release import LocalRelease, Perturbed, publish_rows
@@ -86,11 +86,9 @@ class Perturbation(Suggesting):
         >>> round(plan.channel.epsilon, 4), plan.guarantee
         (0.1227, Pure(epsilon=1.0))
         """
-        promised = None if guarantee is None and epsilon is None else read_promise(guarantee, epsilon, None)
-        if promised is None and not self.given:
-            promised = read_promise(None, None, None)  # refused: there is nothing to go by
-        if isinstance(promised, Kind):
-            promised = promised.at(1.0)
+        promised = None
+        if guarantee is not None or epsilon is not None or not self.given:  # else there is a channel to go by
+            promised = cast(Guarantee, read_promise(guarantee, epsilon, None))
         asking = self.channel.name if promised is not None and self.channel.family else repr(self.channel.weights)
         request = self.request.asking(_query(self.column, self.request.domains[self.column], asking))
         losses = RowLosses(PublicFacts(request))
@@ -217,6 +215,14 @@ class LocalPlan(Suggesting):
         request = self.questions
         (query,) = request.queries
         return row_by_row(request, query.name, self.channel)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, as plans of sums do: it holds the private frame."""
+        raise Misuse(
+            "A plan of rows cannot be pickled: it holds the private frame.",
+            allowed="planning where rows are released; releases, certificates and channels can be pickled",
+            instead='private_local("level").plan(…) in the other process: an id gives the same rows',
+        )
 
     def __repr__(self) -> str:
         """Show the column, the channel and the promise."""

@@ -66,6 +66,7 @@ def test_two_states_lose_exactly_what_is_promised(kernel, initial, law, keep):
     floor = max(exact, channel.epsilon)  # one row alone, too, is hidden
     assert floor <= plan.loss <= floor * (1 + 1e-9)
     assert plan.guarantee.epsilon >= plan.loss
+    assert plan.cost.shape.exposure[0, 1] >= channel.epsilon  # what an account adds up
 
 
 def test_more_states_lose_no_more_than_is_promised():

@@ -2,6 +2,7 @@
 
 import math
 import multiprocessing
+import pickle
 import stat
 import types
 from pathlib import Path
@@ -141,6 +142,17 @@ def test_the_order_of_rows_tells_nothing(tmp_path):
     assert rows["level"].is_sorted()
 
 
+@pytest.mark.parametrize(
+    "nested", [pl.struct("meter", "hour"), pl.concat_list("meter", "hour")], ids=["struct", "list"]
+)
+def test_nested_public_columns_are_published(nested, tmp_path):
+    """Columns whose values are not compared are sorted, too."""
+    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2]), pf.Independent(), public=["place"])
+    frame = ROWS.select("level", place=nested).sort("level")
+    rows = rows_of(frame, scenario).release(tmp_path / "rows", epsilon=1.0).frame.collect()
+    assert rows.equals(rows.sort("place", "level"))
+
+
 def test_rows_in_order_are_not_written_twice(tmp_path, monkeypatch):
     """A source in the order of its public columns is streamed to one file; another is sorted afterwards."""
     written = list[str]()
@@ -151,6 +163,20 @@ def test_rows_in_order_are_not_written_twice(tmp_path, monkeypatch):
         release = rows_of(frame.lazy()).plan(pf.Pure(1.0)).release(tmp_path / name)
         assert len(written) == {"sorted": 1, "shuffled": 2}[name]
         assert release.frame.collect().drop("level").equals(ROWS.drop("level"))
+
+
+def test_classes_and_one_of_several_columns_are_read_as_sums_read_them():
+    """Bins publish the value of the class; of a secret of several columns one is published."""
+    frame = pl.DataFrame({"hour": range(5), "y": [0.2, 1.5, 7.0, None, 1.0], "z": ["a", None, "b", "c", "a"]})
+    classes = pf.Scenario(
+        pf.Secret("y", domain=pf.Bins([0, 1, 5], values=[0.5, 3]), missing=3), pf.Independent(), order_by="hour"
+    )
+    rows = rows_of(frame, classes, pf.local.randomized_response([0.5, 3], 20.0), "y").release().frame.collect()
+    assert rows["y"].to_list() == [0.5, 3, 3, 3, 3]
+    secrets = [pf.Secret("y", domain=[0, 1]), pf.Secret("z", domain=["a", "b"], missing="b")]
+    both = pf.Scenario(secrets, pf.Independent(), order_by="hour")
+    rows = rows_of(frame, both, pf.local.randomized_response(["a", "b"], 20.0), "z").release().frame.collect()
+    assert rows["z"].to_list() == ["a", "b", "b", "b", "a"]
 
 
 VALUES = {
@@ -324,6 +350,7 @@ BAD = {
         ),
         "of labels",
     ),
+    "a plan that is pickled": (lambda: pickle.dumps(rows_of().plan(pf.Pure(1.0))), "cannot be pickled"),
     "a tiny promise": (lambda: rows_of().plan(pf.Pure(1e-12)), "so small"),
 }
 
