@@ -67,8 +67,11 @@ class RowByRow:
         _sink(query, path, metadata, PRIVATE)
         written = scan(path)
         if not _is_in_order(written, self._order):
-            _sink(written.sort(_sorted_by(written, self._order)), beside, metadata, PUBLIC)
-            beside.replace(path)
+            try:
+                _sink(written.sort(_sorted_by(written, self._order)), beside, metadata, PUBLIC)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
         return counted(scan(path), [], self.column)  # the file is another one by now
 
     @property

@@ -52,7 +52,7 @@ class PerturbedColumn(Query):
 
     linear = False
     channel: str = ""
-    """The kind of channel, and its weights where they are not to be found."""
+    """Its labels and weights; where its ε is to be found, those that it has at ε = 1."""
 
 
 @final
@@ -89,7 +89,9 @@ class Perturbation(Suggesting):
         promised = None
         if guarantee is not None or epsilon is not None or not self.given:  # else there is a channel to go by
             promised = cast(Guarantee, read_promise(guarantee, epsilon, None))
-        asking = self.channel.name if promised is not None and self.channel.family else repr(self.channel.weights)
+        # a channel that is to be found is named by one of its kind
+        known = self.channel.at(1.0) if promised is not None and self.channel.family else self.channel
+        asking = repr((known.inputs, known.outputs, known.weights))
         request = self.request.asking(_query(self.column, self.request.domains[self.column], asking))
         losses = RowLosses(PublicFacts(request))
         if promised is None:

@@ -167,7 +167,10 @@ def publish_rows(
     if account is None:
         act.check_place()
         drawn = act.draw(decision.source.confirmed(decision.request), None)
-        return act.shown(drawn.release, drawn.beside)
+        try:
+            return act.shown(drawn.release, drawn.beside)
+        finally:
+            _remove(drawn.beside)  # if it could not be moved, nobody ever asks for it
     source = decision.source
     if release_id is None or account.find(release_id) is None:
         source = source.confirmed(decision.request)
@@ -246,6 +249,8 @@ class _Publication:
         request = self.decision.request
         beside = None if self.place is None else name_beside(self.place)
         try:
+            if beside is not None:
+                written(beside.touch, beside.parent)  # where nothing can be written, nothing is read
             with request.engine.one_version():
                 frame = self.rows.in_memory(request.engine) if beside is None else self._file(beside, certificate)
                 selected = {source.selected, source.confirmed(request).selected}

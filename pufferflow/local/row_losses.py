@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.bounds import Bound, Group, Messages, Place, Witness, read_laws
+from pufferflow.bounds import Bound, DependentRows, Group, Messages, Place, Witness, read_laws
 from pufferflow.errors import Refused
 from pufferflow.noise import Laplace
 from pufferflow.planning import PublicFacts, Tables, known_values, tables_of
@@ -69,34 +69,35 @@ class RowLosses:
         scenario = request.scenario
         return [tables_of(prior, scenario.secret, request.measures, self.values) for prior in scenario.priors]
 
+    @cached_property
+    def _beliefs(self) -> "list[tuple[Sequence[Tables], int, _Walks | None]]":
+        """For each prior its counts, the most published rows of a group, and the walks along its rows."""
+        return [(tables, self._rows(tables), self._walks(tables)) for tables in self.tables]
+
     def of(self, epsilon: float) -> RowLoss:
         """Return the loss under the worst prior, rounded up."""
-        noise = noise_like(epsilon)
-        return max((self._under(tables, epsilon, noise) for tables in self.tables), key=lambda loss: loss.value)
+        return max((self._under(*belief, epsilon) for belief in self._beliefs), key=lambda loss: loss.value)
 
     def largest_epsilon(self, loss: float) -> float:
         """Return an ε whose loss is at most a given one, near the largest, in few digits so that machines agree on it.
 
         Losses grow with exposures, and are from ε to as many times that as a group has rows (M36).
         """
-        least = loss / max(self._most_rows, 1) * (1 - _CLOSE)
+        rows = max(rows for _, rows, _ in self._beliefs)
+        least = loss / max(rows, 1) * (1 - _CLOSE)
         inverse = smallest(lambda inverse: self.of(1 / inverse).value - loss, 1 / least, _CLOSE)
         return _rounded_down(1 / inverse)
 
-    @property
-    def _most_rows(self) -> int:
-        return max(self._rows(tables) for tables in self.tables)
-
-    def _under(self, tables: Sequence[Tables], epsilon: float, noise: Laplace) -> RowLoss:
+    def _under(self, tables: Sequence[Tables], rows: int, walks: "_Walks | None", epsilon: float) -> RowLoss:
         """Return the loss under one prior."""
-        rows, place = self._rows(tables), self._place(tables)
-        group = RowLoss(float_above(max(rows, 1) * Fraction(epsilon)), Group(), place)
-        if rows <= 1:
+        group = RowLoss(float_above(max(rows, 1) * Fraction(epsilon)), Group(), self._place(tables))
+        if walks is None:
             return group
-        walked = self._walked(tables, noise)
-        if walked is None or walked.value >= group.value:
+        try:
+            walked = walks.loss(epsilon)
+        except Refused:
             return group
-        return RowLoss(max(walked.value, epsilon), walked.bound, walked.witness)
+        return min(group, walked, key=lambda loss: loss.value)
 
     def _rows(self, tables: Sequence[Tables]) -> int:
         """Return how many published rows a group may have; independent rows are each a group."""
@@ -105,24 +106,38 @@ class RowLosses:
             return 1
         return max((pattern.selected for pattern in self.facts.patterns(prior).distinct), default=0)
 
-    def _walked(self, tables: Sequence[Tables], noise: Laplace) -> RowLoss | None:
-        """Return the loss along the chains or trees of a prior; None where it has none."""
-        if isinstance(tables[0].prior, GaussianMixture):  # its walks follow whole answers, not rows
+    def _walks(self, tables: Sequence[Tables]) -> "_Walks | None":
+        """Return the walks along the chains or trees of a prior; None where it has none."""
+        prior = tables[0].prior
+        # those of a mixture follow whole answers, not rows
+        if self._rows(tables) <= 1 or isinstance(prior, GaussianMixture):
             return None
         try:
             pieces = read_laws(self.facts.laws([tables], self.weights))
             coarse = any(laws.work.walk > _LONG and math.isfinite(laws.work.coarse) for laws in pieces)
             walks = [walk.coarse() if coarse else walk for laws in pieces for walk in laws.walks()]
-            losses = [walk.loss(noise) for walk in walks]
         except Refused:
             return None
-        value, witness = max(losses, key=lambda found: found[0])
-        return RowLoss(value, Messages(coarse=coarse), witness)
+        return _Walks(walks, Messages(coarse=coarse))
 
     def _place(self, tables: Sequence[Tables]) -> Place:
         secret = self.facts.request.scenario.secret
         named: Any = secret.value_pairs()[0] if isinstance(secret, ValueSecret) else None
         return Place(len(self.values), tables[0].prior, named, 0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Walks:
+    """The walks along rows that depend on each other, and the bound that they are."""
+
+    walks: Sequence[DependentRows]
+    bound: Messages
+
+    def loss(self, epsilon: float) -> RowLoss:
+        """Return the largest loss; never below ε, which one row alone tells."""
+        value, witness = max((walk.loss(noise_like(epsilon)) for walk in self.walks), key=lambda found: found[0])
+        return RowLoss(max(value, epsilon), self.bound, witness)
 
 
 def noise_like(epsilon: float) -> Laplace:

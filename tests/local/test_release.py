@@ -123,8 +123,14 @@ def test_a_lost_file_is_not_drawn_again(account, tmp_path):
     path.unlink()
     with pytest.raises(pf.Misuse, match="not drawn again"):
         plan.release(path, account, "lost")
+    laws = {0: 0.5, 1: 0.3, 2: 0.2}, {0: 0.2, 1: 0.3, 2: 0.5}
+    erasing = [pf.local.binary_erasure(*pair, 1.0, 0.3) for pair in (laws, laws[::-1])]
+    rows_of(channel=erasing[0]).plan(pf.Pure(1.0)).release(None, account, "erased")
+    for other in (rows_of().plan(pf.Pure(2.0)), rows_of(channel=erasing[0]).plan(pf.Pure(1.0))):
+        with pytest.raises(pf.Misuse, match="another plan"):
+            other.release(path, account, "lost")
     with pytest.raises(pf.Misuse, match="another plan"):
-        rows_of().plan(pf.Pure(2.0)).release(path, account, "lost")
+        rows_of(channel=erasing[1]).plan(pf.Pure(1.0)).release(None, account, "erased")
 
 
 def test_the_order_of_rows_tells_nothing(tmp_path):
