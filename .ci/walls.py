@@ -31,7 +31,7 @@ STOREYS = {
     ),
     "numbers": ("law", "transport", "noise", "chains", "bounds", "granularity", "tradeoff"),
     "what is hidden, believed and asked": ("scenario", "expressions", "engine", "queries"),
-    "from belief to laws, from releases to totals": ("inference", "composition"),
+    "from belief to laws, from releases to totals": ("inference", "composition", "confounding"),
     "deciding, publishing, counting": ("report", "planning", "release", "ledger"),
     "telling": ("explain", "plan", "local", "frame", "namespace"),
     "using": ("audit", "beliefs", "jobs", "plugins", "cli", "__main__"),
@@ -54,7 +54,7 @@ ONLY_IN = {
 
 NUMBERS_ONLY = {"errors", "arrays", "rounding", "roots", "conversions", "guarantees", *STOREYS["numbers"]}
 """Rooms that never see a dataframe, nor import a room that does."""
-NO_FRAMES = {"composition", "ledger"}
+NO_FRAMES = {"composition", "confounding", "ledger"}
 """Rooms that name no function of Polars, although rooms they import do."""
 
 COLLECTS = {

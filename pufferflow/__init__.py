@@ -13,6 +13,7 @@ del _namespace
 
 if TYPE_CHECKING:
     from pufferflow import audit as audit
+    from pufferflow import confounding as confounding
     from pufferflow import granularity as granularity
     from pufferflow import local as local
     from pufferflow import tradeoff as tradeoff
@@ -153,7 +154,7 @@ _ROOMS = {
     "jobs": ("Job", "Period", "Ran"),
     "beliefs": ("suggest", "Suggestion", "Suggestions"),
 }
-_WHOLE_ROOMS = ("audit", "granularity", "local", "tradeoff")
+_WHOLE_ROOMS = ("audit", "confounding", "granularity", "local", "tradeoff")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 _NAMES = (*_ROOM_OF, *_WHOLE_ROOMS)
 

@@ -1,0 +1,39 @@
+"""Confounding: what releases cost together about a secret behind the data, and the best next release (M31, M32).
+
+A `pf.Table` says how a secret, confounders and data hang together. `cost` works out what several releases lose about
+the secret on the joint law, where neither adding losses nor multiplying laws is right. `design` finds the channel with
+the least expected loss among all that keep a promise together with what has been released. (DCP, corrected.)
+
+>>> import pufferflow as pf
+>>> bits = {"secret": [0, 0, 1, 1], "first": [0, 1, 0, 1], "second": [0, 1, 1, 0], "probability": [0.25] * 4}
+>>> first = pf.confounding.Channel.revealing("first", [0, 1])
+>>> second = pf.confounding.design(pf.Table(bits), [first], pf.Pure(0.5), "zero-one", secret="secret", query="second")
+>>> round(second.expected_loss, 4), pf.confounding.cost(pf.Table(bits), [first, second.channel]).keeps(pf.Pure(0.5))
+(0.3775, True)
+"""
+
+from pufferflow.confounding.additive import Additive
+from pufferflow.confounding.channel import Channel, Drawn
+from pufferflow.confounding.copula import gaussian_copula
+from pufferflow.confounding.cost import Cost, cost
+from pufferflow.confounding.dependence import Dependence, Parts
+from pufferflow.confounding.design import Design, design
+from pufferflow.confounding.losses import Losses
+from pufferflow.confounding.posterior import Posterior, epsilon_of_ratio, posterior_ratio
+
+__all__ = [
+    "Additive",
+    "Channel",
+    "Cost",
+    "Dependence",
+    "Design",
+    "Drawn",
+    "Losses",
+    "Parts",
+    "Posterior",
+    "cost",
+    "design",
+    "epsilon_of_ratio",
+    "gaussian_copula",
+    "posterior_ratio",
+]

@@ -1,0 +1,170 @@
+"""Noise that is added to numbers of a row, and finite channels that tell more: cells where likelihoods hardly move."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, cast, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number, instance, set_fields
+from pufferflow.arrays import Floats
+from pufferflow.confounding.reading import columns_of
+from pufferflow.errors import Misuse, Refused
+from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise
+from pufferflow.rounding import UNIT
+from pufferflow.suggestions import suggests_arguments
+
+_FAR = 9.5
+"""Beyond so many scales there is 2e-21 of Gaussian noise, which is counted as given away."""
+_TAIL_ERROR = 2e-13
+_DEEP = 600.0
+_NOISES = (Laplace, Gaussian, GeneralizedCauchy)
+_INSTEAD = 'pf.confounding.Additive("score", pf.Laplace(2.0))'
+
+
+@final
+@suggests_arguments
+@dataclass(frozen=True)
+class Additive:
+    """A release of numbers of a row with noise: a column, or several with independent noise in each.
+
+    With `correlation` the noises of two columns are Gaussian with this correlation (M28).
+
+    >>> import pufferflow as pf
+    >>> Additive("score", pf.Laplace(2.0))
+    Additive(reads=('score',), noise=Laplace(scale=2.0), correlation=0.0)
+    """
+
+    reads: tuple[str, ...]
+    noise: Noise
+    correlation: float
+
+    def __init__(self, reads: str | Sequence[str], noise: Noise, correlation: float = 0.0) -> None:
+        columns = columns_of(reads)
+        instance(noise, Noise, "noise", allowed="a noise", instead=_INSTEAD)
+        if not isinstance(noise, _NOISES) and noise.scale > 0:
+            raise Refused(
+                f"The exact cost of {type(noise).__name__} noise.",
+                allowed="pf.Laplace, pf.Gaussian or pf.GeneralizedCauchy",
+                instead="pf.confounding.Channel.of_noise(reads, inputs, outputs, noise), on a grid of outputs",
+            )
+        share = finite_number(
+            correlation,
+            "correlation",
+            allowed="a number with -1 < correlation < 1",
+            instead="correlation=0.5",
+            fits=lambda one: -1 < one < 1,
+        )
+        if share != 0 and (len(columns) != 2 or not isinstance(noise, Gaussian)):
+            raise Misuse(
+                f"correlation of {type(noise).__name__} noise on {len(columns)} columns.",
+                allowed="Gaussian noise on two columns",
+                instead='pf.confounding.Additive(["a", "b"], pf.Gaussian(1.0), correlation=0.5)',
+            )
+        set_fields(self, reads=columns, noise=noise, correlation=share)
+
+
+class Cells(NamedTuple):
+    """A finite channel that tells no less than a noisy answer, and hardly more.
+
+    `masses` are of shape (answers, cells), each within a relative error `off`; `width` is how far the log ratio of two
+    mixtures can move within a cell, either way.
+    """
+
+    masses: Floats
+    width: Floats
+    off: float
+    sharp: bool
+
+
+def laplace_cells(answers: Floats, most: int) -> Cells:
+    """Return Laplace noise of scale 1 as a channel whose outputs are knots: answers, and points between them.
+
+    Between two knots a gap g apart the density at distance u from the first is a·e^u + b·e^{−u} for every answer: that
+    of the first knot times sinh(g−u)/sinh(g) plus that of the second times sinh(u)/sinh(g), whatever the answer. So the
+    noisy answer is drawn from the knot alone, and the channel has density(knot)·Σ tanh(g/2) over the gaps beside it;
+    beyond the last knots all densities fall alike.
+    """
+    atoms = np.unique(answers)
+    spare = max(most - len(atoms), 0)
+    gaps = np.diff(atoms)
+    share = np.floor(spare * gaps / max(gaps.sum(), 1e-300)).astype(int) if len(gaps) else np.zeros(0, dtype=int)
+    share = np.minimum(share, np.ceil(gaps * 4000).astype(int))  # finer is in vain
+    counts: list[int] = share.tolist()
+    between = zip(pairwise(atoms.tolist()), counts, strict=True)
+    pieces = [np.linspace(a, b, n + 1, endpoint=False, dtype=np.float64) for (a, b), n in between]
+    knots: Floats = np.unique(np.concatenate([*pieces, atoms[-1:]]))
+    sides = np.tanh(np.diff(knots) / 2)
+    weights = np.concatenate([[1.0], sides]) + np.concatenate([sides, [1.0]])
+    masses = np.exp(-np.abs(knots[None, :] - answers[:, None])) / 2 * weights
+    reach = float(np.abs(answers).max())
+    return Cells(masses, np.zeros(len(knots)), (16 + 8 * reach) * UNIT, sharp=reach < _DEEP)
+
+
+def cells_of(noise: Noise, answers: Floats, most: int, blurred: float = 0.0) -> Cells:
+    """Return cells of a noise of scale 1; answers begin at 0, and may be off by `blurred`."""
+    if isinstance(noise, Laplace):
+        return laplace_cells(answers, most)
+    low, high = float(answers.min()), float(answers.max())
+    steepest = high - low + _FAR if isinstance(noise, Gaussian) else _power(noise)  # of a log density, within the cells
+    edges = _edges(noise, low, high, most)
+    inner = _scores(noise, edges[:-1] - high, edges[1:] - low) * np.diff(edges)
+    ends = 2 * noise.pure(high - low) if isinstance(noise, GeneralizedCauchy) else math.inf
+    width = np.concatenate([[ends], np.minimum(inner, ends), [ends]]) * (1 + 64 * UNIT)
+    if low == high:
+        width = np.zeros_like(width)
+    masses, off = cell_masses(noise, edges, answers)
+    return Cells(masses, width, off + steepest * (2 * blurred + 16 * UNIT * (1 + high - low + _FAR)), sharp=False)
+
+
+def _edges(noise: Noise, low: float, high: float, most: int) -> Floats:
+    """Return the ends of cells: evenly spaced around the answers, wider and wider in heavy tails."""
+    if isinstance(noise, Gaussian):
+        return np.linspace(low - _FAR, high + _FAR, most)
+    inner = np.linspace(low - 4, high + 4, max(most // 2, 3))
+    outer = 4 * np.geomspace(1, 1e12, max(most // 4, 3))[1:]
+    return np.concatenate([(low - outer)[::-1], inner, high + outer])
+
+
+def _scores(noise: Noise, first: Floats, last: Floats) -> Floats:
+    """Return how far the derivative of the log density differs at most between points of intervals of x − answer."""
+    if isinstance(noise, Gaussian):
+        return last - first
+    k = _power(noise)
+    ends = np.stack([-k * u / (1 + u * u) for u in (first, last)])
+    top, bottom = ends.max(axis=0), ends.min(axis=0)
+    top = np.where((first <= -1) & (last >= -1), k / 2, top)
+    bottom = np.where((first <= 1) & (last >= 1), -k / 2, bottom)
+    return top - bottom
+
+
+def _power(noise: Noise) -> float:
+    """Return the power with which the density of a heavy-tailed noise falls."""
+    return float(cast(GeneralizedCauchy, noise).k)
+
+
+def cell_masses(noise: Noise, edges: Floats, answers: Floats) -> tuple[Floats, float]:
+    """Return the masses of cells, those at the ends unbounded, and their relative error.
+
+    Each is a difference of tails on one side of the answer, which is relatively exact where tails fall fast.
+    """
+    at = edges[None, :] - answers[:, None]
+    above = np.asarray(noise.tail(at.ravel())).reshape(at.shape)
+    below = np.asarray(noise.tail(-at.ravel())).reshape(at.shape)
+    right, left = above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1]
+    mirrored = at[:, 1:] + at[:, :-1] < 0
+    inner = np.where(mirrored, left, right)
+    used = np.where(mirrored, below[:, 1:] + below[:, :-1], above[:, :-1] + above[:, 1:])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.where(used > 0, used / inner, 1.0)
+    masses = np.concatenate([below[:, :1], inner, above[:, -1:]], axis=1)
+    off = _TAIL_ERROR * (1 + float(error.max()))
+    if not off < 1e-4:
+        raise Refused(
+            "The answers lie too many scales apart for the cells of this noise.",
+            allowed="answers within a few hundred scales of each other",
+            instead="a larger scale, or a channel that is written down",
+        )
+    return masses, off

@@ -1,0 +1,176 @@
+"""The copula view: which part of a loss comes from the releases' own laws, and which from their dependence.
+
+By Sklar the joint law of outputs given the secret is the product of their own laws times the density of a copula; the
+privacy loss at every outcome is the sum of the single losses and of the copula's. The split is exact for outputs that
+are labels too: the copula's part is the log ratio of joint law and product. On the average over outcomes it splits the
+divergence of Kullback and Leibler; at the worst outcome, the pure loss.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.arrays import Array
+from pufferflow.confounding.additive import Additive
+from pufferflow.confounding.channel import Channel
+from pufferflow.confounding.exact_pair import ExactPair
+from pufferflow.confounding.joint_law import Outcomes, Pairs, Release, check_size, noisy_laws
+from pufferflow.confounding.noisy_pair import NoisyPair
+from pufferflow.confounding.reading import Seen
+from pufferflow.errors import Refused
+from pufferflow.scenario import Label
+
+_MOST_CELLS = 4_000_000
+
+
+@final
+@dataclass(frozen=True)
+class Parts:
+    """A privacy loss of all outputs, the parts of the releases' own laws, and the part of their dependence."""
+
+    total: float
+    marginals: tuple[float, ...]
+    dependence: float
+    outputs: tuple[Any, ...] | None
+    """The outcome; None for the average."""
+
+
+@final
+@dataclass(frozen=True)
+class Dependence:
+    """The split of the loss at the worst outcome, and on the average over outcomes, for the pair with the most loss.
+
+    >>> import pufferflow as pf
+    >>> table = pf.Table({"ill": [0, 0, 1, 1], "test": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]})
+    >>> twice = pf.confounding.cost(table, [pf.confounding.Channel.revealing("test", [0, 1])] * 2).dependence
+    >>> round(twice.worst.total, 6), [round(one, 6) for one in twice.worst.marginals], round(twice.worst.dependence, 6)
+    (0.405465, [0.405465, 0.405465], -0.405465)
+    """
+
+    pair: tuple[Label, Label]
+    worst: Parts
+    average: Parts
+
+
+def independent_pairs(seen: Seen, releases: Sequence[Release]) -> Pairs:
+    """Return the products of the releases' own laws for every ordered pair of secrets, in every table."""
+    noisy = [one for one in releases if isinstance(one, Additive) and one.noise.scale > 0]
+    if noisy:
+        return _independent_noisy(seen, releases)
+    own = [_own_laws(seen, one) for one in releases]
+    pairs: Pairs = []
+    for place in range(len(seen.masses)):
+        joint, total = np.ones((len(seen.values), 1), dtype=object), 1
+        for laws in own:
+            law, unit = laws[place]
+            check_size(joint.size * law.shape[1], f"{joint.shape[1] * law.shape[1]} joint outputs")
+            joint, total = (joint[:, :, None] * law[:, None, :]).reshape(len(joint), -1), total * unit
+        pairs += [(_labels(seen, pair), ExactPair(joint[pair[0]], joint[pair[1]], total)) for pair in seen.pairs]
+    return pairs
+
+
+def _labels(seen: Seen, pair: tuple[int, int]) -> tuple[Label, Label]:
+    return seen.values[pair[0]], seen.values[pair[1]]
+
+
+def _own_laws(seen: Seen, release: Release) -> list[tuple[Array, int]]:
+    """Return the laws of a release's outputs given the secret, for every table."""
+    if isinstance(release, Additive):  # without noise
+        read = dict.fromkeys(seen.place(release.reads, point) for point in seen.points)
+        release = Channel.revealing(release.reads, list(read))
+    outcomes = Outcomes.of(seen, [release])
+    return [(laws @ outcomes.masses, total * outcomes.total) for laws, total in seen.laws]
+
+
+def _independent_noisy(seen: Seen, releases: Sequence[Release]) -> Pairs:
+    own = [_own_cells(seen, one) for one in releases]
+    size = math.prod(len(width) for width, *_ in own)
+    if size > _MOST_CELLS:
+        return _independent_noisy_refused(size)
+    width, off, sharp = np.zeros(1), 0.0, True
+    joint = [np.ones((len(seen.values), 1)) for _ in seen.masses]
+    for added, error, exact, laws in own:
+        width, off, sharp = (width[:, None] + added[None, :]).ravel(), off + error, sharp and exact
+        joint = [
+            (before[:, :, None] * law[:, None, :]).reshape(len(before), -1)
+            for before, law in zip(joint, laws, strict=True)
+        ]
+    return [
+        (_labels(seen, pair), NoisyPair(law[pair[0]], law[pair[1]], width, off, sharp))
+        for law in joint
+        for pair in seen.pairs
+    ]
+
+
+def _independent_noisy_refused(size: int) -> Pairs:
+    raise Refused(
+        f"The product of the releases' own laws has {size} cells.",
+        allowed=f"at most {_MOST_CELLS} cells; the cost itself may be known all the same",
+        instead="fewer releases with continuous noise, or channels",
+    )
+
+
+def _own_cells(seen: Seen, release: Release) -> Any:
+    if isinstance(release, Additive) and release.noise.scale > 0:
+        return noisy_laws(seen, Outcomes.of(seen, []), [release], most=800)
+    laws = [np.array([[one / total for one in row] for row in law.tolist()]) for law, total in _own_laws(seen, release)]
+    return np.zeros(laws[0].shape[1]), 2e-15, True, laws
+
+
+def dependence_of(seen: Seen, releases: Sequence[Release]) -> Dependence:
+    """Return the split for the pair of secrets, and the table, with the largest pure loss."""
+    if not all(isinstance(one, Channel) for one in releases):
+        raise Refused(
+            "The split into own laws and dependence, with continuous noise.",
+            allowed="releases that are channels; cost(...).as_if_independent is known for noise as well",
+            instead="pf.confounding.Channel.of_noise(reads, inputs, outputs, noise)",
+        )
+    channels = [one for one in releases if isinstance(one, Channel)]
+    outcomes = Outcomes.of(seen, channels)
+    found: list[tuple[float, int, tuple[int, int], int]] = []
+    joints = [laws @ outcomes.masses for laws, _ in seen.laws]
+    for place, joint in enumerate(joints):
+        for one, other in seen.pairs:
+            pair = ExactPair(joint[one], joint[other], 1)
+            found.append((pair.pure, place, (one, other), pair.largest_ratio[0]))
+    _, place, pair, worst = max(found, key=lambda one: one[0])
+    tops, bottoms = (_split(seen, channels, joints[place], place, value, outcomes) for value in pair)
+    with np.errstate(invalid="ignore"):  # where nothing happens under either secret
+        losses = tops - bottoms  # of shape (releases and the copula, outcomes)
+    weights = np.array([float(Fraction(one, int(joints[place][pair[0]].sum()))) for one in joints[place][pair[0]]])
+    there = weights > 0
+    average = [float(np.sum(weights[there] * row[there])) for row in losses]
+    return Dependence(
+        _labels(seen, pair),
+        _parts([float(row[worst]) for row in losses], outcomes.labels[worst]),
+        _parts(average, None),
+    )
+
+
+def _parts(losses: Sequence[float], outputs: tuple[Any, ...] | None) -> Parts:
+    return Parts(
+        math.fsum(losses) if all(map(math.isfinite, losses)) else sum(losses), tuple(losses[:-1]), losses[-1], outputs
+    )
+
+
+def _split(  # noqa: PLR0913, PLR0917 - one table, one secret, and what is known of all
+    seen: Seen, channels: Sequence[Channel], joint: Array, place: int, value: int, outcomes: Outcomes
+) -> Any:
+    """Return the logs of each release's own law at every outcome, and of joint law over product."""
+    logs: list[Any] = []
+    for at, channel in enumerate(channels):
+        law, total = _own_laws(seen, channel)[place]
+        known = {output: law[value][one] for one, output in enumerate(Outcomes.of(seen, [channel]).labels)}
+        logs.append(np.array([_log(known[(label[at],)], total) for label in outcomes.labels]))
+    whole = seen.laws[place][1] * outcomes.total
+    together = np.array([_log(one, whole) for one in joint[value].tolist()])
+    own = np.sum(logs, axis=0)
+    return np.stack([*logs, np.where(np.isfinite(own), together - np.where(np.isfinite(own), own, 0.0), 0.0)])
+
+
+def _log(mass: int, total: int) -> float:
+    return math.log(mass) - math.log(total) if mass else -math.inf

@@ -1,0 +1,105 @@
+"""The interface of two laws of all outputs together, under the two secrets of a pair: what their difference costs."""
+
+import abc
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.rounding import UNIT, float_above
+from pufferflow.transport import Certainty
+
+_SLACK = 8 * UNIT
+
+
+class LawPair(abc.ABC):
+    """Base of the pairs of laws P and Q: δ(ε) = Σ(P − e^ε·Q)_+ (M31), and what follows from it. All rounded up."""
+
+    @property
+    @abc.abstractmethod
+    def certainty(self) -> Certainty:
+        """Whether the numbers are the truth, rounded up, or bounds of it."""
+
+    @property
+    def pure_certainty(self) -> Certainty:
+        """The same of the pure loss."""
+        return self.certainty
+
+    @property
+    @abc.abstractmethod
+    def pure(self) -> float:
+        """The largest log P/Q; ∞ where Q gives no mass to what P can give."""
+
+    @abc.abstractmethod
+    def delta(self, epsilon: float) -> float:
+        """Return the least δ at ε."""
+
+    @abc.abstractmethod
+    def epsilon(self, delta: float) -> float:
+        """Return the least ε ≥ 0 at δ; ∞ if there is none."""
+
+    @abc.abstractmethod
+    def atoms(self) -> tuple[Floats, Floats, float]:
+        """Return the masses of outcomes under P and Q, and by how much sums of them may be off, relatively."""
+
+    @cached_property
+    def attack(self) -> "Attack":
+        """The best attack at every threshold: the test of P against Q by their ratio (Neyman and Pearson)."""
+        return Attack.of(*self.atoms())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """The trade-off curve of the likelihood-ratio test, by its vertices: errors of the first and the second kind.
+
+    The first kind takes P for Q. Both errors are not above those of the true laws: the true attack is no better.
+    """
+
+    first: Floats
+    second: Floats
+
+    @classmethod
+    def of(cls, p: Floats, q: Floats, off: float) -> "Attack":
+        """Return the attack on atoms."""
+        with np.errstate(divide="ignore"):
+            order = np.argsort(np.log(p) - np.log(q), kind="stable")
+        first = np.concatenate([[0.0], np.cumsum(p[order])])
+        second = np.concatenate([np.cumsum(q[order][::-1])[::-1], [0.0]])
+        slack = off + (len(p) + 4) * UNIT
+        return cls(first, np.maximum(second - slack, 0.0))
+
+    def second_error(self, levels: Floats) -> Floats:
+        """Return the least error of the second kind of tests with an error of the first kind of at most a level."""
+        return np.interp(levels, self.first, self.second)
+
+    @property
+    def area_below(self) -> float:
+        """The area below the curve, rounded down."""
+        area = float(np.sum((self.second[1:] + self.second[:-1]) / 2 * np.diff(self.first)))
+        return max(area - len(self.first) * UNIT, 0.0)
+
+
+def likelihood_below(epsilon: float) -> Fraction:
+    """Return a rational number not above e^ε, and within 1e-14 of it, relatively: the smaller, the larger is δ."""
+    if epsilon == 0:
+        return Fraction(1)
+    if epsilon > 700:  # e^700 ≤ e^ε
+        return Fraction(math.exp(700.0)) * (1 - Fraction(_SLACK))
+    return Fraction(math.exp(epsilon)) * (1 - Fraction(_SLACK))
+
+
+def log_above(ratio: Fraction) -> float:
+    """Return the log of a rational number ≥ 1, rounded up."""
+    if ratio == 1:
+        return 0.0
+    if ratio < 2:
+        found = math.log1p(float_above(ratio - 1))
+    else:  # the log of a quotient of whole numbers that no float holds
+        shift = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+        found = math.log(float_above(ratio / 2**shift)) + shift * math.log(2)
+    return math.nextafter(found * (1 + 4 * UNIT), math.inf)

@@ -1,0 +1,224 @@
+"""What the next release has to keep: the likelihoods of what it reads, jointly with every past output (M32).
+
+J_s(y_1, y) = Σ_x A_s(y_1, x)·γ(y|x) with A_s(y_1, x) = P(x, y_1 | s), which the past and the table fix. Past outputs
+whose likelihoods are proportional say the same and are one. A pure promise constrains only what was published, if that
+is given: the ratio at an output involves only the releases on its path (M23).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, cast, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number, shown
+from pufferflow.arrays import Array
+from pufferflow.confounding.additive import Additive, laplace_cells
+from pufferflow.confounding.channel import Channel
+from pufferflow.confounding.exact_pair import ExactPair
+from pufferflow.confounding.joint_law import Outcomes, Release, check_size
+from pufferflow.confounding.law_pair import likelihood_below, log_above
+from pufferflow.confounding.losses import read_target
+from pufferflow.confounding.reading import Seen
+from pufferflow.errors import Misuse, Refused
+from pufferflow.guarantees import Guarantee
+from pufferflow.noise import Laplace
+from pufferflow.rounding import UNIT
+from pufferflow.scenario.priors import Values
+
+_KNOTS = 48
+_ROUNDING = 2e-12
+"""By how much the cost of noisy answers may be rounded up, so that `cost` finds the promise kept as well."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A promise as constraints: J_s ≤ t·J_s′ for all outputs, or Σ(J_s − t·J_s′)_+ ≤ δ, exactly.
+
+    `parts` has an array for every table, of shape (values of the secret, past outputs, inputs), in whole numbers of
+    which `totals` make 1.
+    """
+
+    seen: Seen
+    inputs: tuple[Values, ...]
+    parts: tuple[Array, ...]
+    totals: tuple[int, ...]
+    likelihood: Fraction
+    delta: Fraction
+
+    @classmethod
+    def of(
+        cls,
+        seen: Seen,
+        past: Sequence[Release],
+        reads: tuple[str, ...],
+        guarantee: Guarantee,
+        published: Sequence[Any] | None,
+    ) -> "Target":
+        """Return the constraints of a promise; refuse it if the past has broken it."""
+        epsilon, delta = read_target(guarantee)
+        if published is not None and delta > 0:
+            raise Misuse(
+                "published outputs and a promise with delta.",
+                allowed="published outputs for pure promises: delta is about all outputs that were possible (M23)",
+                instead="leaving published out",
+            )
+        masses, unit, off = _past_outcomes(seen, past, published)
+        inputs = tuple(sorted({seen.place(reads, point) for point in seen.points}))
+        places = np.array([inputs.index(seen.place(reads, point)) for point in seen.points])
+        steps = len(seen.values) * masses.size
+        check_size(steps, f"{masses.shape[1]} past outputs")
+        parts: list[Array] = []
+        for laws, _ in seen.laws:
+            part = np.zeros((len(laws), masses.shape[1], len(inputs)), dtype=object)
+            for at, place in enumerate(places.tolist()):
+                part[:, :, place] += laws[:, at][:, None] * masses[at][None, :]
+            parts.append(part)
+        likelihood = likelihood_below(epsilon) * (1 - 4 * off)
+        allowed = Fraction(delta) * (1 - 4 * off)
+        totals = tuple(total * unit for _, total in seen.laws)
+        target = cls(seen, inputs, tuple(parts), totals, likelihood, allowed)
+        least = [laws.least_likelihood(allowed) for _, laws in target.of_past()]
+        if None in least or max(cast(list[Fraction], least)) > likelihood:
+            if off or None in least or log_above(max(cast(list[Fraction], least))) > epsilon:
+                raise target.broken(guarantee, published)
+            return replace(target, likelihood=max(cast(list[Fraction], least)))  # the past is at ε to the last digit
+        return target
+
+    def pairs(self, place: int, joint: Array) -> "list[tuple[tuple[int, int], ExactPair]]":
+        """Return the laws under both secrets of every pair, from joint masses (values of the secret, outcomes)."""
+        total = self.totals[place]
+        return [(pair, ExactPair(joint[pair[0]], joint[pair[1]], total)) for pair in self.seen.pairs]
+
+    def of_past(self) -> "list[tuple[tuple[int, int], ExactPair]]":
+        """Return the laws of past outputs alone, for every pair and table."""
+        return [pair for place, part in enumerate(self.parts) for pair in self.pairs(place, part.sum(axis=2))]
+
+    def broken(self, guarantee: Guarantee, published: Sequence[Any] | None) -> Refused:
+        """Return the error for a promise that the past has broken, whatever is released next: and one it has not."""
+        every = self.of_past()
+        epsilon, delta = read_target(guarantee)
+        least = max(laws.epsilon(delta) for _, laws in every)
+        share = max(laws.delta(epsilon) for _, laws in every)
+        names = self.seen.values
+        if math.isinf(least) and published is not None:
+            (one, other), _ = next(item for item in every if math.isinf(item[1].pure))
+            return Refused(
+                f"The published output {shown_outputs(published)} cannot occur under {names[other]!r}, and can under "
+                f"{names[one]!r}: no pure promise is left for this pair.",
+                allowed="a promise about other pairs, or with delta",
+                instead="pf.Approx(epsilon, delta) for all outputs that were possible",
+            )
+        pair = max(every, key=lambda item: item[1].delta_at(self.likelihood))[0]
+        words = f"{names[pair[0]]!r} and {names[pair[1]]!r}"
+        costs = f"epsilon {least:.6g}" if not delta else f"epsilon {least:.6g} at this delta, or delta {share:.6g}"
+        above = f"{least - epsilon:.6g} more than the promise's" if math.isfinite(least) else "there is no finite one"
+        return Refused(
+            f"The past alone tells {words} apart by {costs}: {above}.",
+            allowed="a promise that the past has kept",
+            instead=_feasible(epsilon, delta, least, share),
+        )
+
+
+def _feasible(epsilon: float, delta: float, least: float, share: float) -> str:
+    if math.isfinite(least):
+        return f"pf.Approx({least!r}, {delta!r}), or more" if delta else f"pf.Pure({least!r}), or more"
+    return f"pf.Approx({epsilon!r}, {share!r}), or more" if share < 1 else "another secret: the past tells it outright"
+
+
+def shown_outputs(published: Sequence[Any]) -> str:
+    """Return outputs for an error: they are public."""
+    return ", ".join(repr(cast(Any, one)) if isinstance(one, tuple) else shown(one) for one in published)
+
+
+def _past_outcomes(seen: Seen, past: Sequence[Release], published: Sequence[Any] | None) -> tuple[Array, int, Fraction]:
+    """Return how likely past outputs are at every point, in whole numbers, their unit, and the relative error of it."""
+    if published is not None:
+        return _published(seen, past, published)
+    channels: list[Channel] = []
+    off = 0.0
+    for one in past:
+        channel, error = (one, 0.0) if isinstance(one, Channel) else _told_by(seen, one)
+        channels.append(channel)
+        off += error
+    outcomes = Outcomes.of(seen, channels)
+    return _merged(outcomes.masses), outcomes.total, Fraction(off)
+
+
+def _merged(masses: Array) -> Array:
+    """Return the columns with proportional ones added up."""
+    classes: dict[tuple[int, ...], Array] = {}
+    for column in masses.T:
+        common = math.gcd(*column.tolist())
+        key = tuple(one // common for one in column.tolist())
+        classes[key] = classes[key] + column if key in classes else column
+    return np.stack(list(classes.values()), axis=1)
+
+
+def _told_by(seen: Seen, release: Additive) -> tuple[Channel, float]:
+    """Return a channel that tells no less than a noisy release, and how far its probabilities may be off."""
+    read = list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
+    if release.noise.scale == 0:
+        return Channel.revealing(release.reads, read), 0.0
+    if not isinstance(release.noise, Laplace) or len(release.reads) > 1:
+        raise Refused(
+            f"A past release with {type(release.noise).__name__} noise on {len(release.reads)} columns, all of whose "
+            "outputs the next one has to reckon with.",
+            allowed="channels, and Laplace noise on one column; for a pure promise also what was published",
+            instead="published=[…], or Channel.of_noise(reads, inputs, outputs, noise), on a grid",
+        )
+    exact = [Fraction(finite_number(one[0], "An answer", allowed="numbers", instead="a channel")) for one in read]
+    scaled = np.array([float((one - min(exact)) / Fraction(release.noise.scale)) for one in exact])
+    cells = laplace_cells(scaled, max(_KNOTS, len(read)))
+    rows = [[Fraction(one) for one in row] for row in cells.masses.tolist()]
+    rows = [[one / sum(row) for one in row] for row in rows]
+    return Channel(release.reads, read, list(range(len(rows[0]))), rows), 2 * cells.off + _ROUNDING
+
+
+def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) -> tuple[Array, int, Fraction]:
+    """Return the likelihoods of what was published: of channels exactly, of noise by its density."""
+    if not isinstance(cast(object, published), list | tuple) or len(published) != len(past):
+        raise Misuse(
+            "published has not an output for every past release.",
+            allowed="a list with the output of each past release, in order",
+            instead="leaving published out, for all outputs that were possible",
+        )
+    likelihoods = [Fraction(1)] * len(seen.points)
+    off = Fraction(0)
+    for one, output in zip(past, published, strict=True):
+        for at, point in enumerate(seen.points):
+            given = seen.place(one.reads, point)
+            likelihoods[at] *= (
+                one.probability(given, output) if isinstance(one, Channel) else _density(one, given, output)
+            )
+        off += 0 if isinstance(one, Channel) else Fraction(256 * UNIT * (1 + len(one.reads)))
+    total = math.lcm(*(one.denominator for one in likelihoods))
+    if not any(likelihoods):
+        raise Misuse("What was published cannot have been, by the table.", allowed="outputs that are possible")
+    whole = [one.numerator * (total // one.denominator) for one in likelihoods]
+    return np.array(whole, dtype=object)[:, None], total, off
+
+
+def _density(release: Additive, given: Values, output: Any) -> Fraction:
+    """Return the density of a noisy answer at an output, in rational numbers."""
+    outputs = cast(Sequence[Any], output) if isinstance(output, list | tuple) else (output,)
+    if release.noise.scale == 0 or release.correlation or len(outputs) != len(release.reads):
+        raise Refused(
+            "A published output of a release without noise, with correlated noise, or with other coordinates.",
+            allowed="published outputs of channels, and of independent noise: a number for every column",
+            instead="pf.confounding.Channel.revealing(reads, inputs) for what was published without noise",
+        )
+    logs = 0.0
+    for value, number in zip(given, outputs, strict=True):
+        at = finite_number(number, "An output", allowed="finite numbers", instead="the number that was published")
+        logs += float(release.noise.logpdf(at - cast(float, value)))
+    if logs < -600:
+        raise Refused(
+            "What was published lies too far from every answer.",
+            allowed="outputs within some 30 scales",
+            instead="leaving published out",
+        )
+    return Fraction(math.exp(logs))

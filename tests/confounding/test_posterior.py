@@ -1,0 +1,57 @@
+"""What an adversary comes to believe: against Bayes by enumeration, and the corrected Theorem 2 of DCP."""
+
+import math
+
+import numpy as np
+import pytest
+from confounded import FIRST, SECOND, THREE, joint_of, random_channel, random_table
+from thinned import thinned
+
+import pufferflow as pf
+from pufferflow.confounding import Additive, cost, epsilon_of_ratio, posterior_ratio
+
+
+@pytest.mark.parametrize("seed", thinned(range(6), 0.34))
+def test_posteriors_by_enumeration(seed):
+    """Ratio, Bayes factor and guesses are those of Bayes' rule at every outcome."""
+    rng = np.random.default_rng(seed)
+    table, joint = random_table(rng, secrets=3)
+    channels = [random_channel(rng, "a", 3), random_channel(rng, "b", 2)]
+    found, laws = cost(table, channels).posterior, joint_of(joint, channels)
+    prior = joint.sum(axis=(1, 2))
+    together = laws * prior[:, None]
+    factors = together / together.sum(axis=0) / prior[:, None]
+    assert found.ratio == pytest.approx(max(factors.max(), 1 / factors.min()), rel=1e-9)
+    assert found.guess_after == pytest.approx(together.max(axis=0).sum(), rel=1e-9)
+    assert found.gain == pytest.approx(together.max(axis=0).sum() / prior.max(), rel=1e-9)
+    assert found.bayes_factor == pytest.approx(max((laws[i] / laws[j]).max() for i in range(3) for j in range(3)))
+
+
+def test_posteriors_of_noise():
+    """With noise the bounds are above those of any rounding of it, and near those of a fine one."""
+    table = THREE
+    noise = pf.Laplace(1.0)
+    grid = np.linspace(-12, 14, 521)
+    rounded = cost(table, pf.confounding.Channel.of_noise("x", [0, 1, 2], grid, noise)).posterior
+    found = cost(table, Additive("x", noise)).posterior
+    assert rounded.ratio * (1 - 1e-11) <= found.ratio <= rounded.ratio * 1.05
+    assert rounded.guess_after <= found.guess_after <= rounded.guess_after + 2e-3
+
+
+def test_what_a_loss_allows_and_what_a_ratio_implies():
+    """A pure ε allows posteriors within a ratio; that ratio implies this ε for two fair secrets, and never less."""
+    both = cost(THREE, [FIRST, SECOND])
+    assert both.posterior.ratio <= posterior_ratio(both.pure, 0.5)
+    assert epsilon_of_ratio(both.posterior.ratio, [0.5, 0.5]) >= both.pure - 1e-12
+    for chance in (0.01, 0.3, 0.5):
+        assert epsilon_of_ratio(posterior_ratio(0.7, chance), [chance, 1 - chance]) >= 0.7 - 1e-12
+
+
+@pytest.mark.parametrize(("p", "tau", "tight"), [(0.5, 2.0, 1.0986122886681098), (0.01, 1.5, 0.4105284100647111)])
+def test_dcp_theorem_2_corrected(p, tau, tight):
+    """Two-sided posterior bounds give the reference ε of two secrets; one side alone gives log(1 + (τ − 1)/p)."""
+    assert epsilon_of_ratio(tau, [p, 1 - p]) == pytest.approx(tight, abs=1e-12)
+    assert epsilon_of_ratio(tau, [p, 1 - p], both_sides=False) == pytest.approx(math.log(1 + (tau - 1) / p), abs=1e-12)
+    assert epsilon_of_ratio(1.2, [0.2, 0.3, 0.5]) == pytest.approx(2 * math.log(1.2), abs=1e-12)
+    # as printed the theorem needs δτ ≥ 1: at δ = .02 and a fair secret that is ε ≥ 4.6
+    assert epsilon_of_ratio(50, [0.5, 0.5], both_sides=False) == pytest.approx(4.59511985013459, abs=1e-12)
