@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast, final
 from pufferflow.arguments import whole_number
 from pufferflow.errors import Misuse, Refused
 from pufferflow.noise import Gaussian, Laplace, Noise
-from pufferflow.rounding import UNIT, float_above, upwards
+from pufferflow.rounding import SMALLEST, UNIT, float_above, upwards
 from pufferflow.tradeoff.curve import TradeOffCurve, read_epsilon
 from pufferflow.tradeoff.equal import finite_total
 from pufferflow.tradeoff.inversion import Inversion
@@ -75,7 +75,8 @@ class Composed(TradeOffCurve):
         at = read_epsilon(epsilon)
         if at >= self.largest:
             return self.revealed
-        return max(self._with_revealed(total.delta(at), order) for order, total in enumerate(self._totals))
+        found = max(self._with_revealed(total.delta(at), order) for order, total in enumerate(self._totals))
+        return max(found, SMALLEST)  # what underflows is not 0
 
     def near(self, delta: float) -> Callable[[float], float]:
         curves = [
@@ -108,6 +109,10 @@ class Composed(TradeOffCurve):
                 instead=".delta(epsilon) or .epsilon(delta), which are bounds for any number of releases",
             )
         return math.sqrt(2 * math.fsum(count * _divergence(profile.loss) for profile, count in self.profiles.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the profiles alone."""
+        return Composed, (self.profiles,)
 
     @cached_property
     def _orders(self) -> tuple[Mapping[Loss, int], ...]:

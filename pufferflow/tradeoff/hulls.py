@@ -13,6 +13,7 @@ from pufferflow.arrays import Floats
 from pufferflow.rounding import SMALLEST
 from pufferflow.tradeoff.losses import SLOP, Atoms
 
+_CLOSE = 1e-6
 _Corner = tuple[float, float]
 """A corner (ε, δ) of the hull, ε ≥ 0."""
 
@@ -23,15 +24,19 @@ def of_deltas(epsilons: Floats, deltas: Floats, others: Floats | None = None) ->
     `others` are those of the other order at the same ε; the same ones, unless given. At larger ε than the last one the
     last δ holds.
     """
-    same = others is None
     back = deltas if others is None else others
     top = min(float(deltas[0]), float(back[0]))
-    right = _hull([(0.0, top), *zip(epsilons[1:].tolist(), deltas[1:].tolist(), strict=True)])
-    left = right if same else _hull([(0.0, top), *zip(epsilons[1:].tolist(), back[1:].tolist(), strict=True)])
-    right, left, top = _joined(right, left, top)
-    up, more = _masses(right), None if same else _masses(left)
-    down = up if more is None else more
-    return _assembled(up, down)
+    right = _hull(_spaced(epsilons, deltas, top))
+    left = right if others is None else _hull(_spaced(epsilons, back, top))
+    right, left = _joined(right, left, top)
+    up = _masses(right)
+    return _assembled(up, up if others is None else _masses(left))
+
+
+def _spaced(epsilons: Floats, deltas: Floats, top: float) -> list[_Corner]:
+    """Return the points without those just below another one, whose chord would blow rounding up."""
+    wide = np.append(epsilons[1:-1] < epsilons[2:] * (1 - _CLOSE), True)[: len(epsilons) - 1]
+    return [(0.0, top), *zip(epsilons[1:][wide].tolist(), deltas[1:][wide].tolist(), strict=True)]
 
 
 def _hull(points: list[_Corner]) -> list[_Corner]:
@@ -54,11 +59,11 @@ def _slope(low: _Corner, high: _Corner, at: float | None = None) -> float:
     return (high[1] - low[1]) / rise if rise > 0 else -math.inf
 
 
-def _joined(right: list[_Corner], left: list[_Corner], top: float) -> tuple[list[_Corner], list[_Corner], float]:
+def _joined(right: list[_Corner], left: list[_Corner], top: float) -> tuple[list[_Corner], list[_Corner]]:
     """Return both sides of γ = 1 so that the curve is convex there: a chord across, if the corner at 1 is above it."""
     i, j = 1, 1
     if len(right) == 1 or len(left) == 1 or _jump(right, left, top) >= 0:
-        return right, left, top
+        return right, left
     while True:
         top = _bridge(right[i], left[j])
         if i + 1 < len(right) and _slope(right[i], right[i + 1], 0.0) < _slope((0.0, top), right[i]):
@@ -66,7 +71,7 @@ def _joined(right: list[_Corner], left: list[_Corner], top: float) -> tuple[list
         elif j + 1 < len(left) and _slope(left[j], left[j + 1], 0.0) < _slope((0.0, top), left[j]):
             j += 1
         else:
-            return [(0.0, top), *right[i:]], [(0.0, top), *left[j:]], top
+            return [(0.0, top), *right[i:]], [(0.0, top), *left[j:]]
 
 
 def _jump(right: list[_Corner], left: list[_Corner], top: float) -> float:

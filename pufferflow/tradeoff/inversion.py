@@ -27,7 +27,11 @@ from pufferflow.arrays import Floats
 from pufferflow.rounding import UNIT
 from pufferflow.tradeoff.moments import Complexes, Moments
 
-_TERMS = 1 << 16
+_FEWEST, _MOST = 16, 20
+"""Powers of two: how many terms there are. More of them need less damping, where each is quick."""
+_WORK = 22
+_KEPT = 1 << 22
+"""How many terms of all series are kept."""
 _CUT = 8.8
 """At T the added release has damped terms to e^(−8.8²/2) = 10⁻¹⁷."""
 _DECAY = 38.0
@@ -67,7 +71,7 @@ class Inversion:
     def __init__(self, moments: Moments, largest: float) -> None:
         self.moments = moments
         self.largest = largest
-        self._series = lru_cache(maxsize=64)(self._make)
+        self._series = lru_cache(maxsize=max(_KEPT // self._count, 4))(self._make)
         self._log_moment = lru_cache(maxsize=4096)(moments.log_moment)
 
     @cached_property
@@ -111,6 +115,11 @@ class Inversion:
         scale = max(self._deviation(1.0), 1e-12)
         return min(_HIGHEST, math.ceil(math.log2(1e6 / scale) / _GRID))
 
+    @cached_property
+    def _count(self) -> int:
+        """The number of terms."""
+        return 1 << min(max(_WORK - math.ceil(math.log2(self.moments.factors)), _FEWEST), _MOST)
+
     def _size(self, theta: float, epsilon: float) -> float:
         """Return the log of about what the series adds up to."""
         return self._log_moment(theta) - theta * epsilon - math.log(abs(theta)) - math.log(abs(theta + 1))
@@ -132,18 +141,19 @@ class Inversion:
         span = _DEVIATIONS * self._deviation(theta) + _DECAY / decay
         span = min(span, 2 * self.largest + _DECAY / decay)
         period = 2.0 ** math.ceil(math.log2(span))
-        last = 2 * math.pi / period * _TERMS
+        count = self._count
+        last = 2 * math.pi / period * count
         added = max((_CUT / last) ** 2 - self.moments.variance, 0.0)  # μ² of the release that damps the series
-        product, errors, more = self.moments.transform(theta, period, _TERMS)
-        t = 2 * math.pi / period * np.arange(_TERMS, dtype=np.float64)
+        product, errors, more = self.moments.transform(theta, period, count)
+        t = 2 * math.pi / period * np.arange(count, dtype=np.float64)
         with np.errstate(under="ignore"):
             damping = np.exp(-added * t * t / 2)
             product *= damping * np.exp(1j * (added * (theta + 0.5)) * t)
         weights = 1 / ((theta + 1j * t) * (theta + 1 + 1j * t))
         sizes = np.abs(weights)
-        each = (errors * damping + (24 + 4 * math.log2(_TERMS)) * UNIT * np.abs(product)) * sizes
+        each = (errors * damping + (24 + 4 * math.log2(count)) * UNIT * np.abs(product)) * sizes
         spread = float(np.exp(-(added + self.moments.variance) * last * last / 2))
-        left_out = period * spread / (2 * math.pi**2 * (_TERMS - 1))
+        left_out = period * spread / (2 * math.pi**2 * (count - 1))
         live = np.flatnonzero(product)
         log_moment = self._log_moment(theta) + added * theta * (theta + 1) / 2 + more
         turning = 4 * UNIT * float((np.abs(product) * sizes * t).sum()) / period

@@ -64,6 +64,16 @@ class Moments:
         )
 
     @property
+    def factors(self) -> int:
+        """How many exponentials one moment takes, about; a lattice is for few frequencies."""
+        return (
+            1
+            + len(self.steps)
+            + len(self.units)
+            + sum(len(atoms.losses) if len(atoms.losses) <= _FEW else _LATTICE for atoms, _ in self.others)
+        )
+
+    @property
     def slop(self) -> float:
         """How far the masses may be off altogether, relatively."""
         return SLOP * (float(self.counts.sum()) + float(self.unit_counts.sum()) + sum(c for _, c in self.others))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 
 import noisy
 import numpy as np
@@ -152,6 +153,21 @@ def test_gaussian_releases_add_their_squares():
     assert together.delta(1.0) == pytest.approx(pf.Gaussian(1.0).delta(mu, 1.0), rel=1e-9)
 
 
+@pytest.mark.parametrize(("noise", "shift"), [(pf.Gaussian(2.0), 1.0), (pf.Laplace(1.0), 0.7)])
+def test_closed_forms_beside_other_releases(noise, shift):
+    """Noise beside the worst release has Σ p_a·δ(ε − a) over that one's losses a; the series is hardly above."""
+
+    def stick(epsilon):
+        turned = noise.delta(shift, abs(epsilon))
+        return turned if epsilon >= 0 else 1 - math.exp(epsilon) + math.exp(epsilon) * turned
+
+    p, _ = tradeoffs.worst_pair(1.0, 0.01, 0.3)
+    together = compose([Profile.of(noise, shift), Profile(1.0, 0.01, 0.3)])
+    for epsilon in (0.0, 0.3, 1.0, 1.6):
+        truth = p[0] + sum(mass * stick(epsilon - loss) for mass, loss in zip(p[1:4], (1, 0, -1), strict=True))
+        assert truth * (1 - 1e-12) <= together.delta(epsilon) <= truth * (1 + 1e-5) + 1e-6
+
+
 def test_atoms_dominate_closed_forms():
     """Gaussian and Laplace profiles as atoms are above their closed forms, and compose to nearly the same."""
     for noise, shift in NOISES[:2]:
@@ -219,6 +235,36 @@ def test_numbers_that_are_none(numbers, word):
     """Numbers outside their ranges, NaN and other types are refused by name."""
     with pytest.raises(pf.Misuse, match=word):
         Profile(*numbers)
+
+
+def test_compositions_are_values():
+    """A composition that was asked something can be pickled and composed again, and δ below the floats is not 0."""
+    twice = compose([Profile(0.5, tv=0.1), Profile.of(pf.Laplace(1.0))])
+    assert twice.tv == pickle.loads(pickle.dumps(twice)).tv
+    assert compose([twice, twice]).profiles == compose(twice, 2).profiles
+    assert 0 < compose(Profile(1.0, tv=0.01), 1000).delta(999.5) < 1e-300
+
+
+def test_profiles_of_what_does_not_fit():
+    """Noises, laws, movements and probabilities that are none are refused in words."""
+    law = pf.Law([0, 1], [0.5, 0.5])
+    for wrong in (
+        lambda: Profile.of("laplace"),
+        lambda: Profile.of(pf.Laplace),
+        lambda: Profile.of(pf.Laplace(1.0), -1.0),
+        lambda: Profile.of(pf.Laplace(1.0), math.nan),
+        lambda: Profile.of_laws(0, 1, pf.Laplace(1.0)),
+        lambda: Profile.of_laws(law, law, "laplace"),
+        lambda: Profile.of_outputs([0.5, 0.5], [1.0]),
+        lambda: Profile.of_outputs([0.5, 0.6], [0.5, 0.5]),
+        lambda: Profile.of_outputs([1.5, -0.5], [0.5, 0.5]),
+        lambda: Profile.of_outputs([math.nan], [1.0]),
+        lambda: Profile.of_outputs("half", [1.0]),
+    ):
+        with pytest.raises((pf.Misuse, pf.Refused)):
+            wrong()
+    assert Profile.of(pf.Laplace(0.0)).tv == Profile.of(pf.Gaussian(1.0), math.inf).delta == 1.0
+    assert Profile.of(pf.Laplace(0.0), 0.0).tv == compose(Profile.of(pf.Gaussian(1.0), 0.0)).epsilon(0.0) == 0.0
 
 
 def test_calls_that_do_not_fit(monkeypatch):

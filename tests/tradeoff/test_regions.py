@@ -9,6 +9,7 @@ import tradeoffs
 
 import pufferflow as pf
 from pufferflow.tradeoff import Profile, as_profile, compose, intersection, mixture, union
+from pufferflow.tradeoff.hulls import of_deltas
 
 EPSILONS = np.linspace(0.0, 2.5, 11)
 
@@ -56,6 +57,33 @@ def test_union_is_the_largest_of_both(seed):
             assert tradeoffs.hockey_stick(p, q, epsilon) <= compose(either, 3).delta(epsilon) + 1e-15
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_hulls_of_what_is_known_at_some_points(seed):
+    """The hull of bounds at some ε, in orders that differ and with nothing known at ε = 0, is above both orders."""
+    rng = np.random.default_rng(seed)
+    p, q = tradeoffs.random_release(rng, outputs=4)
+    epsilons = np.append(0.0, np.sort(np.abs(np.log(p / q)))[[1, 3]] + 1e-12)
+    sticks = [
+        [math.fsum(np.maximum(a - math.exp(e) * b, 0.0)) for e in epsilons[1:].tolist()] for a, b in ((p, q), (q, p))
+    ]
+    atoms = of_deltas(epsilons, *(np.array([1.0, *own]) for own in sticks))
+    for epsilon in EPSILONS.tolist():
+        for (a, b), way in zip(((p, q), (q, p)), (atoms, atoms.swapped()), strict=True):
+            truth = math.fsum(np.maximum(a - math.exp(epsilon) * b, 0.0))
+            assert truth <= way.hockey_stick(epsilon) + 1e-15
+    # a line through corners on both sides is the curve itself where nothing lies between
+    low, high = math.exp(-1.0), math.exp(1.0)
+    two = of_deltas(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
+    assert two.hockey_stick(0.0) == pytest.approx((high - 1) / (high - low) * (1 - low), abs=1e-12)
+
+
+def test_profiles_that_are_nearly_equal():
+    """Corners next to each other are one: rounding between them does not count."""
+    for gap in (1e-16, 1e-13, 1e-10, 1e-7, 1e-4):
+        either = union([Profile(0.5, 1e-3, 0.1), Profile(0.5 + gap, 1e-3, 0.1 - gap)])
+        assert compose(either, 3).tv == pytest.approx(compose(Profile(0.5, 1e-3, 0.1), 3).tv, abs=1e-9 + gap)
+
+
 def test_one_profile_and_closed_forms():
     """A profile met with itself stays; Gaussian noise meets an (ε, δ) and stays above nothing it promises."""
     once = Profile.of(pf.Gaussian(2.0))
@@ -90,6 +118,7 @@ def test_composing_averages_fails_where_averages_of_compositions_hold():
     for epsilon in EPSILONS.tolist():
         assert tradeoffs.hockey_stick(*joint, epsilon) <= averaged.delta(epsilon)
     assert averaged.epsilon(0.0) == 1.0
+    assert averaged.tv == pytest.approx(math.tanh(0.5), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
