@@ -262,6 +262,8 @@ class AccountCosts:
         units = [unit for releases in by_belief for unit in ([releases] if spread else self._of_units(releases))]
         if not all(map(reserved.suffice, units)):
             raise reserved.refusal(count)
+        if count and math.isinf(reserved.epsilon):
+            raise self._of_total_variation(()) or _not_known(self.priors, count, None)
         return Composed(self.kind.at(reserved.epsilon if count else 0.0), RESERVED if count else _NOTHING_ASKED)
 
     def _of_one(self, by_belief: Sequence[UnitReleases]) -> RuleTotal | None:

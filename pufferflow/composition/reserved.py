@@ -132,7 +132,7 @@ class ReservedProfiles:
 
     @cached_property
     def epsilon(self) -> float:
-        """The ε of the limit's kind that all profiles have together."""
+        """The ε of the limit's kind that all profiles have together; ∞ where they pass its total variation."""
         composed = compose([compose(one.profile, one.times) for one in self.profiles])
         allowed = self.limit.tv if isinstance(self.limit, TradeOff) else 1.0
         return composed.epsilon(self.limit.delta) if composed.tv <= allowed else math.inf
@@ -141,9 +141,9 @@ class ReservedProfiles:
         """Return the profiles; refuse them if together they pass the limit."""
         if self.epsilon <= self.limit.epsilon:
             return self
+        total = f"epsilon {self.epsilon:.6g}" if math.isfinite(self.epsilon) else "a total variation"
         raise LimitReached(
-            f"The {self.releases} releases to reserve come to epsilon {self.epsilon:.6g} together, above the limit "
-            f"{self.limit!r}.",
+            f"The {self.releases} releases to reserve come to {total} together, above the limit {self.limit!r}.",
             allowed="profiles that keep to the limit together",
             instead="fewer releases, or plans with a smaller epsilon; pf.ways_to_count tells what each way takes",
         )

@@ -18,6 +18,7 @@ from pufferflow.errors import InternalError, Refused
 from pufferflow.guarantees import Divergence, Guarantee, Pure
 from pufferflow.law import GaussianLaw
 from pufferflow.noise import Family, Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
+from pufferflow.rounding import UNIT
 from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import Certainty, winf
 
@@ -106,6 +107,14 @@ class FiniteLoss(LossCurve):
         if isinstance(noise, Staircase):
             return staircase.worst_order(self.pair, lambda one: one.pure(noise))
         return self._on_field(noise, on_field, lambda: self.ceiling.pure(noise))
+
+    def zcdp(self, noise: Noise) -> Worst:
+        """Return what follows from the exact pure loss, no more than the ball's: of all orders no more is known."""
+        return min(super().zcdp(noise), self.ceiling.zcdp(noise), key=lambda worst: worst.value)
+
+    def gdp(self, noise: Noise) -> Worst:
+        """Return what follows from the exact pure loss, no more than the ball's."""
+        return min(super().gdp(noise), self.ceiling.gdp(noise), key=lambda worst: worst.value)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         if noise.scale == 0:
@@ -212,6 +221,20 @@ class GaussianLoss(LossCurve):
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         return self._largest(lambda mu, nu: gaussian.renyi(mu, nu, noise, alpha))
+
+    def zcdp(self, noise: Noise) -> Worst:
+        """Return half of D_2: D_α is α times that, if both covariances are one; else no ρ is known."""
+        square, witness = self._square(noise)
+        return Worst(square / 2, witness)
+
+    def gdp(self, noise: Noise) -> Worst:
+        """Return the root of D_2, which is how many standard deviations lie between the means."""
+        square, witness = self._square(noise)
+        return Worst(math.sqrt(square) * (1 + UNIT), witness)
+
+    def _square(self, noise: Noise) -> Worst:
+        mu, nu = _gaussian_laws(self.pair)
+        return self.renyi(noise, 2.0) if np.array_equal(mu.covariance, nu.covariance) else Worst(math.inf, self.pair)
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return the hockey stick in closed form; by Rényi orders where vectors have different covariances."""
