@@ -317,6 +317,7 @@ def test_concentrated_and_gaussian_conversions_are_tight(epsilon):
     assert concentrated(p, p[::-1]) > 0.999 * pf.Pure(epsilon).zcdp_rho()
     assert gaussian_mu(p, p[::-1]) > 0.999999 * pf.Pure(epsilon).gdp_mu()
     assert pf.Pure(epsilon).zcdp_rho() <= epsilon**2 / 2
+    assert not pf.Zcdp(pf.Pure(0.05).zcdp_rho()).implies(pf.Tv(0.99 * math.tanh(0.025)))
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5, 8.0, 300.0])

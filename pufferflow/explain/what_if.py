@@ -113,5 +113,8 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
 def _promise_in_words(guarantee: Guarantee) -> str:
     if guarantee.kind is None:
         return repr(guarantee)
-    delta = f" with delta {at_most(guarantee.delta)}" if guarantee.delta else ""
-    return f"{guarantee.measure} {at_most(guarantee.loss)}{delta}"
+    beside = [
+        f"{name} {at_most(guarantee.numbers()[name])}" for name in ("delta", "tv") if guarantee.numbers().get(name)
+    ]
+    with_others = f" with {' and '.join(beside)}" if beside else ""
+    return f"{guarantee.measure} {at_most(guarantee.loss)}{with_others}"

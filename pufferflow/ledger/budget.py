@@ -268,6 +268,8 @@ def _what_if(wrong: str, guarantee: Guarantee | None, unknown: str) -> WhatIf:
         parts.append(f"at alpha {downwards(guarantee.alpha, SPENT):g}")
     if "delta" in guarantee.__struct_fields__:
         parts.append(f"with delta {at_most(guarantee.delta, SPENT)}")
+    if "tv" in guarantee.numbers():
+        parts.append(f"and tv {at_most(guarantee.numbers()['tv'], SPENT)}")
     return WhatIf(wrong, f"all releases together keep {' '.join(parts)}", guarantee.loss, guarantee.measure)
 
 

@@ -74,6 +74,15 @@ def test_laplace_noise_goes_by_its_pure_loss(promise):
         pf.calibrate(laws, promise, noise=pf.Gaussian, bound=pf.Messages())
 
 
+def test_a_loss_of_trade_offs_is_infinite_where_the_total_variation_is_larger():
+    """Of noise whose total variation is known exactly: what is above it has an ε, what is below it has none."""
+    tv = pf.Laplace(4.0).tv(1.0)
+    kinds = [pf.TradeOff.of(delta=1e-3, tv=share * tv) for share in (0.9, 1.01)]
+    none, some = (pf.loss([POINTS], pf.Laplace(4.0), kind, bound=pf.GWM()) for kind in kinds)
+    assert none == math.inf
+    assert some == pytest.approx(pf.loss([POINTS], pf.Laplace(4.0), pf.Approx.of(delta=1e-3)), rel=1e-9)
+
+
 def test_gaussian_laws_have_exact_losses_of_all_orders():
     """With one covariance μ is the distance in standard deviations of law and noise; with two nothing is known."""
     pair = pf.GaussianLaw(0.0, 3.0), pf.GaussianLaw(2.0, 3.0)
