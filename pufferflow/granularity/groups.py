@@ -16,7 +16,7 @@ from typing import Any, Final, cast, final
 from pufferflow.arguments import finite_number, set_fields, shown, whole_number
 from pufferflow.errors import Misuse, Refused
 from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
-from pufferflow.granularity.neighbours import Neighbours, unbounded
+from pufferflow.granularity.neighbours import Neighbours, read_neighbours, unbounded
 from pufferflow.rounding import float_above
 
 _MOST_PATTERNS: Final = 2_000
@@ -44,9 +44,7 @@ class _Groups(abc.ABC):
         `losses` are the promises of the groups in their order, or by their names: of one kind, or plain numbers, which
         are ε, or ρ or μ by their `kind`. `neighbours` is `unbounded`, `bounded`, `in_place`, or `k_rows` of these.
         """
-        rows = neighbours.rows if isinstance(neighbours, Neighbours) else None  # pyright: ignore[reportUnnecessaryIsInstance]
-        if rows is None:
-            raise _no_rows(neighbours)
+        rows = _rows(neighbours)
         listed = self._in_order(losses)
         of_kind = kind_of(listed, kind)
         grown = [of_kind.at(of_kind.read(loss), rows) for loss in listed]
@@ -188,11 +186,10 @@ def sum_sensitivity(low: float, high: float, neighbours: Neighbours = unbounded)
     allowed, instead = "two finite numbers, the least and the largest value", "sum_sensitivity(0, 99)"
     bottom = Fraction(finite_number(low, "low", allowed=allowed, instead=instead))
     top = Fraction(finite_number(high, "high", allowed=allowed, instead=instead, fits=lambda given: given >= bottom))
-    if not isinstance(neighbours, Neighbours) or neighbours.rows is None:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise _no_rows(neighbours)
+    rows = _rows(neighbours)
     ends, spread = max(abs(bottom), abs(top)), top - bottom
     one = {"unbounded": ends, "moves": max(ends, spread), "stays": spread}[_way(neighbours)]
-    return float_above(one * neighbours.rows)
+    return float_above(one * rows)
 
 
 def _way(neighbours: Neighbours) -> str:
@@ -252,15 +249,13 @@ def _shared(members: Sequence[frozenset[Hashable]]) -> tuple[int, int] | None:
     return next((some[:2] for some in _patterns(members) if len(some) > 1), None)  # pyright: ignore[reportReturnType]
 
 
-def _no_rows(neighbours: object) -> Refused | Misuse:
-    if not isinstance(neighbours, Neighbours):
-        return Misuse(
-            f"The neighbours are {shown(neighbours)}.",
-            allowed="a notion of neighbours",
-            instead="pf.granularity.unbounded, bounded, in_place or k_rows(2)",
+def _rows(neighbours: object) -> int:
+    """Return how many rows neighbours differ in."""
+    notion = read_neighbours(neighbours)
+    if notion.rows is None:
+        raise Refused(
+            f"The notion {notion.name!r} does not say how many rows differ, so which groups are touched is not known.",
+            allowed="pf.granularity.unbounded, bounded, in_place, and k_rows of them",
+            instead="pf.granularity.together(space, parts), by enumeration",
         )
-    return Refused(
-        f"The notion {neighbours.name!r} does not say how many rows differ, so which groups are touched is not known.",
-        allowed="pf.granularity.unbounded, bounded, in_place, and k_rows of them",
-        instead="pf.granularity.together(space, parts), by enumeration",
-    )
+    return notion.rows

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast, final
 
-from pufferflow.arguments import set_fields, shown, whole_number
+from pufferflow.arguments import instance, set_fields, shown, whole_number
 from pufferflow.errors import Misuse
 
 
@@ -35,9 +35,24 @@ class Neighbours:
     moves: bool = False
     """Whether a replaced row may be one of another group in the other data set."""
 
+    def __post_init__(self) -> None:
+        callable_given(self.relation, "The relation", instead="Neighbours(name, lambda one, other: …)")
+
     def related(self, one: object, other: object) -> bool:
         """Return whether two data sets are neighbours; none is its own."""
         return bool(self.relation(one, other))
+
+
+def callable_given(given: object, name: str, *, instead: str) -> None:
+    """Refuse what is no function of data sets."""
+    if not callable(given):
+        raise Misuse(f"{name} is {shown(given)}.", allowed="a function of data sets", instead=instead)
+
+
+def read_neighbours(given: object) -> Neighbours:
+    """Return a notion of neighbours."""
+    instead = "pf.granularity.unbounded, bounded, in_place, or Neighbours(name, relation)"
+    return instance(given, Neighbours, "The notion of neighbours", allowed="a notion of neighbours", instead=instead)
 
 
 @final
@@ -170,7 +185,7 @@ def k_rows(k: int, neighbours: Neighbours = unbounded) -> Neighbours:
     """
     allowed = "a whole number >= 1"
     many = whole_number(k, "k", allowed=allowed, instead="k_rows(2)")
-    steps = neighbours.steps
+    steps = read_neighbours(neighbours).steps
     if steps is None or neighbours is free_lunch:
         raise Misuse(
             f"{many} steps of the notion {neighbours.name!r}, of which steps are not counted.",

@@ -17,7 +17,7 @@ import numpy as np
 from pufferflow.arguments import set_fields, shown
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
-from pufferflow.granularity.neighbours import Neighbours
+from pufferflow.granularity.neighbours import Neighbours, callable_given, read_neighbours
 from pufferflow.rounding import UNIT, float_above
 
 MOST_DATABASES: Final = 2_000
@@ -44,6 +44,7 @@ class Space:
     neighbours: Neighbours | None
 
     def __init__(self, databases: Iterable[Any], metric: Metric) -> None:
+        callable_given(metric, "The metric", instead="Space(databases, lambda one, other: …), or Space.of")
         listed = listed_databases(databases)
         found = np.array([[_length(metric(one, other)) for other in listed] for one in listed], dtype=np.float64)
         _check_metric(found)
@@ -164,12 +165,7 @@ def listed_databases(databases: object) -> tuple[Any, ...]:
 
 def _relation(databases: Sequence[Any], neighbours: Neighbours) -> "np.ndarray[Any, np.dtype[np.bool_]]":
     """Return which data sets are neighbours; refuse a relation that is not symmetric."""
-    if not isinstance(neighbours, Neighbours):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise Misuse(
-            f"The neighbours are {shown(neighbours)}.",
-            allowed="a notion of neighbours",
-            instead="pf.granularity.unbounded, or Neighbours(name, relation)",
-        )
+    read_neighbours(neighbours)
     found = np.array([[neighbours.related(one, other) for other in databases] for one in databases], dtype=bool)
     np.fill_diagonal(found, val=False)
     if (found != found.T).any():

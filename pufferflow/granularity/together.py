@@ -16,10 +16,11 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import set_fields, shown
+from pufferflow.arguments import instance, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
 from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
+from pufferflow.granularity.neighbours import callable_given
 from pufferflow.granularity.space import Space
 
 Reading = Callable[[Any], Any]
@@ -37,6 +38,9 @@ class Part:
     reads: Reading
     promise: Loss
     space: Space | None = None
+
+    def __post_init__(self) -> None:
+        callable_given(self.reads, "What a part reads", instead="Part(lambda table: …, pf.Pure(0.5))")
 
 
 @final
@@ -100,13 +104,11 @@ def together(space: Space, parts: Iterable[Part], kind: NumberKind = "pure") -> 
     >>> found.promise, found.loss("aa", "ab")
     (0.7, 1.0)
     """
-    if not isinstance(space, Space):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise Misuse(
-            f"The space is {shown(space)}.",
-            allowed="a class of data sets with its metric",
-            instead="Space.of(databases, pf.granularity.unbounded)",
-        )
-    return Together(space, tuple(parts), kind)
+    listed = list(parts) if isinstance(parts, Iterable) else [parts]  # pyright: ignore[reportUnnecessaryIsInstance]
+    for part in listed:
+        instead = "Part(lambda table: …, pf.Pure(0.5))"
+        instance(part, Part, "A part", allowed="what a mechanism reads, and its promise", instead=instead)
+    return Together(_space(space), listed, kind)
 
 
 def compatible(space: Space, reads: Iterable[Reading]) -> bool:
@@ -119,8 +121,14 @@ def compatible(space: Space, reads: Iterable[Reading]) -> bool:
     >>> compatible(Space.of(tables, in_place), ends), compatible(Space.of(tables, free_lunch), ends)
     (True, False)
     """
-    parts = [[read(database) for database in space.databases] for read in reads]
+    databases = _space(space).databases
+    parts = [[read(database) for database in databases] for read in reads]
     return all(sum(part[one] != part[other] for part in parts) <= 1 for one, other in space.pairs)
+
+
+def _space(given: object) -> Space:
+    instead = "Space.of(databases, pf.granularity.unbounded)"
+    return instance(given, Space, "The space", allowed="a class of data sets with its metric", instead=instead)
 
 
 def _distances(space: Space, part: Part) -> Floats:
