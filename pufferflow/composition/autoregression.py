@@ -4,14 +4,14 @@ A release moves a little for a secret at each step near its rows. These movement
 only the part near a new release changes. What secrets farther away move is less than 2^-40 of the whole, which is
 added; but bringing values onto a grid, or over a border of their class, may happen to any row and does not fade.
 
-To rows far away it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row is denser than f =
-1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of n
-borders with probability n·f·v at most; of several columns one does with the sum of such. Classes have the same borders
-whatever is asked. On an interval every function has borders of its own, and may be chosen after other answers about the
-row; such answers with loss x (Laplace noise) or loss x of order 2 (Gaussian) turn a probability p into e^x·√p at most
-(Cauchy–Schwarz, for the law of row and answers beside that in which answers are those about a fixed row). Added up over
-all rows beyond a distance, and all functions that read a row, that is no more than the probability that is to spare;
-rows beyond it do not move at all then.
+To rows far away it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row is denser than
+f = 1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of
+n borders with probability n·f·v at most; of several columns one does with the sum of such. Classes have the same
+borders whatever is asked. On an interval every function has borders of its own, and may be chosen after other answers
+about the row; such answers with loss x (Laplace noise) or loss x of order 2 (Gaussian) turn a probability p into e^x·√p
+at most (Cauchy–Schwarz, for the law of row and answers beside that in which answers are those about a fixed row). Added
+up over all rows beyond a distance, and all functions that read a row, that is no more than the probability that is to
+spare; rows beyond it do not move at all then.
 """
 
 import math

@@ -21,8 +21,9 @@ from pufferflow.expressions import Weight, named
 from pufferflow.scenario import Scenario
 
 _MOST_KINDS: Final = 48
-_FINE: Final = 8
-"""Where sizes are more than that, they are rounded up to a power of the 8th root of 2; the smallest to one size."""
+_FINE: Final = 16
+_LEAST: Final = 2.0**-5
+"""Where sizes are more than that, they are rounded up to sixteenths of the next power of 2; the smallest to one."""
 
 
 @final
@@ -103,10 +104,8 @@ def _shares(sizes: Array, largest: int) -> Floats:
 
 
 def _few(shares: Floats) -> Floats:
-    """Return shares as they are, or rounded up to few sizes."""
+    """Return shares as they are, or rounded up to few sizes, exactly, so that every machine has the same."""
     if len(np.unique(shares)) <= _MOST_KINDS:
         return shares
-    with np.errstate(divide="ignore"):
-        power = np.maximum(np.floor(np.log2(shares) * _FINE), -(_MOST_KINDS - 2)) + 1
-    rounded = np.minimum(2.0 ** (np.minimum(power, 0) / _FINE) * (1 + 2.0**-40), 1.0)
-    return np.where(shares > 0, np.maximum(rounded, shares), 0.0)
+    digits, exponent = np.frexp(shares)
+    return np.where(shares > 0, np.maximum(np.ldexp(np.ceil(digits * _FINE) / _FINE, exponent), _LEAST), 0.0)

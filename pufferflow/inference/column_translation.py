@@ -29,7 +29,7 @@ from pufferflow.scenario.priors import GaussianPrior, Matrix, hidden_column, joi
 from pufferflow.transport import Certainty
 
 _AT_ONCE: Final = 1 << 21
-_MOST_LISTED: Final = 20_000
+_MOST_LISTED: Final = 2_000
 _SAME: Final = 1e-9
 
 

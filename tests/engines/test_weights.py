@@ -5,7 +5,15 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.engine import engine_of, grids_of, remote_engine, weighted_patterns, weighted_tally
+from pufferflow.engine import (
+    StepWeights,
+    engine_of,
+    grids_of,
+    remote_engine,
+    weighted_patterns,
+    weighted_tally,
+    weights_by_rank,
+)
 from pufferflow.engine.remote import RemoteEngine
 
 LEVEL = pf.Secret("level", domain=pf.Interval(0, 9))
@@ -62,3 +70,29 @@ def test_weighted_releases_are_equal_on_every_machine(put, machine):
     expected = truth.group_by("day").agg((pl.col("level") * pl.col("price")).sum()).sort("day")["level"].to_numpy()
     for plan in (here, there):
         assert np.allclose(plan.release().frame["level_sum"].to_numpy(), expected, rtol=1e-6, atol=1.0)
+
+
+def test_weights_by_position_and_by_rank_are_equal_on_every_machine(put, machine):
+    """The largest weight at each hour, and by rank in a house: those of the rows, of Polars and of others."""
+    rows = frame().with_columns(hour=pl.int_range(pl.len()).over("house"))
+    public = ["day", "price", "house"]
+    scenario = pf.Scenario(LEVEL, pf.GaussianPrior(pf.AR1(0.5)), within="house", order_by="hour", public=public)
+    asked_there = pf.protect(rows, scenario).filter(pl.col("house") > 3).private_sum(pl.col("level") * pl.col("price"))
+    request = asked_there.questions
+    there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
+    weight = request.measures[0].values.weight
+    chosen = rows.filter(pl.col("house") > 3).with_columns(size=pl.col("price").abs())
+    by_hour = chosen.group_by("hour").agg(pl.col("size").max()).sort("hour")
+    ranked = chosen.sort("size", descending=True).with_columns(rank=pl.int_range(pl.len()).over("house"))
+    by_rank = ranked.group_by("rank").agg(pl.col("size").max()).sort("rank")["size"].to_numpy()
+    for engine in (engine_of(rows.lazy()), there):
+        grids = grids_of(engine, request.selection, [weight])
+        largest = float(grids[weight].largest * grids[weight].unit)
+        steps = StepWeights.of(engine, request.selection, scenario, grids)
+        assert steps.positions.tolist() == by_hour["hour"].to_list()
+        assert steps.shares[weight] * largest == pytest.approx(by_hour["size"].to_numpy(), abs=1e-8 * largest)
+        shares, counts = weights_by_rank(engine, request.selection, scenario, grids)
+        covered = np.repeat(shares, counts) * largest
+        assert len(covered) == len(by_rank)
+        assert (covered >= by_rank * (1 - 1e-9) - 1e-8 * largest).all()
+        assert (covered <= np.maximum(by_rank * 1.126, largest / 31)).all()
