@@ -24,7 +24,7 @@ from pufferflow.tradeoff.moments import Moments
 PEER = "dp-accounting==0.4.4"
 RELEASES, DELTA, LIMIT, CLOSE = 10_000, 1e-6, 1.0, 1e-5
 WIDTHS = (1e-4,)
-"""Grids of the peer; 10⁻⁵ takes it ten minutes."""
+"""Grids of the peer; a finer one takes it many minutes."""
 
 
 def drawn() -> list[tuple[float, float]]:

@@ -35,6 +35,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "Gdp": "pf.Gdp(1.0), with mu",
     "TradeOff": "pf.TradeOff(1.0, 1e-6, tv=0.3), with epsilon, delta and tv",
     "Tv": "pf.Tv(0.3)",
+    "Profile": "pf.tradeoff.Profile(1.0, tv=0.3)",
     "Laplace": "pf.Laplace(1.0)",
     "Gaussian": "pf.Gaussian(1.0)",
     "GWM": "pf.GWM()",
