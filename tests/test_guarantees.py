@@ -410,6 +410,15 @@ def test_trade_off_numbers_are_cut_to_what_they_can_be():
     assert pf.TradeOff.of(0.0, 1.0).at(2.0).implies(pf.Pure(2.0))
 
 
+def test_a_total_variation_that_says_nothing_costs_nothing():
+    """A pure loss has the ε of its own trade-off promise, whose total variation says nothing: no rounding."""
+    for epsilon in np.linspace(0.01, 4, 100).tolist():
+        promise = pf.TradeOff(epsilon, 0.0, 1.0)
+        assert promise.kind.loss_from(pf.Pure(epsilon)) == epsilon
+        assert promise.kind.loss_from(pf.Pure(1.01 * epsilon)) == math.inf
+        assert pf.TradeOff(9.0, 0.0, 1.0).kind.loss_from(pf.Pure(epsilon)) == epsilon
+
+
 def test_tv_is_an_approximate_promise():
     """`pf.Tv(eta)` is `pf.Approx(0, eta)` and nothing else."""
     assert pf.Tv(0.25) == pf.Approx(0.0, 0.25)

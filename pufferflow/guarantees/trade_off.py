@@ -104,10 +104,10 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, delta=delta, tv=tv)
 
     def loss_from(self, other: Guarantee) -> float:
-        """Return an ε; ∞ where the total variation does not follow."""
-        if self.tv < 1 and other.approx_epsilon(self.tv) > 0:
-            return math.inf
-        return other.approx_epsilon(self.delta)
+        """Return an ε; ∞ where the total variation follows neither from it nor otherwise."""
+        epsilon = other.approx_epsilon(self.delta)
+        follows = tv_limit(epsilon, self.delta) <= self.tv or other.approx_epsilon(self.tv) == 0
+        return epsilon if follows else math.inf
 
     def _approx(self, delta: float) -> float:
         """Return the ε of the curve with three pieces at delta (M26)."""
