@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from pufferflow.bounds import Calibration as Calibration
     from pufferflow.bounds import Exact as Exact
     from pufferflow.bounds import Group as Group
+    from pufferflow.bounds import JointCalibration as JointCalibration
     from pufferflow.bounds import Kantorovich as Kantorovich
     from pufferflow.bounds import Laws as Laws
     from pufferflow.bounds import Messages as Messages
     from pufferflow.bounds import Pair as Pair
     from pufferflow.bounds import Quilt as Quilt
     from pufferflow.bounds import calibrate as calibrate
+    from pufferflow.bounds import calibrate_joint as calibrate_joint
     from pufferflow.bounds import loss as loss
     from pufferflow.bounds import robustness as robustness
     from pufferflow.composition import Composed as Composed
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from pufferflow.ledger import Ledger as Ledger
     from pufferflow.noise import Gaussian as Gaussian
     from pufferflow.noise import GeneralizedCauchy as GeneralizedCauchy
+    from pufferflow.noise import JointGaussian as JointGaussian
     from pufferflow.noise import Laplace as Laplace
     from pufferflow.noise import Noise as Noise
     from pufferflow.noise import Noisy as Noisy
@@ -131,10 +134,10 @@ _ROOMS = {
     ),
     "law": ("Law", "GaussianLaw"),
     "transport": ("winf", "wasserstein", "near", "Distance", "Certainty", "Coupling", "AffineCoupling"),
-    "noise": ("Noise", "Laplace", "Gaussian", "GeneralizedCauchy", "Staircase", "Noisy"),
+    "noise": ("Noise", "Laplace", "Gaussian", "GeneralizedCauchy", "Staircase", "JointGaussian", "Noisy"),
     "bounds": (
         *("Bound", "GWM", "GAWM", "DAGWM", "Exact", "Group", "Kantorovich", "Messages", "Quilt", "Pair", "Laws"),
-        *("calibrate", "loss", "Calibration", "robustness"),
+        *("calibrate", "calibrate_joint", "loss", "Calibration", "JointCalibration", "robustness"),
     ),
     "scenario": ("Scenario", "Secret", "Initial", "Presence", "Derived", "Interval", "Bins", "Closer"),
     "scenario.priors": (

@@ -18,6 +18,7 @@ from pufferflow.bounds.dagwm import DAGWM
 from pufferflow.bounds.dependent_rows import DependentChain, DependentRows
 from pufferflow.bounds.distance_bounds import GAWM, GWM, Group
 from pufferflow.bounds.exact.exact import Exact
+from pufferflow.bounds.joint import JointCalibration, calibrate_joint
 from pufferflow.bounds.kantorovich import Kantorovich
 from pufferflow.bounds.law_pairs import Pair, Place, Witness, finite_laws
 from pufferflow.bounds.laws import Laws, ListedLaws, Reach, SeveralLaws, WorkEstimate, longest_reach, read_laws
@@ -45,6 +46,7 @@ __all__ = [
     "DependentRows",
     "Exact",
     "Group",
+    "JointCalibration",
     "Kantorovich",
     "Laws",
     "ListedLaws",
@@ -61,6 +63,7 @@ __all__ = [
     "Worst",
     "calibrate",
     "calibrate_each",
+    "calibrate_joint",
     "compared_bounds",
     "explanations",
     "finite_laws",

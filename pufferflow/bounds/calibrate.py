@@ -21,9 +21,9 @@ from pufferflow.bounds.proofs import (
     looked_at,
     search,
 )
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, RenyiCurve, Tv
-from pufferflow.noise import NOISES, Family, Laplace, Noise, StaircaseFamily
+from pufferflow.noise import NOISES, Family, JointGaussian, Laplace, Noise, StaircaseFamily
 from pufferflow.suggestions import nearest
 from pufferflow.transport import Certainty
 from pufferflow.workers import Workers
@@ -32,6 +32,12 @@ from pufferflow.workers import Workers
 def read_family(noise: Any, guarantee: Guarantee) -> Family:
     """Return the family that `noise=` stands for, if it can keep such a promise."""
     given = noise
+    if noise is JointGaussian or isinstance(noise, JointGaussian):
+        raise Refused(
+            "Joint noise where every sum has noise of its own: error bars and accounts count sum by sum.",
+            allowed="joint noise of two outputs by pf.calibrate_joint, released by its own release",
+            instead="noise=pf.Gaussian",
+        )
     if isinstance(given, str):
         noise = NOISES.get(given.casefold())
         near = nearest(given, NOISES)

@@ -6,6 +6,7 @@ from typing import Final, Literal
 from pufferflow.noise.cauchy import GeneralizedCauchy
 from pufferflow.noise.drawing import STEPS_PER_SCALE, Noisy, grid_of
 from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.joint import JointGaussian, best_rho
 from pufferflow.noise.laplace import Laplace
 from pufferflow.noise.noise import Family, Noise
 from pufferflow.noise.staircase import Staircase, StaircaseFamily
@@ -20,11 +21,13 @@ __all__ = [
     "Family",
     "Gaussian",
     "GeneralizedCauchy",
+    "JointGaussian",
     "Laplace",
     "Noise",
     "NoiseName",
     "Noisy",
     "Staircase",
     "StaircaseFamily",
+    "best_rho",
     "grid_of",
 ]
