@@ -81,6 +81,10 @@ class LossCurve(abc.ABC):
         """Return log(loss / allowed loss), the largest of all: not above 0 exactly if the promise is kept."""
         return max(_log_ratio(loss, allowed) for loss, allowed, _ in self.losses(noise, guarantee))
 
+    def excess_drawn(self, noise: Noise, guarantee: Guarantee) -> float:
+        """Return the excess of noise as it is drawn, a hair louder: it matters only where a loss jumps."""
+        return self.excess(noise, guarantee)
+
     def losses(self, noise: Noise, guarantee: Guarantee) -> list[tuple[float, float, Witness]]:
         """Return every loss that the promise limits, its limit, and the pair that has it."""
         rows: list[tuple[float, float, Witness]] = []

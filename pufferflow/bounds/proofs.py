@@ -75,7 +75,7 @@ class AppliedBound:
 
     def worst(self, noise: Noise, guarantee: Guarantee) -> tuple[float, LossCurve]:
         """Return the largest log ratio of loss to promise, and the curve that has it."""
-        excesses = [part.excess(noise, guarantee) for part in self.parts]
+        excesses = [part.excess_drawn(noise, guarantee) for part in self.parts]
         place = max(range(len(excesses)), key=excesses.__getitem__)
         return excesses[place], self.parts[place]
 

@@ -63,8 +63,8 @@ def least_scale_of(excesses: Sequence[Excess], turns: Turns, low: float, high: f
     for start, end in itertools.pairwise(ends):
         found = _least_in_piece(excesses, start * (1 + _ULPS), end * (1 - _ULPS))
         if found is not None:
-            rounder = found == start * (1 + _ULPS) and start >= low and _kept(excesses, start)
-            return start if rounder else found
+            rounder = found == start * (1 + _ULPS) and start >= low
+            return start if rounder and _kept(excesses, start) and _kept(excesses, start * (1 + HAIR)) else found
     return high
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pufferflow.arrays import Floats
-from pufferflow.bounds import Bounds, Calibration, Laws, loss
+from pufferflow.bounds import Bounds, Calibration, Laws, loss, proof_of
 from pufferflow.engine import Pattern
-from pufferflow.guarantees import Guarantee, Kind
+from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
 from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.sum_tables import known_values, tables_of
@@ -70,12 +70,9 @@ def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, le
 
 
 def _proven(noise: Noise, promise: Guarantee, laws: Sequence[Laws], bound: Bounds) -> bool:
-    """Return whether a noise is proven to keep a promise, at every order of a curve."""
-    return all(
-        loss(own, noise, Kind(single), bound if place == 0 else "auto") <= single.loss
-        for place, own in enumerate(laws)
-        for single in promise.singles
-    )
+    """Return whether a noise is proven to keep a promise as it is drawn, at every order of a curve."""
+    demands = [(own, bound if place == 0 else "auto") for place, own in enumerate(laws)]
+    return proof_of(demands, promise, noise) is not None
 
 
 def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> float:

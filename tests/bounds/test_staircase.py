@@ -90,6 +90,15 @@ def test_one_scale_serves_several_pairs():
     assert found.noise.scale <= pf.calibrate(pairs, pf.Pure(1.0), noise=pf.Staircase, bound=pf.GWM()).noise.scale
 
 
+def test_a_turn_is_no_safe_scale():
+    """Where jumps meet a piece vanishes, and the loss is less than beside it: noise a hair louder has to keep it."""
+    pair = pf.Pair(pf.Law([2, 3, 4], [0.25, 0.5, 0.25]), pf.Law([1, 2, 6], [0.375, 0.4375, 0.1875]))
+    noise = pf.Staircase(2.0, 1.0, 0.25)
+    (part,) = EXACT.parts([pair], noise)
+    assert part.pure(noise).value < 0.78 < part.pure(noise.at(2 * (1 + 1e-13))).value
+    assert part.excess(noise, pf.Pure(0.78)) < 0 < part.excess_drawn(noise, pf.Pure(0.78))
+
+
 @pytest.mark.parametrize("promise", [PROMISES["Rényi"], PROMISES["approximate"]], ids=["Rényi", "approximate"])
 def test_the_likely_movements_are_counted(promise):
     """pf.DAGWM's scale is safe by the exact loss, and between the exact one and pf.GWM's."""

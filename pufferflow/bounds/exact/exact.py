@@ -14,6 +14,7 @@ from pufferflow.bounds.exact import cauchy, gaussian, laplace, piecewise_constan
 from pufferflow.bounds.exact.field import Field, LineField, PairAtoms
 from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import WorkEstimate, as_laws
+from pufferflow.bounds.turning_scales import HAIR
 from pufferflow.errors import InternalError, Refused
 from pufferflow.guarantees import Divergence, Guarantee, Pure
 from pufferflow.law import GaussianLaw
@@ -163,6 +164,13 @@ class FiniteLoss(LossCurve):
             return 0.0
         ball = ball_of(self.pair, family(1.0))
         return staircase.least_scale(self.pair, family, guarantee, above, ball.least_scale(family, guarantee))
+
+    def excess_drawn(self, noise: Noise, guarantee: Guarantee) -> float:
+        """Return the larger excess of staircase noise and of that a hair louder: at a turn a loss may be less."""
+        excess = self.excess(noise, guarantee)
+        if not isinstance(noise, Staircase) or noise.scale == 0 or excess > 0:
+            return excess
+        return max(excess, self.excess(noise.at(noise.scale * (1 + HAIR)), guarantee))
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         return self.ceiling.least_scale(family, guarantee)
