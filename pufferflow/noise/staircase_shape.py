@@ -17,10 +17,13 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence, Guarantee, Pure
+from pufferflow.roots import largest
 
 _MOST_STEPS: Final = 3.0
 """Stairs of more steps than these within one movement are hardly other than Laplace noise."""
 _STEPS: Final = np.arange(1.0, _MOST_STEPS + 1)
+_OF_PURE: Final = (Divergence.CONCENTRATED, Divergence.GAUSSIAN)
+_STEEPEST: Final = 600.0
 _FALLS: Final = tuple(round(fall, 3) for fall in np.geomspace(0.1, 20.0, 12).tolist())
 _GAMMAS: Final = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 _FINEST: Final = 1e-3
@@ -86,7 +89,7 @@ def best_shape(promises: tuple[Guarantee, ...], gamma: float | None, stairs: Cal
         reach = longest_shift(unit, shape, promises)
         return unit.expected_error / reach if reach > 0 else math.inf
 
-    tried = {shape: error(shape) for shape in _candidates(promises, gamma)}
+    tried = {shape: error(shape) for shape in _candidates(promises, gamma, stairs)}
     best = min(tried, key=tried.__getitem__)
     if tried[best] == math.inf:
         raise Refused(
@@ -135,11 +138,21 @@ def _steps(losses: Floats, most: float) -> float:
     return float(np.searchsorted(losses, most, side="right"))
 
 
-def _candidates(promises: Sequence[Guarantee], gamma: float | None) -> Iterator[Shape]:
+def _fall_of(promise: Guarantee, steps: int, stairs: Callable[[Shape], Stairs]) -> float:
+    """Return the largest fall with which so many steps keep a promise whose loss follows from the pure one."""
+    return largest(
+        lambda fall: fall == 0 or _longest(stairs(Shape(fall, 0.5)), Shape(fall, 0.5), promise) >= steps, _STEEPEST
+    )
+
+
+def _candidates(
+    promises: Sequence[Guarantee], gamma: float | None, stairs: Callable[[Shape], Stairs]
+) -> Iterator[Shape]:
     """Yield shapes: those that a promise's own ε suggests, and a coarse grid."""
     own = [one.epsilon / steps for one in promises for steps in (1, 2) if 0 < one.epsilon < 1e3]
     totals = [one.delta for one in promises if one.epsilon == 0 and one.delta > 0]
-    for fall in dict.fromkeys([*own, *_FALLS]):
+    own += [_fall_of(one, steps, stairs) for one in promises if one.divergence in _OF_PURE for steps in (1, 2, 3)]
+    for fall in dict.fromkeys([fall for fall in own if fall > 0] + [*_FALLS]):
         gammas = [*_GAMMAS, best_gamma(fall), *itertools.chain(*(gammas_of_tv(fall, tv) for tv in totals))]
         yield from (Shape(fall, one) for one in dict.fromkeys(gammas if gamma is None else [gamma]))
 
