@@ -43,12 +43,14 @@ class Turns:
     """So many operations, times what one scale is of the farthest distance, take the losses at a scale."""
     budget: float
 
-    def between(self, low: float, high: float) -> Floats:
-        """Return the turns between two scales, those above a scale below which all would be too much work."""
+    def between(self, low: float, high: float) -> list[float]:
+        """Return `low` and the turns up to `high`; only the larger turns where all would be too much work."""
         total = float(np.abs(self.distances).sum())
-        turns = self.stairs.bends_of(self.distances, max(low, 3 * total / _MOST_TURNS), high)
+        least = max(low, 3 * total / _MOST_TURNS)
+        turns = self.stairs.bends_of(self.distances, least, high)
         work = np.cumsum(1.0 + self.work * (1 + np.abs(self.distances).max(initial=0.0) / turns[::-1]))
-        return turns[len(turns) - int(np.searchsorted(work, self.budget)) :]
+        left_out = len(turns) - int(np.searchsorted(work, self.budget))
+        return turns[left_out:].tolist() if left_out else [least, *turns.tolist()]
 
 
 def least_scale_of(excesses: Sequence[Excess], turns: Turns, low: float, high: float) -> float:
@@ -56,11 +58,7 @@ def least_scale_of(excesses: Sequence[Excess], turns: Turns, low: float, high: f
 
     It and all scales up to a hair above it keep the promises.
     """
-    inner = turns.between(low, high)
-    whole = len(inner) > 0 and inner[0] <= low * (1 + _CLOSE)
-    first = low if not len(inner) or whole else float(inner[0])
-    ends = [first, *inner.tolist(), high]
-    for start, end in itertools.pairwise(ends):
+    for start, end in itertools.pairwise([*turns.between(low, high), high]):
         found = _least_in_piece(excesses, start * (1 + _ULPS), end * (1 - _ULPS))
         if found is not None:
             rounder = found == start * (1 + _ULPS) and start >= low
