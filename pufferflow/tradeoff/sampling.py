@@ -41,7 +41,8 @@ def erased(profile: Profile, share: float) -> Profile:
         losses, first, second = (np.insert(array, place, 0.0) for array in (losses, first, second))
     still = losses == 0
     first, second = np.where(still, first + (1 - kept), first), np.where(still, second + (1 - kept), second)
-    return Profile.with_loss(Atoms(losses, first, second, kept * atoms.first_alone, kept * atoms.second_alone), tv)
+    alone = upwards(kept * atoms.first_alone), upwards(kept * atoms.second_alone)
+    return Profile.with_loss(Atoms(losses, first, second, *alone), tv)
 
 
 def poisson(profile: Profile, rate: float, *, prior: Any) -> Profile:
