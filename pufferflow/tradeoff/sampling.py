@@ -77,7 +77,7 @@ def poisson_profile(profile: Profile, rate: float) -> Profile:
         losses = np.append(math.log1p(-kept), losses)
         first, second = np.append((1 - kept) * base.second_alone, first), np.append(base.second_alone, second)
     return Profile.with_loss(
-        Atoms(losses, first, second, kept * base.first_alone), upwards(kept * profile.tv, 4 * UNIT)
+        Atoms(losses, first, second, upwards(kept * base.first_alone)), upwards(kept * profile.tv, 4 * UNIT)
     )
 
 
