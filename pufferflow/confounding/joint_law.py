@@ -5,6 +5,7 @@ Channels alone are enumerated in whole numbers. Continuous noise is told by cell
 Gaussian releases are first brought to as few coordinates as their answers span, which loses nothing.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,8 +16,9 @@ import numpy as np
 from pufferflow.arrays import Array, Floats
 from pufferflow.confounding.additive import Additive, Cells, cells_of
 from pufferflow.confounding.channel import Channel
+from pufferflow.confounding.coupled_pair import CoupledPair
 from pufferflow.confounding.exact_pair import ExactPair
-from pufferflow.confounding.law_pair import LawPair
+from pufferflow.confounding.law_pair import LawPair, log_above
 from pufferflow.confounding.noisy_pair import NoisyPair
 from pufferflow.confounding.reading import Seen
 from pufferflow.errors import Misuse, Refused
@@ -100,7 +102,12 @@ def pairs_of(seen: Seen, releases: Sequence[Release]) -> Pairs:
     noisy = [one for one in releases if isinstance(one, Additive) and one.noise.scale > 0]
     channels = [one for one in releases if isinstance(one, Channel)]
     channels += [Channel.revealing(one.reads, _inputs(seen, one)) for one in silent]
+    most = math.prod(len(one.outputs) for one in channels) * len(seen.points) * len(seen.values)
+    if noisy and most > MOST_STEPS:
+        return _coupled_pairs(seen, channels, noisy)
     outcomes = Outcomes.of(seen, channels)
+    if noisy and not _each(_coordinates(seen, noisy), len(seen.points), outcomes.masses.shape[1], _ONE_COORDINATE):
+        return _coupled_pairs(seen, channels, noisy)
     if noisy:
         return _noisy_pairs(seen, outcomes, noisy)
     pairs: Pairs = []
@@ -109,6 +116,39 @@ def pairs_of(seen: Seen, releases: Sequence[Release]) -> Pairs:
         unit = total * outcomes.total
         pairs += [(_labels(seen, pair), ExactPair(joint[pair[0]], joint[pair[1]], unit)) for pair in seen.pairs]
     return pairs
+
+
+def _coupled_pairs(seen: Seen, channels: Sequence[Channel], noisy: Sequence[Additive]) -> Pairs:
+    """Return upper bounds for every pair, from what the releases lose between any two points."""
+    size = len(seen.points)
+    check_size(size * size * len(seen.pairs), f"{size} points, too many outputs to enumerate, and their pairs")
+    steps, squares = np.zeros((size, size)), np.zeros((size, size))
+    for channel in channels:
+        rows = channel.probabilities
+        read = [read_by(channel, seen, at) for at in range(size)]
+        losses = np.array([[max_log_ratio(one, other) for other in rows] for one in rows])
+        steps += np.maximum(losses, losses.T)[np.ix_(read, read)]
+    for one in _coordinates(seen, noisy, spanned=False):
+        moves = np.abs(np.subtract.outer(one.answers, one.answers))
+        reach = float(one.answers.max()) * 64 * UNIT  # answers are rounded
+        moves = np.where(moves > 0, moves * (1 + 8 * UNIT) + reach, 0.0)
+        if isinstance(one.noise, Gaussian):
+            squares += moves**2
+        else:
+            steps += one.noise.pure(moves)
+    steps, shifts = steps * (1 + 64 * UNIT), np.sqrt(squares) * (1 + 64 * UNIT)
+    return [
+        (_labels(seen, pair), CoupledPair(laws[pair[0]], laws[pair[1]], total, steps, shifts))
+        for laws, total in seen.laws
+        for pair in seen.pairs
+    ]
+
+
+def max_log_ratio(top: Sequence[Fraction], bottom: Sequence[Fraction]) -> float:
+    """Return the largest log ratio of two laws, rounded up; ∞ where the second is 0 alone."""
+    if any(q == 0 < p for p, q in zip(top, bottom, strict=True)):
+        return math.inf
+    return log_above(max(p / q for p, q in zip(top, bottom, strict=True) if p > 0))
 
 
 def _labels(seen: Seen, pair: tuple[int, int]) -> tuple[Label, Label]:
@@ -170,7 +210,7 @@ class Coordinate:
     blurred: float = 0.0
 
 
-def _coordinates(seen: Seen, noisy: Sequence[Additive]) -> list[Coordinate]:
+def _coordinates(seen: Seen, noisy: Sequence[Additive], *, spanned: bool = True) -> list[Coordinate]:
     """Return all noisy answers, each in units of its noise and beginning at 0; Gaussian ones as few as they span."""
     plain: list[Coordinate] = []
     bells: list[Floats] = []
@@ -183,7 +223,9 @@ def _coordinates(seen: Seen, noisy: Sequence[Additive]) -> list[Coordinate]:
             bells += [answers[0], (answers[1] - share * answers[0]) / np.sqrt((1 - share) * (1 + share))]
         else:
             bells += answers
-    return [*_spanned(np.stack(bells, axis=1)), *plain] if bells else plain
+    if bells and spanned:
+        return [*_spanned(np.stack(bells, axis=1)), *plain]
+    return [*(Coordinate(Gaussian(1.0), own - own.min()) for own in bells), *plain]
 
 
 def _answers(seen: Seen, name: str, scale: float) -> Floats:
@@ -217,16 +259,22 @@ def _spanned(answers: Floats) -> list[Coordinate]:
     return [Coordinate(Gaussian(1.0), own - own.min(), blurred) for own in along.T]
 
 
-def _cells(coordinates: Sequence[Coordinate], points: int, outcomes: int, most: int) -> list[Cells]:
-    """Return cells of all coordinates, as many as fit: those of Laplace noise have every answer among them at least."""
+def _each(coordinates: Sequence[Coordinate], points: int, outcomes: int, most: int) -> int:
+    """Return how many cells each coordinate may have; 0 if there is no room for every answer of Laplace noise."""
     room = min(_MOST_CELLS, _MOST_FLOATS // points) // outcomes
     each = min(int(max(room, 1) ** (1 / len(coordinates))), most)
     least = max(len(np.unique(one.answers)) for one in coordinates)
-    if each < max(least, 24):
+    return each if each >= max(least, 24) else 0
+
+
+def _cells(coordinates: Sequence[Coordinate], points: int, outcomes: int, most: int) -> list[Cells]:
+    """Return cells of all coordinates, as many as fit."""
+    each = _each(coordinates, points, outcomes, most)
+    if not each:
         raise Refused(
             f"{len(coordinates)} noisy answers of {points} points, with {outcomes} outputs of channels, need more than "
-            f"{room} cells.",
-            allowed=f"at most {_MOST_CELLS} cells; Gaussian answers count as many times as they span coordinates",
+            f"{_MOST_CELLS} cells.",
+            allowed="what bounds serve: the cost itself, without the posterior and what independence would cost",
             instead="one release of several queries less, coarser columns, or channels with few outputs",
         )
     return [cells_of(one.noise, one.answers, each, one.blurred) for one in coordinates]

@@ -207,3 +207,26 @@ def test_independence_given_the_secret_of_noisy_answers():
     table = pf.Table({"s": s, "a": a, "b": b, "probability": law})
     both = cost(table, [Additive("a", pf.Laplace(1.0)), Additive("b", pf.Gaussian(1.0))])
     assert both.as_if_independent.delta(0.2) == pytest.approx(both.delta(0.2), rel=5e-3)
+
+
+def test_too_many_outputs_have_an_upper_bound(monkeypatch):
+    """Where cells do not fit, a coupling of what is read gives bounds (M1): above the truth by cells, at every ε."""
+    rng = np.random.default_rng(11)
+    for seed in (1, 2):
+        table, _ = random_table(rng, sizes=(3, 2), zeros=0.2 * (seed == 2))
+        releases = [Additive("a", pf.Laplace(2.0)), Additive("b", pf.Gaussian(1.5)), random_channel(rng, "b", 2)]
+        sharp = [cost(table, releases[:count], secret="s") for count in (1, 2, 3)]
+        with monkeypatch.context() as room:
+            room.setattr("pufferflow.confounding.joint_law._each", lambda *_: 0)
+            bounds = [cost(table, releases[:count], secret="s") for count in (1, 2, 3)]
+        for bound, true in zip(bounds, sharp, strict=True):
+            for epsilon in (0.0, 0.1, 0.3, 0.7):
+                assert bound.delta(epsilon) >= true.delta(epsilon) * (1 - 1e-2)
+            assert bound.pure >= true.pure - 1e-9
+            assert bound.certainty() == "upper_bound"
+        assert bounds[0].attack_auc >= sharp[0].attack_auc - 1e-3
+        assert (bounds[0].tradeoff([0.05, 0.3, 0.8]) <= sharp[0].tradeoff([0.05, 0.3, 0.8]) + 1e-3).all()
+        assert bounds[0].pure <= 2 / 2.0
+    nine = cost(THREE, [Additive("x", pf.Laplace(10.0))] * 9)
+    assert cost(THREE, [Additive("x", pf.Laplace(10.0))] * 2).pure <= nine.pure <= 1.8
+    assert nine.delta(0.2) < nine.tv < 0.4

@@ -73,7 +73,7 @@ def test_what_mathematics_does_not_give():
         (lambda: Additive("x", pf.Staircase(1.0, 1.0)), "Channel.of_noise"),
         (lambda: design(large, [], pf.Pure(1.0), secret="s"), "90000 probabilities (300 inputs × 300 outputs)"),
         (lambda: cost(THREE, [FIRST] * 30), "coarser outputs"),
-        (lambda: cost(THREE, [Additive("x", pf.Laplace(1.0))] * 9), "noisy answers"),
+        (lambda: cost(THREE, [Additive("x", pf.Laplace(1.0))] * 9).posterior, "noisy answers"),
         (lambda: design(THREE, Additive("x", pf.Gaussian(1.0)), pf.Approx(1.0, 0.1), secret="s"), "published"),
         (lambda: cost(THREE, [FIRST, Additive("x", pf.Laplace(1.0))]).dependence, "as_if_independent"),
     ]:
