@@ -160,7 +160,7 @@ def cell_masses(noise: Noise, edges: Floats, answers: Floats) -> tuple[Floats, f
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.where(used > 0, used / inner, 1.0)
     masses = np.concatenate([below[:, :1], inner, above[:, -1:]], axis=1)
-    off = _TAIL_ERROR * (1 + float(error.max()))
+    off = _TAIL_ERROR * (1 + float(error.max(initial=0.0)))
     if not off < 1e-4:
         raise Refused(
             "The answers lie too many scales apart for the cells of this noise.",

@@ -6,7 +6,7 @@ All probabilities are rational, so that losses of channels are exact, and what i
 import json
 import math
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +27,7 @@ from pufferflow.scenario.priors import Values
 from pufferflow.suggestions import suggests_arguments
 
 _TOLERANCE = Fraction(1, 10**9)
+_LONGEST = 4000
 _INSTEAD = 'pf.confounding.Channel("x", inputs=[0, 1], outputs=["no", "yes"], probabilities=[[0.7, 0.3], [0.3, 0.7]])'
 
 
@@ -113,6 +114,13 @@ class Channel:
         answers = [_number(point[0], "An input") for point in read_inputs(inputs, columns_of(reads))]
         if not edges:
             return cls(reads, inputs, grid, [[1]] * len(answers))
+        if noise.scale == 0:
+            return cls(
+                reads,
+                inputs,
+                grid,
+                [[int(at == bisect_left(edges, one)) for at in range(len(grid))] for one in answers],
+            )
         masses, _ = cell_masses(noise, np.array(edges), np.array(answers))
         rows = [[Fraction(one) for one in row] for row in masses.tolist()]
         return cls(reads, inputs, grid, [[one / sum(row) for one in row] for row in rows])
@@ -181,7 +189,7 @@ class Channel:
         """Return the channel that `to_json` wrote."""
         try:
             stored = json.loads(text)
-            rows = [[Fraction(one) for one in row] for row in stored["probabilities"]]
+            rows = [[_stored(one) for one in row] for row in stored["probabilities"]]
             return cls(stored["reads"], stored["inputs"], stored["outputs"], rows)
         except (ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError) as error:
             why = error.problem if isinstance(error, Misuse) else ""
@@ -228,6 +236,13 @@ def _read_row(given: list[Any]) -> tuple[Fraction, ...]:
 
 def _plain(given: Any) -> Any:
     return cast(Any, given).item() if isinstance(given, np.generic) else given
+
+
+def _stored(text: str) -> Fraction:
+    """Return a stored probability: digits over digits, and nothing that would take for ever to read."""
+    if len(text) > _LONGEST or not set(text) <= set("0123456789/"):
+        raise ValueError
+    return Fraction(text)
 
 
 def _number(given: Any, name: str) -> float:

@@ -12,7 +12,7 @@ from pufferflow.arrays import Array, Floats
 from pufferflow.confounding.channel import Channel, Drawn
 from pufferflow.confounding.joint_law import Release, as_releases, columns_read
 from pufferflow.confounding.program import solved
-from pufferflow.confounding.reading import Seen, columns_of, label, see, tables_of
+from pufferflow.confounding.reading import Seen, columns_of, label, named_secret, see, tables_of
 from pufferflow.confounding.repair import repaired
 from pufferflow.confounding.target import Target
 from pufferflow.errors import Misuse
@@ -105,8 +105,7 @@ def _columns(
     known = list(dict.fromkeys(name for one in tables_of(table) for name in one.names))
     taken = columns_read(past)
     if query is None:
-        hidden = secret if isinstance(secret, str) else getattr(secret, "column", None) or getattr(secret, "name", None)
-        hidden = getattr(getattr(table, "secret", None), "name", None) if hidden is None else hidden
+        hidden = named_secret(table, secret)
         unread = [name for name in known if name not in taken]
         hidden = unread[0] if hidden is None and len(unread) == 1 else hidden
         others = [name for name in known if name != hidden]

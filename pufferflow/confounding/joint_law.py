@@ -31,6 +31,7 @@ MOST_STEPS = 6_000_000
 _MOST_CELLS = 1_000_000
 _MOST_FLOATS = 60_000_000
 _ONE_COORDINATE = 20_000
+_FARTHEST = 10**9
 
 
 @final
@@ -239,6 +240,12 @@ def _answers(seen: Seen, name: str, scale: float) -> Floats:
         )
     exact = [Fraction(cast(float, one)) for one in values]
     least = min(exact)
+    if max(exact) - least > _FARTHEST * Fraction(scale):
+        raise Refused(
+            f"The values of {name!r} lie more than {_FARTHEST} scales of the noise apart.",
+            allowed="noise that hides some of them",
+            instead="pf.confounding.Channel.revealing(reads, inputs), for what the noise does not hide",
+        )
     return np.array([float((one - least) / Fraction(scale)) for one in exact])
 
 

@@ -129,6 +129,14 @@ def see(table: Any, secret: Any, columns: Sequence[str]) -> Seen:
     return Seen(hidden, values, pairs, tuple(columns), points, tuple(masses))
 
 
+def named_secret(table: Any, secret: Any) -> str | None:
+    """Return the column of the secret that is named, itself or by a scenario; None if none is."""
+    about = table.secret if secret is None and isinstance(table, Scenario) else secret
+    if isinstance(about, Secret):
+        return about.column
+    return about.name if isinstance(about, Derived) else cast(str | None, about)
+
+
 def tables_of(table: Any) -> list[Table]:
     """Return the tables of a belief: a table, several, or those of a scenario."""
     return _tables(table, None)[0]

@@ -227,6 +227,11 @@ def test_too_many_outputs_have_an_upper_bound(monkeypatch):
         assert bounds[0].attack_auc >= sharp[0].attack_auc - 1e-3
         assert (bounds[0].tradeoff([0.05, 0.3, 0.8]) <= sharp[0].tradeoff([0.05, 0.3, 0.8]) + 1e-3).all()
         assert bounds[0].pure <= 2 / 2.0
+        certain = pf.Table({"s": [0, 1], "x": [0, 1], "probability": [0.5, 0.5]})
+        with monkeypatch.context() as room:
+            room.setattr("pufferflow.confounding.joint_law._each", lambda *_: 0)
+            sure = cost(certain, [Additive("x", pf.Gaussian(1.0))] * 2)
+        assert sure.delta(0.5) == pytest.approx(gaussian_delta(math.sqrt(2), 0.5), rel=1e-9)
     nine = cost(THREE, [Additive("x", pf.Laplace(10.0))] * 9)
     assert cost(THREE, [Additive("x", pf.Laplace(10.0))] * 2).pure <= nine.pure <= 1.8
     assert nine.delta(0.2) < nine.tv < 0.4

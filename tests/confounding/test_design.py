@@ -220,6 +220,15 @@ def test_ten_thousand_probabilities():
     assert found.expected_loss == pytest.approx(found.solver_loss, abs=1e-6)
 
 
+def test_secrets_are_named_in_every_way():
+    """A column, a derived secret, also one that says what may be read, and a scenario name the same secret."""
+    derived = pf.Derived("s", column="x", domain=[0, 1, 2])
+    ways = [(THREE, "s"), (THREE, derived), (pf.Scenario(derived, prior=THREE), None)]
+    found = [design(table, FIRST, pf.Pure(0.5), secret=secret) for table, secret in ways]
+    assert found[0] == found[1] == found[2]
+    assert found[0].channel.reads == ("x",)
+
+
 def test_a_loss_of_ones_own_and_more_columns():
     """Losses are functions or matrices of output and answer; a channel that may read more never errs more."""
     table = pf.Table({"s": [0, 0, 1, 1, 1], "a": [0, 1, 0, 1, 1], "b": [0, 1, 1, 0, 1], "probability": [0.2] * 5})

@@ -31,11 +31,11 @@ def test_posteriors_of_noise():
     """With noise the bounds are above those of any rounding of it, and near those of a fine one."""
     table = THREE
     noise = pf.Laplace(1.0)
-    grid = np.linspace(-12, 14, 521)
+    grid = np.linspace(-9, 11, 161)
     rounded = cost(table, pf.confounding.Channel.of_noise("x", [0, 1, 2], grid, noise)).posterior
     found = cost(table, Additive("x", noise)).posterior
     assert rounded.ratio * (1 - 1e-11) <= found.ratio <= rounded.ratio * 1.05
-    assert rounded.guess_after <= found.guess_after <= rounded.guess_after + 2e-3
+    assert rounded.guess_after <= found.guess_after <= rounded.guess_after + 5e-3
 
 
 def test_what_a_loss_allows_and_what_a_ratio_implies():
