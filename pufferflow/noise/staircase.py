@@ -12,9 +12,10 @@ import numpy as np
 from pufferflow.arguments import finite_number, probability_below_one
 from pufferflow.arrays import Array, Floats
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import Approx, Guarantee, Pure
+from pufferflow.guarantees import Approx, Divergence, Guarantee, Pure
 from pufferflow.noise.noise import Family, Noise, one_dimensional, read_above, read_radius, read_scale
 from pufferflow.noise.staircase_shape import Shape, best_gamma, best_shape, longest_shift
+from pufferflow.roots import largest
 from pufferflow.rounding import UNIT, lifted
 from pufferflow.suggestions import suggests_arguments
 
@@ -270,7 +271,10 @@ class StaircaseFamily:
         """Return the family whose shape leaves a promise the least expected error, as far as it is not given."""
         if self.epsilon is not None:
             return self
-        shape = best_shape(tuple(guarantee.singles), self.gamma, _unit)
+        promises = tuple(guarantee.singles)
+        if guarantee.divergence in (Divergence.CONCENTRATED, Divergence.GAUSSIAN):  # kept by pure losses (M29)
+            promises = (Pure(largest(lambda epsilon: guarantee.follows_from(Pure(epsilon)), 1e4)),)
+        shape = best_shape(promises, self.gamma, _unit)
         return StaircaseFamily(shape.epsilon, shape.gamma)
 
     def __call__(self, scale: float) -> Staircase:
