@@ -124,7 +124,7 @@ class Perturbation(Suggesting):
                     instead="pf.local.randomized_response(labels, epsilon=1.0), whose epsilon a plan finds",
                 )
             return self.channel
-        epsilon = min(losses.largest_epsilon(pure), _MOST_EPSILON)
+        epsilon = losses.largest_epsilon(pure, _MOST_EPSILON)
         for _ in range(_TRIES):
             channel = self.channel.at(epsilon)
             if losses.of(channel.epsilon).value <= pure:

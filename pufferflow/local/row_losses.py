@@ -2,8 +2,8 @@
 
 Whatever mechanism publishes rows, what it tells of one row given all others, its exposure, bounds the loss: ε itself if
 rows are independent; along chains and trees what messages make of it, as they do for noisy sums with these exposures;
-and k·ε under any prior at all where a group has k published rows. The least of these that apply counts. It is never
-below ε, so each release is ordinarily differentially private for one row, too.
+and k·ε under any prior at all where a group has k published rows. The least of these that apply counts. For the secret's
+own column it is never below ε, so each release is ordinarily differentially private for one row, too.
 """
 
 import math
@@ -78,11 +78,13 @@ class RowLosses:
         """Return the loss under the worst prior, rounded up."""
         return max((self._under(*belief, epsilon) for belief in self._beliefs), key=lambda loss: loss.value)
 
-    def largest_epsilon(self, loss: float) -> float:
-        """Return an ε whose loss is at most a given one, near the largest, in few digits so that machines agree on it.
+    def largest_epsilon(self, loss: float, most: float) -> float:
+        """Return an ε, `most` or less, whose loss is at most a given one: near the largest, in few digits.
 
-        Losses grow with exposures, and are from ε to as many times that as a group has rows (M36).
+        Losses grow with exposures, and are at most as many times ε as a group has rows (M36).
         """
+        if self.of(most).value <= loss:
+            return most
         rows = max(rows for _, rows, _ in self._beliefs)
         least = loss / max(rows, 1) * (1 - _CLOSE)
         inverse = smallest(lambda inverse: self.of(1 / inverse).value - loss, 1 / least, _CLOSE)
@@ -108,9 +110,9 @@ class RowLosses:
 
     def _walks(self, tables: Sequence[Tables]) -> "_Walks | None":
         """Return the walks along the chains or trees of a prior; None where it has none."""
-        prior = tables[0].prior
-        # those of a mixture follow whole answers, not rows
-        if self._rows(tables) <= 1 or isinstance(prior, GaussianMixture):
+        of_secret = self.facts.request.column == getattr(self.facts.request.scenario.secret, "column", None)
+        # one row by itself tells ε of its own value; walks of a mixture follow whole answers, not rows
+        if (of_secret and self._rows(tables) <= 1) or isinstance(tables[0].prior, GaussianMixture):
             return None
         try:
             pieces = read_laws(self.facts.laws([tables], self.weights))
@@ -118,7 +120,7 @@ class RowLosses:
             walks = [walk.coarse() if coarse else walk for laws in pieces for walk in laws.walks()]
         except Refused:
             return None
-        return _Walks(walks, Messages(coarse=coarse))
+        return _Walks(walks, Messages(coarse=coarse), of_secret)
 
     def _place(self, tables: Sequence[Tables]) -> Place:
         secret = self.facts.request.scenario.secret
@@ -133,11 +135,13 @@ class _Walks:
 
     walks: Sequence[DependentRows]
     bound: Messages
+    of_secret: bool
+    """Whether the published column is the secret's: then its own row tells ε, whatever the prior makes of it."""
 
     def loss(self, epsilon: float) -> RowLoss:
-        """Return the largest loss; never below ε, which one row alone tells."""
+        """Return the largest loss."""
         value, witness = max((walk.loss(noise_like(epsilon)) for walk in self.walks), key=lambda found: found[0])
-        return RowLoss(max(value, epsilon), self.bound, witness)
+        return RowLoss(max(value, epsilon) if self.of_secret else value, self.bound, witness)
 
 
 def noise_like(epsilon: float) -> Laplace:

@@ -196,12 +196,38 @@ def test_only_pure_losses_of_channels_are_counted(limit):
 
 
 def test_a_table_of_two_columns():
-    """Perturbing a column tells of another no more than its law lets through, under the account's rule, or ε."""
+    """Perturbing a column tells of another exactly what its law lets through, if it has two values."""
     table = pf.Table({"s": [0, 0, 1, 1], "x": [0, 1, 0, 1], "probability": [0.35, 0.15, 0.2, 0.3]})
     scenario = pf.Scenario(pf.Secret("s", domain=[0, 1]), table)
     channel = pf.local.randomized_response([0, 1], EPSILON)
-    plan = pf.protect(pl.DataFrame({"s": [0, 1], "x": [1, 1]}), scenario).private_local("x", channel).plan()
+    batch = pf.protect(pl.DataFrame({"s": [0, 1], "x": [1, 1]}), scenario)
+    plan = batch.private_local("x", channel).plan()
     given = np.array([[0.7, 0.3], [0.4, 0.6]]) @ channel.probabilities
     exact = np.abs(np.log(given[0] / given[1])).max()
-    assert exact <= plan.loss <= channel.epsilon
+    assert exact <= plan.loss <= exact * (1 + 1e-9)
     assert plan.certificate.ordinary is None
+    assert batch.private_local("s", channel).plan().loss == channel.epsilon  # the secret itself
+    account = AccountCosts([scenario], pf.Pure(9.0))
+    for _ in range(2):
+        account.add(plan.cost)
+    twice = np.einsum("xa,xb->xab", channel.probabilities, channel.probabilities).reshape(2, 4)
+    given = np.array([[0.7, 0.3], [0.4, 0.6]]) @ twice
+    exact = np.abs(np.log(given[0] / given[1])).max()
+    assert exact <= account.total().total <= exact * (1 + 1e-6)
+    assert batch.private_local("x").plan(pf.Pure(5.0)).loss < 1  # as open as can be: the law lets no more through
+
+
+def test_tables_of_more_values_lose_no_more_than_is_promised():
+    """Random tables of a secret and a column of four values, by the exact law of the output."""
+    rng = np.random.default_rng(9)
+    for _ in range(15):
+        law = rng.dirichlet(np.ones(4), 3) + 0.01
+        law /= law.sum(axis=1, keepdims=True)
+        rows = [(s, x, law[s, x] / 3) for s in range(3) for x in range(4)]
+        table = pf.Table(dict(zip(("s", "x", "probability"), map(list, zip(*rows, strict=True)), strict=True)))
+        scenario = pf.Scenario(pf.Secret("s", domain=[0, 1, 2]), table)
+        channel = pf.local.randomized_response([0, 1, 2, 3], 1.5)
+        plan = pf.protect(pl.DataFrame({"s": [0, 1], "x": [1, 1]}), scenario).private_local("x", channel).plan()
+        outputs = law @ channel.probabilities
+        exact = np.log(outputs[:, None] / outputs).max()
+        assert exact <= plan.loss <= channel.epsilon
