@@ -81,7 +81,8 @@ class Unordered:
         if crossing > AT_ONCE:  # joining with so many takes longer than counting the others too
             return self._counted(share)
         crossed = counts_of(self.collect(self.columns.of_crossing_groups()), self.columns).kinds()
-        return None if crossed is None else kinds | crossed
+        kinds |= crossed or {}
+        return None if crossed is None or len(kinds) > MOST else kinds
 
     def _counted(self, share: float) -> Kinds | None:
         """Return the kinds of all groups; in so large a `share` of rows a cell of a group first comes up."""

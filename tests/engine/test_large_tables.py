@@ -138,6 +138,14 @@ def test_patterns_do_not_depend_on_the_size_of_the_table(frame, by, flag, clock,
     assert facts(frame, "kinds", most, by, flag, step=step) == known
 
 
+def test_groups_in_one_cell_and_in_several_are_too_many_together():
+    """Each of the two sorts has few kinds, and both together more than may be told apart."""
+    whole, halves = ([0, 1, 2, 3], 0, [0, 0, 0, 0], [0] * 4), ([0, 1, 2, 3], 0, [0, 0, 1, 1], [0] * 4)
+    frame = table([whole, halves])
+    known = facts(frame, "whole", most=1, by=["paint"])
+    assert facts(frame, "kinds", most=1, by=["paint"]) == known
+
+
 def test_rows_before_the_start_are_refused_in_large_tables():
     """Only those of groups with a selected row matter, as in small ones."""
     frame = pl.DataFrame({"g": [1, 2, 3], "h": "", "t": [-1, 4, 5], "chosen": [True, True, False]})
