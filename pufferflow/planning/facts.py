@@ -471,10 +471,9 @@ def _digest_of_groups(groups: CellGroups | None) -> str:
 def _digest_of_weights(weights: PublicWeights, *, of_groups: bool) -> str:
     """Return a text that depends on the largest weights and, where rows hang together, on those of groups."""
     largest = weights.largest()
-    if not largest:
-        return ""
-    groups = f"{_digest_of_patterns(weights.patterns)}{weights.of_rows_in_words()}" if of_groups else ""
-    return f"weights {largest} {groups}"
+    known = largest and of_groups
+    groups = f"{_digest_of_patterns(weights.patterns)}{weights.of_rows_in_words()}" if known else ""
+    return f"weights {largest} {groups}" if largest else ""
 
 
 def _digest_of_keys(keys: pl.DataFrame) -> str:
