@@ -59,4 +59,10 @@ def test_floats_are_compared_closely_and_all_else_exactly():
         {**one, "more": None},
     ):
         assert len(compared.differences(one, other)) == 1
+    number = {"hash": "a" * 62 + "e7", "scale": 2.5}  # a hash that ends as a float does
+    assert compared.differences(number, {"hash": "b" * 64, "scale": 2.5000000000000004}) == []
+    named = {"0" * 64: {"scale": 2.5}, "1" * 64: {"scale": 3.0}}
+    again = {"2" * 64: {"scale": 3.0000000000000004}, "3" * 64: {"scale": 2.5}}
+    assert compared.differences(named, again) == []
+    assert len(compared.differences(named, {**again, "2" * 64: {"scale": 3.1}})) == 2  # the number, and its hash
     assert list(compared.lines(one)) != list(compared.lines({**one, "scale": 2.5000000000000004}))
