@@ -80,6 +80,14 @@ class CouplingLoss(LossCurve):
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         return self.renyi(noise, 2.0)
 
+    def zcdp(self, noise: Noise) -> Worst:
+        """Return the ρ of the pure loss, or of the ball, if that is less: Gaussian noise has no pure loss."""
+        return min(super().zcdp(noise), self.ball.zcdp(noise), key=lambda worst: worst.value)
+
+    def gdp(self, noise: Noise) -> Worst:
+        """Return the μ of the pure loss, or of the ball, as for ρ."""
+        return min(super().gdp(noise), self.ball.gdp(noise), key=lambda worst: worst.value)
+
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         return self.ball.least_scale(family, guarantee)
 

@@ -236,3 +236,15 @@ def test_pure_losses_are_above_the_truth_to_the_last_digit():
         found = pf.loss([(mu, nu)], pf.Laplace(scale), pf.Pure, bound=EXACT)
         assert truth - mpmath.mpf(2) ** -50 <= found <= truth * (1 + 1e-10) + 1e-11
         assert found >= truth or mu == nu or math.isclose(truth, 0, abs_tol=1e-15)
+
+
+@pytest.mark.parametrize("bound", [pf.Exact(), pf.Kantorovich()], ids=repr)
+@pytest.mark.parametrize("promise", [pf.Zcdp(0.045), pf.Gdp(0.3)], ids=repr)
+def test_promises_of_all_orders_by_bounds_of_pure_losses(promise, bound):
+    """Gaussian noise has no pure loss: that of the movement is kept then; other noise is no louder than by it."""
+    pair = pf.Law([1, 2, 3], [0.25, 0.25, 0.5]), pf.Law([3, 7], [0.5, 0.5])
+    for noise in (pf.Gaussian, pf.Laplace):
+        found, farther = (pf.calibrate([pair], promise, noise=noise, bound=one) for one in (bound, pf.GWM()))
+        assert found.loss <= promise.loss
+        assert found.noise.scale <= farther.noise.scale * (1 + 1e-9)
+    assert pf.loss([(pf.GaussianLaw(0.0, 1.0), pf.GaussianLaw(2.0, 1.0))], pf.Gaussian(4.0), pf.Gdp, pf.Exact()) == 0.5
