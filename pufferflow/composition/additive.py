@@ -260,7 +260,7 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
         return [costs]
     sets: list[Sequence[Cost]] = [[costs[place] for place in places] for places in overlapping(regions, columns)]
     if of_rows:  # of sets that are the same but for where they lie one is enough
-        sets = list({frozenset(Counter(id(cost.shape) for cost in some).items()): some for some in sets}.values())
+        sets = list({tuple(id(cost.shape) for cost in some): some for some in sets}.values())
     return sets
 
 

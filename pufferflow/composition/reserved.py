@@ -38,6 +38,8 @@ _HAIR = 1e-6
 """Plans of one batch for other rows may tell as much more: their calibrations end a hair apart."""
 _RARE = 2.0**-20
 """Where losses have no largest, those beyond the last ε of a profile have this share of the limit's δ."""
+_RAREST = 1e-290
+"""No δ of Gaussian noise is told below 1e-300."""
 _MOST = 1 << 17
 
 
@@ -260,7 +262,7 @@ def _points_of_plan(movements: Sequence[ReleaseMovement], limit: Guarantee) -> t
             allowed="plans about rows whose movements are known, by group privacy at least",
             instead="pf.AnyCorrelation() as the prior; or an account without reserve",
         )
-    top = max(_last_epsilon(one, limit.delta * _RARE) for one in raised)
+    top = max(_last_epsilon(one, _rare(limit)) for one in raised)
     epsilons = np.linspace(0.0, top, _POINTS)
     deltas = np.max([one.deltas(epsilons) for one in raised], axis=0)
     points = zip(epsilons.tolist(), deltas.tolist(), strict=True)
@@ -277,10 +279,15 @@ def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
     return smallest(lambda epsilon: math.log(max(release.deltas(np.array([epsilon]))[0], SMALLEST) / rare), high, _HAIR)
 
 
+def _rare(limit: Guarantee) -> float:
+    """Return the least δ that profiles tell apart from 0."""
+    return max(limit.delta * _RARE, _RAREST)
+
+
 def _points_of_promise(promise: Guarantee, limit: Guarantee) -> tuple[tuple[float, float], ...]:
     """Return the points that a promise states, or some that follow from it."""
     if all(isinstance(one, Pure | Approx) for one in promise.singles):
         return tuple((one.epsilon, one.delta) for one in promise.singles)
-    deltas = np.geomspace(limit.delta * _RARE, 0.5, _POINTS).tolist()
+    deltas = np.geomspace(_rare(limit), 0.5, _POINTS).tolist()
     points = [(promise.approx_epsilon(delta), delta) for delta in deltas]
     return tuple(point for point in points if math.isfinite(point[0]))

@@ -3,11 +3,13 @@
 import itertools
 import math
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
 
 import pufferflow as pf
+from pufferflow.composition import AccountCosts
 from pufferflow.composition.reserved import ReleaseMovement, ReservedProfile, ReservedProfiles, read_reserved
 
 LIMIT = pf.Approx(9.0, 1e-6)
@@ -238,6 +240,34 @@ def test_a_limit_on_the_total_variation_is_kept_too(ledger):
     assert tv * 3 > few.tv > tv * 2
     with pytest.raises(pf.LimitReached, match="above the limit"):
         ledger.open("many", scenario, limit=few, reserve=[(plan, 9)], dataset="many")
+
+
+def test_profiles_without_a_total_are_no_way_to_count():
+    """Where profiles reveal more than the limit's δ the other ways are left, and no error about an infinite ε."""
+    scenario = scenario_of(pf.AnyCorrelation())
+    plan = pf.protect(ROWS, scenario).private_sum("level").plan(pf.Gdp(3.0), noise=pf.Gaussian)
+    ways = pf.ways_to_count([(plan, 30)], scenario, pf.TradeOff(900.0, 1e-6, tv=0.5))
+    assert ways == ()
+    tiny = pf.ways_to_count([(plan, 2)], scenario, pf.Approx(900.0, 1e-305))
+    assert all("M26" not in way.rule for way in tiny)
+
+
+def test_units_with_the_same_releases_in_another_order_are_units_of_their_own():
+    """Which profile a release takes must not depend on later ones: one unit's order does not stand for another's."""
+    scenario = scenario_of(pf.Independent())
+    quiet, loud = ([plan_of(pf.Independent(), epsilon, day) for day in (0, 1)] for epsilon in (0.05, 0.1))
+    quiet, loud = (
+        [msgspec.structs.replace(plan.cost, shape=plans[0].cost.shape) for plan in plans] for plans in (quiet, loud)
+    )
+    variation = 0.5 * (1 - math.exp(-0.05)) + 0.5 * (1 - math.exp(-0.025))
+    reserve = [(pf.Pure(0.1001), 1), (pf.Tv(variation), 1)]  # the first covers both, the second the quiet one only
+    reserved = read_reserved(reserve, scenario, pf.Approx(9.0, 0.2))
+    account = AccountCosts([scenario], pf.Approx(9.0, 0.2), reserved=reserved)
+    for cost in (quiet[0], loud[1], quiet[1]):
+        account.add(cost)
+    assert account.total().total == reserved.epsilon
+    with pytest.raises(pf.LimitReached):
+        account.total([loud[0]])
 
 
 @pytest.mark.parametrize(
