@@ -73,7 +73,7 @@ class Composed(TradeOffCurve):
         0.185
         """
         at = read_epsilon(epsilon)
-        if at >= self.largest:
+        if at >= self.largest or self.revealed >= 1:
             return self.revealed
         found = max(self._with_revealed(total.delta(at), order) for order, total in enumerate(self._totals))
         return max(found, SMALLEST)  # what underflows is not 0

@@ -91,7 +91,7 @@ class TradeOffCurve(abc.ABC):
 
         Every ε gives a line below f, 1 − δ(ε) − e^ε·alpha, and its mirror image; the best ones are looked for.
         """
-        given = np.asarray(alpha, dtype=np.float64)
+        given = _numbers(alpha, "alpha", "curve(0.05)")
         if given.size and not ((given >= 0) & (given <= 1)).all():
             raise Misuse("alpha is no probability.", allowed="numbers from 0 to 1", instead="curve(0.05)")
         values = np.array([self._least_misses(float(one)) for one in given.ravel()])
@@ -110,7 +110,8 @@ class TradeOffCurve(abc.ABC):
 
     def deltas(self, epsilons: npt.ArrayLike) -> Floats:
         """Return δ at many ε."""
-        return np.array([self.delta(float(epsilon)) for epsilon in np.asarray(epsilons, dtype=np.float64).ravel()])
+        given = _numbers(epsilons, "epsilons", "deltas([0.0, 0.5, 1.0])")
+        return np.array([self.delta(float(epsilon)) for epsilon in given.ravel()])
 
 
 def _highest(function: Callable[[float], float], end: float) -> float:
@@ -134,6 +135,19 @@ def _highest(function: Callable[[float], float], end: float) -> float:
             at_right = function(right)
         best = max(best, at_left, at_right)
     return best
+
+
+def _numbers(given: object, name: str, instead: str) -> Floats:
+    """Return numbers as an array; texts and booleans are none."""
+    refusal = Misuse(f"{name} is no number.", allowed="a number, or an array of numbers", instead=instead)
+    try:
+        found = np.asarray(given)
+        floats = found.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise refusal from error
+    if found.size and found.dtype.kind not in "iufO":
+        raise refusal
+    return floats
 
 
 def read_epsilon(given: object) -> float:

@@ -39,6 +39,7 @@ _DEVIATIONS = 12.0
 _GRID = 0.5
 """Orders θ and −1 − θ are powers of two of multiples of this, so that series serve many ε."""
 _LOWEST, _HIGHEST = -80, 200
+_FARTHEST = 1e200
 
 
 @final
@@ -56,6 +57,8 @@ class Series:
 
     def value(self, epsilon: float) -> float:
         """Return e^(K − θε) times the series, rounded up; ∞ where that leaves the floats."""
+        if epsilon > _FARTHEST:
+            return math.inf
         turned = self.terms * np.exp(-1j * epsilon * self.t)
         total = 2 * float(turned.real[1:].sum()) + float(turned.real[0])
         total = max(total / self.period, 0.0) + self.error + self.phase_error * (1 + abs(epsilon))
@@ -92,10 +95,11 @@ class Inversion:
         """Return δ(ε) as a function by one series, good where δ(ε) is about `delta`: θ of the least Chernoff bound."""
         if delta <= 0:
             return self.delta
+        aim = math.log(min(delta, self._mass[0] / 2))  # of more than there is no order is the best
 
         def bound(place: int) -> float:
             theta = _order(place, 1.0)
-            return (self._log_moment(theta) - math.log(delta) - math.log1p(theta)) / theta
+            return (self._log_moment(theta) - aim - math.log1p(theta)) / theta
 
         theta = _order(_least(bound, _LOWEST, self._highest), 1.0)
         return lambda epsilon: 0.0 if epsilon >= self.largest else self._at(theta, epsilon)

@@ -24,6 +24,8 @@ _LAW_NODES = 129
 _FAINT, _FAINT_EXACT = 1e-17, 1e-11
 _HUGE = 600.0
 _LEAST = 1e-30
+_ALL_TOLD = 1e100
+"""Answers that move by so many scales of their noise are as good as told."""
 
 
 @final
@@ -92,9 +94,11 @@ class Profile:
             instead="pf.tradeoff.Profile.of(pf.Laplace(1.0), shift=1.0)",
         )
         radius = _shift(shift)
-        if noise.scale == 0 or radius == math.inf:
+        units = (
+            float(quotient_above(np.asarray(radius), noise.scale)) if noise.scale and radius < math.inf else math.inf
+        )
+        if units > _ALL_TOLD:
             return cls(0.0, 1.0 if radius else 0.0)
-        units = float(quotient_above(np.asarray(radius), noise.scale))
         tv = cast(float, noise.delta_within(radius, 0.0))
         match noise:
             case Gaussian():
@@ -156,7 +160,7 @@ class Profile:
         >>> Profile.of_points([(0.0, 0.02), (1.0, 0.0)])
         Profile(epsilon=1.0, delta=0.0, tv=0.02)
         """
-        each = [cls(epsilon, delta) for epsilon, delta in points]
+        each = [cls(epsilon, delta) for epsilon, delta in _pairs(points)]
         if len(each) == 1:
             return each[0]
         top = min((one.tv for one in each), default=1.0)
@@ -251,12 +255,24 @@ def _share_of(epsilon: float, delta: float, tv: float, most: float) -> float:
     return 1.0 if tv >= most or steep <= 0 else min(max(upwards((tv - delta) / steep, 4 * UNIT), _LEAST), 1.0)
 
 
+def _pairs(given: object) -> list[tuple[Any, Any]]:
+    """Return pairs of an ε and a δ."""
+    listed = list(cast(Iterable[Any], given)) if isinstance(given, Iterable) and not isinstance(given, str) else [None]
+    if not all(isinstance(one, tuple | list) and len(cast(Any, one)) == 2 for one in listed):
+        raise Misuse(
+            "The points of a profile are no pairs.",
+            allowed="pairs of an epsilon and a delta",
+            instead="pf.tradeoff.Profile.of_points([(0.0, 0.02), (1.0, 0.0)])",
+        )
+    return listed
+
+
 def _probabilities(given: object) -> Floats:
     """Return the probabilities of outputs: numbers ≥ 0 with sum 1."""
     allowed, instead = "probabilities >= 0 with sum 1", "[0.7, 0.3]"
     try:
         floats = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise Misuse("Probabilities of outputs are no numbers.", allowed=allowed, instead=instead) from error
     if floats.ndim != 1 or not len(floats) or not (floats >= 0).all() or abs(math.fsum(floats) - 1) > 1e-9:
         raise Misuse(

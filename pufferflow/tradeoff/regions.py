@@ -15,7 +15,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number
+from pufferflow.arguments import finite_number, instance
 from pufferflow.arrays import Array, Floats
 from pufferflow.errors import Misuse
 from pufferflow.rounding import UNIT, upwards
@@ -24,6 +24,7 @@ from pufferflow.tradeoff.hulls import of_deltas
 from pufferflow.tradeoff.losses import Atoms
 from pufferflow.tradeoff.profile import Profile
 
+_COMPOSED, _COMPOSE = "what pf.tradeoff.compose or mixture returns", "pf.tradeoff.compose(profile, 5)"
 _NODES = 1025
 _FAINT = 1e-15
 
@@ -91,7 +92,8 @@ class Mixture(TradeOffCurve):
 
     def _average(self, deltas: Sequence[float]) -> float:
         terms = [weight * delta for (weight, _), delta in zip(self.parts, deltas, strict=True)]
-        return min(upwards(math.fsum(terms), 2 * UNIT), 1.0)
+        whole = min(math.fsum(weight for weight, _ in self.parts), 1.0)  # a hair less than 1 leaves nothing out
+        return min(upwards(math.fsum(terms) / whole, 4 * UNIT), 1.0)
 
 
 def as_profile(together: TradeOffCurve) -> Profile:
@@ -104,9 +106,12 @@ def as_profile(together: TradeOffCurve) -> Profile:
     >>> abs(as_profile(five).tv - five.tv) < 1e-9
     True
     """
-    end = together.largest
-    if end == math.inf or together.delta(end / 2) <= together.revealed + _FAINT:
-        end = min(together.epsilon(together.revealed + _FAINT), end)
+    instance(together, TradeOffCurve, "What is taken as one release", allowed=_COMPOSED, instead=_COMPOSE)
+    end, faint = together.largest, together.revealed + _FAINT
+    if faint >= 1:
+        return Profile(0.0, 1.0)
+    if end == math.inf or together.delta(end / 2) <= faint:
+        end = min(together.epsilon(faint), end)
     epsilons = np.linspace(0.0, end, _NODES) if end > 0 else np.zeros(1)
     deltas = together.deltas(epsilons)
     return Profile.with_loss(of_deltas(epsilons, deltas), float(deltas[0]))

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from pufferflow.arguments import finite_number, instance, whole_number
+from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
 from pufferflow.noise import Gaussian
 from pufferflow.rounding import UNIT, upwards
@@ -19,6 +20,9 @@ from pufferflow.tradeoff.composed import Composed, compose
 from pufferflow.tradeoff.hulls import of_deltas
 from pufferflow.tradeoff.losses import Atoms, ThreePoint
 from pufferflow.tradeoff.profile import Profile
+
+_STEEP = 700.0
+"""Losses up to here have an e^ℓ among the floats."""
 
 
 def erased(profile: Profile, share: float) -> Profile:
@@ -30,9 +34,9 @@ def erased(profile: Profile, share: float) -> Profile:
     0.3
     """
     kept = 1 - _probability(share, "share")
-    loss, tv = profile.loss, upwards(kept * profile.tv, 2 * UNIT)
+    loss, tv = _read(profile).loss, _share_of(kept, profile)
     if isinstance(loss, ThreePoint):
-        return Profile(profile.epsilon, upwards(kept * loss.out, 2 * UNIT), tv)
+        return Profile(profile.epsilon, min(upwards(kept * loss.out, 2 * UNIT), 1.0), tv)
     atoms = loss.discretised()
     first, second = kept * atoms.first, kept * atoms.second
     losses = atoms.losses
@@ -65,20 +69,17 @@ def poisson(profile: Profile, rate: float, *, prior: Any) -> Profile:
 def poisson_profile(profile: Profile, rate: float) -> Profile:
     """Return the profile of a release on a Poisson sample of independent rows."""
     kept = _probability(rate, "rate")
-    base = instance(
-        profile, Profile, "The profile", allowed="a pf.tradeoff.Profile", instead="pf.tradeoff.Profile(1.0, tv=0.3)"
-    ).loss.discretised()
+    base = _read(profile).loss.discretised()
     if kept in (0, 1):
         return profile if kept else Profile(0.0)
-    losses = np.log1p(kept * np.expm1(np.minimum(base.losses, 700.0)))
+    losses = _sampled(base.losses, kept)
     first = (1 - kept) * base.second + kept * base.first
     second = base.second
     if base.second_alone > 0:
         losses = np.append(math.log1p(-kept), losses)
         first, second = np.append((1 - kept) * base.second_alone, first), np.append(base.second_alone, second)
-    return Profile.with_loss(
-        Atoms(losses, first, second, upwards(kept * base.first_alone)), upwards(kept * profile.tv, 4 * UNIT)
-    )
+    told = min(upwards(kept * base.first_alone), 1.0)
+    return Profile.with_loss(Atoms(losses, first, second, told), _share_of(kept, profile))
 
 
 def fixed_size(profile: Profile, drawn: int, rows: int, *, prior: Any) -> Profile:
@@ -104,7 +105,7 @@ def fixed_size_profile(profile: Profile, drawn: int, rows: int) -> Profile:
     if part > total:
         raise Misuse(f"{part} of {total} rows.", allowed=allowed, instead=instead)
     kept = upwards(part / total) if part < total else 1.0
-    tv = upwards(kept * profile.tv, 2 * UNIT)
+    tv = _share_of(kept, _read(profile))
     if kept >= 1:
         return profile
     if isinstance(profile.loss, ThreePoint):
@@ -116,7 +117,7 @@ def fixed_size_profile(profile: Profile, drawn: int, rows: int) -> Profile:
     ways += [] if ways[0].symmetric else [ways[0].swapped()]
     epsilons = np.unique(np.concatenate([[0.0], *(atoms.losses[atoms.losses > 0] for atoms in ways)]))
     deltas = np.max([atoms.hockey_sticks(epsilons) for atoms in ways], axis=0) * kept * (1 + 4 * UNIT)
-    smaller = np.log1p(kept * np.expm1(np.minimum(epsilons, 700.0))) * (1 + 8 * UNIT)
+    smaller = _sampled(epsilons, kept) * (1 + 8 * UNIT)
     return Profile.with_loss(of_deltas(smaller, deltas), tv)
 
 
@@ -156,6 +157,23 @@ def independent(prior: Any) -> None:
             allowed="prior=pf.Independent(), if the rows are independent",
             instead="the release without sampling, or the loss of each row, sampling included, as an exposure (M35)",
         )
+
+
+def _sampled(losses: Floats, kept: float) -> Floats:
+    """Return log(1 + kept·(e^ℓ − 1)), also of losses whose e^ℓ no float reaches; those rounded up."""
+    near = np.log1p(kept * np.expm1(np.minimum(losses, _STEEP)))
+    far = np.logaddexp(math.log1p(-kept), math.log(kept) + losses) + 4 * UNIT * np.abs(losses)
+    return np.where(losses < _STEEP, near, far)
+
+
+def _share_of(kept: float, profile: Profile) -> float:
+    """Return a share of a profile's total variation, rounded up."""
+    return min(upwards(kept * profile.tv, 4 * UNIT), 1.0)
+
+
+def _read(profile: object) -> Profile:
+    instead = "pf.tradeoff.Profile(1.0, tv=0.3)"
+    return instance(profile, Profile, "The profile", allowed="a pf.tradeoff.Profile", instead=instead)
 
 
 def _probability(given: object, name: str) -> float:

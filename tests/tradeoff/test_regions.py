@@ -104,6 +104,23 @@ def test_a_composition_as_one_release():
         assert once.delta(epsilon) <= together.delta(epsilon) + 1e-4
 
 
+@pytest.mark.parametrize("out", [1.0, 1 - 1e-16, 1 - 1e-9])
+def test_releases_that_reveal_nearly_all(out):
+    """What is left beside them is small, and is counted all the same: alone, with noise, and as one release."""
+    together = compose([Profile(1.0, out), Profile.of(pf.Gaussian(1.0))])
+    assert out <= together.delta(0.5) <= 1
+    once = as_profile(together)
+    assert once.tv >= out
+    assert once.epsilon < 30
+    assert once.delta >= out
+
+
+def test_weights_that_miss_a_hair_leave_nothing_out():
+    """Where all parts are told, so is their average."""
+    told = compose(Profile(1.0, 1.0))
+    assert mixture([(0.5, told), (0.5 - 9e-10, told)]).tv == 1
+
+
 def test_composing_averages_fails_where_averages_of_compositions_hold():
     """XOR: X₁ a fair coin, X₂ = X₁ ⊕ S. Each randomised response alone tells nothing of S, both together do."""
     keep = 1 / (1 + math.exp(-1.0))
@@ -151,3 +168,12 @@ def test_calls_that_do_not_fit():
     for wrong in ([], [(0.5, once)], [(math.nan, once)], [(1.0, 2.0)], [once], [(-1.0, once), (2.0, once)], 1.0):
         with pytest.raises(pf.Misuse):
             mixture(wrong)
+    for call in (
+        lambda: as_profile(1.0),
+        lambda: Profile.of_points([1.0]),
+        lambda: Profile.of_points(3),
+        lambda: once.curve("a"),
+        lambda: once.deltas([True]),
+    ):
+        with pytest.raises(pf.Misuse):
+            call()

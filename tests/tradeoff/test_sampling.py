@@ -82,6 +82,22 @@ def test_samples_of_fixed_size_in_numbers():
     assert compose(poisson(tenth, 0, prior=FREE)).tv == 0
 
 
+def test_samples_of_losses_beyond_the_floats():
+    """A row that is told with probability ½ is told so at any ε that its noise reaches, also where e^ε is no float."""
+    certain = Profile.of(pf.Laplace(1.0), 800.0)
+    for half in (poisson(certain, 0.5, prior=FREE), fixed_size(certain, 5, 10, prior=FREE)):
+        assert compose(half).delta(750.0) >= 0.5 * (1 - math.exp(-24))
+    assert erased(Profile(math.inf), 0.0).tv == 1.0
+    assert dp_sgd(5e-324, 2, rate=0.5, prior=FREE).tv == pytest.approx(0.75)
+
+
+def test_samples_of_what_is_no_profile():
+    """Only profiles are sampled."""
+    for call in (lambda one: erased(one, 0.5), lambda one: fixed_size(one, 1, 2, prior=FREE)):
+        with pytest.raises(pf.Misuse, match="The profile is of type"):
+            call(1.0)
+
+
 def test_private_training():
     """dp-accounting on grids of 10⁻³, 10⁻⁴ and 10⁻⁵ gives .8694, .86459 and .86454; the exact ε is no larger."""
     steps = dp_sgd(1.3, 3516, rate=256 / 60_000, prior=FREE)
