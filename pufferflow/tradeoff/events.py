@@ -78,7 +78,14 @@ class _Reader:
         return self._kinds[kind](event)
 
     def _composed(self, event: Any) -> Composed:
-        events = list(cast(Iterable[Any], _attribute(event, "events")))
+        given = _attribute(event, "events")
+        if not isinstance(given, Iterable):
+            raise Misuse(
+                f"The events of a {type(event).__name__} are of type {type(given).__name__}.",
+                allowed="a list of events",
+                instead=_INSTEAD,
+            )
+        events = list(cast(Iterable[Any], given))
         return compose([self.read(one) for one in events]) if events else compose(Profile(0.0))
 
     def _repeated(self, event: Any) -> Composed:

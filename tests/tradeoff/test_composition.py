@@ -219,6 +219,13 @@ def test_limits_of_the_numbers_are_cut():
     assert compose(Profile(0.0, 1.0)).tv == 1.0
 
 
+def test_a_delta_below_the_floats_is_not_none():
+    """All 5000 losses together have a probability that no float holds: only at their sum is δ 0."""
+    together = compose(Profile(0.0177), 5000)
+    assert together.delta(80.0) > 0
+    assert together.delta(together.largest) == 0
+
+
 @pytest.mark.parametrize(
     ("numbers", "word"),
     [

@@ -186,6 +186,8 @@ def test_other_events_are_refused_by_name():
     for wrong in (event("GaussianDpEvent"), event("GaussianDpEvent", noise_multiplier=math.nan)):
         with pytest.raises(pf.Misuse, match="noise_multiplier"):
             from_dp_event(wrong)
+    with pytest.raises(pf.Misuse, match="The events of a ComposedDpEvent"):
+        from_dp_event(event("ComposedDpEvent", events=None))
     with pytest.raises(pf.Misuse, match="neighbours"):
         from_dp_event(PAIR, "both")
 
