@@ -257,7 +257,7 @@ def _share_of(epsilon: float, delta: float, tv: float, most: float) -> float:
 
 def _pairs(given: object) -> list[tuple[Any, Any]]:
     """Return pairs of an ε and a δ."""
-    listed = list(cast(Iterable[Any], given)) if isinstance(given, Iterable) and not isinstance(given, str) else [None]
+    listed: list[Any] = list(cast(Iterable[Any], given)) if isinstance(given, Iterable) else [given]
     if not all(isinstance(one, tuple | list) and len(cast(Any, one)) == 2 for one in listed):
         raise Misuse(
             "The points of a profile are no pairs.",
