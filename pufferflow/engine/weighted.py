@@ -283,5 +283,5 @@ def _not_finite(weight: Weight) -> Misuse:
     return Misuse(
         f"The weight {weight.words} is null, NaN or infinite in some of the selected rows.",
         allowed="a finite number in every selected row; weights are public, so no row is secret by them",
-        instead=f".filter(({weight.words}).is_finite()), or fill_null(0) in the weight",
+        instead=".fill_null(0) on the columns of the weight, or a filter that leaves out such rows",
     )

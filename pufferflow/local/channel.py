@@ -6,6 +6,7 @@ privacy is said of these probabilities, not of those that they were rounded from
 
 import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -31,6 +32,8 @@ ERASED: Final = None
 """The output that says nothing; null in a column."""
 _FEW: Final = 16
 _EXACT: Final = 1e-9
+_WIDEST: Final = 2**127
+_LARGEST: Final = sys.float_info.max
 _ALLOWED: Final = "a row of probabilities for every input, each row adding up to 1"
 Bits = Callable[[int], bytes]
 
@@ -230,10 +233,26 @@ def _check_labels(labels: "Sequence[Label | None]", name: str, *, at_least: int)
         raise Misuse(f"Some of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]')
     if any(label != label for label in labels) or len(set(labels)) < len(labels):  # noqa: PLR0124 - NaN
         raise Misuse(f"The {name} are not different.", allowed="each label once, and no NaN", instead='["no", "yes"]')
+    if not _fit_one_column([label for label in labels if label is not None]):
+        raise Misuse(
+            f"The {name} do not fit into one column.",
+            allowed="texts, or finite numbers that keep their values beside each other",
+            instead='["1", "other"]',
+        )
     if not at_least <= len(labels) <= MOST_LABELS + 1:
         raise Misuse(
             f"There are {len(labels)} {name}.", allowed=f"{at_least} to {MOST_LABELS} labels", instead="wider classes"
         )
+
+
+def _fit_one_column(labels: "Sequence[Label]") -> bool:
+    """Return whether labels are all texts, or all numbers that one column holds as they are."""
+    if any(isinstance(label, str) for label in labels):
+        return all(isinstance(label, str) for label in labels)
+    numbers = cast("Sequence[int | float]", labels)
+    if any(isinstance(number, float) for number in numbers):
+        return all(abs(number) <= _LARGEST and float(number) == number for number in numbers)
+    return all(abs(number) < _WIDEST for number in numbers)
 
 
 def _probability(given: object) -> Fraction:

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, final
+from typing import Final, cast, final
 
 import msgspec
 import polars as pl
@@ -110,13 +110,15 @@ class LocalRelease(Suggesting):
 
     def _counts(self, by: tuple[str, ...]) -> pl.DataFrame:
         known = [name for name in self.frame.collect_schema().names() if name != self.column]
-        for name in by:
-            if name not in known:
+        for name in cast("tuple[object, ...]", by):
+            if not isinstance(name, str) or name not in known:
                 raise Misuse(
                     f"The rows have no public column {shown(name)}.",
                     allowed=", ".join(map(repr, known)) or "none",
                     instead=f"means({known[0]!r})" if known else "means()",
                 )
+        if len(set(by)) < len(by):
+            raise Misuse("A public column is named twice.", allowed="each name once", instead=f"means({by[0]!r})")
         return counted(self.frame, by, self.column)
 
     def __repr__(self) -> str:

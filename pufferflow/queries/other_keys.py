@@ -141,6 +141,8 @@ def _with_label(keys: pl.Series, label: object, times: int) -> pl.Series:
 
 def _label(label: object, keys: pl.Series) -> pl.Series | None:
     """Return a label in the type of keys; None if it has no such value."""
+    if isinstance(label, bool) and keys.dtype != pl.Boolean:
+        return None
     try:
         return fitted(pl.Series(keys.name, [label]), keys.dtype)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):

@@ -203,6 +203,7 @@ REFUSED = {
     "another type": (lambda b: b.group_by("house", keys=[1], other="elsewhere"), "no Int64"),
     "one label for two types": (lambda b: b.group_by("town", "house", keys=[("a", 1)], other="x"), "of 'house'"),
     "a number for a text": (lambda b: b.group_by("town", keys=["a"], other=7), "no String"),
+    "a truth for a number": (lambda b: b.group_by("house", keys=[2], other=True), "True is no Int64"),
     "a list": (lambda b: b.group_by("town", keys=["a"], other=["x"]), "of type list"),
     "an expression": (lambda b: b.group_by("town", keys=["a"], other=pl.col("hour")), "of type Expr"),
     "no label": (lambda b: b.group_by("town", keys=["a"], other={}), "names no group"),

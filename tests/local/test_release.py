@@ -344,6 +344,8 @@ BAD = {
     "a taken place": (lambda: rows_of().plan(pf.Pure(1.0)).release(__file__), "There is a file"),
     "no file of rows": (lambda: pf.local.read(__file__), "has no rows"),
     "groups that are none": (lambda: rows_of().release(epsilon=1.0).means("district"), "no public column"),
+    "an expression as a group": (lambda: rows_of().release(epsilon=1.0).means(pl.col("day")), "of type Expr"),
+    "a group twice": (lambda: rows_of().release(epsilon=1.0).means("day", "day"), "twice"),
     "means of labels": (
         lambda: (
             rows_of(
