@@ -86,15 +86,15 @@ class LocalRelease(Suggesting):
         >>> batch.private_local("level").release(epsilon=1.0).frequencies()["level"].to_list()
         [0, 1]
         """
-        return estimated_frequencies(self._counts(by), self.channel, self.column)
+        return estimated_frequencies(self._counts(by, "frequencies"), self.channel, self.column)
 
     def sums(self, *by: str) -> pl.DataFrame:
         """Return the sum of the column's values, estimated without bias, in groups of public columns."""
-        return estimated_sums(self._counts(by), self.channel, self.column)
+        return estimated_sums(self._counts(by, "sums"), self.channel, self.column)
 
     def means(self, *by: str) -> pl.DataFrame:
         """Return the mean of the column's values, estimated without bias, in groups of public columns."""
-        return estimated_means(self._counts(by), self.channel, self.column)
+        return estimated_means(self._counts(by, "means"), self.channel, self.column)
 
     def report(self, path: str | Path) -> Path:
         """Write a page for people: the certificate, and how many rows were published with each value.
@@ -106,19 +106,19 @@ class LocalRelease(Suggesting):
         >>> "M35" in page.read_text(encoding="utf-8")
         True
         """
-        return Release(self._counts(()), pl.DataFrame(), self.certificate).report(path)
+        return Release(self._counts(), pl.DataFrame(), self.certificate).report(path)
 
-    def _counts(self, by: tuple[str, ...]) -> pl.DataFrame:
+    def _counts(self, by: tuple[str, ...] = (), method: str = "means") -> pl.DataFrame:
         known = [name for name in self.frame.collect_schema().names() if name != self.column]
         for name in cast("tuple[object, ...]", by):
             if not isinstance(name, str) or name not in known:
                 raise Misuse(
                     f"The rows have no public column {shown(name)}.",
                     allowed=", ".join(map(repr, known)) or "none",
-                    instead=f"means({known[0]!r})" if known else "means()",
+                    instead=f"{method}({known[0]!r})" if known else f"{method}()",
                 )
         if len(set(by)) < len(by):
-            raise Misuse("A public column is named twice.", allowed="each name once", instead=f"means({by[0]!r})")
+            raise Misuse("A public column is named twice.", allowed="each name once", instead=f"{method}({by[0]!r})")
         return counted(self.frame, by, self.column)
 
     def __repr__(self) -> str:
@@ -219,6 +219,12 @@ class _Publication:
                 f"{what} at {str(self.place)[-200:]!r}.",
                 allowed="the name of a new file in a folder that exists",
                 instead="another path, such as rows-2.parquet",
+            )
+        if self.place.suffix not in {"", ".pq", ".parquet"}:
+            raise Misuse(
+                f"Rows are written as Parquet, and the file is named {self.place.name[-200:]!r}.",
+                allowed="a name that ends in .parquet",
+                instead=f"{self.place.stem[-100:]}.parquet; and pl.scan_parquet(…).sink_csv(…), for other formats",
             )
 
     def check_kept(self) -> None:

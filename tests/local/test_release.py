@@ -342,9 +342,11 @@ BAD = {
     "an address": (lambda: rows_of().plan(pf.Pure(1.0)).release("s3://bucket/rows"), "address"),
     "no folder": (lambda: rows_of().plan(pf.Pure(1.0)).release("/nowhere/rows.parquet"), "no folder"),
     "a taken place": (lambda: rows_of().plan(pf.Pure(1.0)).release(__file__), "There is a file"),
+    "another format": (lambda: rows_of().plan(pf.Pure(1.0)).release("rows.csv"), "written as Parquet"),
     "no file of rows": (lambda: pf.local.read(__file__), "has no rows"),
     "groups that are none": (lambda: rows_of().release(epsilon=1.0).means("district"), "no public column"),
     "an expression as a group": (lambda: rows_of().release(epsilon=1.0).means(pl.col("day")), "of type Expr"),
+    "a group of frequencies": (lambda: rows_of().release(epsilon=1.0).frequencies("daay"), "frequencies"),
     "a group twice": (lambda: rows_of().release(epsilon=1.0).means("day", "day"), "twice"),
     "means of labels": (
         lambda: (
