@@ -217,14 +217,14 @@ def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> Reserv
     return ReservedProfiles([ReservedProfile(_points(one, scenario, limit), times) for one, times in pairs], limit)
 
 
-def read_pairs(given: object) -> list[tuple[object, int]]:
-    """Read pairs of what is reserved and how often."""
-    allowed, instead = "pairs of a plan, or of a promise, and a number of releases", "reserve=[(plan, 365)]"
+def read_pairs(given: object, name: str = "reserve") -> list[tuple[object, int]]:
+    """Read pairs of what is reserved, or scheduled, and how often."""
+    allowed, instead = "pairs of a plan, or of a promise, and a number of releases", "[(plan, 365)]"
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-        raise Misuse(f"reserve is of type {type(given).__name__}.", allowed=allowed, instead=instead)
+        raise Misuse(f"{name} is of type {type(given).__name__}.", allowed=allowed, instead=instead)
     pairs = list(cast(Iterable[Any], given))
     if not pairs or not all(isinstance(pair, tuple | list) and len(cast(Any, pair)) == 2 for pair in pairs):
-        raise Misuse("reserve holds something else than pairs.", allowed=allowed, instead=instead)
+        raise Misuse(f"{name} holds something else than pairs.", allowed=allowed, instead=instead)
     return [(one, _times(times, instead)) for one, times in pairs]
 
 

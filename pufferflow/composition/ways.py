@@ -40,7 +40,7 @@ def ways_to_count(
     """
     limit = instance(limit, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Approx(3.0, 1e-6)")
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
-    pairs = read_pairs(schedule)
+    pairs = read_pairs(schedule, "schedule")
     by_plan = [_releases(plan, times, scenario, every) for plan, times in pairs]
     costs = [cost for releases in by_plan for cost in releases]
     ways = list[Composed]()

@@ -186,6 +186,12 @@ def test_ways_are_compared_beforehand(prior, ledger):
         assert by_rule[True] < 0.85 * by_rule[False]
 
 
+def test_a_schedule_is_pairs_of_plans_and_numbers():
+    """What is given instead is named as what it is."""
+    with pytest.raises(pf.Misuse, match="schedule holds something else"):
+        pf.ways_to_count([], scenario_of(pf.Independent()), LIMIT)
+
+
 def test_a_schedule_of_days_needs_profiles_for_the_rows_they_share():
     """Independent rows of different steps are in one release each, however many there are."""
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), order_by="hour")
