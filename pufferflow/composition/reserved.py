@@ -121,7 +121,7 @@ class ReleaseMovement:
             return np.ones(len(epsilons))
         spread = isinstance(self.noise, Laplace) and not self.row_by_row
         variation = -math.expm1(-loss / 2) if spread else math.tanh(loss / 2)
-        line = variation * np.exp(epsilons) * np.expm1(loss - epsilons) / math.expm1(loss)
+        line = variation * np.exp(np.minimum(epsilons, loss)) * np.expm1(loss - epsilons) / math.expm1(loss)
         return np.where(epsilons < loss, line * (1 + 16 * UNIT), 0.0)
 
 
