@@ -12,7 +12,7 @@ import pytest
 
 import pufferflow as pf
 
-TABLES = Path(os.environ.get("PUFFERFLOW_TABLES", "/work/shared/data"))
+TABLES = Path(os.environ.get("PUFFERFLOW_TABLES", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def chain_of(rng, low=0.1):
