@@ -29,7 +29,7 @@ STOREYS = {
         ),
         *("conversions", "guarantees", "entry_points", "workers"),
     ),
-    "numbers": ("law", "transport", "noise", "chains", "bounds", "granularity", "tradeoff"),
+    "numbers": ("law", "transport", "noise", "chains", "channels", "bounds", "granularity", "tradeoff"),
     "what is hidden, believed and asked": ("scenario", "expressions", "engine", "queries"),
     "from belief to laws, from releases to totals": ("inference", "composition", "confounding"),
     "deciding, publishing, counting": ("report", "planning", "release", "ledger"),

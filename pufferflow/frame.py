@@ -10,12 +10,13 @@ import polars as pl
 from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.arrow_tables import ArrowStream, arrow_table
 from pufferflow.bounds import Bounds
+from pufferflow.channels import Channel
 from pufferflow.engine import Backend, Engine, RemoteTable, check_column, engine_of, remote_engine
 from pufferflow.errors import Misuse, visible
 from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
 from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
-from pufferflow.local import Channel, Perturbation, perturbation
+from pufferflow.local import Perturbation, perturbation
 from pufferflow.noise import Family
 from pufferflow.plan import Plan, plan_of
 from pufferflow.planning import Terms, Within, read_per_group, read_promise, read_seconds

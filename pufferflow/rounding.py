@@ -46,6 +46,22 @@ def float_below(exact: Fraction | int) -> float:
     return -float_above(-exact)
 
 
+def log_above(ratio: Fraction) -> float:
+    """Return the log of a rational number ≥ 1 of any size, rounded up.
+
+    >>> log_above(Fraction(1)), round(log_above(Fraction(3)), 6)
+    (0.0, 1.098612)
+    """
+    if ratio == 1:
+        return 0.0
+    if ratio < 2:
+        found = math.log1p(float_above(ratio - 1))
+    else:  # the log of a quotient of whole numbers that no float holds
+        shift = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+        found = math.log(float_above(ratio / 2**shift)) + shift * math.log(2)
+    return math.nextafter(found * (1 + 4 * UNIT), math.inf)
+
+
 def lifted(values: Array, relative: float = UNIT) -> Array:
     """Return floats not below any numbers within `relative` of `values` ≥ 0; zero and infinity stay."""
     with np.errstate(over="ignore"):

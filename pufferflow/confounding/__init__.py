@@ -12,8 +12,8 @@ the least expected loss among all that keep a promise together with what has bee
 (0.3775, True)
 """
 
+from pufferflow.channels import Channel, Drawn
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.channel import Channel, Drawn
 from pufferflow.confounding.copula import gaussian_copula
 from pufferflow.confounding.cost import Cost, cost
 from pufferflow.confounding.dependence import Dependence, Parts

@@ -10,7 +10,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, instance, set_fields
 from pufferflow.arrays import Floats
-from pufferflow.confounding.reading import columns_of
+from pufferflow.channels import cell_masses, columns_of
 from pufferflow.errors import Misuse, Refused
 from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise
 from pufferflow.rounding import UNIT
@@ -18,7 +18,6 @@ from pufferflow.suggestions import suggests_arguments
 
 _FAR = 9.5
 """Beyond so many scales there is 2e-21 of Gaussian noise, which is counted as given away."""
-_TAIL_ERROR = 2e-13
 _DEEP = 600.0
 _NOISES = (Laplace, Gaussian, GeneralizedCauchy)
 _INSTEAD = 'pf.confounding.Additive("score", pf.Laplace(2.0))'
@@ -143,28 +142,3 @@ def _scores(noise: Noise, first: Floats, last: Floats) -> Floats:
 def _power(noise: Noise) -> float:
     """Return the power with which the density of a heavy-tailed noise falls."""
     return float(cast(GeneralizedCauchy, noise).k)
-
-
-def cell_masses(noise: Noise, edges: Floats, answers: Floats) -> tuple[Floats, float]:
-    """Return the masses of cells, those at the ends unbounded, and their relative error.
-
-    Each is a difference of tails on one side of the answer, which is relatively exact where tails fall fast.
-    """
-    at = edges[None, :] - answers[:, None]
-    above = np.asarray(noise.tail(at.ravel())).reshape(at.shape)
-    below = np.asarray(noise.tail(-at.ravel())).reshape(at.shape)
-    right, left = above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1]
-    mirrored = at[:, 1:] + at[:, :-1] < 0
-    inner = np.where(mirrored, left, right)
-    used = np.where(mirrored, below[:, 1:] + below[:, :-1], above[:, :-1] + above[:, 1:])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.where(used > 0, used / inner, 1.0)
-    masses = np.concatenate([below[:, :1], inner, above[:, -1:]], axis=1)
-    off = _TAIL_ERROR * (1 + float(error.max(initial=0.0)))
-    if not off < 1e-4:
-        raise Refused(
-            "The answers lie too many scales apart for the cells of this noise.",
-            allowed="answers within a few hundred scales of each other",
-            instead="a larger scale, or a channel that is written down",
-        )
-    return masses, off

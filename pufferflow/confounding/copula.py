@@ -17,7 +17,7 @@ import scipy  # loads its parts when first used
 
 from pufferflow.arguments import finite_number, instance
 from pufferflow.arrays import Floats
-from pufferflow.confounding.channel import Channel
+from pufferflow.channels import Channel
 from pufferflow.scenario.priors import Values
 
 _UNIT = 2**60
@@ -47,7 +47,7 @@ def gaussian_copula(first: Channel, second: Channel, correlation: float) -> Chan
     inputs: list[Values] = []
     rows: list[list[Fraction]] = []
     tied: dict[tuple[int, int], list[Fraction]] = {}
-    for (one, left), (two, right) in product(enumerate(first.inputs), enumerate(second.inputs)):
+    for (one, left), (two, right) in product(enumerate(first.points), enumerate(second.points)):
         known = dict(zip(first.reads, left, strict=True))
         if all(known.get(name, value) == value for name, value in zip(second.reads, right, strict=True)):
             known |= dict(zip(second.reads, right, strict=True))

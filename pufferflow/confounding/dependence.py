@@ -15,8 +15,8 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Array
+from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.channel import Channel
 from pufferflow.confounding.exact_pair import ExactPair
 from pufferflow.confounding.joint_law import Outcomes, Pairs, Release, check_size, noisy_laws
 from pufferflow.confounding.noisy_pair import NoisyPair

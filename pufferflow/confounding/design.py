@@ -9,10 +9,10 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, shown
 from pufferflow.arrays import Array, Floats
-from pufferflow.confounding.channel import Channel, Drawn
+from pufferflow.channels import Channel, Drawn, columns_of, label, unwrapped
 from pufferflow.confounding.joint_law import Release, as_releases, columns_read
 from pufferflow.confounding.program import solved
-from pufferflow.confounding.reading import Seen, columns_of, label, named_secret, see, tables_of
+from pufferflow.confounding.reading import Seen, named_secret, see, tables_of
 from pufferflow.confounding.repair import repaired
 from pufferflow.confounding.target import Target
 from pufferflow.errors import Misuse
@@ -83,19 +83,14 @@ def design(  # noqa: PLR0913 - what the program is about, and how far it may be 
     seen = see(table, secret, list(dict.fromkeys([*columns_read(releases), *read, *asked])))
     target = Target.of(seen, releases, read, guarantee, published)
     answers = tuple(sorted({seen.place(asked, point) for point in seen.points}))
-    grid = tuple(_unwrapped(answers)) if outputs is None else _read_outputs(outputs)
+    grid = unwrapped(answers) if outputs is None else _read_outputs(outputs)
     each = _read_loss(loss, answers, grid)
     expected = [_expected(seen, target, asked, read, each, joint) for joint in seen.masses]
     gamma, least = solved(target, tuple(expected))
     rows, unit = repaired(target, gamma, _chances(seen, target, read))
     probabilities = [[Fraction(one, unit) for one in row] for row in rows.tolist()]
-    channel = Channel(read, _unwrapped(target.inputs), grid, probabilities)
+    channel = Channel(read, unwrapped(target.inputs), grid, probabilities)
     return Design(channel, guarantee, float_above(max(Fraction((own * rows).sum()) / unit for own in expected)), least)
-
-
-def _unwrapped(points: Sequence[Values]) -> list[Any]:
-    """Return the values of a single column as they are, of several as tuples."""
-    return [one[0] if len(one) == 1 else one for one in points]
 
 
 def _columns(
@@ -132,7 +127,7 @@ def _read_outputs(given: Any) -> tuple[Any, ...]:
 
 def _read_loss(loss: Any, answers: tuple[Values, ...], outputs: tuple[Any, ...]) -> Array:
     """Return the loss of every answer and output in rational numbers."""
-    plain = _unwrapped(answers)
+    plain = unwrapped(answers)
     if isinstance(loss, str):
         rows = [[_named(loss, output, answer) for output in outputs] for answer in plain]
     elif callable(loss):

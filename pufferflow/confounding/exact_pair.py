@@ -9,8 +9,8 @@ from typing import cast, final
 import numpy as np
 
 from pufferflow.arrays import Array, Floats
-from pufferflow.confounding.law_pair import LawPair, likelihood_below, log_above
-from pufferflow.rounding import UNIT, float_above
+from pufferflow.confounding.law_pair import LawPair, likelihood_below
+from pufferflow.rounding import UNIT, float_above, log_above
 from pufferflow.transport import Certainty
 
 

@@ -14,16 +14,16 @@ from typing import Any, cast, final
 import numpy as np
 
 from pufferflow.arrays import Array, Floats
+from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive, Cells, cells_of
-from pufferflow.confounding.channel import Channel
 from pufferflow.confounding.coupled_pair import CoupledPair
 from pufferflow.confounding.exact_pair import ExactPair
-from pufferflow.confounding.law_pair import LawPair, log_above
+from pufferflow.confounding.law_pair import LawPair
 from pufferflow.confounding.noisy_pair import NoisyPair
 from pufferflow.confounding.reading import Seen
 from pufferflow.errors import Misuse, Refused
 from pufferflow.noise import Gaussian, Noise
-from pufferflow.rounding import UNIT
+from pufferflow.rounding import UNIT, log_above
 from pufferflow.scenario import Label
 
 Release = Channel | Additive
@@ -85,6 +85,12 @@ def as_releases(given: Any) -> tuple[Release, ...]:
                 f"A release is of type {type(one).__name__}.",
                 allowed="pf.confounding.Channel or pf.confounding.Additive, or a list of them",
                 instead='[pf.confounding.Additive("score", pf.Laplace(2.0))]',
+            )
+        if not one.reads:
+            raise Misuse(
+                f"{one!r} names no column that it reads.",
+                allowed="channels of columns of the table",
+                instead='channel.reading("score")',
             )
     return tuple(listed)
 

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.rounding import UNIT, float_above
+from pufferflow.rounding import UNIT
 from pufferflow.transport import Certainty
 
 _SLACK = 8 * UNIT
@@ -91,15 +91,3 @@ def likelihood_below(epsilon: float) -> Fraction:
     if epsilon > 700:  # e^700 ≤ e^ε
         return Fraction(math.exp(700.0)) * (1 - Fraction(_SLACK))
     return Fraction(math.exp(epsilon)) * (1 - Fraction(_SLACK))
-
-
-def log_above(ratio: Fraction) -> float:
-    """Return the log of a rational number ≥ 1, rounded up."""
-    if ratio == 1:
-        return 0.0
-    if ratio < 2:
-        found = math.log1p(float_above(ratio - 1))
-    else:  # the log of a quotient of whole numbers that no float holds
-        shift = ratio.numerator.bit_length() - ratio.denominator.bit_length()
-        found = math.log(float_above(ratio / 2**shift)) + shift * math.log(2)
-    return math.nextafter(found * (1 + 4 * UNIT), math.inf)

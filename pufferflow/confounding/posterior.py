@@ -15,8 +15,8 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, finite_number_at_least_zero
 from pufferflow.arrays import Array, Floats
+from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.channel import Channel
 from pufferflow.confounding.joint_law import Outcomes, Release, noisy_laws
 from pufferflow.confounding.reading import Seen
 from pufferflow.errors import Misuse

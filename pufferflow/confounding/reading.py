@@ -20,50 +20,6 @@ from pufferflow.suggestions import did_you_mean
 _TABLES = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})'
 
 
-def columns_of(reads: Any) -> tuple[str, ...]:
-    """Return the names of the columns that something reads."""
-    listed = cast(Sequence[Any], reads) if isinstance(reads, list | tuple) else [reads]
-    names: tuple[Any, ...] = tuple(listed)
-    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise Misuse(
-            f"reads is {shown(cast(object, reads))}.",
-            allowed="the name of a column, or a list of different ones",
-            instead='reads="score", or reads=["first", "second"]',
-        )
-    return cast(tuple[str, ...], names)
-
-
-def label(given: Any, name: str) -> Any:
-    """Return a label: a text, a number or a truth value, or a tuple of such."""
-    plain: Any = cast(Any, given).item() if isinstance(given, np.generic) else given
-    if isinstance(plain, list | tuple):
-        return tuple(label(one, name) for one in cast(Sequence[Any], plain))
-    if not isinstance(plain, str | int | float) or (isinstance(plain, float) and not math.isfinite(plain)):
-        raise Misuse(
-            f"{name} is {shown(cast(object, given))}.",
-            allowed="texts and finite numbers, or tuples of them",
-            instead='"yes", or 3',
-        )
-    return plain
-
-
-def read_inputs(given: Any, columns: Sequence[str]) -> tuple[Values, ...]:
-    """Return what is read as tuples, one value for each column."""
-    try:
-        plain: Any = given.tolist() if hasattr(given, "tolist") else given
-        listed: list[Any] = [label(one, "An input") for one in plain]
-    except TypeError:
-        raise Misuse(f"inputs is {shown(given)}.", allowed="a list of values", instead="inputs=[0, 1, 2]") from None
-    points = tuple(cast(Values, one if isinstance(one, tuple) else (one,)) for one in listed)
-    if any(len(point) != len(columns) for point in points):
-        raise Misuse(
-            f"An input has not {len(columns)} values, one for each of {', '.join(map(repr, columns))}.",
-            allowed="a value for every column that is read",
-            instead="tuples in the order of reads",
-        )
-    return points
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Seen:

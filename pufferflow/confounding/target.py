@@ -15,17 +15,17 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, shown
 from pufferflow.arrays import Array
+from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive, laplace_cells
-from pufferflow.confounding.channel import Channel
 from pufferflow.confounding.exact_pair import ExactPair
 from pufferflow.confounding.joint_law import Outcomes, Release, check_size
-from pufferflow.confounding.law_pair import likelihood_below, log_above
+from pufferflow.confounding.law_pair import likelihood_below
 from pufferflow.confounding.losses import read_target
 from pufferflow.confounding.reading import Seen
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Laplace
-from pufferflow.rounding import UNIT
+from pufferflow.rounding import UNIT, log_above
 from pufferflow.scenario.priors import Values
 
 _KNOTS = 48

@@ -6,11 +6,11 @@ through (the TV paper, section VII).
 
 >>> import pufferflow as pf
 >>> channel = pf.local.randomized_response(["no", "yes"], epsilon=1.0)
->>> round(channel.tv, 6), round(pf.local.kl_contraction(channel.probabilities), 6)
+>>> round(channel.tv, 6), round(pf.local.kl_contraction(channel.matrix), 6)
 (0.462117, 0.213552)
 """
 
-from pufferflow.local.channel import Channel
+from pufferflow.channels import Channel
 from pufferflow.local.mechanisms import binary_erasure, randomized_response
 from pufferflow.local.plan import LocalPlan, Perturbation, perturbation
 from pufferflow.local.release import LocalRelease, read

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 from pufferflow.arrays import Floats
+from pufferflow.channels import Channel
 from pufferflow.engine import ROWS
 from pufferflow.errors import Misuse, Refused
-from pufferflow.local.channel import Channel
 
 DEVIATIONS: Final = 1.959963984540054
 """Of 95 % under a normal law."""
@@ -45,15 +45,15 @@ class Scores:
     def of(cls, channel: Channel, numbers: Sequence[float] | Floats) -> "Scores":
         """Return the scores; refuse numbers that the channel's outputs do not tell, not even on average."""
         values = np.asarray(numbers, dtype=np.float64)
-        scores = _solved(channel.probabilities, values)
+        scores = _solved(channel.matrix, values)
         if scores is None:
             raise Refused(
                 "The channel gives several values the same outputs, so they cannot be told apart, not even on average.",
                 allowed="numbers that are equal for such values",
                 instead="pf.local.randomized_response, which tells how frequent every value is",
             )
-        variances = np.maximum(channel.probabilities @ scores**2 - values**2, 0.0)
-        squares = _solved(channel.probabilities, values**2)
+        variances = np.maximum(channel.matrix @ scores**2 - values**2, 0.0)
+        squares = _solved(channel.matrix, values**2)
         return cls(scores, squares, float(variances.min()), float(variances.max()))
 
     def sums(self, counts: Floats) -> tuple[Floats, Floats]:

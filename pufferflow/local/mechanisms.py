@@ -1,16 +1,28 @@
 """Mechanisms of local privacy: channels for an ε, whose weights are rounded so that ε and η are never above."""
 
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pufferflow.arguments import finite_number, instance, shown
+from pufferflow.channels import ERASED, Channel
 from pufferflow.errors import Misuse, Refused
-from pufferflow.local.channel import BITS, ERASED, TOTAL, Channel, exp_below, read_labels
 from pufferflow.local.setting import largest_tv
+from pufferflow.rounding import UNIT
 from pufferflow.suggestions import suggests_arguments
+
+if TYPE_CHECKING:
+    from pufferflow.scenario import Label
+
+BITS: Final = 32
+TOTAL: Final = 2**BITS
+"""Chances of mechanisms are whole numbers of 2⁻³², of which a draw reads no more than one word."""
+MOST_LABELS: Final = 128
+_WIDEST: Final = 2**127
+_FLOAT: Final = sys.float_info.max
 
 _LARGEST = 20.0
 """Beyond it e^ε has no room among 2³² chances."""
@@ -21,7 +33,7 @@ def randomized_response(labels: Any, epsilon: float) -> Channel:
     """Return k-ary randomised response: a row keeps its label with a chance e^ε times that of each other label.
 
     >>> channel = randomized_response(["no", "maybe", "yes"], epsilon=1.0)
-    >>> channel.probabilities.round(4).tolist()[0], round(channel.epsilon, 6)
+    >>> channel.matrix.round(4).tolist()[0], round(channel.epsilon, 6)
     ([0.5761, 0.2119, 0.2119], 1.0)
     """
     alphabet = read_labels(labels)
@@ -32,7 +44,7 @@ def randomized_response(labels: Any, epsilon: float) -> Channel:
         raise _too_small(epsilon)
     rows = [tuple(own if x == y else other for y in range(len(alphabet))) for x in range(len(alphabet))]
     family = partial(randomized_response, alphabet)
-    return Channel(alphabet, alphabet, tuple(rows), "randomised response", family)
+    return _channel(alphabet, alphabet, rows, "randomised response", family)
 
 
 @suggests_arguments
@@ -44,7 +56,7 @@ def binary_erasure(first: Any, second: Any, epsilon: float, tv: float | None = N
     total variation: TV(M0, M1) = η·TV(P0, P1). Without `tv` η is the largest of ε, and nothing is erased.
 
     >>> channel = binary_erasure({"a": 0.5, "b": 0.5}, {"a": 0.2, "b": 0.8}, epsilon=1.0, tv=0.3)
-    >>> channel.outputs, channel.probabilities.round(4).tolist()[1]
+    >>> channel.outputs, channel.matrix.round(4).tolist()[1]
     ((0, 1, None), [0.1746, 0.4746, 0.3508])
     """
     old, new = _read_law(first, "first"), _read_law(second, "second")
@@ -77,7 +89,19 @@ def _erasing(ones: Mapping[Any, bool], share: float, epsilon: float) -> Channel:
     rows = [(*answers[one], erased) if erased else answers[one] for one in ones.values()]
     outputs = (0, 1, ERASED) if erased else (0, 1)
     family = partial(_erasing, ones, share)
-    return Channel(tuple(ones), outputs, tuple(rows), "the binary mechanism with erasure", family)
+    return _channel(tuple(ones), outputs, rows, "the binary mechanism with erasure", family)
+
+
+def _channel(
+    inputs: "Sequence[Label]",
+    outputs: "Sequence[Label | None]",
+    chances: Sequence[tuple[int, ...]],
+    name: str,
+    family: Callable[[float], Channel],
+) -> Channel:
+    """Return the channel with chances in whole numbers of 2⁻³²."""
+    rows = [[Fraction(one, TOTAL) for one in row] for row in chances]
+    return Channel(None, inputs, outputs, rows, name=name, family=family)
 
 
 def read_epsilon(given: object) -> float:
@@ -102,6 +126,52 @@ def _read_law(given: object, name: str) -> dict[Any, float]:
     if min(masses.values()) < 0 or abs(sum(masses.values()) - 1) > 1e-9:
         raise Misuse(f"{name} is no law.", allowed=allowed, instead=instead)
     return masses
+
+
+def exp_below(epsilon: float) -> Fraction:
+    """Return e^ε for ε ≥ 0, rounded down far enough that its logarithm, rounded up, is not above ε.
+
+    >>> exp_below(0.0), round(float(exp_below(1.0)), 6)
+    (Fraction(1, 1), 2.718282)
+    """
+    return 1 + Fraction(math.expm1(epsilon)) * (1 - 32 * Fraction(UNIT)) if epsilon else Fraction(1)
+
+
+def read_labels(given: object, name: str = "labels") -> "tuple[Label, ...]":
+    """Return the labels of an alphabet: two at least, all different."""
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise Misuse(f"{name} is {shown(given)}.", allowed="a list of labels", instead='["no", "yes"]')
+    labels = tuple(cast("Sequence[Label]", given))
+    check_labels(labels, name, at_least=2)
+    return labels
+
+
+def check_labels(labels: Sequence[Any], name: str, *, at_least: int) -> None:
+    """Refuse labels that one column does not hold."""
+    if any(not isinstance(label, str | int | float) and (label is not None or name == "inputs") for label in labels):
+        raise Misuse(f"Some of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]')
+    if any(label != label for label in labels) or len(set(labels)) < len(labels):  # noqa: PLR0124 - NaN
+        raise Misuse(f"The {name} are not different.", allowed="each label once, and no NaN", instead='["no", "yes"]')
+    if not _fit_one_column([label for label in labels if label is not None]):
+        raise Misuse(
+            f"The {name} do not fit into one column.",
+            allowed="texts, or finite numbers that keep their values beside each other",
+            instead='["1", "other"]',
+        )
+    if not at_least <= len(labels) <= MOST_LABELS + 1:
+        raise Misuse(
+            f"There are {len(labels)} {name}.", allowed=f"{at_least} to {MOST_LABELS} labels", instead="wider classes"
+        )
+
+
+def _fit_one_column(labels: "Sequence[Label]") -> bool:
+    """Return whether labels are all texts, or all numbers that one column holds as they are."""
+    if any(isinstance(label, str) for label in labels):
+        return all(isinstance(label, str) for label in labels)
+    numbers = cast("Sequence[int | float]", labels)
+    if any(isinstance(number, float) for number in numbers):
+        return all(abs(number) <= _FLOAT and float(number) == number for number in numbers)
+    return all(abs(number) < _WIDEST for number in numbers)
 
 
 def _too_small(epsilon: float) -> Refused:

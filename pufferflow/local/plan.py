@@ -18,14 +18,14 @@ from msgspec import structs
 from pufferflow.arguments import shown
 from pufferflow.arrays import Indices
 from pufferflow.bounds import Calibration
+from pufferflow.channels import Channel
 from pufferflow.composition import Cost
 from pufferflow.engine import RowByRow
 from pufferflow.errors import Misuse, Refused, visible
 from pufferflow.explain import queries_in_words, readings
 from pufferflow.expressions import indicators
 from pufferflow.guarantees import Guarantee, Pure
-from pufferflow.local.channel import MOST_LABELS, Channel
-from pufferflow.local.mechanisms import randomized_response
+from pufferflow.local.mechanisms import MOST_LABELS, check_labels, randomized_response
 from pufferflow.local.release import LocalRelease, Perturbed, publish_rows
 from pufferflow.local.row_losses import RowLosses, noise_like
 from pufferflow.noise import Laplace
@@ -35,7 +35,7 @@ from pufferflow.queries import Query, Request
 from pufferflow.release import CostAccount
 from pufferflow.report import promise_in_words
 from pufferflow.roots import largest
-from pufferflow.scenario import Domain, Interval, Presence, Secret
+from pufferflow.scenario import Domain, Interval, Label, Presence, Secret
 from pufferflow.suggestions import Suggesting
 from pufferflow.transport import Certainty
 
@@ -52,7 +52,7 @@ class PerturbedColumn(Query):
 
     linear = False
     channel: str = ""
-    """Its labels and weights; where its ε is to be found, those that it has at ε = 1."""
+    """Its labels and probabilities; where its ε is to be found, those that it has at ε = 1."""
 
 
 @final
@@ -91,7 +91,7 @@ class Perturbation(Suggesting):
             promised = cast(Guarantee, read_promise(guarantee, epsilon, None))
         # a channel that is to be found is named by one of its kind
         known = self.channel.at(1.0) if promised is not None and self.channel.family else self.channel
-        asking = repr((known.inputs, known.outputs, known.weights))
+        asking = repr((known.inputs, known.outputs, [[str(one) for one in row] for row in known.probabilities]))
         request = self.request.asking(_query(self.column, self.request.domains[self.column], asking))
         losses = RowLosses(PublicFacts(request))
         if promised is None:
@@ -236,7 +236,7 @@ class LocalPlan(Suggesting):
 def perturbation(request: Request, column: str, domain: Domain, mechanism: object) -> Perturbation:
     """Return the publication of a column row by row; refuse what the rows or the scenario do not allow."""
     _check(request, column, domain)
-    channel = randomized_response(domain.points, 1.0) if mechanism is None else _read_channel(mechanism, domain)
+    channel = randomized_response(domain.points, 1.0) if mechanism is None else _read_channel(mechanism, column, domain)
     row_by_row(request, column, channel).check(request.engine)
     return Perturbation(request, column, channel, given=mechanism is not None)
 
@@ -246,9 +246,8 @@ def row_by_row(request: Request, column: str, channel: Channel) -> RowByRow:
     scenario, domain = request.scenario, request.domains[column]
     first = [*scenario.within, *([scenario.order_by] if scenario.order_by is not None else [])]
     keep = tuple(dict.fromkeys(name for name in (*first, *request.public) if name in request.schema))
-    return RowByRow(
-        request.selection, keep, column, domain, request.missing(column), channel.outputs, _draw(channel, domain)
-    )
+    outputs = cast("tuple[Label | None, ...]", channel.outputs)
+    return RowByRow(request.selection, keep, column, domain, request.missing(column), outputs, _draw(channel, domain))
 
 
 def _draw(channel: Channel, domain: Domain) -> Callable[[Indices], Indices]:
@@ -283,7 +282,7 @@ def _check(request: Request, column: str, domain: Domain) -> None:
         )
 
 
-def _read_channel(given: object, domain: Domain) -> Channel:
+def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     """Return a channel that every value of the domain can go into, and that gives none away."""
     instead = "mechanism=pf.local.randomized_response([0, 1, 2, 3], epsilon=1.0)"
     if not isinstance(given, Channel):
@@ -296,6 +295,13 @@ def _read_channel(given: object, domain: Domain) -> Channel:
             allowed="a channel whose inputs are the values of the domain",
             instead=instead,
         )
+    if given.reads not in {(), (column,)}:
+        raise Misuse(
+            f"The channel reads {', '.join(map(repr, given.reads))}.",
+            allowed=f"a channel of {column!r}, or of no column by name",
+            instead=f"mechanism=channel.reading({column!r})",
+        )
+    check_labels(given.outputs, "outputs", at_least=1)
     if given.epsilon == math.inf:
         raise Refused(
             "Some output of the channel is possible for one value and not for another: it gives that away.",

@@ -18,10 +18,10 @@ from msgspec import structs
 
 from pufferflow.addresses import local_path
 from pufferflow.arguments import shown
+from pufferflow.channels import Channel
 from pufferflow.engine import ROWS, RowByRow, counted, metadata_of, scan
 from pufferflow.errors import Misuse, SourceFailed, visible
 from pufferflow.guarded import check_threads, outcome_of
-from pufferflow.local.channel import Channel
 from pufferflow.local.estimates import estimated_frequencies, estimated_means, estimated_sums
 from pufferflow.planning import Certificate, Decision, SourceDigest, changed_source
 from pufferflow.release import (
@@ -39,19 +39,8 @@ from pufferflow.suggestions import Suggesting
 
 MOST_KEPT: Final = 1_000_000
 """So many rows are kept by an account themselves; more go to a file."""
-_CERTIFICATE, _CHANNEL = "pufferflow.certificate", "pufferflow.channel"
+_CERTIFICATE, _CHANNEL, _COLUMN = "pufferflow.certificate", "pufferflow.channel", "pufferflow.column"
 _FILE: Final = ["output", ROWS, "sha256"]
-
-
-@final
-class StoredChannel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A channel in a file, and the column that went through it."""
-
-    column: str
-    inputs: tuple[str | int | float | bool, ...]
-    outputs: tuple[str | int | float | bool | None, ...]
-    weights: tuple[tuple[int, ...], ...]
-    name: str
 
 
 @final
@@ -136,9 +125,8 @@ def read(path: str | Path) -> LocalRelease:
     place = local_path(path, "The place of the rows")
     try:
         texts = metadata_of(place)
-        return LocalRelease(
-            scan(place), Certificate.from_json(texts[_CERTIFICATE]), *_restored(texts[_CHANNEL]), path=place
-        )
+        certificate, channel = Certificate.from_json(texts[_CERTIFICATE]), Channel.from_json(texts[_CHANNEL])
+        return LocalRelease(scan(place), certificate, channel, texts[_COLUMN], path=place)
     except (KeyError, SourceFailed, msgspec.MsgspecError, FileNotFoundError):
         pass
     raise Misuse(
@@ -270,12 +258,9 @@ class _Publication:
 
     def _file(self, beside: Path, certificate: Certificate) -> pl.DataFrame:
         """Write the rows, and return how many there are of each output, with the digest of the file."""
-        stored = StoredChannel(
-            self.rows.column, self.channel.inputs, self.channel.outputs, self.channel.weights, self.channel.name
-        )
-        metadata = {_CERTIFICATE: certificate.to_json(), _CHANNEL: msgspec.json.encode(stored).decode()}
+        known = {_CERTIFICATE: certificate.to_json(), _CHANNEL: self.channel.to_json(), _COLUMN: self.rows.column}
         engine = self.decision.request.engine
-        counts = self.rows.write(engine, beside, name_beside(beside), metadata)
+        counts = self.rows.write(engine, beside, name_beside(beside), known)
         number = dict(counts.iter_rows())
         outputs = self.channel.outputs
         return pl.DataFrame(
@@ -347,8 +332,3 @@ def _digest(path: Path) -> str:
 def _remove(beside: Path | None) -> None:
     if beside is not None:
         beside.unlink(missing_ok=True)
-
-
-def _restored(text: str) -> tuple[Channel, str]:
-    stored = msgspec.json.decode(text, type=StoredChannel)
-    return Channel(stored.inputs, stored.outputs, stored.weights, stored.name), stored.column

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
 from confounded import FIRST, THREE, random_channel
 from scipy.stats import chisquare
@@ -51,16 +52,36 @@ def test_only_draws_of_the_system_may_be_published():
     assert "NOT FOR RELEASE" in repr(again[0])
 
 
-def test_every_bit_pattern_leads_to_an_output():
-    """Numbers at and beyond the total are drawn again; the ladder ends at it."""
+def scripted(words):
+    """A source of random bits that gives these numbers, each in as many bytes as are asked for at a time."""
+    script = iter(words)
+    return lambda size: next(script).to_bytes(size, "little")
+
+
+def test_thirds_are_drawn_exactly():
+    """Numbers around a third are told apart, by as many further bits as it takes; no bits are read in vain."""
     thirds = Channel("x", [0], ["a", "b", "c"], [[Fraction(1, 3)] * 3])
-    script = iter([3, 2, 1, 0])
+    edge, further = 2**32 // 3, 2**64 // 3
 
-    class Scripted(np.random.Generator):
-        def bytes(self, length):
-            return next(script).to_bytes(length, "little")
+    def drawn(*words):
+        return int(thirds.draw(np.array([0]), scripted(words))[0])
 
-    assert thirds.sample([0, 0, 0], Scripted(np.random.PCG64())) == ["c", "b", "a"]
+    assert [drawn(edge - 1), drawn(edge + 1), drawn(2**32 - 1)] == [0, 1, 2]
+    assert [drawn(edge, further - 1), drawn(edge, further + 1)] == [0, 1]
+    assert [drawn(edge, further, further - 1), drawn(edge, further, further + 1)] == [0, 1]
+
+
+@pytest.mark.parametrize("outputs", [3, 40])
+def test_ladders_cut_where_probabilities_do(outputs):
+    """The output of a word is that of the exact cumulative probabilities wherever these do not cut the word itself."""
+    rng = np.random.default_rng(outputs)
+    made = random_channel(rng, "x", 3, outputs=outputs)
+    for place, row in enumerate(made.probabilities):
+        sums = [sum(row[: at + 1]) for at in range(outputs)]
+        words = [min(max(int(one * 2**32) + off, 0), 2**32 - 1) for one in sums for off in (-1, 1)]
+        expected = [sum(one * 2**32 <= word for one in sums[:-1]) for word in words]
+        bits = np.array(words, dtype="<u4").tobytes()
+        assert made.draw(np.full(len(words), place), lambda _, bits=bits: bits).tolist() == expected
 
 
 def test_rounded_noise_keeps_what_the_noise_promises():
@@ -69,3 +90,23 @@ def test_rounded_noise_keeps_what_the_noise_promises():
     assert cost(THREE, noisy).pure <= cost(THREE, pf.confounding.Additive("x", pf.Laplace(2.0))).pure + 1e-11
     assert Channel.of_noise("x", [0, 1, 2], [0, 2], pf.Gaussian(0.0)).probabilities == ((1, 0), (1, 0), (0, 1))
     assert cost(THREE, noisy, secret="x").pure <= pf.Laplace(2.0).pure(2.0) + 1e-12
+
+
+def test_channels_of_rows_have_costs_on_tables():
+    """A mechanism for rows is a release of the column that it is told to read; of no column it is none."""
+    response = pf.local.randomized_response([0, 1, 2], 1.0)
+    assert cost(THREE, response.reading("x"), secret="x").pure == response.epsilon
+    with pytest.raises(pf.Misuse, match="names no column"):
+        cost(THREE, response, secret="x")
+
+
+def test_designed_channels_perturb_rows():
+    """A channel that was designed for a column publishes its rows, with the loss that it has for the column itself."""
+    made = design(
+        pf.Table({"s": [0, 1, 0, 1], "x": [0, 0, 1, 1], "probability": [0.4, 0.1, 0.1, 0.4]}), [], pf.Pure(0.5)
+    )
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent())
+    plan = pf.protect(pl.DataFrame({"x": [0, 1, 1]}), scenario).private_local("x", made.channel).plan()
+    assert plan.loss == pytest.approx(made.channel.epsilon, rel=1e-9)
+    assert plan.loss >= made.channel.epsilon
+    assert set(plan.release().frame.collect()["x"]) <= {0, 1}

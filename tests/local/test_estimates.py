@@ -11,7 +11,9 @@ from pufferflow.local.estimates import Scores, estimated_frequencies, estimated_
 
 RESPONSE = pf.local.randomized_response([0, 1, 5], 1.0)
 LAWS = {0: 0.5, 1: 0.3, 5: 0.2}, {0: 0.2, 1: 0.3, 5: 0.5}
-ODD = pf.local.Channel.of([0, 1, 5], "abcd", [[0.5, 0.2, 0.2, 0.1], [0.1, 0.6, 0.1, 0.2], [0.25, 0.15, 0.45, 0.15]])
+ODD = pf.local.Channel.of(
+    [0, 1, 5], list("abcd"), [[0.5, 0.2, 0.2, 0.1], [0.1, 0.6, 0.1, 0.2], [0.25, 0.15, 0.45, 0.15]]
+)
 CASES = {
     "randomised response": (RESPONSE, [0.0, 1.0, 5.0]),
     "one value": (RESPONSE, [0.0, 0.0, 1.0]),
@@ -26,7 +28,7 @@ def test_sums_are_unbiased_with_the_variance_they_say(name):
     """Over all outputs of four rows the mean of the estimate is the sum, and that of its variance the variance."""
     channel, numbers = CASES[name]
     scores, rows = Scores.of(channel, numbers), [0, 2, 2, 1]
-    chances = channel.probabilities[rows]
+    chances = channel.matrix[rows]
     mean = square = variance = 0.0
     for outputs in itertools.product(range(len(channel.outputs)), repeat=len(rows)):
         chance = np.prod([chances[row, output] for row, output in enumerate(outputs)])
@@ -70,9 +72,9 @@ def test_error_bars_hold_as_often_as_they_say(name):
 def test_scores_have_the_least_variance():
     """Among all unbiased scores those count with the least variance for equally frequent values."""
     scores = Scores.of(ODD, [0.0, 1.0, 5.0]).outputs
-    _, _, turned = np.linalg.svd(ODD.probabilities)
-    free, frequency = turned[-1], ODD.probabilities.mean(axis=0)
-    assert np.allclose(ODD.probabilities @ free, 0)
+    _, _, turned = np.linalg.svd(ODD.matrix)
+    free, frequency = turned[-1], ODD.matrix.mean(axis=0)
+    assert np.allclose(ODD.matrix @ free, 0)
     for step in (-0.1, 0.1):
         assert frequency @ scores**2 < frequency @ (scores + step * free) ** 2
 

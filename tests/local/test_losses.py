@@ -61,7 +61,7 @@ def test_two_states_lose_exactly_what_is_promised(kernel, initial, law, keep):
     """Randomised response on rows of a two-state chain attains the bridge (M35, M36): the loss is exact."""
     channel = pf.local.randomized_response([0, 1], EPSILON)
     plan = batch_of(pf.MarkovChain(kernel, initial=initial), 5, [0, 1], keep).private_local("x", channel).plan()
-    tables = [channel.probabilities if t in keep else None for t in range(5)]
+    tables = [channel.matrix if t in keep else None for t in range(5)]
     exact = exact_loss(*chain_law(kernel, law, 5), tables)
     floor = max(exact, channel.epsilon)  # one row alone, too, is hidden
     assert floor <= plan.loss <= floor * (1 + 1e-9)
@@ -84,7 +84,7 @@ def test_more_states_lose_no_more_than_is_promised():
         for channel in channels:
             batch = batch_of(pf.MarkovChain(kernel.tolist(), initial=law.tolist()), 4, [0, 1, 2])
             plan = batch.private_local("x", channel).plan()
-            exact = exact_loss(*chain_law(kernel, law, 4), [channel.probabilities] * 4)
+            exact = exact_loss(*chain_law(kernel, law, 4), [channel.matrix] * 4)
             assert exact <= plan.loss * (1 + 1e-12)
             shares.append(exact / plan.loss)
     assert np.median(shares) > 0.8
@@ -99,12 +99,12 @@ def test_a_shared_class_and_any_correlation():
     plan = pf.protect(frame, scenario).private_local("x", channel).plan()
     sequences = np.array(list(itertools.product(range(2), repeat=4)))
     masses = sum(w * np.prod(law[sequences], axis=1) for w, law in zip(weights, rows, strict=True))
-    exact = exact_loss(sequences, masses, [channel.probabilities] * 4)
+    exact = exact_loss(sequences, masses, [channel.matrix] * 4)
     assert exact <= plan.loss <= exact * (1 + 1e-6)
     any_dependence = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), within="unit")
     plan = pf.protect(frame, any_dependence).private_local("x", channel).plan()
     assert plan.loss == pytest.approx(4 * channel.epsilon, rel=1e-12)
-    alike = exact_loss(np.array([[0] * 4, [1] * 4]), np.array([0.5, 0.5]), [channel.probabilities] * 4)
+    alike = exact_loss(np.array([[0] * 4, [1] * 4]), np.array([0.5, 0.5]), [channel.matrix] * 4)
     assert alike == pytest.approx(plan.loss, rel=1e-9)  # rows that are copies attain it
 
 
@@ -168,7 +168,7 @@ def test_releases_of_the_same_rows_add_up_before_the_chain():
     account = AccountCosts([batch.questions.scenario], pf.Pure(9.0))
     for _ in range(2):
         account.add(cost)
-    p = channel.probabilities
+    p = channel.matrix
     twice = np.einsum("xa,xb->xab", p, p).reshape(2, 4)
     exact = exact_loss(*chain_law(kernel, law, 4), [twice] * 4)
     assert exact <= account.total().total <= exact * (1 + 1e-6)
@@ -202,7 +202,7 @@ def test_a_table_of_two_columns():
     channel = pf.local.randomized_response([0, 1], EPSILON)
     batch = pf.protect(pl.DataFrame({"s": [0, 1], "x": [1, 1]}), scenario)
     plan = batch.private_local("x", channel).plan()
-    given = np.array([[0.7, 0.3], [0.4, 0.6]]) @ channel.probabilities
+    given = np.array([[0.7, 0.3], [0.4, 0.6]]) @ channel.matrix
     exact = np.abs(np.log(given[0] / given[1])).max()
     assert exact <= plan.loss <= exact * (1 + 1e-9)
     assert plan.certificate.ordinary is None
@@ -210,7 +210,7 @@ def test_a_table_of_two_columns():
     account = AccountCosts([scenario], pf.Pure(9.0))
     for _ in range(2):
         account.add(plan.cost)
-    twice = np.einsum("xa,xb->xab", channel.probabilities, channel.probabilities).reshape(2, 4)
+    twice = np.einsum("xa,xb->xab", channel.matrix, channel.matrix).reshape(2, 4)
     given = np.array([[0.7, 0.3], [0.4, 0.6]]) @ twice
     exact = np.abs(np.log(given[0] / given[1])).max()
     assert exact <= account.total().total <= exact * (1 + 1e-6)
@@ -228,6 +228,6 @@ def test_tables_of_more_values_lose_no_more_than_is_promised():
         scenario = pf.Scenario(pf.Secret("s", domain=[0, 1, 2]), table)
         channel = pf.local.randomized_response([0, 1, 2, 3], 1.5)
         plan = pf.protect(pl.DataFrame({"s": [0, 1], "x": [1, 1]}), scenario).private_local("x", channel).plan()
-        outputs = law @ channel.probabilities
+        outputs = law @ channel.matrix
         exact = np.log(outputs[:, None] / outputs).max()
         assert exact <= plan.loss <= channel.epsilon

@@ -328,6 +328,14 @@ BAD = {
         lambda: rows_of(channel=pf.local.Channel.of([0, 1, 2], [0, 1], [[1, 0], [0.5, 0.5], [0, 1]])),
         "gives that away",
     ),
+    "a text beside its number": (
+        lambda: rows_of(channel=pf.local.Channel.of([0, 1, 2], [1, "1"], [[0.7, 0.3], [0.5, 0.5], [0.3, 0.7]])),
+        "one column",
+    ),
+    "a channel of another column": (
+        lambda: rows_of(channel=pf.local.randomized_response([0, 1, 2], 1.0).reading("day")),
+        "reads 'day'",
+    ),
     "a public column": (lambda: rows_of(column="day"), "day"),
     "no promise": (lambda: rows_of().plan(), "left out"),
     "no such promise": (lambda: rows_of().plan(1.0), "1.0"),
