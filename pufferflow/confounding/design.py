@@ -81,7 +81,14 @@ def design(  # noqa: PLR0913 - what the program is about, and how far it may be 
     releases = as_releases(past)
     asked, read = _columns(table, releases, secret, query, reads)
     seen = see(table, secret, list(dict.fromkeys([*columns_read(releases), *read, *asked])))
-    target = Target.of(seen, releases, read, guarantee, published)
+    return best_channel(seen, Target.of(seen, releases, read, guarantee, published), guarantee, asked, loss, outputs)
+
+
+def best_channel(  # noqa: PLR0913, PLR0917 - what the program is about
+    seen: Seen, target: Target, guarantee: Guarantee, asked: tuple[str, ...], loss: Loss, outputs: Sequence[Any] | None
+) -> Design:
+    """Return the channel with the least expected loss that keeps a target, for answers that are columns seen."""
+    read = target.reads
     answers = tuple(sorted({seen.place(asked, point) for point in seen.points}))
     grid = unwrapped(answers) if outputs is None else _read_outputs(outputs)
     each = _read_loss(loss, answers, grid)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class Target:
     """
 
     seen: Seen
+    reads: tuple[str, ...]
+    """The columns that the next release reads; `inputs` are their values."""
     inputs: tuple[Values, ...]
     parts: tuple[Array, ...]
     totals: tuple[int, ...]
@@ -59,14 +61,26 @@ class Target:
         published: Sequence[Any] | None,
     ) -> "Target":
         """Return the constraints of a promise; refuse it if the past has broken it."""
-        epsilon, delta = read_target(guarantee)
+        _, delta = read_target(guarantee)
         if published is not None and delta > 0:
             raise Misuse(
                 "published outputs and a promise with delta.",
                 allowed="published outputs for pure promises: delta is about all outputs that were possible (M23)",
                 instead="leaving published out",
             )
-        masses, unit, off = _past_outcomes(seen, past, published)
+        return cls.after(seen, _past_outcomes(seen, past, published), reads, guarantee, published)
+
+    @classmethod
+    def after(
+        cls,
+        seen: Seen,
+        past: "PastOutcomes",
+        reads: tuple[str, ...],
+        guarantee: Guarantee,
+        published: Sequence[Any] | None = None,
+    ) -> "Target":
+        """Return the constraints of a promise after known outcomes; refuse it if these have broken it."""
+        (epsilon, delta), (masses, unit, off) = read_target(guarantee), past
         inputs = tuple(sorted({seen.place(reads, point) for point in seen.points}))
         places = np.array([inputs.index(seen.place(reads, point)) for point in seen.points])
         steps = len(seen.values) * masses.size
@@ -80,7 +94,7 @@ class Target:
         likelihood = likelihood_below(epsilon) * (1 - 4 * off)
         allowed = Fraction(delta) * (1 - 4 * off)
         totals = tuple(total * unit for _, total in seen.laws)
-        target = cls(seen, inputs, tuple(parts), totals, likelihood, allowed)
+        target = cls(seen, reads, inputs, tuple(parts), totals, likelihood, allowed)
         least = [laws.least_likelihood(allowed) for _, laws in target.of_past()]
         if None in least or max(cast(list[Fraction], least)) > likelihood:
             if off or None in least or log_above(max(cast(list[Fraction], least))) > epsilon:
@@ -134,8 +148,16 @@ def shown_outputs(published: Sequence[Any]) -> str:
     return ", ".join(repr(cast(Any, one)) if isinstance(one, tuple) else shown(one) for one in published)
 
 
-def _past_outcomes(seen: Seen, past: Sequence[Release], published: Sequence[Any] | None) -> tuple[Array, int, Fraction]:
-    """Return how likely past outputs are at every point, in whole numbers, their unit, and the relative error of it."""
+class PastOutcomes(NamedTuple):
+    """How likely past outputs are at every point, in whole numbers, their unit, and the relative error of it."""
+
+    masses: Array
+    unit: int
+    off: Fraction
+
+
+def _past_outcomes(seen: Seen, past: Sequence[Release], published: Sequence[Any] | None) -> PastOutcomes:
+    """Return the outcomes of releases: those that were published, or all."""
     if published is not None:
         return _published(seen, past, published)
     channels: list[Channel] = []
@@ -145,11 +167,11 @@ def _past_outcomes(seen: Seen, past: Sequence[Release], published: Sequence[Any]
         channels.append(channel)
         off += error
     outcomes = Outcomes.of(seen, channels)
-    return _merged(outcomes.masses), outcomes.total, Fraction(off)
+    return PastOutcomes(merged(outcomes.masses), outcomes.total, Fraction(off))
 
 
-def _merged(masses: Array) -> Array:
-    """Return the columns with proportional ones added up."""
+def merged(masses: Array) -> Array:
+    """Return the columns of masses with proportional ones added up: they say the same."""
     classes: dict[tuple[int, ...], Array] = {}
     for column in masses.T:
         common = math.gcd(*column.tolist())
@@ -171,14 +193,19 @@ def _told_by(seen: Seen, release: Additive) -> tuple[Channel, float]:
             instead="published=[…], or Channel.of_noise(reads, inputs, outputs, noise), on a grid",
         )
     exact = [Fraction(finite_number(one[0], "An answer", allowed="numbers", instead="a channel")) for one in read]
-    scaled = np.array([float((one - min(exact)) / Fraction(release.noise.scale)) for one in exact])
-    cells = laplace_cells(scaled, max(_KNOTS, len(read)))
+    rows, off = knots_of(exact, release.noise)
+    return Channel(release.reads, read, list(range(len(rows[0]))), rows), off
+
+
+def knots_of(answers: Sequence[Fraction], noise: Laplace) -> tuple[list[list[Fraction]], float]:
+    """Return a channel that tells no less of answers than Laplace noise on them, and how far it may be off."""
+    scaled = np.array([float((one - min(answers)) / Fraction(noise.scale)) for one in answers])
+    cells = laplace_cells(scaled, max(_KNOTS, len(answers)))
     rows = [[Fraction(one) for one in row] for row in cells.masses.tolist()]
-    rows = [[one / sum(row) for one in row] for row in rows]
-    return Channel(release.reads, read, list(range(len(rows[0]))), rows), 2 * cells.off + _ROUNDING
+    return [[one / sum(row) for one in row] for row in rows], 2 * cells.off + _ROUNDING
 
 
-def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) -> tuple[Array, int, Fraction]:
+def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) -> PastOutcomes:
     """Return the likelihoods of what was published: of channels exactly, of noise by its density."""
     if not isinstance(cast(object, published), list | tuple) or len(published) != len(past):
         raise Misuse(
@@ -199,7 +226,7 @@ def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) ->
     if not any(likelihoods):
         raise Misuse("What was published cannot have been, by the table.", allowed="outputs that are possible")
     whole = [one.numerator * (total // one.denominator) for one in likelihoods]
-    return np.array(whole, dtype=object)[:, None], total, off
+    return PastOutcomes(np.array(whole, dtype=object)[:, None], total, off)
 
 
 def _density(release: Additive, given: Values, output: Any) -> Fraction:
