@@ -102,9 +102,8 @@ def test_channels_of_rows_have_costs_on_tables():
 
 def test_designed_channels_perturb_rows():
     """A channel that was designed for a column publishes its rows, with the loss that it has for the column itself."""
-    made = design(
-        pf.Table({"s": [0, 1, 0, 1], "x": [0, 0, 1, 1], "probability": [0.4, 0.1, 0.1, 0.4]}), [], pf.Pure(0.5)
-    )
+    table = pf.Table({"s": [0, 1, 0, 1], "x": [0, 0, 1, 1], "probability": [0.4, 0.1, 0.1, 0.4]})
+    made = design(table, [], pf.Pure(0.5), secret="s")
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent())
     plan = pf.protect(pl.DataFrame({"x": [0, 1, 1]}), scenario).private_local("x", made.channel).plan()
     assert plan.loss == pytest.approx(made.channel.epsilon, rel=1e-9)
