@@ -13,7 +13,7 @@ Under `pf.Presence` an account may be about several tables, or one that grows, w
 a unit may be in any number of disjoint releases. Not so if it is declared that all are about one table (`once`): then
 each of the R rows of a unit is in releases about one place only, and all of them at one place cost the most (M27). For
 what a release loses, if r of the rows are in it, is at most r/R of what it loses if all are: pure losses of Laplace
-noise, squared deviations of Gaussian noise and Rényi losses of both are convex in the movement, and 0 at 0. So the sum
+noise, squares of μ and Rényi losses of Laplace and Gaussian noise are convex in the movement, and 0 at 0. So the sum
 is at most a mean of those of single places. Of other noises this is not known, and δ and total variations are not
 convex: what is not said here counts all releases about a unit.
 
@@ -59,7 +59,8 @@ class SingleRule(CompositionRule):
 class CouplingRule(CompositionRule):
     """Every release moves by its farthest movement; the movements of all are those of one coupling.
 
-    Losses over the balls of movements add; so do squared movements, each over its noise's standard deviation.
+    Losses over the balls of movements add; so do the squares of μ: for Gaussian noise, of movements in its standard
+    deviations.
     """
 
     name = "one coupling of the data, along which losses add (M24)"
@@ -75,7 +76,7 @@ class CouplingRule(CompositionRule):
         return self._added(releases, lambda shape, moved: shape.noise.zcdp_within(moved, shape.dimension))
 
     def gaussian(self, releases: UnitReleases) -> float:
-        if not all(isinstance(shape.noise, Gaussian) for shape in releases.shapes):
+        if not all(isinstance(shape.noise, Laplace | Gaussian) for shape in releases.shapes):
             return math.inf
         return math.sqrt(self._added(releases, _squared_deviations)) * (1 + UNIT)
 
@@ -110,6 +111,8 @@ def _squared_deviations(shape: Shape, moved: float) -> float:
     scale = shape.noise.scale
     if scale == 0:
         return 0.0 if moved == 0 else math.inf
+    if isinstance(shape.noise, Laplace):
+        return shape.noise.gdp_within(moved, shape.dimension) ** 2 * (1 + UNIT)
     return (moved / scale * (1 + UNIT)) ** 2 * (1 + UNIT)
 
 
@@ -196,7 +199,9 @@ class GranularityRule(CompositionRule):
 
 
 def _squares(noise: Noise, moves: Floats) -> Floats:
-    """Return the squared movements in standard deviations, D_2 of Gaussian noise; ∞ for others that are moved (M10)."""
+    """Return the squares of μ: D_2 of Gaussian noise; of Laplace noise its own (M9); ∞ for others that are moved."""
+    if isinstance(noise, Laplace):
+        return np.asarray(noise.gdp(moves)) ** 2 * (1 + UNIT)
     if noise.scale > 0 and not isinstance(noise, Gaussian):
         return np.where(moves > 0, math.inf, 0.0)
     return np.asarray(noise.renyi(moves, 2.0))

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
+import scipy  # loads its parts when first used
 
 from pufferflow.arrays import Floats
-from pufferflow.noise.noise import Noise, read_scale
+from pufferflow.noise.noise import Noise, read_radius, read_scale
 from pufferflow.rounding import UNIT, lifted
 from pufferflow.suggestions import suggests_arguments
+
+_NEAR_0 = 1e-3
 
 
 @final
@@ -33,6 +36,14 @@ class Laplace(Noise):
     def at(self, scale: float) -> Self:
         return type(self)(scale)
 
+    def zcdp_within(self, radius: float, dimension: int = 1) -> float:
+        """Return the ρ of the radius: it is convex and 0 at 0, so largest where one coordinate takes it all."""
+        return self.zcdp(read_radius(radius))
+
+    def gdp_within(self, radius: float, dimension: int = 1) -> float:
+        """Return the μ of the radius: coordinates add in squares, and μ² is convex and 0 at 0 (M9)."""
+        return self.gdp(read_radius(radius))
+
     def convex(self, alpha: float) -> bool:
         """Return True: M9 is a sum of exponentials of u, and rises at 0."""
         return True
@@ -50,6 +61,20 @@ class Laplace(Noise):
 
     def _pure(self, units: Floats) -> Floats:
         return units
+
+    def _zcdp(self, units: Floats) -> Floats:
+        """Return u − 1 + e^{−u}, the limit of D_α/α for α → 1, above which it is for no other order (M9)."""
+        with np.errstate(over="ignore", under="ignore"):
+            loss = units + np.expm1(-units) + 4 * UNIT * units
+            series = units * 0.5 * units * (1 - units * (1 / 3 - units / 12))  # never below, and exact near 0
+            return np.where(units < _NEAR_0, lifted(series, 8 * UNIT), loss)
+
+    def _gdp(self, units: Floats) -> Floats:
+        """Return the μ with Φ(−μ/2) = e^{−u/2}/2: the curve G_μ meets that of Laplace noise there, and only there (M9)."""
+        with np.errstate(over="ignore", under="ignore"):
+            near = math.sqrt(8) * scipy.special.erfinv(-np.expm1(-np.minimum(units, 1.0) / 2))
+            far = -2 * scipy.special.ndtri_exp(-units / 2 - math.log(2))
+        return lifted(np.where(units < 1, near, far), 64 * UNIT)
 
     def _delta(self, units: Floats, epsilon: float) -> Floats:
         """Return 1 − e^{(ε−u)/2} for u > ε."""

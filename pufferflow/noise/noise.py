@@ -211,7 +211,7 @@ class Noise(abc.ABC):
 
         >>> import pufferflow as pf
         >>> pf.Gaussian(1.0).zcdp(2.0), round(pf.Laplace(1.0).zcdp(1.0), 4)
-        (2.0..., 0.4621)
+        (2.0..., 0.3679)
         """
         return self._loss_of(shift, self._zcdp, math.inf)
 
@@ -224,7 +224,7 @@ class Noise(abc.ABC):
 
         >>> import pufferflow as pf
         >>> pf.Gaussian(2.0).gdp(1.0), round(pf.Laplace(1.0).gdp(1.0), 4)
-        (0.5, 1.232)
+        (0.5, 1.0302)
         """
         return self._loss_of(shift, self._gdp, math.inf)
 
