@@ -70,7 +70,7 @@ class Laplace(Noise):
             return np.where(units < _NEAR_0, lifted(series, 8 * UNIT), loss)
 
     def _gdp(self, units: Floats) -> Floats:
-        """Return the μ with Φ(−μ/2) = e^{−u/2}/2: the curve G_μ meets that of Laplace noise there, and only there (M9)."""
+        """Return the μ with Φ(−μ/2) = e^{−u/2}/2: there G_μ touches the curve of Laplace noise (M9)."""
         with np.errstate(over="ignore", under="ignore"):
             near = math.sqrt(8) * scipy.special.erfinv(-np.expm1(-np.minimum(units, 1.0) / 2))
             far = -2 * scipy.special.ndtri_exp(-units / 2 - math.log(2))

@@ -34,7 +34,7 @@ def test_no_order_exceeds_the_concentrated_loss_and_orders_near_1_attain_it(shif
 
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_the_curve_of_errors_lies_above_that_of_a_gaussian_and_touches_it(shift):
-    """No test tells a shift from none better than N(0, 1) from N(μ, 1), and one as well: a μ smaller by a tenth fails."""
+    """No test tells a shift from none better than N(0, 1) from N(μ, 1), one as well: .9 of μ fails."""
     mu = pf.Laplace(1.0).gdp(shift)
     first = np.concatenate([np.geomspace(1e-30, 0.5, 4000), 1 - np.geomspace(1e-12, 0.5, 1000)])
     curve = errors_of_the_second_kind(shift, first)
