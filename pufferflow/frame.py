@@ -169,15 +169,12 @@ class Batch(Suggesting):
         """
         values = self._read(column)
         called = _named(name, values, "mean")
-        if weights is not None:
-            own = with_weight(values, self.questions.weight(weights))
-            return self._asking(WeightedMean.of(called, own, values.words))
+        weight = None if weights is None else self.questions.weight(weights)
         if self.questions.counts_are_public:
+            if weight is not None:
+                return self._asking(WeightedMean.of(called, with_weight(values, weight), values.words))
             return self._asking(Mean.of(called, values))
-        center, centered = self._centered(column, values)
-        low, high = (float(end * values.unit) for end in (values.low, values.high))
-        words = f"the mean of {values.words}"
-        return self._asking(MeanOfUnknown(called, (centered, None), words, center, low, high, values))
+        return self._asking(MeanOfUnknown.of(called, values, *self._centered(column, values), weight))
 
     def private_count(self, predicate: pl.Expr | None = None, name: str | None = None) -> "Batch":
         """Add the number of rows with a property, such as `pl.col("level") >= 3`; without one, the number of all rows.

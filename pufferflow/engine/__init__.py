@@ -1,6 +1,7 @@
 """The only room that reads rows: the interface of engines, and the engine for Polars."""
 
 from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
+from pufferflow.engine.bounded_weights import BoundedGrid, bounded_grids
 from pufferflow.engine.classes import WIDE, check_column, clean_dtype, labelled
 from pufferflow.engine.columns import MOST_ROWS
 from pufferflow.engine.connect import RemoteTable, check_engine, engine_of, has_engine, remote_engine, table
@@ -66,6 +67,7 @@ __all__ = [
     "Above",
     "Added",
     "Backend",
+    "BoundedGrid",
     "ByLabels",
     "ByLimits",
     "ByTuples",
@@ -100,6 +102,7 @@ __all__ = [
     "Value",
     "WeightGrid",
     "WholeNumber",
+    "bounded_grids",
     "by_weight",
     "check_column",
     "check_engine",

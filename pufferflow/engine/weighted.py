@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from pufferflow.arrays import Array, Floats, Indices
+from pufferflow.engine.bounded_weights import bounded_grids
 from pufferflow.engine.engine import UNORDERED, Engine, Measure, Pattern, Patterns, Selection, Tally
 from pufferflow.engine.one_pass import places_of, published, runs_of
 from pufferflow.engine.pattern_columns import PublicRows
@@ -85,9 +86,9 @@ Grids = Mapping[Weight, WeightGrid]
 
 
 def weights_of(measures: Sequence[Measure | None]) -> tuple[Weight, ...]:
-    """Return the different weights of some sums."""
+    """Return the different weights of some sums that are read beforehand; of those with bounds nothing is."""
     found = (measure.values.weight for measure in measures if measure is not None)
-    return tuple(dict.fromkeys(weight for weight in found if weight is not None))
+    return tuple(dict.fromkeys(weight for weight in found if weight is not None and weight.bounds is None))
 
 
 def grids_of(engine: Engine, selection: Selection, weights: Sequence[Weight]) -> dict[Weight, WeightGrid]:
@@ -135,12 +136,13 @@ def weighted_tally(
     """Return the rows and the sums of all measures in every cell, each row times its weight, in steps of both grids.
 
     Sums with weights are Python's whole numbers, whatever the rows. Rows with more than they had when it was looked at
-    what weights they have `together` are refused.
+    what weights they have `together` are refused. Weights with bounds have grids of their own.
     """
-    if not grids:
+    every = {**grids, **bounded_grids(measures)}
+    if not every:
         return engine.tally(selection, measures)
-    rows = WeightedRows.of(engine, selection, [*grids], measures)
-    steps = {weight: grid.steps(rows.numbers(weight)) for weight, grid in grids.items()}
+    rows = WeightedRows.of(engine, selection, [*every], measures)
+    steps = {weight: grid.steps(rows.numbers(weight)) for weight, grid in every.items()}
     if together is not None and len(together) > 1:
         _check_together(_together(rows, grids), together)
     sums = np.zeros((rows.cells, len(measures)), dtype=object)
@@ -148,7 +150,7 @@ def weighted_tally(
         own = rows.sums[:, place].astype(object)
         weight = measure.values.weight
         np.add.at(sums[:, place], rows.cell, own if weight is None else own * steps[weight].astype(object))
-    totals = {weight.identity: rows.totals(steps[weight]) * float(grid.unit) for weight, grid in grids.items()}
+    totals = {weight.identity: rows.totals(steps[weight]) * float(grid.unit) for weight, grid in every.items()}
     return Tally(rows.keys, rows.added(rows.rows), sums, totals)
 
 

@@ -39,9 +39,9 @@ def readings(request: Request) -> tuple[str, ...]:
 
 def readings_together(request: Request) -> tuple[str, ...]:
     """Return the same lines for people: what is true of several queries is said once."""
-    alike = dict[tuple[str, ...], list[Query]]()
+    alike = dict[tuple[tuple[str, ...], str], list[Query]]()
     for query in request.queries:
-        alike.setdefault(_columns_of(query), []).append(query)
+        alike.setdefault((_columns_of(query), _weight_in_words(query)), []).append(query)
     columns = _readings(request)
     return tuple(_line(queries, columns) for queries in alike.values())
 
@@ -113,7 +113,18 @@ def _line(queries: Sequence[Query], columns: dict[tuple[str, ...], _Reading], it
         if any(isinstance(query, Quantile) and len(query.edges) > len(query.measures) for query in queries)
         else ""
     )
-    return f"{names}: {'; '.join(filter(None, [reading.words, ', '.join(errors) + limit, inside]))}"
+    parts = [reading.words, _weight_in_words(queries[0]), ", ".join(errors) + limit, inside]
+    return f"{names}: {'; '.join(filter(None, parts))}"
+
+
+def _weight_in_words(query: Query) -> str:
+    """Say how weights of rows that come and go are read; nothing of others, which are as they are."""
+    weights = (values.weight for values in query.measures if values is not None)
+    weight = next((one for one in weights if one is not None and one.bounds is not None), None)
+    if weight is None or weight.bounds is None:
+        return ""
+    low, high = (_value_text(float(bound)) for bound in weight.bounds)
+    return f"{weight.words} is a weight from {low} to {high}, and 0 where it is null or NaN"
 
 
 def _error_in_words(query: Query, distance: float, it: str) -> str:

@@ -10,8 +10,9 @@ from pufferflow.expressions.on_points import OnPoints
 from pufferflow.expressions.public import identity, public_words, read_public
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import named, read_tree, unsorted
-from pufferflow.expressions.values import Values, Weight
-from pufferflow.expressions.weighted import factors_of, has_weight, multiplied, split_weight, with_weight
+from pufferflow.expressions.values import Values, Weight, fitting_unit
+from pufferflow.expressions.weight_bounds import bounds_of_product
+from pufferflow.expressions.weighted import factors_of, has_weight, multiplied, ones_like, split_weight, with_weight
 
 __all__ = [
     "ROUNDER",
@@ -22,10 +23,12 @@ __all__ = [
     "Segment",
     "Values",
     "Weight",
+    "bounds_of_product",
     "classes",
     "conditions",
     "factors_of",
     "fitting",
+    "fitting_unit",
     "has_weight",
     "identity",
     "indicators",
@@ -33,6 +36,7 @@ __all__ = [
     "like",
     "multiplied",
     "named",
+    "ones_like",
     "public_words",
     "read_public",
     "read_tree",

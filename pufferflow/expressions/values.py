@@ -32,6 +32,8 @@ class Weight:
     identity: str
     words: str = field(repr=False, compare=False)
     expression: pl.Expr = field(repr=False, compare=False)
+    bounds: tuple[Fraction, Fraction] | None = field(default=None, repr=False, compare=False)
+    """The least and the largest that it is read as, where the weights of rows are private."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,6 +6,7 @@ sensitive column alone.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import reduce
 from operator import mul
 from typing import Any, Final, cast
@@ -14,10 +15,13 @@ import polars as pl
 
 from pufferflow.errors import Refused
 from pufferflow.expressions.compiler import name_of
+from pufferflow.expressions.interval import OnInterval
 from pufferflow.expressions.on_points import OnPoints
+from pufferflow.expressions.pieces import Line, Pieces
 from pufferflow.expressions.tree import read_tree
 from pufferflow.expressions.values import LINE_LIMIT, Values, Weight, fitting_unit
 from pufferflow.expressions.words import words
+from pufferflow.scenario import Interval
 
 _STEPS: Final = 2**LINE_LIMIT
 
@@ -60,6 +64,14 @@ def with_weight(values: Values, weight: Weight, expression: pl.Expr | None = Non
     said = f"{values.words} * {weight.words}" if tree is None else words(tree)
     name = values.name if expression is None or tree is None else name_of(expression, tree)
     return replace(_coarser(values), words=said, name=name, boolean=False, weight=weight)
+
+
+def ones_like(values: Values) -> Values:
+    """Return the function of the same column that is 1 everywhere: with a weight its sum is that of the weights."""
+    if isinstance(values.domain, Interval):
+        low, high = Fraction(values.domain.low), Fraction(values.domain.high)
+        return OnInterval.of(values.column, values.domain, Pieces.line(low, high, Line(Fraction(1))), "1")
+    return OnPoints.of(values.column, values.domain, [Fraction(1)] * len(values.domain.points), "1")
 
 
 def _coarser(values: Values) -> Values:

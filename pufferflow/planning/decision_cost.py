@@ -8,7 +8,7 @@ import numpy as np
 from pufferflow.arrays import Floats, Whole
 from pufferflow.bounds import Laws
 from pufferflow.composition import Cost, Part, Region, Rows, Shape, class_digest, digest_of
-from pufferflow.engine import GroupSize, Pattern, Patterns
+from pufferflow.engine import GroupSize, Pattern, Patterns, bounded_grids
 from pufferflow.errors import InternalError
 from pufferflow.expressions import conditions, is_one_of
 from pufferflow.noise import Gaussian, Laplace
@@ -59,7 +59,7 @@ def cost_of(decision: Decision) -> Cost:
 
 def _tells_values(decision: Decision) -> bool:
     """Return whether rules may look at the terms of a row: with weights only those that take rows one by one."""
-    if on_interval(decision.request):
+    if on_interval(decision.request) or bounded_grids(decision.request.measures):
         return False
     one_by_one = all(
         prior.independent_rows or prior.shared_class or isinstance(prior, ChainPrior)

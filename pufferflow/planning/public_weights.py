@@ -34,7 +34,9 @@ from pufferflow.engine import (
     weights_by_rank,
     weights_of,
 )
+from pufferflow.errors import InternalError
 from pufferflow.expressions import Weight
+from pufferflow.planning.bounded_weights import width
 from pufferflow.planning.sum_tables import Tables
 from pufferflow.queries import Request, WeightedMean
 from pufferflow.scenario.priors import AnyCorrelation, Prior
@@ -131,9 +133,9 @@ class PublicWeights:
     @cached_property
     def units(self) -> tuple[Fraction, ...]:
         """The widths of the steps in which all sums of the request are counted."""
-        weights = [None if measure is None else measure.values.weight for measure in self.request.measures]
-        units = zip(self.request.units, weights, strict=True)
-        return tuple(unit if weight is None else unit * self.grids[weight].unit for unit, weight in units)
+        units = {weight: grid.unit for weight, grid in self.grids.items()}
+        pairs = zip(self.request.measures, self._of, strict=True)
+        return tuple(width(one) * (1 if of is None else units.get(of, Fraction(1))) for one, of in pairs)
 
     @cached_property
     def factors(self) -> Floats | None:
@@ -173,13 +175,15 @@ class PublicWeights:
     @property
     def selection(self) -> Selection:
         """The selected rows, in cells by their weights too, as an engine is asked for them."""
-        selection, weights = self.request.selection, weights_of(self.request.measures)
+        selection, weights = self.request.selection, tuple(dict.fromkeys(filter(None, self._of)))
         return by_weight(self.request.engine, selection, weights) if weights else selection
 
     def check(self) -> None:
         """Refuse weights that are no numbers or that beliefs have no rule for, and those that nothing is divided by."""
         if not weights_of(self.request.measures):
             return
+        if not self.request.counts_are_public:
+            raise InternalError("A weight of private rows has no bounds.", instead="asking the batch anew")
         self.request.check_weighable()  # a batch may be planned with other beliefs than it was made with
         for query in self.request.queries:
             if isinstance(query, WeightedMean):

@@ -11,8 +11,9 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.engine import Measure
+from pufferflow.engine import Measure, bounded_grids
 from pufferflow.expressions import OnInterval, OnPoints
+from pufferflow.planning.bounded_weights import with_bounds
 from pufferflow.planning.corners import corners
 from pufferflow.planning.tuple_tables import TupleTables
 from pufferflow.queries import Request
@@ -44,10 +45,14 @@ def known_values(
 ) -> Floats:
     """Return the functions of all sums at the points of a finite domain, or at the corners on an interval.
 
-    They are multiplied by `factors`, if there are any, which are the largest weights.
+    They are multiplied by `factors`, if there are any, which are the largest weights, or by weights with bounds.
     """
     if factors is not None:
         return known_values(measures, domain, from_nothing=from_nothing) * factors[:, None]
+    return with_bounds(measures, _values_at(measures, domain, from_nothing=from_nothing))
+
+
+def _values_at(measures: Sequence[Measure | None], domain: Domain | None, *, from_nothing: bool) -> Floats:
     if isinstance(domain, Product):
         return TupleTables(measures, domain, from_nothing=from_nothing).values
     lined, points = _lined(measures), 1 if domain is None else len(domain.points)
@@ -68,6 +73,8 @@ def tables_of(
     """
     if factors is not None:
         return [_weighted(one, factors) for one in tables_of(prior, secret, measures, values / factors[:, None])]
+    if bounded_grids(measures):
+        return [Tables(prior, _of_corners(secret, values), values, exact=False)]
     domain, lined = None if secret.reads is None else secret.reads[1], _lined(measures)
     if isinstance(domain, Product) and not domain.finite:
         return _of_tuples(prior, secret, TupleTables(measures, domain), values)

@@ -5,13 +5,17 @@ Counts, sums and histograms are the noisy sums themselves, below 0 too, since cl
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast, final
+from fractions import Fraction
+from typing import Final, cast, final
 
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.expressions import Values
+from pufferflow.errors import Refused
+from pufferflow.expressions import Values, Weight, ones_like, with_weight
 from pufferflow.queries.query import Query, Size, at_least_one, ends_of_count, quotient, widened, within
+
+_FEWEST: Final = 10**6
 
 
 @final
@@ -68,14 +72,30 @@ class Mean(Query):
 @final
 @dataclass(frozen=True)
 class MeanOfUnknown(Query):
-    """A noisy Σ (φ(x) − center) over a noisy number of rows, where that number is private too."""
+    """A noisy Σ (φ(x) − center) over a noisy number of rows, where that number is private too.
+
+    With weights, which have bounds then, a noisy Σ w (φ(x) − center) over a noisy Σ w.
+    """
 
     center: float
     low: float
     high: float
     values: Values | None = field(default=None, repr=False)
     """φ itself."""
+    least: float = field(default=1.0, repr=False)
+    """What is divided by at least: one row, or its least weight."""
     linear = False
+
+    @classmethod
+    def of(cls, name: str, values: Values, center: float, centered: Values, weight: Weight | None) -> "MeanOfUnknown":
+        """Return the mean of φ, of which `centered` is φ less the middle of its range."""
+        low, high = (float(end * values.unit) for end in (values.low, values.high))
+        words = f"the mean of {values.words}"
+        if weight is None:
+            return cls(name, (centered, None), words, center, low, high, values)
+        measures = with_weight(centered, weight), with_weight(ones_like(values), weight)
+        words, least = f"{words} weighted by {weight.words}", _least_weight(name, weight)
+        return cls(name, measures, words, center, low, high, with_weight(values, weight), least)
 
     def beside(self, graphs: Collection[Hashable]) -> "MeanOfUnknown":
         """Return the same made of Σ φ, if that is a query by itself and so need not be paid for twice.
@@ -84,20 +104,32 @@ class MeanOfUnknown(Query):
         """
         if self.values is None or self.values.graph not in graphs or not self.low <= 0 <= self.high:
             return self
-        return replace(self, measures=(self.values, None), center=0.0)
+        return replace(self, measures=(self.values, *self.measures[1:]), center=0.0)
 
     def finish(self, sums: Floats, size: Size) -> Floats:
-        means = self.center + sums[:, :1] / at_least_one(sums[:, 1:])
+        means = self.center + sums[:, :1] / np.maximum(sums[:, 1:], self.least)
         return np.clip(means, self.low, self.high)
 
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
-        least, most = at_least_one(sums[:, 1:] - half[1]), at_least_one(sums[:, 1:] + half[1])
+        least, most = (np.maximum(sums[:, 1:] + by, self.least) for by in (-half[1], half[1]))
         ends = quotient(sums[:, :1] - half[0], sums[:, :1] + half[0], least, most)
         low, high = (np.clip(self.center + end, self.low, self.high) for end in ends)
-        return widened((low, high), sums[:, 1] - half[1] < 1, self.low, self.high)
+        return widened((low, high), sums[:, 1] - half[1] < self.least, self.low, self.high)
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
         return within(self.low, self.high, size)
+
+
+def _least_weight(name: str, weight: Weight) -> float:
+    """Return the least weight of a row, a millionth of the largest if that is 0; refuse bounds of no mean."""
+    low, high = cast(tuple[Fraction, Fraction], weight.bounds)
+    if low < 0 or high == 0:
+        raise Refused(
+            f"The bounds of the weight {weight.words} of the mean {name!r} are {float(low):g} and {float(high):g}.",
+            allowed="a mean with weights of 0 and above, not only 0; sums take weights of both signs",
+            instead=f"({weight.words}).clip(0, {float(max(high, Fraction(1))):g}), or private_sum of the product",
+        )
+    return float(low or high / _FEWEST)
 
 
 @final

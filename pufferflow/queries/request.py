@@ -16,6 +16,7 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import (
     Values,
     Weight,
+    bounds_of_product,
     factors_of,
     fitting,
     identity,
@@ -31,6 +32,7 @@ from pufferflow.queries.other_keys import OtherKeys, with_others
 from pufferflow.queries.query import Query
 from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
 
+_LARGEST = Fraction(2) ** 300
 ENDS = ("low", "high", "least", "most")
 """The endings of the columns beside an output: the ends of its error bar, and of its possible values."""
 
@@ -208,7 +210,7 @@ class Request:
         return hashlib.sha256(repr(content).encode()).hexdigest()
 
     def weight(self, given: object) -> Weight:
-        """Return the weight of each row, an expression of public columns; it is a number."""
+        """Return the weight of each row, an expression of public columns; it is a number, and has bounds if private."""
         self.check_weighable()
         read = self._read(given)
         factors = list(factors_of(read))
@@ -221,18 +223,35 @@ class Request:
                     instead=f"({said}).cast(pl.Float64), or another public column",
                 )
         floats = multiplied([(factor.cast(pl.Float64), divides) for factor, divides in factors])
-        return Weight(identity(read), public_words(read), floats)
+        bounds = None if self.counts_are_public else self._bounds(read, factors)
+        return Weight(identity(read), public_words(read), floats, bounds)
+
+    def _bounds(self, weight: pl.Expr, factors: Sequence[tuple[pl.Expr, bool]]) -> tuple[Fraction, Fraction]:
+        """Return the declared bounds of a weight of rows that come and go, whose weights come and go with them."""
+        said = public_words(weight)
+        written = f"pl.col({said!r})" if weight.meta.is_column() else f"({said})"
+        bounds = bounds_of_product(factors, self.schema)
+        if bounds is None:
+            raise Misuse(
+                f"The weight {said} has no declared bounds, and which rows there are is the secret: their weights "
+                "are secret with them.",
+                allowed="weights within numbers that are written down: .clip(low, high), true and false, divisors that "
+                "are never 0",
+                instead=f"{written}.clip(0, 100), with the largest weight that one row may have",
+            )
+        if max(map(abs, bounds)) > _LARGEST or 0 < max(map(abs, bounds)) < 1 / _LARGEST:
+            raise Misuse(
+                f"The bounds of the weight {said} are beyond 2^300, or below 2^-300.",
+                allowed="bounds of common size",
+                instead=f"{written}.clip(0, 100)",
+            )
+        return bounds
 
     def check_weighable(self) -> None:
-        """Refuse weights where rows come and go, and where groups hang together in known ways."""
+        """Refuse weights of secrets that are no values of rows, and where groups hang together in known ways."""
         scenario = self.scenario
         if isinstance(scenario.secret, Presence):
-            within = scenario.secret.within
-            raise Refused(
-                "A weight for each row, and which rows there are is the secret: their weights are secret with them.",
-                allowed="weights where the rows are public, with pf.Secret; or weights that are sensitive too",
-                instead=f'pf.Presence({within!r}, ["level", "price"], [levels, prices], rows=…), lists of values',
-            )
+            return
         if not isinstance(scenario.secret, Secret):
             raise _unweighted(f"the secret pf.{type(scenario.secret).__name__}")
         for prior in scenario.priors:

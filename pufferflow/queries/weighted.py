@@ -1,5 +1,6 @@
 """The aggregates with public weights: what stands for the size of a cell is its weights, positive and negative ones."""
 
+import math
 from dataclasses import dataclass
 from typing import cast, final
 
@@ -29,7 +30,7 @@ class Weighted(Query):
 
     def size_in(self, tally: Tally, *, counts_are_public: bool) -> Size:
         """Return the sums of positive and of negative weights of each cell, in two columns."""
-        return tally.weights[self.weight.identity]
+        return tally.weights[self.weight.identity] if counts_are_public else None
 
     @property
     def no_rows(self) -> Size:
@@ -51,10 +52,20 @@ class WeightedSum(Weighted):
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
         """Return the least and largest sums, rounded outwards."""
-        plus, minus = np.zeros((2, 1)) if size is None else size.T
+        if size is None:
+            return self._signs
+        plus, minus = size.T
         low, high = self._range
         slack = 8 * UNIT * (plus - minus) * max(abs(low), abs(high))
         return (plus * low + minus * high - slack)[:, None], (plus * high + minus * low + slack)[:, None]
+
+    @property
+    def _signs(self) -> tuple[Floats, Floats]:
+        """The least and largest sums of unknown rows: only signs of weights and values tell anything."""
+        bounds = (-math.inf, math.inf) if self.weight.bounds is None else self.weight.bounds
+        ends = [value * float(bound) for value in self._range for bound in bounds if value and bound]
+        low, high = min(ends, default=0.0), max(ends, default=0.0)
+        return np.array([[-math.inf if low < 0 else 0.0]]), np.array([[math.inf if high > 0 else 0.0]])
 
 
 @final

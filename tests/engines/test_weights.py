@@ -96,3 +96,29 @@ def test_weights_by_position_and_by_rank_are_equal_on_every_machine(put, machine
         assert len(covered) == len(by_rank)
         assert (covered >= by_rank * (1 - 1e-9) - 1e-8 * largest).all()
         assert (covered <= np.maximum(by_rank * 1.126, largest / 31)).all()
+
+
+def test_weights_with_bounds_are_equal_on_every_machine(put, machine):
+    """Of rows that come and go: the same sums of the same rows, whatever is null, NaN, infinite or outside."""
+    rows = frame().with_columns(time=pl.int_range(pl.len()), odd=pl.col("price") * 1e3)
+    rows = rows.with_columns(pl.when(pl.col("time") % 7 > 0).then("price"))
+    rows = rows.with_columns(odd=pl.when(pl.col("time") % 5 == 0).then(float("inf")).otherwise("odd"))
+    rows = rows.with_columns(odd=pl.when(pl.col("time") % 11 == 0).then(float("nan")).otherwise("odd"))
+    secret = pf.Presence("house", "level", pf.Interval(0, 9), rows=3)
+    scenario = pf.Scenario(secret, pf.Independent(), order_by="time", public=["day", "price", "odd"])
+    batch = pf.protect(rows, scenario).filter(pl.col("price").is_null() | (pl.col("price") < 2))
+    batch = batch.group_by("day", keys=["ä", "none", "a"])
+    batch = batch.private_sum(pl.col("level") * pl.col("price").clip(-0.3, 0.7), name="s")
+    batch = batch.private_mean("level", weights=pl.col("odd").clip(0.5, 4), name="m")
+    batch = batch.private_sum(pl.col("level") * (pl.col("price") > 0), name="t")
+    request = batch.questions
+    measures = [one for one in request.measures if one is not None]
+    there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
+    first, second = (
+        weighted_tally(engine, request.selection, measures, {}) for engine in (engine_of(rows.lazy()), there)
+    )
+    assert first.keys.equals(second.keys)
+    assert first.rows.tolist() == second.rows.tolist()
+    assert first.sums.tolist() == second.sums.tolist()
+    assert first.sums[1].tolist() == [0] * len(measures)
+    assert (first.sums[0] != 0).all()

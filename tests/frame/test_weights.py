@@ -350,7 +350,7 @@ def test_other_beliefs_and_other_weights_are_refused_at_once():
     with pytest.raises(Refused, match="Initial"):
         pf.protect(frame, pf.Scenario(first, INDEPENDENT, order_by="t", public=PUBLIC)).private_sum(COST)
     there = pf.Presence("house", "level", LEVELS, rows=2)
-    with pytest.raises(Refused, match="which rows there are is the secret"):
+    with pytest.raises(Misuse, match="which rows there are is the secret"):
         pf.protect(frame, pf.Scenario(there, INDEPENDENT, public=["house", "price"])).private_sum(COST)
     both = pf.Presence("house", ["level", "price"], [LEVELS, [1, 2]], rows=2)
     sensitive = pf.protect(frame, pf.Scenario(both, INDEPENDENT, public=["house"])).private_sum(COST)
