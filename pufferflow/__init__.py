@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pufferflow import audit as audit
     from pufferflow import confounding as confounding
     from pufferflow import granularity as granularity
+    from pufferflow import learning as learning
     from pufferflow import local as local
     from pufferflow import tradeoff as tradeoff
     from pufferflow.beliefs import Suggestion as Suggestion
@@ -157,7 +158,7 @@ _ROOMS = {
     "jobs": ("Job", "Period", "Ran"),
     "beliefs": ("suggest", "Suggestion", "Suggestions"),
 }
-_WHOLE_ROOMS = ("audit", "confounding", "granularity", "local", "tradeoff")
+_WHOLE_ROOMS = ("audit", "confounding", "granularity", "learning", "local", "tradeoff")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 _NAMES = (*_ROOM_OF, *_WHOLE_ROOMS)
 

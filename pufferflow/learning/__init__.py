@@ -1,0 +1,26 @@
+"""Learning from correlated rows: what the last iterate of a noisy iteration tells of a secret (M33, M34, M37, M38).
+
+Noise that is added after a row was read hides it further, as long as steps bring iterates no farther apart: the loss of
+the last iterate is far below that of all of them.
+
+>>> import pufferflow as pf
+>>> descent = pf.learning.Descent(rows=1000, step_size=0.1, noise=0.5, lipschitz=1.0, smoothness=1.0)
+>>> early = descent.displacements_of([([100], [float("inf")])])
+>>> pf.learning.iteration_loss(descent.iteration, early, pf.Approx.of(delta=1e-6)).promise
+Approx(epsilon=0.04..., delta=1e-06)
+"""
+
+from pufferflow.learning.descent import Descent
+from pufferflow.learning.displacements import Displacements, Marginals, Trajectories
+from pufferflow.learning.iteration import Iteration
+from pufferflow.learning.iteration_loss import IterationLoss, iteration_loss
+
+__all__ = [
+    "Descent",
+    "Displacements",
+    "Iteration",
+    "IterationLoss",
+    "Marginals",
+    "Trajectories",
+    "iteration_loss",
+]

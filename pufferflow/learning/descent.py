@@ -1,0 +1,148 @@
+"""Projected noisy gradient descent on rows in a public order: what its steps move, from public constants (M33)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number, in_few_digits, whole_number
+from pufferflow.arrays import Floats, Indices
+from pufferflow.errors import Misuse
+from pufferflow.learning.displacements import Displacements, read_sizes
+from pufferflow.learning.iteration import Iteration
+from pufferflow.noise import Gaussian
+from pufferflow.rounding import UNIT
+
+_SLACK = 1 + 8 * UNIT
+
+
+@final
+@dataclass(frozen=True)
+class Descent:
+    """W_t = ψ_t(Π(W_{t−1})) + N(0, noise²), ψ_t(v) = v − step_size · (mean gradient over the rows of batch t, at v).
+
+    Rows are visited in a public order, `batch_size` at a time (the last batch of a pass may be smaller), in the same
+    order in each of `passes`. Iterates are projected onto a public convex set K *before* each gradient: noise leads out
+    of K, and gradients are never taken there. On K the loss of each row is convex with second derivatives from
+    `strong_convexity` to `smoothness` in w, its gradient is at most `lipschitz` long and changes by at most
+    `data_lipschitz` · ‖x − x′‖ with the row. A penalty that is the same for all rows counts in the convexities, not in
+    the last two. Such a step is a contraction if step_size ≤ 2/smoothness; if losses are not `convex`, it expands by up
+    to 1 + step_size · smoothness. All constants are declared, never derived from the rows.
+
+    >>> import pufferflow as pf
+    >>> descent = pf.learning.Descent(rows=10, step_size=0.5, noise=1.0, lipschitz=1.0, smoothness=1.0)
+    >>> descent.iteration.steps, descent.displacements_of([([9], [math.inf])]).sizes
+    (10, array([1.]))
+    """
+
+    rows: int
+    step_size: float
+    noise: float
+    lipschitz: float
+    smoothness: float
+    data_lipschitz: float = math.inf
+    batch_size: int = 1
+    passes: int = 1
+    strong_convexity: float = 0.0
+    convex: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "batch_size", "passes"):
+            whole_number(getattr(self, name), name, allowed="a whole number >= 1", instead=f"{name}=1")
+        for name in ("step_size", "noise", "smoothness"):
+            finite_number(
+                getattr(self, name),
+                name,
+                allowed="a finite number > 0",
+                instead=f"{name}=0.1",
+                fits=lambda number: number > 0,
+            )
+        for name in ("lipschitz", "data_lipschitz", "strong_convexity"):
+            value = read_sizes(getattr(self, name), name, "a number >= 0", f"{name}=1.0")
+            if value.ndim or (name == "strong_convexity" and value > self.smoothness):
+                raise Misuse(
+                    f"{name} is {getattr(self, name)!r}.", allowed="a number, and at most smoothness", instead="0.0"
+                )
+        if self.lipschitz == math.inf and self.data_lipschitz == math.inf:
+            raise Misuse(
+                "Neither lipschitz nor data_lipschitz is finite: a row moves a step by any amount.",
+                allowed="a bound on gradients over the projection's set, or on how they change with a row",
+                instead="lipschitz=1.0, with clipped rows",
+            )
+        if self.convex and self.step_size * self.smoothness > 2:
+            most = 2 / self.smoothness
+            raise Misuse(
+                f"step_size is {in_few_digits(self.step_size)}, above 2/smoothness = {most:g}: steps do not contract.",
+                allowed="a step size up to 2/smoothness",
+                instead=f"step_size={most / 2:g}",
+            )
+        if not self.convex and self.strong_convexity:
+            raise Misuse("A strongly convex loss that is not convex.", allowed="one of them", instead="convex=True")
+
+    @property
+    def steps_per_pass(self) -> int:
+        """How many batches the rows have."""
+        return -(-self.rows // self.batch_size)
+
+    @property
+    def contraction(self) -> float:
+        """The Lipschitz constant of a step: max(|1 − ηm|, |1 − ηβ|), or 1 + ηβ without convexity; rounded up."""
+        bent = self.step_size * self.smoothness
+        if not self.convex:
+            return 1 + bent * _SLACK
+        least = self.step_size * self.strong_convexity * (1 - UNIT)
+        return max(1 - least + (2 * UNIT if least else 0.0), abs(1 - bent) + 4 * UNIT)
+
+    @property
+    def iteration(self) -> Iteration:
+        """The steps, their noise and their contraction."""
+        return Iteration(self.steps_per_pass * self.passes, Gaussian(self.noise), self.contraction)
+
+    def displacements(self, distances: Any) -> Displacements:
+        """Return how far steps move if rows move by these distances: of shape (rows,) or (pairs of secrets, rows).
+
+        Rows that stay have the distance 0; ∞ is any distance at all. A step moves by the mean over its batch of
+        min(2·step_size·lipschitz, step_size·data_lipschitz·distance), in every pass.
+        """
+        allowed = f"numbers >= 0, one for each of the {self.rows} rows"
+        read = np.atleast_2d(read_sizes(distances, "The distances", allowed, "distances=[0.0, 2.0, …]"))
+        if read.ndim != 2 or read.shape[1] != self.rows:
+            raise Misuse(f"Distances of shape {read.shape}.", allowed=allowed, instead="distances=[0.0, 2.0, …]")
+        moving = [np.flatnonzero(row) for row in read]
+        return self.displacements_of([(rows, row[rows]) for rows, row in zip(moving, read, strict=True)])
+
+    def displacements_of(self, moved: Sequence[tuple[Any, Any]]) -> Displacements:
+        """Return the same, given only the rows that move, each once and in rising order, with their distances."""
+        return Displacements.of_parts([self._steps_moved(np.asarray(rows), distances) for rows, distances in moved])
+
+    def independent_rows(self, distance: float = math.inf) -> Displacements:
+        """Return the displacement that loses most if any one row moves by up to a distance, and no other: the last."""
+        return self.displacements_of([([self.rows - 1], [distance])])
+
+    def all_rows(self, distance: float = math.inf) -> Displacements:
+        """Return the displacement if all rows move by up to a distance (M7)."""
+        return self.displacements_of([(np.arange(self.rows), np.full(self.rows, distance))])
+
+    def _steps_moved(self, rows: Indices, distances: Any) -> tuple[Indices, Floats]:
+        lengths = read_sizes(distances, "The distances", "numbers >= 0", "[2.0]")
+        if rows.shape != lengths.shape or (np.diff(rows) <= 0).any() or (rows < 0).any() or (rows >= self.rows).any():
+            raise Misuse(
+                "Rows that move which are no rows, or not given once and in rising order.",
+                allowed=f"rising numbers from 0 to {self.rows - 1}, and a distance for each",
+                instead="([3, 7], [2.0, 1.0])",
+            )
+        batches, place = np.unique(rows // self.batch_size, return_inverse=True)
+        sums = np.bincount(place, self._moves(lengths), minlength=len(batches))
+        counts = np.minimum((batches + 1) * self.batch_size, self.rows) - batches * self.batch_size
+        sizes = sums / counts * (1 + (self.batch_size + 4) * UNIT)
+        starts = np.arange(self.passes)[:, None] * self.steps_per_pass
+        return (starts + batches).ravel(), np.tile(sizes, self.passes)
+
+    def _moves(self, distances: Floats) -> Floats:
+        """Return min(2ηL, ηC·distance), rounded up; ∞ times 0 is 0."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            bent = np.where(distances == 0, 0.0, self.data_lipschitz * distances)
+        bent = np.where(np.isnan(bent), 0.0, bent)  # gradients that do not depend on the row
+        return self.step_size * np.minimum(2 * self.lipschitz, bent) * _SLACK

@@ -1,0 +1,155 @@
+"""How far inputs move an iteration's steps between two secrets: for certain, or as pairs of trajectories (M33)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import numpy as np
+
+from pufferflow.arguments import instance, set_fields
+from pufferflow.arrays import Array, Floats, Indices
+from pufferflow.errors import Misuse, Refused
+from pufferflow.law import GaussianLaw, Law
+from pufferflow.transport import winf
+
+_ALLOWED = "numbers >= 0, of shape (steps,) or (pairs of secrets, steps)"
+_INSTEAD = "[[0, 1, 0.5], [0, 0, 1]] for two pairs of secrets and three steps"
+_MASS = 1e-9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Displacements:
+    """How far each step moves: sup_w ‖ψ_t(w, x_t) − ψ_t(w, x′_t)‖, at most, for each pair of secrets.
+
+    They hold for certain, under one coupling of whole trajectories for each pair of secrets: a translation of Gaussian
+    rows (M15), independent rows of which one is exchanged, or any rows of a group at once (M7). Only steps that move
+    are held: displacement i has sizes `sizes[first[i]:first[i + 1]]` at the steps `at[…]`, in rising order.
+
+    >>> Displacements.of([[0, 2.0, 0], [0, 0, 1.0]], 3).count
+    2
+    """
+
+    first: Indices
+    at: Indices
+    sizes: Floats
+
+    @property
+    def count(self) -> int:
+        """How many displacements there are."""
+        return len(self.first) - 1
+
+    @property
+    def owner(self) -> Indices:
+        """The displacement that each size is of."""
+        return np.repeat(np.arange(self.count), np.diff(self.first))
+
+    @classmethod
+    def of(cls, given: Any, steps: int) -> "Displacements":
+        """Read displacements, one per row, from an array with a column per step."""
+        read = np.atleast_2d(read_sizes(given, "The displacements", _ALLOWED, _INSTEAD))
+        if read.ndim != 2 or read.shape[1] != steps or not len(read):
+            raise Misuse(f"Displacements of shape {read.shape} for {steps} steps.", allowed=_ALLOWED, instead=_INSTEAD)
+        owner, at = np.nonzero(read)
+        return cls(np.searchsorted(owner, np.arange(len(read) + 1)), at, read[owner, at])
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[tuple[Indices, Floats]]) -> "Displacements":
+        """Return displacements that are each given by the steps that move and by how far they do."""
+        first = np.cumsum([0, *(len(at) for at, _ in parts)])
+        return cls(first, np.concatenate([at for at, _ in parts]), np.concatenate([sizes for _, sizes in parts]))
+
+    def part(self, which: int) -> tuple[Indices, Floats]:
+        """Return the steps that one displacement moves, and how far."""
+        of_it = slice(int(self.first[which]), int(self.first[which + 1]))
+        return self.at[of_it], self.sizes[of_it]
+
+    def in_parts(self, at_once: int) -> Iterator["Displacements"]:
+        """Yield the displacements, some at once."""
+        for start in range(0, self.count, at_once):
+            first = self.first[start : start + at_once + 1]
+            held = slice(int(first[0]), int(first[-1]))
+            yield Displacements(first - first[0], self.at[held], self.sizes[held])
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Trajectories:
+    """A coupling of whole trajectories under two secrets: pairs of them, how likely each is, and how far it moves.
+
+    Row k of `sizes` has ‖ψ_t(w, x_t) − ψ_t(w, x′_t)‖, at most, for each step t of the k-th pair (x, x′), whose
+    probability is `masses[k]`. The pairs have to be of one coupling of whole trajectories: steps coupled each by itself
+    prove nothing (`Marginals`).
+
+    >>> sizes = [[0, 1], [0, 1]]  # X₁ = Z and X₂ = Z ⊕ S: whatever Z is, the secret moves the second step
+    >>> Trajectories(sizes, [0.5, 0.5]).displacements.count
+    2
+    """
+
+    displacements: Displacements
+    masses: Floats
+    steps: int
+
+    def __init__(self, sizes: Any, masses: Any) -> None:
+        read = np.atleast_2d(read_sizes(sizes, "The trajectories", _ALLOWED, _INSTEAD))
+        weights = read_sizes(masses, "The masses", "a probability > 0 for each pair of trajectories", "[0.5, 0.5]")
+        if weights.shape != (len(read),) or abs(float(weights.sum()) - 1) > _MASS:
+            raise Misuse(
+                f"{weights.size} masses for {len(read)} pairs of trajectories, with the sum {float(weights.sum()):g}.",
+                allowed="a probability for each pair, 1 in all",
+                instead="masses=[0.5, 0.5]",
+            )
+        possible = weights > 0
+        set_fields(self, displacements=Displacements.of(read[possible], read.shape[1]), steps=read.shape[1])
+        set_fields(self, masses=weights[possible])
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Marginals:
+    """The laws of each step's input under two secrets, each by itself (RPP Theorem 5.2, as corrected by M33).
+
+    Laws of single steps bound the loss only where the inputs of different steps are independent given the secret, and
+    `independent_given_secret=True` says that they are. Correlated inputs hide the secret from each step and tell it all
+    the same (X₁ = Z, X₂ = Z ⊕ S). Step t then moves by `lipschitz` · W_∞ of its two laws.
+
+    >>> import pufferflow as pf
+    >>> low, high = pf.Law([0, 1], [0.5, 0.5]), pf.Law([1, 2], [0.5, 0.5])
+    >>> Marginals([low, low], [high, low], independent_given_secret=True).sizes
+    array([1., 0.])
+    """
+
+    sizes: Floats
+
+    def __init__(
+        self, left: Iterable[Any], right: Iterable[Any], *, independent_given_secret: bool, lipschitz: float = 1.0
+    ) -> None:
+        if independent_given_secret is not True:
+            raise Refused(
+                "Laws of single steps whose inputs may depend on each other given the secret: they bound nothing.",
+                allowed="inputs that are independent given the secret, or a coupling of whole trajectories",
+                instead="pf.learning.Trajectories(sizes, masses), or pf.learning.Trajectories.between(mu, nu)",
+            )
+        laws = zip(map(_law, left), map(_law, right), strict=True)
+        factor = float(read_sizes(lipschitz, "lipschitz", "a number >= 0", "lipschitz=1.0"))
+        set_fields(self, sizes=np.array([float(cast(float, winf(mu, nu))) for mu, nu in laws]) * factor)
+
+
+def _law(given: object) -> Any:
+    if isinstance(given, GaussianLaw):
+        return given
+    return instance(given, Law, "A law of a step's input", allowed="pf.Law or pf.GaussianLaw", instead="pf.Law([0, 1])")
+
+
+def read_sizes(given: object, name: str, allowed: str, instead: str) -> Floats:
+    """Return an array of numbers ≥ 0, of which none is NaN; ∞ is allowed."""
+    try:
+        read: Array = np.asarray(cast(Any, given))
+    except ValueError as error:
+        raise Misuse(f"{name} have rows of different lengths.", allowed=allowed, instead=instead) from error
+    if read.dtype.kind not in "iuf":
+        raise Misuse(f"{name} are of type {read.dtype}.", allowed=allowed, instead=instead)
+    floats = read.astype(np.float64)
+    if np.isnan(floats).any() or (floats < 0).any():
+        raise Misuse(f"{name} have a NaN or a number below 0.", allowed=allowed, instead=instead)
+    return floats

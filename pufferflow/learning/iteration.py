@@ -1,0 +1,102 @@
+"""A noisy iteration: steps that bring two iterates no farther apart than they were, each followed by fresh noise."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast, final
+
+import numpy as np
+
+from pufferflow.arguments import instance, set_fields, shown, whole_number
+from pufferflow.arrays import Floats, Indices
+from pufferflow.errors import Misuse
+from pufferflow.learning.displacements import read_sizes
+from pufferflow.noise import Gaussian, Noise
+
+_APART = 1e100
+_INSTEAD = "pf.learning.Iteration(steps=100, noise=pf.Gaussian(1.0))"
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Iteration:
+    """The steps W_t = ψ_t(W_{t−1}, x_t) + N_t, t = 1 … T, of which the last iterate alone is published (RPP Def. 5.1).
+
+    Each ψ_t is `contraction`-Lipschitz in the iterate: one number, or one per step; `math.inf` for a step of which
+    nothing is known. N_t is fresh noise, independent in each of the `dimension` coordinates: one noise, or one per
+    step. Distances between iterates and Lipschitz constants are in the norm of the noise (2 for Gaussian, 1 for Laplace
+    noise); in one dimension both are the same. The first iterate does not depend on the data.
+
+    >>> import pufferflow as pf
+    >>> pf.learning.Iteration(steps=100, noise=pf.Gaussian(0.5), contraction=0.99)
+    <Iteration of 100 steps with Gaussian(scale=0.5), contraction 0.99>
+    """
+
+    steps: int
+    noises: tuple[Noise, ...]
+    """The distinct noises."""
+    noise_of: Indices
+    """Which of `noises` each step has; of one element if all have the same."""
+    contractions: Floats
+    """The Lipschitz constant of each step; of one element if all have the same."""
+    dimension: int
+
+    def __init__(self, steps: int, noise: Noise | Iterable[Noise], contraction: Any = 1.0, dimension: int = 1) -> None:
+        count = whole_number(steps, "steps", allowed="a whole number >= 1", instead=_INSTEAD)
+        noises, noise_of = _read_noises(noise, count)
+        set_fields(self, steps=count, noises=noises, noise_of=noise_of)
+        set_fields(self, contractions=_read_contractions(contraction, count))
+        size = whole_number(dimension, "dimension", allowed="a whole number >= 1", instead="dimension=1")
+        set_fields(self, dimension=size)
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether all noise is Gaussian."""
+        return all(isinstance(noise, Gaussian) for noise in self.noises)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all steps have the same noise and the same contraction."""
+        return len(self.noise_of) == 1 and len(self.contractions) == 1
+
+    @cached_property
+    def scales(self) -> Floats:
+        """The scale of each step's noise; of one element if all have the same."""
+        return np.array([noise.scale for noise in self.noises])[self.noise_of]
+
+    def __repr__(self) -> str:
+        noise = f"{self.noises[0]!r}" if len(self.noises) == 1 else f"{len(self.noises)} noises"
+        low, high = float(self.contractions.min()), float(self.contractions.max())
+        contraction = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        return f"<Iteration of {self.steps} steps with {noise}, contraction {contraction}>"
+
+
+def _read_noises(given: object, steps: int) -> tuple[tuple[Noise, ...], Indices]:
+    allowed = "a noise with a scale above 0, as pf.Gaussian(1.0), or one for each step"
+    if isinstance(given, Noise):
+        noises, places = [given], [0]
+    elif isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        listed = [instance(one, Noise, "A noise", allowed=allowed, instead=_INSTEAD) for one in cast(Any, given)]
+        if len(listed) != steps:
+            raise Misuse(f"{len(listed)} noises for {steps} steps.", allowed=allowed, instead=_INSTEAD)
+        place_of: dict[Noise, int] = {}
+        places = [place_of.setdefault(noise, len(place_of)) for noise in listed]
+        noises = list(place_of)
+    else:
+        raise Misuse(f"noise is {shown(given)}.", allowed=allowed, instead=_INSTEAD)
+    scales = [noise.scale for noise in noises]
+    if min(scales) == 0:
+        raise Misuse(
+            "A step without noise.", allowed=allowed, instead="joining it to the next step that has noise, as one ψ"
+        )
+    if max(scales) / _APART > min(scales):
+        raise Misuse("Noises of scales too far apart for floats.", allowed="scales within 1e100 of each other")
+    return tuple(noises), np.array(places if len(noises) > 1 else [0], dtype=np.intp)
+
+
+def _read_contractions(given: object, steps: int) -> Floats:
+    allowed = "a number >= 0, or one for each step; math.inf where nothing is known"
+    read = np.atleast_1d(read_sizes(given, "The contractions", allowed, "contraction=1.0"))
+    if read.shape not in ((1,), (steps,)):
+        raise Misuse(f"Contractions of shape {read.shape} for {steps} steps.", allowed=allowed, instead="contraction=1")
+    return read[:1] if (read == read[0]).all() else read
