@@ -106,8 +106,7 @@ def _repeated(loss: Loss, count: int) -> FiniteTotal:
 
 
 def _once(atoms: Atoms) -> FiniteTotal:
-    reach = float(np.abs(atoms.losses).max()) if len(atoms.losses) else 0.0
-    return FiniteTotal(atoms.losses, atoms.first, SLOP, SLOP * (1 + reach))
+    return FiniteTotal(atoms.losses, atoms.first, SLOP, SLOP * (1 + atoms.reach))
 
 
 def _three_point(loss: ThreePoint, count: int) -> FiniteTotal:

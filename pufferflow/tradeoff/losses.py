@@ -82,6 +82,11 @@ class Atoms(Loss):
         return float(self.losses[-1]) if len(self.losses) else 0.0
 
     @cached_property
+    def reach(self) -> float:
+        """The largest loss, of either sign."""
+        return float(np.abs(self.losses).max()) if len(self.losses) else 0.0
+
+    @cached_property
     def symmetric(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Whether the masses of a loss and of its negative are those of each other's law."""
         return (
@@ -102,13 +107,12 @@ class Atoms(Loss):
 
         Running sums P(L > ε) − e^ε·Q(L > ε) err by what n additions may, which is added.
         """
-        reach = float(np.abs(self.losses).max()) if len(self.losses) else 0.0
-        moved = epsilons - SLOP * (1 + reach)  # losses may be larger by so much
-        if len(self.losses) > _MANY and reach < _LARGEST_EXPONENT:
+        moved = epsilons - SLOP * (1 + self.reach)  # losses may be larger by so much
+        if len(self.losses) > _MANY and self.reach < _LARGEST_EXPONENT:
             start = np.searchsorted(self.losses, moved, side="right")
             above, below = (np.append(masses[::-1].cumsum()[::-1], 0.0)[start] for masses in (self.first, self.second))
             doubt = UNIT * (2 * len(self.losses) + 16) * above
-            found = np.maximum(above - np.exp(np.minimum(moved, reach)) * below, 0.0) + doubt
+            found = np.maximum(above - np.exp(np.minimum(moved, self.reach)) * below, 0.0) + doubt
         else:
             with np.errstate(under="ignore"):
                 parts = self.first * -np.expm1(np.minimum(moved[:, None] - self.losses, 0.0))

@@ -82,7 +82,7 @@ class Moments:
     def blur(self) -> float:
         """How far the losses may be off altogether."""
         own = float(self.counts @ self.steps) + float(self.unit_counts @ self.units)
-        return SLOP * (own + sum(count * (1 + _reach(atoms)) for atoms, count in self.others))
+        return SLOP * (own + sum(count * (1 + atoms.reach) for atoms, count in self.others))
 
     def log_moment(self, order: float) -> float:
         """Return log E e^(order·L), over finite losses."""
@@ -102,7 +102,7 @@ class Moments:
             logs = np.abs(_log_laplace(self.units, order))
             terms += float(self.unit_counts @ (24 + 12 * (abs(order) * self.units + self.units + logs)))
         for atoms, count in self.others:
-            each = len(atoms.losses) + 12 + 6 * (abs(order) * _reach(atoms) + abs(_log_atoms(atoms, order)))
+            each = len(atoms.losses) + 12 + 6 * (abs(order) * atoms.reach + abs(_log_atoms(atoms, order)))
             terms += count * each
         return UNIT * terms
 
@@ -167,12 +167,8 @@ class Moments:
         errors = self.rounding(order) + UNIT * (4 * reach + 4 * self.variance * (1 + abs(order))) * t
         for atoms, times in self.others:
             own = _lattice_error(atoms, order, period) if len(atoms.losses) > _FEW else 0.0
-            errors = errors + times * (own + 4 * UNIT * _reach(atoms) * t)
+            errors = errors + times * (own + 4 * UNIT * atoms.reach * t)
         return errors
-
-
-def _reach(atoms: Atoms) -> float:
-    return max(abs(float(atoms.losses[0])), abs(float(atoms.losses[-1]))) if len(atoms.losses) else 0.0
 
 
 def _log_atoms(atoms: Atoms, order: float) -> float:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pufferflow.arguments import finite_number_above, finite_number_at_least_zero, instance, set_fields
 from pufferflow.arrays import Floats
+from pufferflow.conversions import tv_limit
 from pufferflow.errors import Misuse
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.noise import Gaussian, Laplace, Noise, Staircase
@@ -59,7 +60,7 @@ class Profile:
         read = _epsilon(epsilon)
         total = _share(tv, "tv")
         out = min(_share(delta, "delta"), total)
-        most = _largest_tv(read, out)
+        most = tv_limit(read, out)
         total = min(total, most)
         if read > _HUGE:  # beyond the floats' reach: as if nothing bounded the loss
             out = total
@@ -240,11 +241,6 @@ def _share(given: object, name: str) -> float:
         fits=lambda number: number >= 0 and 0 <= cast(float, given) <= 1,
     )
     return min(number, 1.0) + 0.0
-
-
-def _largest_tv(epsilon: float, delta: float) -> float:
-    """Return δ + (1 − δ)·tanh(ε/2), rounded up."""
-    return min(upwards(delta + upwards((1 - delta) * math.tanh(epsilon / 2), 4 * UNIT)), 1.0) if epsilon else delta
 
 
 def _share_of(epsilon: float, delta: float, tv: float, most: float) -> float:
