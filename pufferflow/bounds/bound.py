@@ -135,8 +135,17 @@ class LossCurve(abc.ABC):
         )
 
     def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
-        """Return a scale ≥ above that keeps the promise, the least one known; losses fall as noise grows, or nearly."""
-        return max(self.least_scale(family, guarantee), above)
+        """Return a scale ≥ above that keeps the promise, the least one known.
+
+        Losses fall as noise grows, but for plans of transport that are not quite the best: there steps grow as well.
+        """
+        scale, step = self.least_scale(family, guarantee), EPSILON_TOLERANCE
+        if scale >= above:
+            return scale
+        scale = above
+        while self.excess(family(scale), guarantee) > 0:
+            scale, step = scale * (1 + step), 2 * step
+        return scale
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         """Return a scale that keeps the promise, found by doubling."""

@@ -1,6 +1,8 @@
 """Which bounds `auto` tries: enough to be near the best, and no more work than that is worth; never by the clock."""
 
 import itertools
+import math
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -11,11 +13,14 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.bounds import Bound, Exact, Kantorovich, Laws, Messages
 from pufferflow.bounds import proofs as search
+from pufferflow.bounds.bound import LossCurve, Worst
+from pufferflow.bounds.laws import ListedLaws
 from pufferflow.bounds.messages import PureLoss
 from pufferflow.chains import farthest, listed
 from pufferflow.engine import Pattern
 from pufferflow.inference import window
 from pufferflow.inference.movement import ConstantLaws
+from pufferflow.transport import Certainty
 from pufferflow.workers import Workers
 
 START = datetime(2026, 1, 1)  # noqa: DTZ001 - the meter's own clock
@@ -258,3 +263,28 @@ def test_a_month_of_a_chain_ends_for_limits_with_a_delta():
     batch = pf.protect(pl.DataFrame({"hour": range(744), "x": [0, 1] * 372}), scenario).private_sum("x")
     plan = batch.plan(pf.Approx(1.0, 1e-6), noise=pf.Laplace)
     assert {type(one.bound) for one in plan.calibration.untried} >= {pf.DAGWM}
+
+
+@dataclass(frozen=True, eq=False)
+class Uneven(LossCurve):
+    """A loss that falls as noise grows but for one step up, as plans of transport short of the best may have it."""
+
+    sensitivity: float
+    step_up: float = math.inf
+    certainty = Certainty.EXACT
+
+    def renyi(self, noise, alpha):
+        return self.pure(noise)
+
+    def pure(self, noise):
+        risen = 1.2 if self.step_up <= noise.scale else 1.0
+        return Worst(risen * self.sensitivity / noise.scale if noise.scale else math.inf, None)
+
+
+def test_a_loss_that_rises_with_noise_does_not_hold_up_the_search():
+    """The search goes up in growing steps to where every curve keeps the promise; in equal ones it would not end."""
+    curves = [Uneven(1.05), Uneven(0.9, step_up=1.01)]
+    applied = search.AppliedBound(pf.GWM(), ListedLaws([]), curves)
+    scale = applied.least_scale(pf.Laplace, pf.Pure(1.0))
+    assert all(curve.pure(pf.Laplace(scale)).value <= 1 for curve in curves)
+    assert 1.08 <= scale < 1.2
