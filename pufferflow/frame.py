@@ -12,7 +12,7 @@ from pufferflow.arrow_tables import ArrowStream, arrow_table
 from pufferflow.bounds import Bounds
 from pufferflow.channels import Channel
 from pufferflow.engine import Backend, Engine, RemoteTable, check_column, engine_of, remote_engine
-from pufferflow.errors import Misuse, visible
+from pufferflow.errors import Misuse, Refused, visible
 from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
 from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
@@ -21,6 +21,9 @@ from pufferflow.noise import Family
 from pufferflow.plan import Plan, plan_of
 from pufferflow.planning import Terms, Within, read_per_group, read_promise, read_seconds
 from pufferflow.queries import (
+    Bounded,
+    BoundedMean,
+    BoundedSum,
     Count,
     Covariance,
     Histogram,
@@ -33,6 +36,7 @@ from pufferflow.queries import (
     Variance,
     WeightedMean,
     WeightedSum,
+    bounded,
 )
 from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import TIMES, Domain, Interval, Scenario
@@ -142,15 +146,22 @@ class Batch(Suggesting):
 
     # Queries
 
-    def private_sum(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
+    def private_sum(
+        self, column: ColumnOrExpr, name: str | None = None, *, bounds: Any = None, otherwise: Any = None
+    ) -> "Batch":
         """Add the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
 
         Public columns may be factors of it, or divisors: `pl.col("kwh") * pl.col("price")`. Each row then counts so
-        often; noise is for the row, or the group of rows, with the largest weight.
+        often; noise is for the row, or the group of rows, with the largest weight. After a `group_by`, `bounds` gives
+        labels of groups bounds of their own, to which values are clipped and for which noise is made; all other groups
+        have those of `otherwise`, or of the domain.
 
         >>> batch = _example().private_sum("level")
         >>> batch = _example().private_sum(pl.col("level") * pl.col("day"))
+        >>> batch = _example().group_by("day").private_sum("level", bounds={1: (0, 2)})
         """
+        if bounds is not None or otherwise is not None:
+            return self._bounded(BoundedSum, column, name, bounds, otherwise)
         public = self.questions.public
         if isinstance(column, pl.Expr) and has_weight(column, public):
             inner, weight = split_weight(column, public)
@@ -160,13 +171,23 @@ class Batch(Suggesting):
         return self._asking(Sum.of(_named(name, values, "sum"), values))
 
     def private_mean(
-        self, column: ColumnOrExpr, name: str | None = None, *, weights: ColumnOrExpr | None = None
+        self,
+        column: ColumnOrExpr,
+        name: str | None = None,
+        *,
+        weights: ColumnOrExpr | None = None,
+        bounds: Any = None,
+        otherwise: Any = None,
     ) -> "Batch":
         """Add the mean of a column, or of a function of it; with public `weights`, Σ w·φ / Σ w.
+
+        Groups may have bounds of their own, as in `private_sum`.
 
         >>> batch = _example().private_mean("level")
         >>> batch = _example().private_mean("level", weights="day")
         """
+        if bounds is not None or otherwise is not None:
+            return self._bounded(BoundedMean, column, name, bounds, otherwise, weights)
         values = self._read(column)
         called = _named(name, values, "mean")
         weight = None if weights is None else self.questions.weight(weights)
@@ -360,6 +381,19 @@ class Batch(Suggesting):
 
     def _asking(self, query: Query) -> "Batch":
         return Batch(self.questions.asking(query))
+
+    def _bounded(  # noqa: PLR0913, PLR0917 - the arguments of a query
+        self, kind: type[Bounded], column: Any, name: str | None, bounds: Any, otherwise: Any, weights: Any = None
+    ) -> "Batch":
+        if weights is not None or has_weight(column, self.questions.public):
+            raise Refused(
+                "Bounds of groups together with public weights: it would not be clear what is within them.",
+                allowed="one of the two",
+                instead='a filter for each group, then private_sum(pl.col("level").clip(0, 9) * pl.col("price"))',
+            )
+        called = _named(name, self._read(column), "sum" if kind is BoundedSum else "mean")
+        expression = pl.col(column) if isinstance(column, str) else column
+        return self._asking(bounded(kind, called, self.questions, expression, bounds, otherwise, self._read))
 
     def _read(self, given: object) -> Values:
         known = self.questions

@@ -19,7 +19,7 @@ from pufferflow.engine.engine import (
     Tally,
     UnitLimit,
 )
-from pufferflow.engine.one_pass import comparable, published
+from pufferflow.engine.one_pass import comparable, places_of, published
 from pufferflow.engine.public_rows import unused
 from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
 from pufferflow.engine.row_weights import StepWeights, pattern_of, weights_by_rank
@@ -117,6 +117,7 @@ __all__ = [
     "largest_together",
     "metadata_of",
     "pattern_of",
+    "places_of",
     "published",
     "remote_engine",
     "result_types",

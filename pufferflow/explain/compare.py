@@ -57,11 +57,10 @@ def output_errors(plan: Decision) -> list[OutputErrors]:
     """Return the errors of every output; they come from public sizes alone."""
     cells = len(plan.facts.cells.rows)
     unknown, rows = np.full(cells, np.nan), list[OutputErrors]()
-    alike = [(some.places, plan.outputs_with(some.noise)) for some in plan.by_noise]
     for number, output in enumerate(plan.outputs):
         query, measure = output.query, output.measure
         size = plan.facts.size_of(query)
-        own = [(places, outputs[number].noise) for places, outputs in alike]
+        own = _noise_by_cell(plan, number, cells)
         scales = _by_cell(cells, [(places, noise.scale) for places, noise in own])
         if not query.linear:
             rows.append(OutputErrors(output, scales, unknown, unknown, unknown))
@@ -74,6 +73,18 @@ def output_errors(plan: Decision) -> list[OutputErrors]:
             largest = np.broadcast_to(np.nan_to_num(ends).max(axis=1), cells)
         rows.append(OutputErrors(output, scales, _by_cell(cells, errors), _by_cell(cells, halves), largest))
     return rows
+
+
+def _noise_by_cell(plan: Decision, column: int, cells: int) -> list[tuple[Array | slice, Noise]]:
+    """Return the places of cells, and the noise of a column of the answer there."""
+    if len(plan.by_noise) == 1:
+        return plan.noise_by_cell(column, plan.calibration.noise)
+    every = np.arange(cells)
+    return [
+        (np.intersect1d(every[alike.places], every[places]), noise)
+        for alike in plan.by_noise
+        for places, noise in plan.noise_by_cell(column, alike.noise)
+    ]
 
 
 def _at(size: Floats | None, places: Array | slice) -> Floats | None:
@@ -195,12 +206,13 @@ def _rows_of(plan: Decision, bound: str, calibration: Calibration | None, note: 
     noise = own if calibration is None else calibration.noise
     chosen = calibration is not None and bound == repr(plan.calibration.bound)
     own_cells = chosen and plan.cells is not None
-    for output in plan.outputs_with(noise):
+    for number, output in enumerate(plan.outputs_with(noise)):
         query, name = output.query, type(noise).__name__
         if calibration is None:
             yield BoundRow(bound, output.name, name, note=note, worked_out=False)
             continue
-        errors = expected_error(query, output.noise, plan.facts.size_of(query))
+        size, by_cell = plan.facts.size_of(query), plan.noise_by_cell(number, noise)
+        errors = np.concatenate([expected_error(query, of_some, _at(size, places)) for places, of_some in by_cell])
         yield BoundRow(
             bound,
             output.name,

@@ -313,7 +313,8 @@ def number_of(plan: Decision, measure: int) -> Number:
             continue
         factor = _factor(plan, query)
         if query.linear and factor is not None:
-            return Number(query.outputs[places.index(measure)], unit * factor)
+            name = query.name if query.exclusive else query.outputs[places.index(measure)]
+            return Number(name, unit * factor)
         return Number(f"{_measure_in_words(summed)}, behind {query.name}", unit)
     return Number("a sum", unit)
 

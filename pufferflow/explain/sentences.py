@@ -113,7 +113,8 @@ def _line(queries: Sequence[Query], columns: dict[tuple[str, ...], _Reading], it
         if any(isinstance(query, Quantile) and len(query.edges) > len(query.measures) for query in queries)
         else ""
     )
-    parts = [reading.words, _weight_in_words(queries[0]), ", ".join(errors) + limit, inside]
+    parts = [reading.words, *dict.fromkeys(query.readings for query in queries), _weight_in_words(queries[0])]
+    parts += [", ".join(errors) + limit, inside]
     return f"{names}: {'; '.join(filter(None, parts))}"
 
 

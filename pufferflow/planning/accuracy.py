@@ -39,12 +39,16 @@ def widest(
                 allowed="an accuracy of sums, counts, means and histograms",
                 instead="a batch without it, or a promise with an epsilon",
             )
-        for place in sums:
+        size, cells = facts.size_of(query), len(facts.cells.rows)
+        own = query.measure_in(size)
+        for number, place in enumerate(sums):
             if weights[place] > 0:
                 noise = family(float(facts.weights.units[place]) / weights[place])
-                halves = half_width(query, noise, facts.size_of(query), accuracy.confidence)
+                halves = half_width(query, noise, size, accuracy.confidence)
+                if own is not None:
+                    halves = np.where(own == number, halves, 0.0)
                 if places is not None:
-                    halves = np.broadcast_to(halves, len(facts.cells.rows))[places]
+                    halves = np.broadcast_to(halves, cells)[places]
                 half = halves.max(initial=0.0)
                 scales += [accuracy.error / float(half)] if half else []
     if not scales:

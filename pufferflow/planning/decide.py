@@ -101,7 +101,8 @@ def _weights(request: Request, values: Floats, shares: Floats, norm: float) -> F
     """Return the weights; a sum that a row can move always has one, or it would be published without noise."""
     if isinstance(request.scenario.secret, Presence):
         values = np.pad(values, ((0, 0), (0, 1)))  # a row that is not there adds nothing
-    weights = balanced(request.places, values, shares, norm)
+    exclusive = [place for place, query in enumerate(request.queries) if query.exclusive]
+    weights = balanced(request.places, values, shares, norm, exclusive)
     moved = values.max(axis=1) > values.min(axis=1)
     if not (np.isfinite(weights).all() and (weights[moved] > 0).all()):
         raise InternalError("A sum that rows move has no weight.", instead="reporting it, with the shares")

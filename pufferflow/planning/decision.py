@@ -14,6 +14,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final, final
 
+import numpy as np
+
 from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import BOUNDS, Bound, Bounds, Calibration, Laws, loss
 from pufferflow.composition import Cost
@@ -39,7 +41,10 @@ SCHEME: Final = "2:"
 @final
 @dataclass(frozen=True, eq=False)
 class AnswerColumn:
-    """A column of the answer: its query, the sum that it is made of (the first of several), and the sum's noise."""
+    """A column of the answer: its query, the sum that it is made of (of several the first), and the sum's noise.
+
+    Where cells are made of different sums, it is that with the most noise.
+    """
 
     name: str
     query: Query
@@ -140,8 +145,20 @@ class Decision:
         return tuple(
             AnswerColumn(name, query, measures[place], noises[place])
             for query, places in self.request.reads
-            for name, place in zip(query.outputs, places, strict=False)
+            for name, place in zip(query.outputs, _shown(query, places, noises), strict=False)
         )
+
+    def noise_by_cell(self, column: int, noise: Noise) -> list[tuple[Array | slice, Noise]]:
+        """Return the places of cells and the noise of a column of the answer there, for a noise of the weighted sums.
+
+        Cells that are made of different sums have noises of their own.
+        """
+        output, noises = self.outputs_with(noise)[column], self.in_units(noises_at(noise, self.weights))
+        own = output.query.measure_in(self.facts.size_of(output.query))
+        if own is None:
+            return [(slice(None), output.noise)]
+        places = next(places for query, places in self.request.reads if query is output.query)
+        return [(np.flatnonzero(own == number), noises[places[number]]) for number in np.unique(own).tolist()]
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -249,6 +266,11 @@ def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
     """
     scales = [upwards(noise.scale / weight, _ROUNDINGS) if weight > 0 else 0.0 for weight in weights.tolist()]
     return tuple(noise.at(scale) for scale in scales)
+
+
+def _shown(query: Query, places: Sequence[int], noises: Sequence[Noise]) -> Sequence[int]:
+    """Return the sums that columns of the answer are made of: of exclusive ones that with the most noise."""
+    return [max(places, key=lambda place: noises[place].scale)] if query.exclusive else places
 
 
 def _bounds_in_words(bound: Bounds) -> str:

@@ -14,10 +14,10 @@ from pufferflow.expressions import conditions, is_one_of
 from pufferflow.noise import Gaussian, Laplace
 from pufferflow.planning.decision import SURELY, Decision
 from pufferflow.planning.facts import ONE_ROW, of_sizes, size_of
-from pufferflow.planning.sum_tables import on_interval, tables_of
+from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
 from pufferflow.queries import Request
 from pufferflow.rounding import UNIT, upwards
-from pufferflow.scenario import Presence, ValueSecret
+from pufferflow.scenario import Presence, Secret, ValueSecret
 from pufferflow.scenario.priors import ChainPrior, GaussianMixture, GaussianPrior, Independent
 
 _MOST_RUNS = 20_000
@@ -110,7 +110,7 @@ def _coupled_movements(decision: Decision) -> dict[str, float]:
 
     Of independent rows a single one moves, from any value to any other.
     """
-    scenario, norm = decision.request.scenario, decision.calibration.noise.norm
+    scenario = decision.request.scenario
     movements = dict[str, float]()
     for prior, way in zip(scenario.priors, decision.tables, strict=True):
         if prior.coupled or isinstance(scenario.secret, Presence):
@@ -118,12 +118,25 @@ def _coupled_movements(decision: Decision) -> dict[str, float]:
                 decision, lambda sizes, way=way: decision.facts.laws([way], decision.weights, sizes)
             )
         elif prior.independent_rows:
-            of_rows = decision.facts.weights.of_each_row([decision.free_tables])
-            laws = [decision.facts.laws_on([ONE_ROW], one, decision.weights) for (one,) in of_rows]
-            movements[digest_of(prior)] = max(own.winf(norm).length for own in laws)
+            movements[digest_of(prior)] = _movement_of_one_row(decision, way)
         elif isinstance(prior, GaussianMixture):
             movements |= _movements_of_classes(decision, prior)
     return movements
+
+
+def _movement_of_one_row(decision: Decision, way: Sequence[Tables]) -> float:
+    """Return how far an independent row moves all sums from any value to any other.
+
+    Of rows with weights by what was planned with, too, if that is of any two values: it knows of a row on an interval
+    how far it moves each sum, without the room for roundings that corners have.
+    """
+    facts, secret, norm = decision.facts, decision.request.scenario.secret, decision.calibration.noise.norm
+    any_two = isinstance(secret, Secret) and secret.pairs == "all" and facts.weights.grids
+    tables = [decision.free_tables, *(way if any_two else [])]
+    return max(
+        min(facts.laws_on([ONE_ROW], one, decision.weights).winf(norm).length for one in of_kind)
+        for of_kind in facts.weights.of_each_row(tables)
+    )
 
 
 def _movements_of_classes(decision: Decision, prior: GaussianMixture) -> dict[str, float]:

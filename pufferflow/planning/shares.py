@@ -6,7 +6,7 @@ fractions, so that sums of whole steps are scaled without rounding.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -39,18 +39,21 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     return of_most / of_most.sum()
 
 
-def balanced(places: Sequence[Sequence[int]], tables: Floats, shares: Floats, norm: float) -> Floats:
+def balanced(
+    places: Sequence[Sequence[int]], tables: Floats, shares: Floats, norm: float, exclusive: Collection[int] = ()
+) -> Floats:
     """Return the weight of each sum: a row moves the sums of a query, so weighted, by its share of 1 in the norm.
 
     In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. `tables` are the sums'
-    functions at all points (Presence: with 0 for a row that is not there). A sum that no row moves has weight 0.
+    functions at all points (Presence: with 0 for a row that is not there). A sum that no row moves has weight 0. Of the
+    `exclusive` queries a row moves one sum at most.
     """
     weight_of = np.zeros(len(tables))
-    for own, share in zip(places, shares, strict=True):
+    for number, (own, share) in enumerate(zip(places, shares, strict=True)):
         moves = tables[list(own)]
         ranges = moves.max(axis=1) - moves.min(axis=1)
         units = np.divide(1.0, ranges, out=np.zeros(len(ranges)), where=ranges > 0)
-        largest = _largest(moves * units[:, None], norm)
+        largest = float(ranges.any()) if number in exclusive else _largest(moves * units[:, None], norm)
         if largest == 0:
             continue
         weights = units * (share if norm == 1 else math.sqrt(share)) / largest

@@ -1,6 +1,7 @@
 """Queries on a frame: aggregates reduce to sums of one function per cell, and those to additive statistics."""
 
 from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
+from pufferflow.queries.bounded import Bounded, BoundedMean, BoundedSum, bounded
 from pufferflow.queries.covariance import Covariance
 from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
@@ -8,6 +9,9 @@ from pufferflow.queries.statistic import Kinds, Statistic
 from pufferflow.queries.weighted import WeightedMean, WeightedSum
 
 __all__ = [
+    "Bounded",
+    "BoundedMean",
+    "BoundedSum",
     "Count",
     "Covariance",
     "Histogram",
@@ -22,4 +26,5 @@ __all__ = [
     "Variance",
     "WeightedMean",
     "WeightedSum",
+    "bounded",
 ]

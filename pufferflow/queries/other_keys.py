@@ -50,10 +50,10 @@ class OtherKeys:
 
     def number(self) -> pl.Expr:
         """Return the place of a row's key among all keys; beyond them for rows of no group."""
-        place, free = _place(self.keys[: self.listed]), self.unlabelled
+        place, free = place_among(self.keys[: self.listed]), self.unlabelled
         if not free:
             return place  # that of no listed key is the place of the only further one
-        further = _place(self.keys[self.listed :].select(named(name) for name in free))
+        further = place_among(self.keys[self.listed :].select(named(name) for name in free))
         return pl.when(place < self.listed).then(place).otherwise(further + self.listed)
 
     @property
@@ -68,7 +68,7 @@ def with_others(keys: pl.DataFrame, other: object) -> OtherKeys:
     ['a', 'b', 'elsewhere']
     """
     labels = _read_labels(other, keys.columns)
-    _check_columns(keys)
+    check_numbered(keys.schema, "other=")
     free = keys.select(named(name) for name in keys.columns if name not in labels)
     further = free.unique(maintain_order=True) if free.width else pl.DataFrame({"": [0]})
     columns = [
@@ -80,20 +80,20 @@ def with_others(keys: pl.DataFrame, other: object) -> OtherKeys:
     return OtherKeys(pl.DataFrame(columns), keys.height, tuple(labels))
 
 
-def _check_columns(keys: pl.DataFrame) -> None:
+def check_numbered(keys: pl.Schema, what: str) -> None:
     """Refuse names and types of columns of which rows cannot be given numbers."""
-    pattern = next((name for name in keys.columns if pl.col(name).meta.has_multiple_outputs()), None)
+    pattern = next((name for name in keys if pl.col(name).meta.has_multiple_outputs()), None)
     if pattern is not None:  # engines ask expressions for the columns that they name
         raise Misuse(
-            f"other= beside the column {shown(pattern)}, whose name Polars reads as a pattern.",
+            f"{what} beside the column {shown(pattern)}, whose name Polars reads as a pattern.",
             allowed="grouping columns with plain names",
             instead=f'pf.protect(frame.rename({{{pattern!r}: "town"}}), scenario)',
         )
-    if any(dtype.is_nested() for dtype in keys.dtypes):
+    if any(dtype.is_nested() for dtype in keys.dtypes()):
         raise Misuse(
-            "other= beside keys that are lists or structs.",
+            f"{what} beside keys that are lists or structs.",
             allowed="keys that are numbers, texts, dates or times",
-            instead='.group_by(town=pl.col("place").struct.field("town"), keys=["a"], other="elsewhere")',
+            instead='.group_by(town=pl.col("place").struct.field("town"), keys=["a"])',
         )
 
 
@@ -162,7 +162,7 @@ def _no_label(keys: pl.Series, label: object) -> Misuse:
     )
 
 
-def _place(keys: pl.DataFrame) -> pl.Expr:
+def place_among(keys: pl.DataFrame) -> pl.Expr:
     """Return the place of a row's key among different keys; that after the last for none. Null and NaN are keys too."""
     first, *rest = keys.get_columns()
     place, known, _ = _numbered(first)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pufferflow.arrays import Floats
+from pufferflow.arrays import Floats, Whole
 from pufferflow.engine import Tally
 from pufferflow.expressions import Values
 
@@ -32,6 +32,9 @@ class Query:
     whole: ClassVar[bool] = False
     """Whether every output is a number of rows."""
 
+    exclusive: ClassVar[bool] = False
+    """Whether no row moves more than one of the measures, which is the output of the row's cell (`measure_in`)."""
+
     @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the columns that the answer has."""
@@ -45,6 +48,15 @@ class Query:
     def no_rows(self) -> Size:
         """The size of a cell without rows, where that is public."""
         return np.zeros(1)
+
+    def measure_in(self, size: Size) -> Whole | None:
+        """Return which of the measures the output is in each cell; None if outputs are measures one by one."""
+        return None
+
+    @property
+    def readings(self) -> str:
+        """How values are read beyond what their domain says, in words; empty if as they are."""
+        return ""
 
     def factor(self, size: Size) -> Any:
         """Return the factor from sum to output: one number, or one for each cell."""

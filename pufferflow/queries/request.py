@@ -247,16 +247,19 @@ class Request:
             )
         return bounds
 
-    def check_weighable(self) -> None:
-        """Refuse weights of secrets that are no values of rows, and where groups hang together in known ways."""
+    def check_weighable(self, what: str = "Public weights") -> None:
+        """Refuse weights of secrets that are no values of rows, and where groups hang together in known ways.
+
+        `what` needs them.
+        """
         scenario = self.scenario
         if isinstance(scenario.secret, Presence):
             return
         if not isinstance(scenario.secret, Secret):
-            raise _unweighted(f"the secret pf.{type(scenario.secret).__name__}")
+            raise _unweighted(f"{what} under the secret pf.{type(scenario.secret).__name__}")
         for prior in scenario.priors:
             if not (prior.independent_rows or prior.allows_weights):
-                raise _unweighted(f"the prior pf.{type(prior).__name__}")
+                raise _unweighted(f"{what} under the prior pf.{type(prior).__name__}")
 
     # Changes
 
@@ -434,7 +437,7 @@ class Request:
 
 def _unweighted(what: str) -> Refused:
     return Refused(
-        f"Public weights under {what}: nothing is known of how far rows of different weights move together.",
+        f"{what}: nothing is known of how far rows of different weights move together.",
         allowed="pf.Secret with pf.Independent(), pf.MarkovChain, pf.GaussianPrior, pf.LatentClass or "
         "pf.AnyCorrelation()",
         instead="prior=pf.AnyCorrelation(), or .group_by of the weight without it, and products of the answers",

@@ -13,11 +13,11 @@ from typing import NamedTuple, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arrays import Floats
+from pufferflow.arrays import Flags, Floats
 from pufferflow.engine import MOST_ROWS, Tally
 from pufferflow.noise import Noise, grid_of
 from pufferflow.planning import Decision, error_bars
-from pufferflow.queries import Query
+from pufferflow.queries import Query, Request
 
 
 @final
@@ -161,14 +161,26 @@ def _bars(
 def _noisy(decision: Decision, tally: Tally) -> Floats:
     """Return the sums with noise, in the units of the answers."""
     request = decision.request
+    shown = _shown(request, tally)
     noisy, sums = np.zeros((len(tally.rows), len(request.measures))), iter(tally.sums.T)
     for place, (measure, unit) in enumerate(zip(request.measures, decision.facts.weights.units, strict=True)):
         steps = tally.rows if measure is None else next(sums)
         for alike in decision.by_noise:
-            noise = alike.noises[place]
-            drawn = noise.release(steps[alike.places], grid=grid_below(noise))
-            noisy[alike.places, place] = drawn.values * float(unit)  # a power of two: exact
+            noise, places = alike.noises[place], shown[place][alike.places].nonzero()[0]
+            places = np.arange(len(noisy))[alike.places][places]
+            drawn = noise.release(steps[places], grid=grid_below(noise))
+            noisy[places, place] = drawn.values * float(unit)  # a power of two: exact
     return noisy
+
+
+def _shown(request: Request, tally: Tally) -> Flags:
+    """Return which of the sums answers are made of, of shape (sums, cells); the others are publicly 0."""
+    shown = np.zeros((len(request.measures), len(tally.rows)), dtype=np.bool_)
+    for query, places in request.reads:
+        own = query.measure_in(query.size_in(tally, counts_are_public=request.counts_are_public))
+        for number, place in enumerate(places):
+            shown[place] |= True if own is None else own == number
+    return shown
 
 
 def _frame(tally: Tally, columns: list[pl.Series]) -> pl.DataFrame:

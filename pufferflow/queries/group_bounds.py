@@ -1,0 +1,189 @@
+"""Bounds of values by public group: which there are, and which of them are those of a row's group.
+
+Groups with the same bounds are one kind. The kind of a row follows from its key, row by row, so that engines need to
+know no more than a derived column of public ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final, Self, cast, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.arguments import finite_number, in_few_digits, shown
+from pufferflow.arrays import Whole
+from pufferflow.dtypes import exactly
+from pufferflow.engine import places_of
+from pufferflow.errors import Misuse, Refused
+from pufferflow.expressions import Values, Weight, short
+from pufferflow.queries.keys import read_keys
+from pufferflow.queries.other_keys import check_numbered, place_among
+from pufferflow.queries.request import Request
+from pufferflow.suggestions import nearest
+
+_MOST_KINDS: Final = 64
+_MOST_NAMED: Final = 4
+_INSTEAD: Final = 'bounds={"junior": (0, 60_000), "senior": (0, 200_000)}, after .group_by("grade")'
+_ALLOWED: Final = "for each label of a group a pair (low, high); of several grouping columns labels are tuples"
+Ends = tuple[float, float]
+
+
+@final
+@dataclass(frozen=True)
+class GroupBounds:
+    """The ends of the values of each kind of groups, and the kind of each labelled group.
+
+    Groups without a label are of the kind `others`.
+    """
+
+    labels: pl.DataFrame = field(repr=False, compare=False)
+    """The keys of groups that are named, in all grouping columns or in one of them."""
+    of_label: tuple[int, ...]
+    others: int
+    has_others: bool
+    ends: tuple[Ends, ...]
+    identity: tuple[Any, ...]
+    """The labels, as equal requests have them."""
+
+    @classmethod
+    def of(cls, request: Request, values: Values, given: object, otherwise: object) -> Self:
+        """Read the bounds of a request's groups; those of all other groups are `otherwise`, or all values of φ."""
+        columns, named = _read_columns(request, given)
+        labels = _read_labels(request, columns, [*named])
+        widest = float(values.low * values.unit), float(values.high * values.unit)
+        pairs = [_read_pair(pair, f"the bounds of {shown(label)}", values) for label, pair in named.items()]
+        rest = widest if otherwise is None else _read_pair(otherwise, "otherwise", values)
+        known = _known_groups(request, columns, labels, [*named])
+        needed = pairs if known is not None and (known >= 0).all() else [*pairs, rest]
+        ends = tuple(dict.fromkeys(needed))
+        if len(ends) > _MOST_KINDS:
+            raise Refused(
+                f"Groups have {len(ends)} different bounds.",
+                allowed=f"at most {_MOST_KINDS} different ones, of any number of groups",
+                instead="bounds that are rounded up, so that more groups have the same",
+            )
+        has_others = len(needed) > len(pairs)
+        identity = (columns, tuple(zip(*map(exactly, labels.get_columns()), strict=True)))
+        others = ends.index(rest) if has_others else 0
+        return cls(labels, tuple(map(ends.index, pairs)), others, has_others, ends, identity)
+
+    def kinds_of(self, keys: pl.DataFrame | None) -> Whole:
+        """Return the kind of each key of an answer."""
+        if keys is None:
+            return np.zeros(1, dtype=np.int64)
+        places = places_of(keys.select(pl.col(name) for name in self.labels.columns), self.labels)
+        return np.append(self.of_label, self.others)[places].astype(np.int64)
+
+    def weights(self, request: Request) -> list[Weight]:
+        """Return for each kind what a row counts in its sum: 1 if its group is of that kind, else 0."""
+        if request.others is None:
+            place, kinds = place_among(self.labels), [*self.of_label, self.others]
+        else:  # rows of no listed key have that of a further group
+            place, kinds = request.others.number(), [*self.kinds_of(request.others.keys).tolist(), self.others]
+        numbers = pl.Series(np.arange(len(kinds)))
+        return [
+            Weight(
+                repr((self.identity, kinds, kind)),
+                self.words(kind),
+                place.replace_strict(numbers, pl.Series(np.equal(kinds, kind).astype(np.float64))),
+            )
+            for kind in range(len(self.ends))
+        ]
+
+    def words(self, kind: int) -> str:
+        """Return the groups of a kind in words."""
+        own = [row for row, of in zip(self.labels.rows(), self.of_label, strict=True) if of == kind]
+        named = [" and ".join(map(_key_in_words, self.labels.columns, row)) for row in own]
+        more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+        more += ["other groups"] if self.has_others and kind == self.others else []
+        return " or ".join([*named[:_MOST_NAMED], *more])
+
+    def in_words(self) -> str:
+        """Return the bounds of all kinds in words."""
+        parts = [f"{ends_in_words(ends)} for {self.words(kind)}" for kind, ends in enumerate(self.ends)]
+        return short("; ".join(parts), 600)
+
+
+def _key_in_words(column: str, label: object) -> str:
+    return f"{column}={'null' if label is None else label}"
+
+
+def ends_in_words(ends: Ends) -> str:
+    """Return bounds as people read them."""
+    return " to ".join(map(in_few_digits, ends))
+
+
+def _read_columns(request: Request, given: object) -> tuple[tuple[str, ...], Mapping[Any, object]]:
+    """Return the grouping columns that labels are of, and the labels with their bounds."""
+    if not request.by:
+        raise Misuse(
+            "Bounds of groups, and nothing is grouped.",
+            allowed='bounds of groups after .group_by("grade"); those of all rows are the domain in the scenario',
+            instead='pf.Secret("level", domain=pf.Interval(0, 10)), or private_sum(pl.col("level").clip(0, 5))',
+        )
+    if not isinstance(given, Mapping) or not given:
+        one = "; the same for all groups by an expression" if isinstance(given, list | tuple) else ""
+        clip = ', or pl.col("salary").clip(0, 60_000)' if one else ""
+        raise Misuse(f"bounds is {shown(cast(object, given))}.", allowed=f"{_ALLOWED}{one}", instead=f"{_INSTEAD}{clip}")
+    named = cast("Mapping[Any, object]", given)
+    if not any(isinstance(bounds, Mapping) for bounds in named.values()):
+        return request.by, named
+    column, bounds = next(iter(named.items()))
+    if len(named) > 1 or column not in request.by or not isinstance(bounds, Mapping) or not bounds:
+        near = nearest(column, request.by) if isinstance(column, str) else []
+        raise Misuse(
+            f"bounds has a mapping for {shown(column)}, or several.",
+            allowed=f"the bounds of labels of one grouping column, {', '.join(map(repr, request.by))}; or tuples",
+            instead=f"bounds={{{(near or list(request.by))[0]!r}: {{…: (0, 60_000)}}}}",
+        )
+    return (column,), cast("Mapping[Any, object]", bounds)
+
+
+def _read_labels(request: Request, columns: Sequence[str], labels: list[Any]) -> pl.DataFrame:
+    """Return the labels in the types of keys."""
+    schema = pl.Schema({name: request.key_types[name] for name in columns})
+    check_numbered(request.key_types, "bounds=")
+    try:
+        return read_keys(labels, columns, schema)
+    except Misuse as refusal:
+        raise Misuse(
+            f"The labels of bounds are no keys: {refusal.problem}", allowed=_ALLOWED, instead=_INSTEAD
+        ) from None
+
+
+def _known_groups(request: Request, columns: Sequence[str], labels: pl.DataFrame, names: list[Any]) -> Whole | None:
+    """Return for each listed key the place of its label, −1 for none; None if keys are those of the rows."""
+    if request.keys is None:
+        return None
+    keys = request.keys.select(pl.col(name) for name in columns)
+    unknown = np.flatnonzero(places_of(labels, keys.unique(maintain_order=True)) < 0)
+    if len(unknown):
+        label = names[int(unknown[0])]
+        near = (
+            nearest(label, [one for one in keys.to_series().to_list() if isinstance(one, str)])
+            if isinstance(label, str)
+            else []
+        )
+        raise Misuse(
+            f"bounds has the label {shown(label)}, and no listed key is that.",
+            allowed="labels of groups that the answer has",
+            instead=f"bounds={{{near[0]!r}: …}}" if near else _INSTEAD,
+        )
+    return places_of(keys, labels).astype(np.int64)
+
+
+def _read_pair(given: object, name: str, values: Values) -> Ends:
+    """Return the ends of bounds, which are within the range of φ."""
+    low, high = float(values.low * values.unit), float(values.high * values.unit)
+    allowed = f"a pair (low, high) of numbers from {low:g} to {high:g}, low below high"
+    instead = f"({in_few_digits(low)}, {in_few_digits((low + high) / 2)})"
+    if not isinstance(given, tuple | list) or len(cast("Sequence[object]", given)) != 2:
+        raise Misuse(f"{name}: {shown(cast(object, given))}.", allowed=allowed, instead=instead)
+    ends = [finite_number(end, name, allowed=allowed, instead=instead) for end in cast("Sequence[object]", given)]
+    near = values.unit  # φ is read in whole steps
+    inside = Fraction(low) - near <= Fraction(ends[0]) < Fraction(ends[1]) <= Fraction(high) + near
+    if not inside:
+        raise Misuse(f"{name}: {ends[0]:g} to {ends[1]:g}.", allowed=allowed, instead=instead)
+    return max(ends[0], low), min(ends[1], high)
