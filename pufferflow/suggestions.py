@@ -68,7 +68,7 @@ def _each(**ways: str) -> dict[str, str]:
 
 _DOMAIN: Final = (
     'pf.Secret("level", domain=pf.Interval(0, 10)) in the scenario: values are read within these bounds; those of one '
-    'group by pl.col("level").clip(0, 5) after a filter'
+    'group by private_sum("level", bounds={"north": (0, 5)}) after a group_by'
 )
 _UNIT: Final = 'pf.Presence("meter", rows=10) as the secret: at most so many rows of one meter are read'
 _PROMISE: Final = ".plan(pf.Pure(1.0)) or .release(epsilon=1.0), after all queries: one promise for all of them"

@@ -87,6 +87,9 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     row_by_row: bool = False
     """Whether each row is published through a channel of its own, of whose pure loss the noise only has the size."""
 
+    kinds: tuple[tuple[int, ...], ...] = ()
+    """Where rows are of several kinds, the sums that those of each kind move; a row moves no others of `values`."""
+
     @cached_property
     def noise(self) -> Noise:
         """The noise on every weighted sum."""
@@ -122,7 +125,8 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
         """Return ℓ for another noise of the same weighted sums."""
         moves = np.abs(self.table[:, :, None] - self.table[:, None, :])
         with np.errstate(over="ignore"):
-            losses = np.asarray(noise.pure(moves)).sum(axis=0)
+            of_sums = np.asarray(noise.pure(moves))
+            losses = np.max([of_sums[list(kind)].sum(axis=0) for kind in self.kinds or [range(len(moves))]], axis=0)
         return losses * (1 + (len(self.table) + 1) * UNIT)
 
 

@@ -19,6 +19,7 @@ from pufferflow.engine.engine import (
     Tally,
     UnitLimit,
 )
+from pufferflow.engine.memberships import membership_patterns, with_others
 from pufferflow.engine.one_pass import comparable, places_of, published
 from pufferflow.engine.public_rows import unused
 from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
@@ -115,6 +116,7 @@ __all__ = [
     "labelled",
     "labels_of",
     "largest_together",
+    "membership_patterns",
     "metadata_of",
     "pattern_of",
     "places_of",
@@ -128,4 +130,5 @@ __all__ = [
     "weighted_tally",
     "weights_by_rank",
     "weights_of",
+    "with_others",
 ]

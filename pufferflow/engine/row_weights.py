@@ -56,6 +56,11 @@ class StepWeights:
             shares[weight] = _shares(largest, grid.largest)
         return cls(places.clock, positions, shares)
 
+    @property
+    def one_kind_each(self) -> bool:
+        """Whether at no position there are rows with different weights above 0."""
+        return bool((np.count_nonzero([*self.shares.values()], axis=0) <= 1).all())
+
     def at(self, positions: Floats, clock: str) -> dict[Weight, Floats]:
         """Return the shares of rows at some positions of a clock: 1 where nothing is known."""
         if self.clock != clock:

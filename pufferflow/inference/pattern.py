@@ -162,8 +162,15 @@ class PatternSums:
         return 2 * values + math.log(len(self.pattern.cells)) <= math.log(self.most_compared)
 
     def in_cells(self, moves: Floats) -> Cells:
-        """Return the cells with what a row moves; one of less weight as so many small ones."""
+        """Return the cells with what a row moves; one of less weight as so many small ones.
+
+        Of rows that have all or nothing of each weight, what a row of any kind moves.
+        """
         pattern, shares = self.pattern, self.pattern.shares
+        if shares is not None and ((shares == 0) | (shares == 1)).all():
+            kinds = np.unique(shares, axis=1)
+            moves = np.concatenate([moves * kind[:, None] for kind in kinds.T], axis=1)
+            return Cells.of(pattern, moves, open_cells=self.open_cells)
         if shares is not None:
             counts = np.ceil(shares.max(axis=0) * COPIES).astype(np.int64) * pattern.counts
             pattern, moves = replace(pattern, counts=counts), moves / COPIES

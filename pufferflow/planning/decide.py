@@ -19,6 +19,7 @@ from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.decision import Decision
 from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.floor import least_scale, not_silent, row_laws
+from pufferflow.planning.kind_weights import weights_by_kind
 from pufferflow.planning.shares import balanced, read_shares
 from pufferflow.planning.sum_tables import known_values, tables_of
 from pufferflow.planning.terms import Terms, Within, check_floor
@@ -57,8 +58,14 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
     refused: list[Refused] = []
     end = None if terms.seconds is None else time.monotonic() + terms.seconds
     with working("planning"):
-        for family in _families(terms, secret):
-            weights = _weights(request, values, shares, family(1.0).norm)
+        equal = [(family, _weights(request, values, shares, family(1.0).norm)) for family in _families(terms, secret)]
+        by_kind = (
+            (family, weights_by_kind(Demand(facts, terms, tables, weights, family, None, end), values))
+            for family, weights in equal
+        )
+        for family, weights in (*equal, *by_kind):
+            if weights is None:
+                continue
             try:
                 laws = facts.laws(tables, weights)
                 of_row = row_laws(facts, values, weights, laws)

@@ -32,6 +32,8 @@ def cost_of(decision: Decision) -> Cost:
     translated = [way for way in decision.tables if isinstance(way[0].prior, GaussianPrior)]
     # the linear functions that replace those on an interval, where rows translate each other
     linear = next((tables for way in translated for tables in way if tables.rounding is not None), None)
+    slopes, rounding = (None, None) if linear is None else _slopes(decision, linear)
+    kinds = decision.facts.weights.kinds
     shape = Shape(
         promise=decision.calibration.guarantee,
         setting=scenario.setting,
@@ -39,8 +41,9 @@ def cost_of(decision: Decision) -> Cost:
         stored_noise=decision.least_noise.at(decision.least_noise.scale * SURELY).stored(),
         dimension=decision.laws.dimension,
         values=_table(decision.values, decision.weights) if _tells_values(decision) else None,
-        slopes=None if linear is None else _table(linear.values, decision.weights),
-        rounding=None if linear is None or linear.rounding is None else _row(linear.rounding * decision.weights),
+        kinds=() if kinds is None else tuple(tuple(np.flatnonzero(kind).tolist()) for kind in kinds),
+        slopes=slopes,
+        rounding=rounding,
         unsigned=linear is not None and (linear.unsigned or decision.facts.weights.mixed),
         independent_moves=_independent_moves(decision) if interval and _rows_move_less(decision) else None,
         coupled_movements=_coupled_movements(decision),
@@ -132,7 +135,7 @@ def _movement_of_one_row(decision: Decision, way: Sequence[Tables]) -> float:
     """
     facts, secret, norm = decision.facts, decision.request.scenario.secret, decision.calibration.noise.norm
     any_two = isinstance(secret, Secret) and secret.pairs == "all" and facts.weights.grids
-    tables = [decision.free_tables, *(way if any_two else [])]
+    tables: list[Tables] = [decision.free_tables, *(way if any_two else ())]
     return max(
         min(facts.laws_on([ONE_ROW], one, decision.weights).winf(norm).length for one in of_kind)
         for of_kind in facts.weights.of_each_row(tables)
@@ -258,6 +261,23 @@ def _table(values: Floats, weights: Floats) -> Table:
     """Return weighted functions, each above its least value: only differences matter, and small numbers are exact."""
     scaled = (values - values.min(axis=1, keepdims=True)) * weights[:, None]
     return tuple(_row(row) for row in scaled)
+
+
+def _slopes(decision: Decision, linear: Tables) -> tuple[Table, tuple[float, ...] | None]:
+    """Return weighted linear functions and how far rounding moves them at most.
+
+    Where rows are of several kinds, one for the sums of a query of which a row moves one: the steepest, which rises as
+    they do.
+    """
+    scaled = (linear.values - linear.values.min(axis=1, keepdims=True)) * decision.weights[:, None]
+    growth = np.zeros(len(scaled)) if linear.rounding is None else linear.rounding * decision.weights
+    request, sets = decision.request, [(place,) for place in range(len(scaled))]
+    if decision.facts.weights.kinds is not None and (scaled[:, 0] == 0).all():
+        exclusive = dict.fromkeys(places for query, places in request.reads if query.exclusive)
+        sets = [*exclusive, *(own for own in sets if not any(own[0] in some for some in exclusive))]
+    steepest = [scaled[max(some, key=lambda place: scaled[place, 1])] for some in sets]
+    rounding = None if linear.rounding is None else tuple(float(growth[list(some)].max()) for some in sets)
+    return tuple(map(_row, steepest)), rounding
 
 
 def _row(values: Floats) -> tuple[float, ...]:

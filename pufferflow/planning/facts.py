@@ -451,9 +451,9 @@ def _digest_of_patterns(patterns: Patterns | Misuse) -> str:
 
 
 def _digest_of_pattern(pattern: Pattern) -> str:
-    positions = np.zeros(0) if pattern.positions is None else pattern.positions + 0.0  # −0.0 is 0.0
+    positions, shares = (np.zeros(0) if one is None else one + 0.0 for one in (pattern.positions, pattern.shares))
     digest = hashlib.sha256(repr((len(pattern.cells), len(positions), pattern.start + 0.0, pattern.covers)).encode())
-    for values, dtype in ((pattern.cells, "<i8"), (pattern.counts, "<i8"), (positions, "<f8")):
+    for values, dtype in ((shares, "<f8"), (pattern.cells, "<i8"), (pattern.counts, "<i8"), (positions, "<f8")):
         digest.update(np.ascontiguousarray(values, dtype=dtype).data)
     return digest.hexdigest()
 

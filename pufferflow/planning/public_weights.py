@@ -16,9 +16,11 @@ from typing import Final, final
 
 import numpy as np
 
-from pufferflow.arrays import Array, Floats
+from pufferflow.arrays import Array, Flags, Floats
 from pufferflow.engine import (
+    PLACED,
     Measure,
+    Order,
     Pattern,
     Patterns,
     Selection,
@@ -28,19 +30,23 @@ from pufferflow.engine import (
     by_weight,
     grids_of,
     largest_together,
+    membership_patterns,
     pattern_of,
     weighted_patterns,
     weighted_tally,
     weights_by_rank,
     weights_of,
+    with_others,
 )
 from pufferflow.errors import InternalError
 from pufferflow.expressions import Weight
 from pufferflow.planning.bounded_weights import width
 from pufferflow.planning.sum_tables import Tables
+from pufferflow.planning.units_of_kinds import UnitsOfKinds, partition_of
 from pufferflow.queries import Request, WeightedMean
 from pufferflow.scenario.priors import AnyCorrelation, Prior
 
+_SEVERAL: Final = 2
 _DIGITS: Final = 40
 _FEWEST_DIGITS: Final = 10
 
@@ -64,9 +70,22 @@ class PublicWeights:
 
     @cached_property
     def patterns(self) -> Patterns:
-        """The patterns of groups whose order does not matter, a row of the largest weight counted as `COPIES`."""
+        """The patterns of groups whose order does not matter, a row of the largest weight counted as `COPIES`.
+
+        Rows that weights tell the kinds of have their shares instead.
+        """
         request = self.request
+        if self.memberships is not None:
+            return self.memberships
         return weighted_patterns(request.engine, request.selection, request.scenario, request.measures, self.grids)
+
+    @cached_property
+    def memberships(self) -> Patterns | None:
+        """The patterns of groups by the kinds of their rows, if that is what several weights tell."""
+        request = self.request
+        if len(self.grids) < _SEVERAL:
+            return None
+        return membership_patterns(request.engine, request.selection, request.scenario, request.measures, self.grids)
 
     @cached_property
     def mixed(self) -> bool:
@@ -82,20 +101,44 @@ class PublicWeights:
             return ()
         if not prior.ordered:
             others = max(pattern.rows - pattern.selected for pattern in own.distinct)
+            if self.memberships is not None:
+                return tuple(with_others(pattern, others) for pattern in self.memberships.distinct)
             shares, counts = self._ranks
-            return (pattern_of([np.ones(len(counts)) if one is None else shares for one in self._of], counts, others),)
-        found = own if placed is None else placed
-        weighted = [
-            self._on_steps(prior, pattern, None if placed is None else placed.clock) for pattern in found.distinct
-        ]
+            return (
+                pattern_of([np.ones(len(counts)) if one is None else shares for one in self.of_sums], counts, others),
+            )
+        found, order = (own, Order(ordered=True, period=prior.repeats)) if placed is None else (placed, PLACED)
+        clock = None if placed is None else placed.clock
+        weighted = [one for pattern in found.distinct for one in self._in_order(prior, pattern, order, clock)]
         return tuple({_contents(pattern): pattern for pattern in weighted}.values())
 
-    def _on_steps(self, prior: Prior, pattern: Pattern, clock: str | None) -> Pattern:
+    def _in_order(self, prior: Prior, pattern: Pattern, order: Order, clock: str | None) -> list[Pattern]:
+        """Return a pattern with the weights of each kind that its units may be of, or the largest at each step."""
+        kinds = None if self.units_of_kinds is None else self.units_of_kinds.kinds_of(order, pattern)
+        if kinds is None:
+            known = {} if clock is None else self._steps.at(_places(pattern), clock)
+            return [self._weighted(prior, pattern, known)]
+        every = np.ones(len(_places(pattern)))
+        of_kinds = [dict(zip(self.grids, (self.together[kind] > 0).tolist(), strict=True)) for kind in kinds]
+        return [self._weighted(prior, pattern, {one: every * own for one, own in kind.items()}) for kind in of_kinds]
+
+    @cached_property
+    def units_of_kinds(self) -> UnitsOfKinds | None:
+        """The units whose rows are all of one kind; None where each step is of one kind, or weights tell no kinds."""
+        request = self.request
+        priors = [prior for prior in request.scenario.priors if prior.ordered]
+        if self.kinds is None or not priors:
+            return None
+        if self._steps.clock is not None and self._steps.one_kind_each:
+            return None
+        orders = dict.fromkeys([PLACED, *(Order(ordered=True, period=prior.repeats) for prior in priors)])
+        return UnitsOfKinds.read(request, list(self.grids), self.together, list(orders))
+
+    def _weighted(self, prior: Prior, pattern: Pattern, known: Mapping[Weight, Floats]) -> Pattern:
         """Return a pattern with weights; where a start does not matter it is brought to the first period."""
-        positions = np.zeros(0) if pattern.positions is None else pattern.positions
-        known = {} if clock is None else self._steps.at(positions, clock)
+        positions = _places(pattern)
         alike = np.ones(len(positions))
-        shares = np.stack([alike if one is None else known.get(one, alike) for one in self._of])
+        shares = np.stack([alike if one is None else known.get(one, alike) for one in self.of_sums])
         covers = pattern.covers or prior.joint_laws or self.mixed
         if prior.repeats is None or not len(positions):
             return replace(pattern, shares=shares, covers=covers)
@@ -103,8 +146,18 @@ class PublicWeights:
         return replace(pattern, positions=positions, start=float(positions[0]), shares=shares, covers=covers)
 
     @property
-    def _of(self) -> list[Weight | None]:
+    def of_sums(self) -> list[Weight | None]:
+        """The weight of each sum."""
         return [None if measure is None else measure.values.weight for measure in self.request.measures]
+
+    @cached_property
+    def kinds(self) -> Flags | None:
+        """Which sums the rows of each kind move; None where weights do not tell kinds of rows, or all are of one."""
+        if partition_of(self.request) is None or len(self.together) < _SEVERAL:
+            return None
+        place = {weight: place for place, weight in enumerate(self.grids)}
+        every = np.ones(len(self.together), dtype=np.bool_)
+        return np.stack([every if one is None else self.together[:, place[one]] > 0 for one in self.of_sums], axis=1)
 
     @cached_property
     def _steps(self) -> StepWeights:
@@ -126,6 +179,7 @@ class PublicWeights:
         if any(prior.ordered for prior in known):
             digest.update(repr((self._steps.clock, self._steps.positions.tobytes())).encode())
             digest.update(repr([shares.tobytes() for shares in self._steps.shares.values()]).encode())
+            digest.update(repr(None if self.units_of_kinds is None else self.units_of_kinds.identity).encode())
         if not all(prior.ordered for prior in known):
             digest.update(repr([part.tobytes() for part in self._ranks]).encode())
         return digest.hexdigest()
@@ -134,7 +188,7 @@ class PublicWeights:
     def units(self) -> tuple[Fraction, ...]:
         """The widths of the steps in which all sums of the request are counted."""
         units = {weight: grid.unit for weight, grid in self.grids.items()}
-        pairs = zip(self.request.measures, self._of, strict=True)
+        pairs = zip(self.request.measures, self.of_sums, strict=True)
         return tuple(width(one) * (1 if of is None else units.get(of, Fraction(1))) for one, of in pairs)
 
     @cached_property
@@ -175,7 +229,7 @@ class PublicWeights:
     @property
     def selection(self) -> Selection:
         """The selected rows, in cells by their weights too, as an engine is asked for them."""
-        selection, weights = self.request.selection, tuple(dict.fromkeys(filter(None, self._of)))
+        selection, weights = self.request.selection, tuple(dict.fromkeys(filter(None, self.of_sums)))
         return by_weight(self.request.engine, selection, weights) if weights else selection
 
     def check(self) -> None:
@@ -206,6 +260,10 @@ class PublicWeights:
         digits = max(_DIGITS - max(abs(values.low), abs(values.high)).bit_length(), _FEWEST_DIGITS)
         cut = max(self.grids[weight].largest.bit_length() - digits, 0)
         return float(-(-steps >> cut) << cut)  # up: no row has more
+
+
+def _places(pattern: Pattern) -> Floats:
+    return np.zeros(0) if pattern.positions is None else pattern.positions
 
 
 def _contents(pattern: Pattern) -> tuple[object, ...]:

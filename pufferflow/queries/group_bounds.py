@@ -25,6 +25,7 @@ from pufferflow.suggestions import nearest
 
 _MOST_KINDS: Final = 64
 _MOST_NAMED: Final = 4
+_NO_KIND: Final = -1
 _INSTEAD: Final = 'bounds={"junior": (0, 60_000), "senior": (0, 200_000)}, after .group_by("grade")'
 _ALLOWED: Final = "for each label of a group a pair (low, high); of several grouping columns labels are tuples"
 Ends = tuple[float, float]
@@ -77,11 +78,15 @@ class GroupBounds:
         return np.append(self.of_label, self.others)[places].astype(np.int64)
 
     def weights(self, request: Request) -> list[Weight]:
-        """Return for each kind what a row counts in its sum: 1 if its group is of that kind, else 0."""
-        if request.others is None:
+        """Return for each kind what a row counts in its sum: 1 if its group is of that kind, else 0.
+
+        Rows of no listed key count nothing.
+        """
+        if request.keys is None:
             place, kinds = place_among(self.labels), [*self.of_label, self.others]
-        else:  # rows of no listed key have that of a further group
-            place, kinds = request.others.number(), [*self.kinds_of(request.others.keys).tolist(), self.others]
+        else:
+            place = place_among(request.keys) if request.others is None else request.others.number()
+            kinds = [*self.kinds_of(request.keys).tolist(), _NO_KIND]
         numbers = pl.Series(np.arange(len(kinds)))
         return [
             Weight(
@@ -126,7 +131,9 @@ def _read_columns(request: Request, given: object) -> tuple[tuple[str, ...], Map
     if not isinstance(given, Mapping) or not given:
         one = "; the same for all groups by an expression" if isinstance(given, list | tuple) else ""
         clip = ', or pl.col("salary").clip(0, 60_000)' if one else ""
-        raise Misuse(f"bounds is {shown(cast(object, given))}.", allowed=f"{_ALLOWED}{one}", instead=f"{_INSTEAD}{clip}")
+        raise Misuse(
+            f"bounds is {shown(cast(object, given))}.", allowed=f"{_ALLOWED}{one}", instead=f"{_INSTEAD}{clip}"
+        )
     named = cast("Mapping[Any, object]", given)
     if not any(isinstance(bounds, Mapping) for bounds in named.values()):
         return request.by, named
