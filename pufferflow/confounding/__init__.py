@@ -14,12 +14,13 @@ the least expected loss among all that keep a promise together with what has bee
 
 from pufferflow.channels import Channel, Drawn
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.copula import gaussian_copula
+from pufferflow.confounding.copula import gaussian_copula, tied_channels
 from pufferflow.confounding.cost import Cost, cost
 from pufferflow.confounding.dependence import Dependence, Parts
 from pufferflow.confounding.design import Design, design
 from pufferflow.confounding.losses import Losses
 from pufferflow.confounding.posterior import Posterior, epsilon_of_ratio, posterior_ratio
+from pufferflow.confounding.tied import Tied
 
 __all__ = [
     "Additive",
@@ -31,9 +32,11 @@ __all__ = [
     "Losses",
     "Parts",
     "Posterior",
+    "Tied",
     "cost",
     "design",
     "epsilon_of_ratio",
     "gaussian_copula",
     "posterior_ratio",
+    "tied_channels",
 ]

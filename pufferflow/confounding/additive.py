@@ -12,14 +12,14 @@ from pufferflow.arguments import finite_number, instance, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.channels import cell_masses, columns_of
 from pufferflow.errors import Misuse, Refused
-from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise
+from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import suggests_arguments
 
 _FAR = 9.5
 """Beyond so many scales there is 2e-21 of Gaussian noise, which is counted as given away."""
 _DEEP = 600.0
-_NOISES = (Laplace, Gaussian, GeneralizedCauchy)
+_NOISES = (Laplace, Gaussian, GeneralizedCauchy, Staircase)
 _INSTEAD = 'pf.confounding.Additive("score", pf.Laplace(2.0))'
 
 
@@ -46,7 +46,7 @@ class Additive:
         if not isinstance(noise, _NOISES) and noise.scale > 0:
             raise Refused(
                 f"The exact cost of {type(noise).__name__} noise.",
-                allowed="pf.Laplace, pf.Gaussian or pf.GeneralizedCauchy",
+                allowed="pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy or pf.Staircase",
                 instead="pf.confounding.Channel.of_noise(reads, inputs, outputs, noise), on a grid of outputs",
             )
         share = finite_number(
@@ -76,6 +76,8 @@ class Cells(NamedTuple):
     width: Floats
     off: float
     sharp: bool
+    blur: Floats
+    """By how much a cell's masses may be off beside that, whatever their size."""
 
 
 def laplace_cells(answers: Floats, most: int) -> Cells:
@@ -99,7 +101,7 @@ def laplace_cells(answers: Floats, most: int) -> Cells:
     weights = np.concatenate([[1.0], sides]) + np.concatenate([sides, [1.0]])
     masses = np.exp(-np.abs(knots[None, :] - answers[:, None])) / 2 * weights
     reach = float(np.abs(answers).max())
-    return Cells(masses, np.zeros(len(knots)), (16 + 8 * reach) * UNIT, sharp=reach < _DEEP)
+    return Cells(masses, np.zeros(len(knots)), (16 + 8 * reach) * UNIT, reach < _DEEP, np.zeros(1))
 
 
 def cells_of(noise: Noise, answers: Floats, most: int, blurred: float = 0.0) -> Cells:
@@ -109,13 +111,14 @@ def cells_of(noise: Noise, answers: Floats, most: int, blurred: float = 0.0) -> 
     low, high = float(answers.min()), float(answers.max())
     steepest = high - low + _FAR if isinstance(noise, Gaussian) else _power(noise)  # of a log density, within the cells
     edges = _edges(noise, low, high, most)
-    inner = _scores(noise, edges[:-1] - high, edges[1:] - low) * np.diff(edges)
+    inner = np.subtract(*slopes_of(noise, edges[:-1] - high, edges[1:] - low)[::-1]) * np.diff(edges)
     ends = 2 * noise.pure(high - low) if isinstance(noise, GeneralizedCauchy) else math.inf
     width = np.concatenate([[ends], np.minimum(inner, ends), [ends]]) * (1 + 64 * UNIT)
     if low == high:
         width = np.zeros_like(width)
     masses, off = cell_masses(noise, edges, answers)
-    return Cells(masses, width, off + steepest * (2 * blurred + 16 * UNIT * (1 + high - low + _FAR)), sharp=False)
+    off += steepest * (2 * blurred + 16 * UNIT * (1 + high - low + _FAR))
+    return Cells(masses, width, off, sharp=False, blur=np.zeros(1))
 
 
 def _edges(noise: Noise, low: float, high: float, most: int) -> Floats:
@@ -127,16 +130,18 @@ def _edges(noise: Noise, low: float, high: float, most: int) -> Floats:
     return np.concatenate([(low - outer)[::-1], inner, high + outer])
 
 
-def _scores(noise: Noise, first: Floats, last: Floats) -> Floats:
-    """Return how far the derivative of the log density differs at most between points of intervals of x − answer."""
+def slopes_of(noise: Noise, first: Floats, last: Floats) -> tuple[Floats, Floats]:
+    """Return the least and the largest derivative of a log density in intervals of noise of scale 1."""
     if isinstance(noise, Gaussian):
-        return last - first
+        return -last, -first
+    if isinstance(noise, Laplace):
+        return np.where(last > 0, -1.0, 1.0), np.where(first < 0, 1.0, -1.0)
     k = _power(noise)
     ends = np.stack([-k * u / (1 + u * u) for u in (first, last)])
     top, bottom = ends.max(axis=0), ends.min(axis=0)
     top = np.where((first <= -1) & (last >= -1), k / 2, top)
     bottom = np.where((first <= 1) & (last >= 1), -k / 2, bottom)
-    return top - bottom
+    return bottom, top
 
 
 def _power(noise: Noise) -> float:

@@ -7,42 +7,59 @@ which adds a promise of the copula's, is false).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate, product
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import scipy  # loads its parts when first used
 
-from pufferflow.arguments import finite_number, instance
+from pufferflow.arguments import instance
 from pufferflow.arrays import Floats
 from pufferflow.channels import Channel
+from pufferflow.confounding.additive import Additive
+from pufferflow.confounding.tied import Tied, normal_below, read_correlation
+from pufferflow.errors import Misuse
 from pufferflow.scenario.priors import Values
 
 _UNIT = 2**60
 
 
-def gaussian_copula(first: Channel, second: Channel, correlation: float) -> Channel:
-    """Return the channel that publishes the outputs of two, with randomness tied by a Gaussian copula.
+@overload
+def gaussian_copula(first: Channel, second: Channel, correlation: float) -> Channel: ...
+@overload
+def gaussian_copula(first: Additive, second: Additive, correlation: float) -> Tied: ...
+def gaussian_copula(first: Any, second: Any, correlation: float) -> Any:
+    """Return the release of the outputs of two, with randomness tied by a Gaussian copula; both own laws stay exactly.
 
-    Its outputs are pairs, in the order of the channels' outputs; it reads the columns of both. Both own laws stay
-    exactly what they are.
+    Of two channels it is a channel: its outputs are pairs, in the order of the channels' outputs; it reads the columns
+    of both. Of two `Additive` releases it is noise on both columns, whose cost is told by cells.
 
     >>> coin = Channel("x", [0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]])
     >>> tied = gaussian_copula(coin, coin, correlation=0.5)
     >>> tied.outputs, sum(tied.probability(0, (0, other)) for other in (0, 1))
     (((0, 0), (0, 1), (1, 0), (1, 1)), Fraction(3, 4))
     """
+    rho = read_correlation(correlation)
+    if isinstance(first, Additive):
+        return Tied(first, second, rho)
+    return tied_channels(first, second, lambda u, v: _gaussian(u, v, rho))
+
+
+def tied_channels(first: Channel, second: Channel, copula: Callable[[Floats, Floats], Any]) -> Channel:
+    """Return the channel that publishes the outputs of two, tied by a copula: P(Y_1 ≤ y_1, Y_2 ≤ y_2) = C(u, v).
+
+    `copula` is a function of two arrays of probabilities. Outputs are in the order of the channels. What is returned
+    has exactly both own laws, and the copula's masses but for rounding.
+
+    >>> import numpy as np
+    >>> coin = Channel("x", [0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]])
+    >>> tied_channels(coin, coin, np.minimum).probability(0, (0, 1))
+    Fraction(0, 1)
+    """
     for one, name in ((first, "first"), (second, "second")):
         instance(one, Channel, name, allowed="a pf.confounding.Channel", instead="pf.confounding.Channel(…)")
-    rho = finite_number(
-        correlation,
-        "correlation",
-        allowed="a number with -1 < correlation < 1",
-        instead="correlation=0.5",
-        fits=lambda one: -1 < one < 1,
-    )
     columns = tuple(dict.fromkeys([*first.reads, *second.reads]))
     inputs: list[Values] = []
     rows: list[list[Fraction]] = []
@@ -53,7 +70,7 @@ def gaussian_copula(first: Channel, second: Channel, correlation: float) -> Chan
             known |= dict(zip(second.reads, right, strict=True))
             inputs.append(tuple(known[name] for name in columns))
             if (one, two) not in tied:
-                tied[one, two] = _tied(first.probabilities[one], second.probabilities[two], rho)
+                tied[one, two] = _tied(first.probabilities[one], second.probabilities[two], copula)
             rows.append(tied[one, two])
     outputs: list[Any] = list(product(first.outputs, second.outputs))
     return Channel(columns, inputs, outputs, rows)
@@ -69,13 +86,13 @@ def effective_correlation(correlation: float, variance: float) -> float:
     return math.copysign(size / math.sqrt(correlation**2 * variance + 1 - correlation**2), correlation)
 
 
-def _tied(first: Sequence[Fraction], second: Sequence[Fraction], rho: float) -> list[Fraction]:
+def _tied(first: Sequence[Fraction], second: Sequence[Fraction], copula: Any) -> list[Fraction]:
     """Return a joint law with these two own laws exactly, and next to the copula's.
 
     Whole numbers below the copula's masses are shrunk until no row and no column has too much; what is missing of each
     is filled in independently, which restores both own laws.
     """
-    masses = np.maximum(_copula_masses(first, second, rho), 0.0)
+    masses = np.maximum(_copula_masses(first, second, copula), 0.0)
     whole = [[Fraction(int(one * _UNIT), _UNIT) for one in row] for row in masses.tolist()]
     sums = [
         *zip(first, (sum(row) for row in whole), strict=True),
@@ -91,27 +108,20 @@ def _tied(first: Sequence[Fraction], second: Sequence[Fraction], rho: float) -> 
     return [one + rows[i] * columns[j] / missing for i, row in enumerate(whole) for j, one in enumerate(row)]
 
 
-def _copula_masses(first: Sequence[Fraction], second: Sequence[Fraction], rho: float) -> Floats:
-    """Return the masses that a Gaussian copula gives to all pairs of outputs."""
-    marks = [
-        scipy.special.ndtri(np.array([0.0, *map(float, accumulate(law))]).clip(0.0, 1.0)) for law in (first, second)
-    ]
-    marks = [np.append(one[:-1], np.inf) for one in marks]
-    below = _below(marks[0][:, None], marks[1][None, :], rho)
+def _copula_masses(first: Sequence[Fraction], second: Sequence[Fraction], copula: Any) -> Floats:
+    """Return the masses that a copula gives to all pairs of outputs."""
+    sums = [np.array([0.0, *map(float, accumulate(law))]).clip(0.0, 1.0) for law in (first, second)]
+    u, v = (np.append(one[:-1], 1.0) for one in sums)
+    shape = len(u), len(v)
+    below = np.asarray(copula(*(np.ascontiguousarray(one) for one in np.broadcast_arrays(u[:, None], v[None, :]))))
+    if below.shape != shape or not np.isfinite(below).all():
+        raise Misuse(
+            "The copula gives no number for every pair of probabilities.",
+            allowed="a function of two arrays of numbers from 0 to 1, with an array of numbers from 0 to 1",
+            instead="tied_channels(first, second, numpy.minimum), or gaussian_copula(first, second, correlation=0.5)",
+        )
     return np.diff(np.diff(below, axis=0), axis=1)
 
 
-def _below(h: Floats, k: Floats, rho: float) -> Floats:
-    """Return Φ_ρ(h, k), by Owen's T function."""
-    h, k = np.broadcast_arrays(h, k)
-    ends = np.where(h == np.inf, scipy.special.ndtr(k), scipy.special.ndtr(h))
-    ends = np.where((h == -np.inf) | (k == -np.inf), 0.0, ends)
-    inner = np.isfinite(h) & np.isfinite(k)
-    x, y = (np.where(one == 0, 1e-300, np.where(inner, one, 1.0)) for one in (h, k))
-    side = math.sqrt((1 - rho) * (1 + rho))
-    with np.errstate(over="ignore"):
-        left, right = ((y - rho * x) / x / side, (x - rho * y) / y / side)
-    total = scipy.special.ndtr(x) / 2 + scipy.special.ndtr(y) / 2 - np.where(x * y < 0, 0.5, 0.0)
-    # products of two tiny numbers underflow to 0, of one sign as both are above 0 then
-    found = total - scipy.special.owens_t(x, left) - scipy.special.owens_t(y, right)
-    return np.where(inner, found, ends)
+def _gaussian(u: Floats, v: Floats, rho: float) -> Floats:
+    return normal_below(scipy.special.ndtri(u), scipy.special.ndtri(v), rho)

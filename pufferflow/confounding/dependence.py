@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from pufferflow.arrays import Array
 from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.exact_pair import ExactPair
-from pufferflow.confounding.joint_law import Outcomes, Pairs, Release, check_size, noisy_laws
-from pufferflow.confounding.noisy_pair import NoisyPair
+from pufferflow.confounding.joint_law import CellLaws, Outcomes, Pairs, Release, check_size, is_noisy, noisy_laws
 from pufferflow.confounding.reading import Seen
+from pufferflow.confounding.tied import Tied
 from pufferflow.errors import Refused
 from pufferflow.scenario import Label
 
 _MOST_CELLS = 4_000_000
+_MOST_OF_ONE = 800
 
 
 @final
@@ -58,10 +59,10 @@ class Dependence:
 
 def independent_pairs(seen: Seen, releases: Sequence[Release]) -> Pairs:
     """Return the products of the releases' own laws for every ordered pair of secrets, in every table."""
-    noisy = [one for one in releases if isinstance(one, Additive) and one.noise.scale > 0]
+    noisy = [one for one in releases if is_noisy(one)]
     if noisy:
         return _independent_noisy(seen, releases)
-    own = [_own_laws(seen, one) for one in releases]
+    own = [_own_laws(seen, cast(Channel | Additive, one)) for one in releases]
     pairs: Pairs = []
     for place in range(len(seen.masses)):
         joint, total = np.ones((len(seen.values), 1), dtype=object), 1
@@ -77,7 +78,7 @@ def _labels(seen: Seen, pair: tuple[int, int]) -> tuple[Label, Label]:
     return seen.values[pair[0]], seen.values[pair[1]]
 
 
-def _own_laws(seen: Seen, release: Release) -> list[tuple[Array, int]]:
+def _own_laws(seen: Seen, release: Channel | Additive) -> list[tuple[Array, int]]:
     """Return the laws of a release's outputs given the secret, for every table."""
     if isinstance(release, Additive):  # without noise
         read = dict.fromkeys(seen.place(release.reads, point) for point in seen.points)
@@ -88,22 +89,25 @@ def _own_laws(seen: Seen, release: Release) -> list[tuple[Array, int]]:
 
 def _independent_noisy(seen: Seen, releases: Sequence[Release]) -> Pairs:
     own = [_own_cells(seen, one) for one in releases]
-    size = math.prod(len(width) for width, *_ in own)
+    size = math.prod(len(one.width) for one in own)
     if size > _MOST_CELLS:
         return _independent_noisy_refused(size)
-    width, off, sharp = np.zeros(1), 0.0, True
-    joint = [np.ones((len(seen.values), 1)) for _ in seen.masses]
-    for added, error, exact, laws in own:
-        width, off, sharp = (width[:, None] + added[None, :]).ravel(), off + error, sharp and exact
-        joint = [
-            (before[:, :, None] * law[:, None, :]).reshape(len(before), -1)
-            for before, law in zip(joint, laws, strict=True)
-        ]
-    return [
-        (_labels(seen, pair), NoisyPair(law[pair[0]], law[pair[1]], width, off, sharp))
-        for law in joint
-        for pair in seen.pairs
+    joint = own[0]
+    for one in own[1:]:
+        joint = _product(joint, one)
+    return [(_labels(seen, pair), joint.pair(law[pair[0]], law[pair[1]])) for law in joint.laws for pair in seen.pairs]
+
+
+def _product(first: CellLaws, second: CellLaws) -> CellLaws:
+    """Return the laws of two outputs that are independent given the secret."""
+    width = np.add.outer(first.width, second.width).ravel()
+    laws = [
+        (one[:, :, None] * other[:, None, :]).reshape(len(one), -1)
+        for one, other in zip(first.laws, second.laws, strict=True)
     ]
+    largest, beside = (np.max([law.max(axis=0) for law in one.laws], axis=0) for one in (first, second))
+    blur = np.multiply.outer(first.blur, beside + second.blur) + np.multiply.outer(largest, second.blur)
+    return CellLaws(width, first.off + second.off, first.sharp and second.sharp, blur.ravel(), laws)
 
 
 def _independent_noisy_refused(size: int) -> Pairs:
@@ -114,11 +118,15 @@ def _independent_noisy_refused(size: int) -> Pairs:
     )
 
 
-def _own_cells(seen: Seen, release: Release) -> Any:
-    if isinstance(release, Additive) and release.noise.scale > 0:
-        return noisy_laws(seen, Outcomes.of(seen, []), [release], most=800)
-    laws = [np.array([[one / total for one in row] for row in law.tolist()]) for law, total in _own_laws(seen, release)]
-    return np.zeros(laws[0].shape[1]), 2e-15, True, laws
+def _own_cells(seen: Seen, release: Release) -> CellLaws:
+    if is_noisy(release):
+        return noisy_laws(seen, Outcomes.of(seen, []), [cast(Additive | Tied, release)], most=_MOST_OF_ONE)
+    laws = [
+        np.array([[one / total for one in row] for row in law.tolist()])
+        for law, total in _own_laws(seen, cast(Channel | Additive, release))
+    ]
+    zeros = np.zeros(laws[0].shape[1])
+    return CellLaws(zeros, 2e-15, True, zeros, laws)
 
 
 def dependence_of(seen: Seen, releases: Sequence[Release]) -> Dependence:

@@ -9,29 +9,29 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, cast, final
 
 import numpy as np
 
 from pufferflow.arrays import Array, Floats
 from pufferflow.channels import Channel
-from pufferflow.confounding.additive import Additive, Cells, cells_of
+from pufferflow.confounding.additive import Additive, Cells
+from pufferflow.confounding.coordinates import TiedCoordinates, cells_that_fit, coordinates_of, room_for
 from pufferflow.confounding.coupled_pair import CoupledPair
 from pufferflow.confounding.exact_pair import ExactPair
 from pufferflow.confounding.law_pair import LawPair
 from pufferflow.confounding.noisy_pair import NoisyPair
 from pufferflow.confounding.reading import Seen
+from pufferflow.confounding.tied import Tied
 from pufferflow.errors import Misuse, Refused
-from pufferflow.noise import Gaussian, Noise
-from pufferflow.rounding import UNIT, log_above
+from pufferflow.noise import Gaussian
+from pufferflow.rounding import UNIT, log_above, upwards
 from pufferflow.scenario import Label
 
-Release = Channel | Additive
+Release = Channel | Additive | Tied
 MOST_STEPS = 6_000_000
-_MOST_CELLS = 1_000_000
-_MOST_FLOATS = 60_000_000
 _ONE_COORDINATE = 20_000
-_FARTHEST = 10**9
 
 
 @final
@@ -80,10 +80,10 @@ def as_releases(given: Any) -> tuple[Release, ...]:
     """Return releases as a tuple."""
     listed = cast(Sequence[Any], given) if isinstance(given, list | tuple) else (given,)
     for one in listed:
-        if not isinstance(one, Channel | Additive):
+        if not isinstance(one, Channel | Additive | Tied):
             raise Misuse(
                 f"A release is of type {type(one).__name__}.",
-                allowed="pf.confounding.Channel or pf.confounding.Additive, or a list of them",
+                allowed="pf.confounding.Channel or pf.confounding.Additive, two tied by a copula, or a list of them",
                 instead='[pf.confounding.Additive("score", pf.Laplace(2.0))]',
             )
         if not one.reads:
@@ -93,6 +93,11 @@ def as_releases(given: Any) -> tuple[Release, ...]:
                 instead='channel.reading("score")',
             )
     return tuple(listed)
+
+
+def is_noisy(release: Release) -> bool:
+    """Return whether a release has continuous noise."""
+    return isinstance(release, Tied) or (isinstance(release, Additive) and release.noise.scale > 0)
 
 
 def columns_read(releases: Sequence[Release]) -> list[str]:
@@ -106,14 +111,14 @@ Pairs = list[tuple[tuple[Label, Label], LawPair]]
 def pairs_of(seen: Seen, releases: Sequence[Release]) -> Pairs:
     """Return the laws of all outputs for every ordered pair of secrets, in every table."""
     silent = [one for one in releases if isinstance(one, Additive) and one.noise.scale == 0]
-    noisy = [one for one in releases if isinstance(one, Additive) and one.noise.scale > 0]
+    noisy = [one for one in releases if isinstance(one, Additive | Tied) and is_noisy(one)]
     channels = [one for one in releases if isinstance(one, Channel)]
     channels += [Channel.revealing(one.reads, _inputs(seen, one)) for one in silent]
     most = math.prod(len(one.outputs) for one in channels) * len(seen.points) * len(seen.values)
     if noisy and most > MOST_STEPS:
         return _coupled_pairs(seen, channels, noisy)
     outcomes = Outcomes.of(seen, channels)
-    if noisy and not _each(_coordinates(seen, noisy), len(seen.points), outcomes.masses.shape[1], _ONE_COORDINATE):
+    if noisy and not room_for(coordinates_of(seen, noisy), len(seen.points), outcomes.masses.shape[1], _ONE_COORDINATE):
         return _coupled_pairs(seen, channels, noisy)
     if noisy:
         return _noisy_pairs(seen, outcomes, noisy)
@@ -125,7 +130,7 @@ def pairs_of(seen: Seen, releases: Sequence[Release]) -> Pairs:
     return pairs
 
 
-def _coupled_pairs(seen: Seen, channels: Sequence[Channel], noisy: Sequence[Additive]) -> Pairs:
+def _coupled_pairs(seen: Seen, channels: Sequence[Channel], noisy: Sequence[Additive | Tied]) -> Pairs:
     """Return upper bounds for every pair, from what the releases lose between any two points."""
     size = len(seen.points)
     check_size(size * size * len(seen.pairs), f"{size} points, too many outputs to enumerate, and their pairs")
@@ -135,7 +140,13 @@ def _coupled_pairs(seen: Seen, channels: Sequence[Channel], noisy: Sequence[Addi
         read = [read_by(channel, seen, at) for at in range(size)]
         losses = np.array([[max_log_ratio(one, other) for other in rows] for one in rows])
         steps += np.maximum(losses, losses.T)[np.ix_(read, read)]
-    for one in _coordinates(seen, noisy, spanned=False):
+    for one in coordinates_of(seen, noisy, spanned=False):
+        if isinstance(one, TiedCoordinates):
+            raise Refused(
+                "Noises tied by a copula, beside so much else that cells do not fit.",
+                allowed="few other noisy answers and outputs beside them, in one cost",
+                instead="channels on a grid: pf.confounding.Channel.of_noise(reads, inputs, outputs, noise)",
+            )
         moves = np.abs(np.subtract.outer(one.answers, one.answers))
         reach = float(one.answers.max()) * 64 * UNIT  # answers are rounded
         moves = np.where(moves > 0, moves * (1 + 8 * UNIT) + reach, 0.0)
@@ -166,35 +177,56 @@ def _inputs(seen: Seen, release: Additive) -> list[Any]:
     return list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
 
 
-def _noisy_pairs(seen: Seen, outcomes: Outcomes, noisy: Sequence[Additive]) -> Pairs:
-    width, off, sharp, laws = noisy_laws(seen, outcomes, noisy)
+def _noisy_pairs(seen: Seen, outcomes: Outcomes, noisy: Sequence[Additive | Tied]) -> Pairs:
+    cells = noisy_laws(seen, outcomes, noisy)
     pairs: Pairs = []
-    for whole, joint in zip((whole for whole, _ in seen.laws), laws, strict=True):
+    for whole, joint in zip((whole for whole, _ in seen.laws), cells.laws, strict=True):
         for first, second in seen.pairs:
             same = bool((whole[first] == whole[second]).all())
-            pair = NoisyPair(joint[first], joint[second], np.zeros_like(width) if same else width, off, sharp)
             empty = ExactPair(np.ones(1, dtype=object), np.ones(1, dtype=object), 1)
-            pairs.append((_labels(seen, (first, second)), empty if same else pair))
+            pairs.append((_labels(seen, (first, second)), empty if same else cells.pair(joint[first], joint[second])))
     return pairs
 
 
-def noisy_laws(
-    seen: Seen, outcomes: Outcomes, noisy: Sequence[Additive], most: int = _ONE_COORDINATE
-) -> tuple[Floats, float, bool, list[Floats]]:
-    """Return the widths of all cells, their error, whether they are sharp, and for every table their masses.
+@final
+@dataclass(frozen=True, eq=False)
+class CellLaws:
+    """The masses of all cells for every table, of shape (values of the secret, cells × outcomes)."""
 
-    Masses are of shape (values of the secret, cells × outcomes).
-    """
-    coordinates = _coordinates(seen, noisy)
-    parts = _cells(coordinates, len(seen.points), outcomes.masses.shape[1], most)
+    width: Floats
+    off: float
+    sharp: bool
+    blur: Floats
+    """By how much masses may be off beside the relative error `off`."""
+    laws: list[Floats]
+
+    def pair(self, p: Floats, q: Floats) -> NoisyPair:
+        """Return two of these laws as a pair."""
+        return NoisyPair(p + self.blur, np.maximum(q - self.blur, 0.0), self.width, self.off, self.sharp, self.doubt)
+
+    @cached_property
+    def doubt(self) -> float:
+        """By how much sums of masses may be off beside the relative error."""
+        return upwards(2 * float(np.sum(np.broadcast_to(self.blur, self.width.shape))), 64 * UNIT)
+
+
+def noisy_laws(
+    seen: Seen, outcomes: Outcomes, noisy: Sequence[Additive | Tied], most: int = _ONE_COORDINATE
+) -> CellLaws:
+    """Return the laws of noisy answers beside the outcomes of channels, by cells."""
+    parts = cells_that_fit(coordinates_of(seen, noisy), len(seen.points), outcomes.masses.shape[1], most)
     discrete = np.array([[one / outcomes.total for one in row] for row in outcomes.masses.tolist()])
     off = sum(part.off for part in parts) + (len(seen.points) + 2 * len(parts) + 16) * UNIT
-    width = np.zeros(1)
+    width, blur, largest = np.zeros(1), np.zeros(1), np.ones(1)
     for part in parts:
-        width = (width[:, None] + part.width[None, :]).ravel()
+        width, highest = np.add.outer(width, part.width).ravel(), part.masses.max(axis=0)
+        blur = (np.multiply.outer(blur, highest + part.blur) + np.multiply.outer(largest, part.blur)).ravel()
+        largest = np.multiply.outer(largest, highest).ravel()
     width = np.repeat(width, discrete.shape[1]) * (1 + 8 * UNIT)
+    blur = np.multiply.outer(blur, discrete.max(axis=0)).ravel() * (1 + 64 * UNIT)
     laws = [np.array([[one / total for one in row] for row in whole.tolist()]) for whole, total in seen.laws]
-    return width, off, all(part.sharp for part in parts), [_mixed(law, parts, discrete) for law in laws]
+    sharp = all(part.sharp for part in parts)
+    return CellLaws(width, off, sharp, blur, [_mixed(law, parts, discrete) for law in laws])
 
 
 def _mixed(law: Floats, parts: Sequence[Cells], discrete: Floats) -> Floats:
@@ -205,89 +237,3 @@ def _mixed(law: Floats, parts: Sequence[Cells], discrete: Floats) -> Floats:
     rest = (rest[:, :, None] * discrete[:, None, :]).reshape(law.shape[1], -1)
     mixed = [(law * parts[0].masses[:, cell]) @ rest for cell in range(parts[0].masses.shape[1])]
     return np.concatenate(mixed, axis=1) if rest.shape[1] > 1 else np.hstack(mixed)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Coordinate:
-    """Numbers of all points in units of a noise of scale 1, and by how much they may be off."""
-
-    noise: Noise
-    answers: Floats
-    blurred: float = 0.0
-
-
-def _coordinates(seen: Seen, noisy: Sequence[Additive], *, spanned: bool = True) -> list[Coordinate]:
-    """Return all noisy answers, each in units of its noise and beginning at 0; Gaussian ones as few as they span."""
-    plain: list[Coordinate] = []
-    bells: list[Floats] = []
-    for one in noisy:
-        answers = [_answers(seen, name, one.noise.scale) for name in one.reads]
-        if not isinstance(one.noise, Gaussian):
-            plain += [Coordinate(one.noise.at(1.0), own) for own in answers]
-        elif one.correlation:
-            share = one.correlation
-            bells += [answers[0], (answers[1] - share * answers[0]) / np.sqrt((1 - share) * (1 + share))]
-        else:
-            bells += answers
-    if bells and spanned:
-        return [*_spanned(np.stack(bells, axis=1)), *plain]
-    return [*(Coordinate(Gaussian(1.0), own - own.min()) for own in bells), *plain]
-
-
-def _answers(seen: Seen, name: str, scale: float) -> Floats:
-    """Return a column in units of a scale, less its smallest value."""
-    values = [point[seen.columns.index(name)] for point in seen.points]
-    if not all(isinstance(one, int | float) for one in values):
-        raise Misuse(
-            f"Noise is added to {name!r}, which has labels.",
-            allowed="columns of numbers",
-            instead="a pf.confounding.Channel, or numbers for the labels",
-        )
-    exact = [Fraction(cast(float, one)) for one in values]
-    least = min(exact)
-    if max(exact) - least > _FARTHEST * Fraction(scale):
-        raise Refused(
-            f"The values of {name!r} lie more than {_FARTHEST} scales of the noise apart.",
-            allowed="noise that hides some of them",
-            instead="pf.confounding.Channel.revealing(reads, inputs), for what the noise does not hide",
-        )
-    return np.array([float((one - least) / Fraction(scale)) for one in exact])
-
-
-def _spanned(answers: Floats) -> list[Coordinate]:
-    """Return Gaussian answers (points, coordinates) along the axes that they span: the rest of the noise tells nothing.
-
-    What is left of them beside these axes, and all rounding, is how far an answer may be off.
-    """
-    centred = answers - answers[0]
-    size = float(np.abs(centred).max())
-    if size == 0:
-        return [Coordinate(Gaussian(1.0), np.zeros(len(answers)))]
-    _, stretches, axes = np.linalg.svd(centred, full_matrices=False)
-    kept = axes[stretches > 1e-11 * stretches[0]]
-    along = centred @ kept.T
-    beside = float(np.abs(centred - along @ kept).max()) * np.sqrt(answers.shape[1])
-    blurred = beside + 64 * UNIT * size * answers.shape[1]
-    return [Coordinate(Gaussian(1.0), own - own.min(), blurred) for own in along.T]
-
-
-def _each(coordinates: Sequence[Coordinate], points: int, outcomes: int, most: int) -> int:
-    """Return how many cells each coordinate may have; 0 if there is no room for every answer of Laplace noise."""
-    room = min(_MOST_CELLS, _MOST_FLOATS // points) // outcomes
-    each = min(int(max(room, 1) ** (1 / len(coordinates))), most)
-    least = max(len(np.unique(one.answers)) for one in coordinates)
-    return each if each >= max(least, 24) else 0
-
-
-def _cells(coordinates: Sequence[Coordinate], points: int, outcomes: int, most: int) -> list[Cells]:
-    """Return cells of all coordinates, as many as fit."""
-    each = _each(coordinates, points, outcomes, most)
-    if not each:
-        raise Refused(
-            f"{len(coordinates)} noisy answers of {points} points, with {outcomes} outputs of channels, need more than "
-            f"{_MOST_CELLS} cells.",
-            allowed="what bounds serve: the cost itself, without the posterior and what independence would cost",
-            instead="one release of several queries less, coarser columns, or channels with few outputs",
-        )
-    return [cells_of(one.noise, one.answers, each, one.blurred) for one in coordinates]

@@ -71,7 +71,7 @@ class Attack:
         first = np.concatenate([[0.0], np.cumsum(p[order])])
         second = np.concatenate([np.cumsum(q[order][::-1])[::-1], [0.0]])
         slack = off + (len(p) + 4) * UNIT
-        return cls(first, np.maximum(second - slack, 0.0))
+        return cls(np.maximum(first - slack, 0.0), np.maximum(second - slack, 0.0))
 
     def second_error(self, levels: Floats) -> Floats:
         """Return the least error of the second kind of tests with an error of the first kind of at most a level."""

@@ -1,9 +1,10 @@
 """Two laws of outputs with continuous noise, from the masses of cells: losses that are never below the true ones.
 
-In a cell the ratio of both densities lies within e^{±w} of the ratio ρ of both masses. Among all pairs of densities
-with these masses the one with two points, where the ratio is ρe^w and ρe^{−w}, has the largest hockey stick at every ε:
-a convex function of the ratio is at most its chord. So P of the cell splits in the shares 1/(1+e^{−w}) and 1/(1+e^w),
-and Q the other way round. Without a limit, w = ∞, all of P is told apart from all of Q: the mass is added to δ.
+In a cell the log ratio of both densities moves by w at most, around the log of the ratio ρ of both masses. A hockey
+stick is a convex function of the ratio, at most its chord: that of two points a factor e^w apart with mean ρ. The worst
+place of them for e^ε within e^{±w} of ρ gives (√P − √(e^ε·Q)·e^{−w/2})²/(1 − e^{−w}); elsewhere the stick is that of
+both masses. One pair of laws that is no better for any ε has the ratios ρe^w and ρe^{−w}: P splits in the shares
+1/(1+e^{−w}) and 1/(1+e^w), and Q the other way round. Where w = ∞ all of P is told apart from all of Q.
 """
 
 import math
@@ -36,6 +37,8 @@ class NoisyPair(LawPair):
     width: Floats
     off: float
     sharp: bool
+    doubt: float = 0.0
+    """By how much sums of masses may be off beside that: each has been moved by its part of it, P up and Q down."""
 
     @property
     def certainty(self) -> Certainty:
@@ -73,10 +76,14 @@ class NoisyPair(LawPair):
         """Return Σ(P − e^ε·Q)_+ with every mass moved by its error: P up, Q down; and the rounding of the sum."""
         if epsilon >= self.pure:
             return 0.0
-        p, q = self._split
         likelihood = math.exp(min(epsilon, 700.0)) * (1 - 4 * self.off - 16 * UNIT)
-        total = float(np.maximum(p - likelihood * np.where(q < _FAINT, 0.0, q), 0.0).sum())
-        return min(upwards(total + _FAINT, 4 * self.off + 64 * UNIT), 1.0)
+        rest = likelihood * np.where(self.q < _FAINT, 0.0, self.q)
+        sticks = np.maximum(self.p - rest, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            near = (self.width > 0) & (np.abs(np.log(self.p) - np.log(rest)) <= self.width)
+        p, width = self.p[near], self.width[near]
+        sticks[near] = (np.sqrt(p) - np.sqrt(rest[near]) * np.exp(-width / 2)) ** 2 / -np.expm1(-width)
+        return min(upwards(float(sticks.sum()) + _FAINT + 16 * UNIT, 4 * self.off + 64 * UNIT), 1.0)
 
     def epsilon(self, delta: float) -> float:
         if self.delta(0.0) <= delta:
@@ -91,4 +98,4 @@ class NoisyPair(LawPair):
     def atoms(self) -> tuple[Floats, Floats, float]:
         p, q = self._split
         there = (p > 0) | (q > 0)
-        return p[there], q[there], 4 * self.off + 64 * UNIT
+        return p[there], q[there], 4 * self.off + 64 * UNIT + self.doubt

@@ -17,10 +17,13 @@ from pufferflow.arguments import finite_number, finite_number_at_least_zero
 from pufferflow.arrays import Array, Floats
 from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.joint_law import Outcomes, Release, noisy_laws
+from pufferflow.confounding.joint_law import Outcomes, Release, is_noisy, noisy_laws
 from pufferflow.confounding.reading import Seen
+from pufferflow.confounding.tied import Tied
 from pufferflow.errors import Misuse
 from pufferflow.rounding import UNIT, float_above, upwards
+
+_HUGE = 1e300
 
 
 @final
@@ -54,10 +57,8 @@ class Posterior:
 def posterior_of(seen: Seen, releases: Sequence[Release], pure: float) -> Posterior:
     """Return what releases do to beliefs."""
     factor = upwards(math.exp(pure), 4 * UNIT) if pure < 700 else math.inf
-    if any(isinstance(one, Additive) and one.noise.scale > 0 for one in releases):
-        found = _from_cells(seen, releases)
-    else:
-        found = _from_outcomes(seen, releases)
+    noisy = any(map(is_noisy, releases))
+    found = _from_cells(seen, releases) if noisy else _from_outcomes(seen, releases)
     before, after = max((pair[1:] for pair in found), key=lambda pair: pair[1] / pair[0])
     return Posterior(max(one[0] for one in found), factor, before, after)
 
@@ -65,7 +66,8 @@ def posterior_of(seen: Seen, releases: Sequence[Release], pure: float) -> Poster
 def _from_outcomes(seen: Seen, releases: Sequence[Release]) -> list[tuple[float, float, float]]:
     """Return the ratio and the guesses for every table, from joint laws in whole numbers."""
     channels = [
-        one if isinstance(one, Channel) else Channel.revealing(one.reads, _inputs(seen, one)) for one in releases
+        Channel.revealing(one.reads, _inputs(seen, one)) if isinstance(one, Additive) else one
+        for one in cast(Sequence[Channel | Additive], releases)
     ]
     masses = Outcomes.of(seen, channels).masses
     found: list[tuple[float, float, float]] = []
@@ -94,19 +96,20 @@ def _ratio(row: Array, sums: Array, chance: Fraction) -> float:
 
 def _from_cells(seen: Seen, releases: Sequence[Release]) -> list[tuple[float, float, float]]:
     """Return the same from cells, in each of which ratios of likelihoods may move by e^width."""
-    noisy = [one for one in releases if isinstance(one, Additive) and one.noise.scale > 0]
-    others = [one for one in releases if one not in noisy]
+    noisy = [one for one in releases if isinstance(one, Additive | Tied) and is_noisy(one)]
+    others = [one for one in releases if isinstance(one, Channel | Additive) and not is_noisy(one)]
     channels = [one if isinstance(one, Channel) else Channel.revealing(one.reads, _inputs(seen, one)) for one in others]
-    width, off, _, laws = noisy_laws(seen, Outcomes.of(seen, channels), noisy)
+    cells = noisy_laws(seen, Outcomes.of(seen, channels), noisy)
     with np.errstate(over="ignore"):
-        grown = np.exp(width) * (1 + 4 * off)
+        grown = np.exp(cells.width) * (1 + 4 * cells.off)
     found: list[tuple[float, float, float]] = []
-    for law, chances in zip(laws, seen.chances, strict=True):
+    for law, chances in zip(cells.laws, seen.chances, strict=True):
         priors = np.array([float(one) for one in chances])
         weighed = law * priors[:, None]
         ratio = max(_cell_ratio(weighed, at, priors[at], grown) for at in np.flatnonzero(priors > 0).tolist())
-        limited = np.minimum(weighed.max(axis=0) * grown, weighed.sum(axis=0))
-        found.append((ratio, float(priors.max()), min(upwards(float(limited.sum()), 8 * off + 64 * UNIT), 1.0)))
+        limited = np.minimum(weighed.max(axis=0) * np.minimum(grown, _HUGE), weighed.sum(axis=0))
+        after = min(upwards(float(limited.sum()) + cells.doubt, 8 * cells.off + 64 * UNIT), 1.0)
+        found.append((ratio, float(priors.max()), after))
     return found
 
 

@@ -22,9 +22,11 @@ from pufferflow.confounding.joint_law import Outcomes, Release, check_size
 from pufferflow.confounding.law_pair import likelihood_below
 from pufferflow.confounding.losses import read_target
 from pufferflow.confounding.reading import Seen
+from pufferflow.confounding.steps import count_of_steps, log_stairs, staircase_cells
+from pufferflow.confounding.tied import Tied
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee
-from pufferflow.noise import Laplace
+from pufferflow.noise import Laplace, Staircase
 from pufferflow.rounding import UNIT, log_above
 from pufferflow.scenario.priors import Values
 
@@ -180,16 +182,17 @@ def merged(masses: Array) -> Array:
     return np.stack(list(classes.values()), axis=1)
 
 
-def _told_by(seen: Seen, release: Additive) -> tuple[Channel, float]:
+def _told_by(seen: Seen, release: Additive | Tied) -> tuple[Channel, float]:
     """Return a channel that tells no less than a noisy release, and how far its probabilities may be off."""
     read = list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
-    if release.noise.scale == 0:
+    if isinstance(release, Additive) and release.noise.scale == 0:
         return Channel.revealing(release.reads, read), 0.0
-    if not isinstance(release.noise, Laplace) or len(release.reads) > 1:
+    if isinstance(release, Tied) or not isinstance(release.noise, Laplace | Staircase) or len(release.reads) > 1:
+        noise = "tied" if isinstance(release, Tied) else type(release.noise).__name__
         raise Refused(
-            f"A past release with {type(release.noise).__name__} noise on {len(release.reads)} columns, all of whose "
-            "outputs the next one has to reckon with.",
-            allowed="channels, and Laplace noise on one column; for a pure promise also what was published",
+            f"A past release with {noise} noise on {len(release.reads)} columns, all of whose outputs the next one has "
+            "to reckon with.",
+            allowed="channels, Laplace or staircase noise on one column; for a pure promise also what was published",
             instead="published=[…], or Channel.of_noise(reads, inputs, outputs, noise), on a grid",
         )
     exact = [Fraction(finite_number(one[0], "An answer", allowed="numbers", instead="a channel")) for one in read]
@@ -197,10 +200,16 @@ def _told_by(seen: Seen, release: Additive) -> tuple[Channel, float]:
     return Channel(release.reads, read, list(range(len(rows[0]))), rows), off
 
 
-def knots_of(answers: Sequence[Fraction], noise: Laplace) -> tuple[list[list[Fraction]], float]:
-    """Return a channel that tells no less of answers than Laplace noise on them, and how far it may be off."""
-    scaled = np.array([float((one - min(answers)) / Fraction(noise.scale)) for one in answers])
-    cells = laplace_cells(scaled, max(_KNOTS, len(answers)))
+def knots_of(answers: Sequence[Fraction], noise: Laplace | Staircase) -> tuple[list[list[Fraction]], float]:
+    """Return a channel that tells no less of answers than such noise on them, and how far it may be off."""
+    scaled = [(one - min(answers)) / Fraction(noise.scale) for one in answers]
+    if isinstance(noise, Staircase):
+        check_size(
+            count_of_steps(scaled) * len(answers), f"{count_of_steps(scaled)} pieces between jumps of staircases"
+        )
+        cells = staircase_cells(noise, scaled)
+    else:
+        cells = laplace_cells(np.array([float(one) for one in scaled]), max(_KNOTS, len(answers)))
     rows = [[Fraction(one) for one in row] for row in cells.masses.tolist()]
     return [[one / sum(row) for one in row] for row in rows], 2 * cells.off + _ROUNDING
 
@@ -229,10 +238,15 @@ def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) ->
     return PastOutcomes(np.array(whole, dtype=object)[:, None], total, off)
 
 
-def _density(release: Additive, given: Values, output: Any) -> Fraction:
+def _density(release: Additive | Tied, given: Values, output: Any) -> Fraction:
     """Return the density of a noisy answer at an output, in rational numbers."""
     outputs = cast(Sequence[Any], output) if isinstance(output, list | tuple) else (output,)
-    if release.noise.scale == 0 or release.correlation or len(outputs) != len(release.reads):
+    if (
+        isinstance(release, Tied)
+        or release.noise.scale == 0
+        or release.correlation
+        or len(outputs) != len(release.reads)
+    ):
         raise Refused(
             "A published output of a release without noise, with correlated noise, or with other coordinates.",
             allowed="published outputs of channels, and of independent noise: a number for every column",
@@ -241,7 +255,10 @@ def _density(release: Additive, given: Values, output: Any) -> Fraction:
     logs = 0.0
     for value, number in zip(given, outputs, strict=True):
         at = finite_number(number, "An output", allowed="finite numbers", instead="the number that was published")
-        logs += float(release.noise.logpdf(at - cast(float, value)))
+        if isinstance(release.noise, Staircase):
+            logs += log_stairs(release.noise, Fraction(at) - Fraction(cast(float, value)))
+        else:
+            logs += float(release.noise.logpdf(at - cast(float, value)))
     if logs < -600:
         raise Refused(
             "What was published lies too far from every answer.",

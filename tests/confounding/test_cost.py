@@ -217,7 +217,7 @@ def test_too_many_outputs_have_an_upper_bound(monkeypatch):
         releases = [Additive("a", pf.Laplace(2.0)), Additive("b", pf.Gaussian(1.5)), random_channel(rng, "b", 2)]
         sharp = [cost(table, releases[:count], secret="s") for count in (1, 2, 3)]
         with monkeypatch.context() as room:
-            room.setattr("pufferflow.confounding.joint_law._each", lambda *_: 0)
+            room.setattr("pufferflow.confounding.joint_law.room_for", lambda *_: 0)
             bounds = [cost(table, releases[:count], secret="s") for count in (1, 2, 3)]
         for bound, true in zip(bounds, sharp, strict=True):
             for epsilon in (0.0, 0.1, 0.3, 0.7):
@@ -229,7 +229,7 @@ def test_too_many_outputs_have_an_upper_bound(monkeypatch):
         assert bounds[0].pure <= 2 / 2.0
         certain = pf.Table({"s": [0, 1], "x": [0, 1], "probability": [0.5, 0.5]})
         with monkeypatch.context() as room:
-            room.setattr("pufferflow.confounding.joint_law._each", lambda *_: 0)
+            room.setattr("pufferflow.confounding.joint_law.room_for", lambda *_: 0)
             sure = cost(certain, [Additive("x", pf.Gaussian(1.0))] * 2)
         assert sure.delta(0.5) == pytest.approx(gaussian_delta(math.sqrt(2), 0.5), rel=1e-9)
     nine = cost(THREE, [Additive("x", pf.Laplace(10.0))] * 9)

@@ -5,9 +5,10 @@ import pytest
 from confounded import FIRST, THREE, channel, kept_bit, xor_table
 
 import pufferflow as pf
-from pufferflow.confounding import Additive, Channel, cost, design, epsilon_of_ratio, gaussian_copula
+from pufferflow.confounding import Additive, Channel, cost, design, epsilon_of_ratio, gaussian_copula, tied_channels
 
 HALVES = [[0.5, 0.5]] * 3
+TIED = gaussian_copula(*[Additive("x", pf.Laplace(1.0))] * 2, 0.5)
 MISUSES = {
     "no sum": (lambda: Channel("x", [0, 1], [0, 1], [[0.5, 0.4], [0.5, 0.5]]), "has the sum 0.9"),
     "negative": (lambda: Channel("x", [0], [0, 1], [[1.5, -0.5]]), "A probability is -0.5"),
@@ -24,6 +25,9 @@ MISUSES = {
     "correlation": (lambda: Additive("x", pf.Gaussian(1.0), correlation=0.5), "on 1 columns"),
     "no noise": (lambda: Additive("x", 2.0), "noise is of type float"),
     "copula": (lambda: gaussian_copula(FIRST, FIRST, 1.0), "correlation is 1"),
+    "copula of two kinds": (lambda: gaussian_copula(Additive("x", pf.Laplace(1.0)), FIRST, 0.5), "second is of type"),
+    "copula of no noise": (lambda: gaussian_copula(*[Additive("x", pf.Laplace(0.0))] * 2, 0.5), "first is Additive"),
+    "no copula": (lambda: tied_channels(FIRST, FIRST, lambda *_: 0.5), "no number for every pair"),
     "release": (lambda: cost(THREE, [pf.Laplace(1.0)]), "A release is of type Laplace"),
     "table": (lambda: cost({"x": [0]}, FIRST), "The table is of type dict"),
     "typo": (lambda: cost(THREE, channel("y", HALVES), secret="s"), "no column 'y'"),
@@ -71,7 +75,9 @@ def test_what_mathematics_does_not_give():
     for call, problem in [
         (lambda: cost(THREE, FIRST).keeps(pf.Renyi(2, 1.0)), "pf.Pure or pf.Approx"),
         (lambda: design(THREE, [], pf.Renyi(2, 1.0), secret="s"), "pf.Pure or pf.Approx"),
-        (lambda: Additive("x", pf.Staircase(1.0, 1.0)), "Channel.of_noise"),
+        (lambda: gaussian_copula(*[Additive("x", pf.Staircase(1.0, 1.0))] * 2, 0.5), "Channel.of_noise"),
+        (lambda: cost(THREE, [*[Additive("x", pf.Laplace(1.0))] * 5, TIED]), "tied by a copula"),
+        (lambda: design(THREE, TIED, pf.Approx(1.0, 0.1), secret="s", query="x"), "tied noise"),
         (lambda: design(large, [], pf.Pure(1.0), secret="s"), "90000 probabilities (300 inputs × 300 outputs)"),
         (lambda: cost(THREE, [FIRST] * 24), "coarser outputs"),
         (lambda: cost(THREE, [Additive("x", pf.Laplace(1.0))] * 9).posterior, "noisy answers"),
