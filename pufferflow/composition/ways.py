@@ -71,6 +71,12 @@ def _releases(plan: object, times: int, scenario: Scenario, every: object) -> li
         )
     if every is None:
         return [cost] * times
+    if scenario.order_by is None:
+        raise Misuse(
+            "every is given, and order_by is missing: no row is later than another.",
+            allowed="every together with order_by, or releases that are all about the same rows",
+            instead="pf.ways_to_count([(plan, 365)], scenario, limit)",
+        )
     gap = read_every(every, scenario)
     return [later(cost, gap, turn, scenario) for turn in range(times)]
 

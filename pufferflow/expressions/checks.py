@@ -5,6 +5,7 @@ The nodes of its tree are checked one by one; the functions that are allowed sta
 
 from typing import Final
 
+from pufferflow.arguments import shown
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions.functions import FUNCTIONS, kind, kinds_of, options
 from pufferflow.expressions.hints import fitting
@@ -118,11 +119,18 @@ def _instead(node: Node, types: Types) -> str:
         return "replace_strict(…, default=None)"
     if node.word in ("dt.date", "dt.truncate", "dt.time") and "mo" not in str(node.inputs[-1].value):
         return '.dt.convert_time_zone("UTC") before it, or parts such as dt.day()'
-    if comparison := fitting(node, types):
+    if comparison := _of_labels(node, types) or fitting(node, types):
         return comparison
     if node.kind == "operator" and "any" in kinds_of(node.inputs, types):
         return "floats as numbers, such as + 1.0, or another column"
     return "the column as it is, or is_in and == with literals"
+
+
+def _of_labels(node: Node, types: Types) -> str:
+    """Return what to ask of labels in place of their order, which no literal fits; nothing for other columns."""
+    names = [part.word for part in node.inputs if part.kind == "column" and kind(part, types) == "label"]
+    instead = f"pl.col({shown(names[0])}).is_in([…]) with the labels that are meant" if names else ""
+    return instead and f"{instead}, or .cast(pl.String, strict=False), which compares texts"
 
 
 def _never_fails(node: Node, types: Types) -> bool:

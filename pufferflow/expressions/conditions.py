@@ -37,7 +37,7 @@ def conditions(expression: pl.Expr, types: Mapping[str, pl.DataType]) -> list[Co
     >>> conditions((pl.col("day") >= 3) & (pl.col("house") == "a"), {"day": pl.Int64(), "house": pl.String()})
     [Condition(column='house', kind='text', labels=('a',), ...), Condition(column='day', kind='number', ...low=3, ...)]
     """
-    read = (_condition(part, types) for part in _conjuncts(expression))
+    read = (_of_nulls(part, types) or _condition(part, types) for part in _conjuncts(expression))
     return [condition for condition in read if condition is not None]
 
 
@@ -78,6 +78,35 @@ def _condition(part: pl.Expr, types: Mapping[str, pl.DataType]) -> Condition | N
     if any(len(ends) != 1 for ends in values):
         return None
     return _with_ends(node, kind, [ends[0] for ends in values], dtype)
+
+
+def _missing(node: Node) -> tuple[Node, bool] | None:
+    """Return of what a function says that it is null, or that it is not; None if it is no such function."""
+    if node.kind != "function" or not node.inputs:
+        return None
+    if node.word == "not" and (inner := _missing(node.inputs[0])) is not None:
+        return inner[0], not inner[1]
+    return (node.inputs[0], node.word == "is_null") if node.word in ("is_null", "is_not_null") else None
+
+
+def _of_nulls(part: pl.Expr, types: Mapping[str, pl.DataType]) -> Condition | None:
+    """Return the condition that a column is null, or a range without ends, which has everything but null."""
+    known = _missing(read_tree(part))
+    if known is None:
+        return None
+    column, null = known
+    kind = _kind_of(types[column.word]) if column.kind == "column" and column.word in types else None
+    return None if kind is None else Condition(column.word, kind, labels=(None,) if null else None)
+
+
+def _kind_of(dtype: pl.DataType) -> str | None:
+    """Return the kind of the values of a column, as its literals have it."""
+    if isinstance(dtype, pl.Datetime):
+        return "local" if dtype.time_zone is None else "moment"
+    if dtype.is_integer() or dtype == pl.Float64:
+        return "number"
+    text = dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
+    return "text" if text else "bool" if dtype == pl.Boolean else "date" if dtype == pl.Date else None
 
 
 def _with_ends(node: Node, kind: str, ends: list[Any], dtype: pl.DataType) -> Condition | None:

@@ -150,6 +150,12 @@ def publish_rows(
     plan: Perturbed, path: str | Path | None, account: CostAccount | None, release_id: str | None
 ) -> LocalRelease:
     """Return the rows of a plan, drawn once; with an account charged before they are read."""
+    if hasattr(path, "reserve"):
+        raise Misuse(
+            "The place of the rows is an account.",
+            allowed="a path, or None for rows in memory, and an account by its name",
+            instead="plan.release(account=account)",
+        )
     place = None if path is None else local_path(path, "The place of the rows")
     check_account(account, release_id)
     check_threads()

@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from answers import asked, close_above, cost, largest_ratio
 from thinned import thinned
@@ -117,3 +118,19 @@ def test_a_column_that_is_not_the_secret_is_not_known():
     """And a table of another length is none of this domain."""
     assert RULE.pure(asked(FREE, cost(pf.Laplace(1.0), [0, 1, 1, 1], column="income"))) == math.inf
     assert RULE.pure(asked(FREE, cost(pf.Laplace(1.0), [0, 1]))) == math.inf
+
+
+def test_filters_on_what_is_missing_keep_rows_apart():
+    """Rows with null in a public column are others than those without, and than those with any value of it."""
+    frame = pl.DataFrame({"day": [1, None, 2], "level": [0, 1, 2]})
+    scenario = pf.Scenario(pf.Secret("level", domain=LEVELS), pf.Independent(), public=["day"])
+    day = pl.col("day")
+    for filters, expected in (
+        ([day.is_null(), day.is_not_null()], 1.0),
+        ([day.is_null(), ~day.is_null(), day == 2], 2.0),
+        ([day.is_null(), day == 1, day > 1], 1.0),
+        ([day.is_not_null(), day > 1], 2.0),
+        ([day.is_null(), (day > 1) | day.is_null()], 2.0),
+    ):
+        plans = [pf.protect(frame, scenario).filter(one).private_sum("level").plan(pf.Pure(1.0)) for one in filters]
+        assert pf.compose(plans, scenario).total == pytest.approx(expected)

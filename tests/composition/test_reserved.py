@@ -190,6 +190,10 @@ def test_a_schedule_is_pairs_of_plans_and_numbers():
     """What is given instead is named as what it is."""
     with pytest.raises(pf.Misuse, match="schedule holds something else"):
         pf.ways_to_count([], scenario_of(pf.Independent()), LIMIT)
+    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
+    plan = pf.protect(pl.DataFrame({"level": [0, 1]}), scenario).private_sum("level").plan(pf.Pure(0.1))
+    with pytest.raises(pf.Misuse, match="order_by is missing"):
+        pf.ways_to_count([(plan, 9)], scenario, LIMIT, every=24)
 
 
 def test_a_schedule_of_days_needs_profiles_for_the_rows_they_share():

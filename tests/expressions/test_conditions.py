@@ -56,6 +56,10 @@ READ = {
     "between": (pl.col("n").is_between(3, 5, closed="left"), [("n", "number", (3, 5), False, True)]),
     "strictly between": (pl.col("n").is_between(3, 5, closed="none"), [("n", "number", (3, 5), True, True)]),
     "one of some": (pl.col("s").is_in(["a", "b"]), [("s", "text", ("a", "b"), False, False)]),
+    "null": (pl.col("s").is_null(), [("s", "text", (None,), False, False)]),
+    "anything but null": (pl.col("n").is_not_null(), [("n", "number", (None, None), False, False)]),
+    "not null, in two words": (~pl.col("d").is_null(), [("d", "date", (None, None), False, False)]),
+    "not not null": (~pl.col("z").is_not_null(), [("z", "moment", (None,), False, False)]),
     "a moment": (
         pl.col("t") >= datetime(2026, 1, 1),  # noqa: DTZ001 - a local time
         [("t", "local", (SINCE, None), False, False)],

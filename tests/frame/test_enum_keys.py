@@ -110,3 +110,17 @@ def test_no_error_lists_the_categories_of_an_enum(wrong):
         wrong(rows)
     assert HIDDEN not in str(refused.value)
     assert "Enum" in str(refused.value) or "keys" in str(refused.value).lower()
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [pl.col("who") > "bob", pl.lit("bob") <= pl.col("who"), pl.col("who").is_between(pl.lit("ada"), pl.lit("bob"))],
+)
+def test_an_order_of_labels_has_a_way_out(refused):
+    """What is tried instead is not what was refused, and works."""
+    batch, _ = protected("enum")
+    with pytest.raises(pf.Misuse, match=r"pl.col\('who'\).is_in\(\[…\]\)") as error:
+        batch.filter(refused)
+    assert HIDDEN not in str(error.value)
+    as_text = pl.col("who").cast(pl.String, strict=False)
+    assert batch.filter(as_text > "bob").filter(pl.col("who").is_in(["bob", "ada"])) is not None

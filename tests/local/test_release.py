@@ -315,6 +315,12 @@ def refuse(frame=ROWS, secret=None, prior=None, **more):
     return pf.protect(frame, scenario).private_local("level")
 
 
+class Accounted:
+    """What has the method of an account."""
+
+    def reserve(self, decision, release_id): ...
+
+
 BAD = {
     "a query before it": (lambda: pf.protect(ROWS, SCENARIO).private_sum("level").private_local("level"), "after"),
     "groups": (lambda: pf.protect(ROWS, SCENARIO).group_by("day").private_local("level"), "in groups"),
@@ -369,6 +375,7 @@ BAD = {
         "of labels",
     ),
     "a plan that is pickled": (lambda: pickle.dumps(rows_of().plan(pf.Pure(1.0))), "cannot be pickled"),
+    "an account as a path": (lambda: rows_of().plan(epsilon=1.0).release(Accounted()), "account=account"),
     "a tiny promise": (lambda: rows_of().plan(pf.Pure(1e-12)), "so small"),
 }
 
