@@ -123,7 +123,7 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
         **_each(
             unit__user__person__privacy_unit='"meter"',
             max_rows__max_contributions="rows=10",
-            groups__max_groups__max_partitions__max_partitions_contributed="rows=10: noise hides all rows in one group",
+            max_groups__max_partitions__max_partitions_contributed="rows=1, groups=7, by='day'",
         ),
     },
     "Interval": _each(lower__min__start__left="low=0", upper__max__stop__end__right="high=10"),

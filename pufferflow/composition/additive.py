@@ -101,7 +101,10 @@ class CouplingRule(CompositionRule):
 def _about_one_place(releases: UnitReleases) -> list[UnitReleases]:
     """Return the releases that rows at one place may be in, for all places, if rows of a unit are chosen once."""
     scenario, convex = releases.scenario, all(isinstance(shape.noise, Laplace | Gaussian) for shape in releases.shapes)
-    if not (isinstance(scenario.secret, Presence) and scenario.secret.once and convex and len(releases.costs) > 1):
+    secret = scenario.secret
+    if not (isinstance(secret, Presence) and secret.once and convex and len(releases.costs) > 1):
+        return [releases]
+    if secret.groups is not None:  # a release about few groups may have all rows that a unit has in these
         return [releases]
     places = overlapping([cost.regions for cost in releases.costs], scenario.public)
     return [replace(releases, costs=[releases.costs[at] for at in some]) for some in places]

@@ -45,6 +45,10 @@ class UnitLimit(NamedTuple):
     """Rows with equal values of it are a unit, also those where it is null."""
     rows: int
     order: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    """Rows of a unit with equal values of these are a group; with them, so many `rows` of each group are read."""
+    groups: int | None = None
+    """The groups of a unit that are read, those with the least values of `by` in the same order; None for all."""
 
 
 @final

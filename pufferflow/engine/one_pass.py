@@ -11,7 +11,7 @@ stands once for each of them, with its class there; totals are those of the clas
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -26,7 +26,7 @@ from pufferflow.engine.classes import CLASS
 from pufferflow.engine.columns import MOST_ROWS, ByClass, ColumnReading, bounded_rows, columns_of, weighted
 from pufferflow.engine.engine import Measure, Tally, UnitLimit
 from pufferflow.engine.pattern_columns import Collect
-from pufferflow.engine.public_rows import unsigned_zero
+from pufferflow.engine.public_rows import unsigned_zero, unused
 from pufferflow.engine.totals import PrivateTotals
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
@@ -196,14 +196,14 @@ def published(keys: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def comparable(schema: pl.Schema) -> list[pl.Expr]:
+def comparable(schema: pl.Schema, read: Callable[[str], pl.Expr] = named) -> list[pl.Expr]:
     """Return the columns by which keys of a table are sorted and compared, named 0, 1 and so on.
 
     Categories are texts, and 0.0 stands for −0.0. A float has two columns, since NaN does not always equal itself.
     """
     forms = list[pl.Expr]()
     for name, dtype in schema.items():
-        column = named(name)
+        column = read(name)
         if dtype.is_float():
             forms += [column.is_nan(), unsigned_zero(column, dtype).fill_nan(0)]
         else:
@@ -248,10 +248,29 @@ def at_most(frame: pl.LazyFrame, limit: UnitLimit) -> pl.LazyFrame:
     # a stable sort: rows of equal order stay in the order of the frame
     rows_in_order = frame.sort(order, nulls_last=False, maintain_order=True) if order else frame
     of = unsigned_zero(unsorted(limit.unit), schema[limit.unit])
+    if limit.by:
+        return _in_groups(rows_in_order, limit, of)
     if limit.rows == 1:
         return rows_in_order.filter(of.is_first_distinct())
     place = (of.is_null() | True).cum_count().over(of)  # rows without a unit are a unit too
     return rows_in_order.filter(place <= min(limit.rows, MOST_ROWS))
+
+
+def _in_groups(rows_in_order: pl.LazyFrame, limit: UnitLimit, of: pl.Expr) -> pl.LazyFrame:
+    """Return the first rows of each group of a unit, and of these the groups with the least values."""
+    schema = rows_in_order.collect_schema()
+    place, group = (unused(name, schema.names()) for name in ("place", "group"))
+    groups = comparable(pl.Schema({name: schema[name] for name in limit.by}), unsorted)
+    every = groups[0].is_null() | True
+    by_groups = [_in_order(name, schema[name]) for name in limit.by]
+    counted = (
+        rows_in_order.sort(by_groups, nulls_last=False, maintain_order=True)
+        .with_columns(every.cum_count().over(of, *groups).alias(place))
+        .with_columns((pl.col(place) == 1).cum_sum().over(of).alias(group))
+    )
+    most = MOST_ROWS if limit.groups is None else limit.groups
+    chosen = (pl.col(place) <= min(limit.rows, MOST_ROWS)) & (pl.col(group) <= min(most, MOST_ROWS))
+    return counted.filter(chosen).drop(place, group)
 
 
 def _in_order(name: str, dtype: pl.DataType) -> pl.Expr:

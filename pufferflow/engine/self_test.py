@@ -171,6 +171,7 @@ _LIMITED: Final = tuple(
         UnitLimit("key", 1, ("line",)),
         UnitLimit("room", 7, ("share", "line")),
         UnitLimit("share", 3, ("name", "line")),
+        UnitLimit("room", 2, ("line",), ("share", "key"), 3),
     )
 )
 _LIMITED_BEFORE: Final = Selection(

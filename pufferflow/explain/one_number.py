@@ -154,7 +154,7 @@ def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note
 def _cell_sum(plan: Decision, origin: Origin, witness: Witness) -> _CellSum:
     """Return the sum over the cell of the secret's row: of the measure that this row moves farthest for its noise."""
     pattern = origin.pattern
-    whole = origin.tables.unsigned or pattern.covers or isinstance(origin.tables.secret, Presence)
+    whole = origin.tables.unsigned or pattern.covers
     cells = np.minimum(pattern.cells, 0) if whole else pattern.cells
     cell, own = _cell_of(pattern, cells, witness.row or 0)
     of_cell = replace(pattern, cells=np.where(cells == cell, 0, -1), covers=False)

@@ -397,10 +397,11 @@ def _limit_in_words(request: Request) -> list[str]:
     ways = [f"by {_join(limit.order)}"] if limit.order else []
     ways += ["in the order of the table"] if request.engine.in_order else []
     first = f", the first {', then '.join(ways)}" if ways else ""
+    groups = f" in each of its first {limit.groups} groups by {_join(limit.by)}" if limit.by else ""
     read = (
-        f"at most {limit.rows} {'row' if limit.rows == 1 else 'rows'} of each {limit.unit} are read{first}: the same "
-        "in every release, chosen before any filter; of units that have more, answers tell less than there is, and "
-        "error bars do not allow for that"
+        f"at most {limit.rows} {'row' if limit.rows == 1 else 'rows'} of each {limit.unit}{groups} are read{first}: "
+        "the same in every release, chosen before any filter; of units that have more, answers tell less than there "
+        "is, and error bars do not allow for that"
     )
     return [read]
 

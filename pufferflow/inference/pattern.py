@@ -165,6 +165,7 @@ class PatternSums:
         """Return the cells with what a row moves; one of less weight as so many small ones.
 
         Of rows that have all or nothing of each weight, what a row of any kind moves.
+        Units that come and go have rows in as many cells as their pattern says, or split further, which moves less.
         """
         pattern, shares = self.pattern, self.pattern.shares
         if shares is not None and ((shares == 0) | (shares == 1)).all():
@@ -174,7 +175,7 @@ class PatternSums:
         if shares is not None:
             counts = np.ceil(shares.max(axis=0) * COPIES).astype(np.int64) * pattern.counts
             pattern, moves = replace(pattern, counts=counts), moves / COPIES
-        return Cells.of(pattern, moves, open_cells=self.open_cells)
+        return Cells.of(pattern, moves, open_cells=pattern.covers)
 
     def statistic(self, *, by_cell: bool) -> Statistic:
         """Return sums with weights 0 and 1: cell by cell, or over all cells together."""

@@ -177,7 +177,7 @@ def _why(spent: AccountCosts, total: Composed) -> str:
         many = spent.reserved.releases
         return f"The account reserved {counted(many, 'release')} beforehand; all count together from the first one on."
     if isinstance(scenario.secret, Presence) and spent.costs:
-        if scenario.secret.once:
+        if scenario.secret.once and scenario.secret.groups is None:
             return (
                 f"The rows of a unit were chosen once, {scenario.secret.rows} at most, so releases with Laplace or "
                 "Gaussian noise add up where one and the same row may be in them, and no others do."

@@ -7,15 +7,14 @@ import numpy as np
 
 from pufferflow.arrays import Floats, Whole
 from pufferflow.bounds import Laws
-from pufferflow.composition import Cost, Part, Region, Rows, Shape, class_digest, digest_of
+from pufferflow.composition import Cost, Part, Rows, Shape, class_digest, digest_of
 from pufferflow.engine import GroupSize, Pattern, Patterns, bounded_grids
 from pufferflow.errors import InternalError
-from pufferflow.expressions import conditions, is_one_of
 from pufferflow.noise import Gaussian, Laplace
 from pufferflow.planning.decision import SURELY, Decision
 from pufferflow.planning.facts import ONE_ROW, of_sizes, size_of
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
-from pufferflow.queries import Request
+from pufferflow.planning.units import regions
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.scenario import Presence, Secret, ValueSecret
 from pufferflow.scenario.priors import ChainPrior, GaussianMixture, GaussianPrior, Independent
@@ -78,22 +77,6 @@ def _rows_move_less(decision: Decision) -> bool:
     noise is a quieter one with more noise added.
     """
     return not decision.facts.weights.grids or isinstance(decision.calibration.noise, Laplace | Gaussian)
-
-
-def regions(request: Request) -> dict[str, Region]:
-    """Return the region of selected rows, as far as filters and keys give literal values of declared columns."""
-    types = {name: request.schema[name] for name in request.scenario.public}
-    limits = [condition for predicate in request.filters for condition in conditions(predicate, types)]
-    if request.keys is not None:
-        labelled = () if request.others is None else request.others.labelled  # their rows have any values
-        named = [name for name in request.by if name in types and name not in labelled]
-        limits += [condition for name in named for condition in is_one_of(name, request.keys[name])]
-    regions: dict[str, Region] = {}
-    for limit in limits:
-        region = Region(limit.kind, limit.labels, limit.low, limit.high, limit.low_open, limit.high_open)
-        known = regions.get(limit.column)
-        regions[limit.column] = region if known is None else known.both(region)
-    return regions
 
 
 def _independent_moves(decision: Decision) -> Table | None:

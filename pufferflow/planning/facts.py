@@ -35,10 +35,11 @@ from pufferflow.engine import (
     Snapshot,
     Tally,
 )
-from pufferflow.errors import Misuse, Refused, SourceFailed
+from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.inference import ShortestMovement, of_pattern, window
 from pufferflow.planning.public_weights import PublicWeights
 from pufferflow.planning.sum_tables import Tables
+from pufferflow.planning.units import more_may_leave, present
 from pufferflow.queries import Query, Request
 from pufferflow.scenario import AnySecret, Initial, Presence, Scenario
 from pufferflow.scenario.priors import AnyCorrelation, Prior
@@ -224,8 +225,8 @@ class PublicFacts:
         scenario = self.request.scenario
         if isinstance(scenario.secret, Presence):
             if isinstance(prior, AnyCorrelation) and scenario.within != (scenario.secret.within,):
-                raise _more_may_leave(scenario.secret.within, scenario.within)
-            return Patterns((_present(scenario.secret),), 1)
+                raise more_may_leave(scenario.secret.within, scenario.within)
+            return Patterns((present(self.request, scenario.secret),), 1)
         order = _order_of(prior, scenario.secret)
         if not prior.independent_rows and order == PLACED and not scenario.start_known:
             raise Misuse(
@@ -419,27 +420,6 @@ def _identity(prior: Prior, pattern: Pattern) -> tuple[object, ...]:
         start,
         pattern.covers,
     )
-
-
-def _more_may_leave(unit: str, within: Sequence[str]) -> Refused:
-    """Return the error for units that may come and go together with an unlimited number of others in their group."""
-    together = ", ".join(map(repr, within))
-    return Refused(
-        f"Rows hang together within {together}, and the secret is whether the rows of one {unit!r} are there.",
-        allowed=f"pf.AnyCorrelation() with within={unit!r}, or pf.Independent()",
-        instead=f"pf.Presence({within[0]!r}, rows=...), which hides all that hangs together",
-    )
-
-
-def _present(secret: Presence) -> Pattern:
-    """Return the pattern of a unit that may be absent: as many rows as it may have, in one cell, the worst case."""
-    if secret.rows is None:
-        raise Misuse(
-            f"How many rows one {secret.within!r} may have is private too, and no limit is declared.",
-            allowed="the most rows of a unit that are read; others are left out",
-            instead=f"pf.Presence({secret.within!r}, ..., rows=10)",
-        )
-    return Pattern(np.zeros(1, dtype=np.intp), np.array([secret.rows]))
 
 
 def _digest_of_patterns(patterns: Patterns | Misuse) -> str:

@@ -156,7 +156,7 @@ def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
     points = list(range(values.shape[1]))
     if isinstance(secret, Presence):
         named = (secret.column, points) if secret.column is not None else (None, None)
-        return Presence(secret.within, *named, rows=secret.rows, once=secret.once)
+        return Presence(secret.within, *named, rows=secret.rows, once=secret.once, groups=secret.groups, by=secret.by)
     return Secret(cast(ValueSecret, secret).column, points)
 
 

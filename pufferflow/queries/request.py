@@ -85,7 +85,11 @@ class Request:
         order = [] if scenario.order_by is None else [scenario.order_by]
         order += [] if self.engine.in_order else [*scenario.public, *self.domains]
         return UnitLimit(
-            secret.within, secret.rows, tuple(name for name in dict.fromkeys(order) if name != secret.within)
+            secret.within,
+            secret.rows,
+            tuple(name for name in dict.fromkeys(order) if name != secret.within),
+            secret.by,
+            secret.groups,
         )
 
     @cached_property

@@ -81,7 +81,8 @@ class Scenario:
             together = (secret.within,)
         unit, timed = read_step(step)
         order = None if order_by is None else read_name(order_by, "order_by")
-        known = [*together, *([order] if order else []), *_names(public, "public")]
+        by = secret.by if isinstance(secret, Presence) else ()
+        known = [*together, *([order] if order else []), *by, *_names(public, "public")]
         set_fields(
             self,
             secret=secret,

@@ -223,6 +223,10 @@ class Presence(_OptionalColumn, kind="presence"):
     rows stay as they are: then rows of a unit are chosen once for all releases, and those with filters that no row
     passes together do not add up.
 
+    With `groups` and `by`, rows with equal values of the public columns `by` are a group: at most `rows` rows of each
+    of at most so many groups of a unit are read, those with the least values. Answers for each of these groups then
+    have Gaussian noise as if a unit had √groups times `rows` rows, and those about few groups noise for these alone.
+
     >>> Presence(within="person").describe()
     "whether the rows of each 'person' are there at all"
     """
@@ -233,6 +237,8 @@ class Presence(_OptionalColumn, kind="presence"):
     missing: Label | None = None
     rows: int | None = field(default=None, metadata=ADDED)
     once: bool = field(default=False, metadata=ADDED)
+    groups: int | None = field(default=None, metadata=ADDED)
+    by: tuple[str, ...] = field(default=(), metadata=ADDED)
 
     def __init__(  # noqa: PLR0913 - the unit with its limit, and the column asked about with its options
         self,
@@ -243,8 +249,11 @@ class Presence(_OptionalColumn, kind="presence"):
         *,
         rows: int | None = None,
         once: bool = False,
+        groups: int | None = None,
+        by: str | Sequence[str] = (),
     ) -> None:
-        set_fields(self, within=read_name(within, "within"), rows=rows, once=once)
+        set_fields(self, within=read_name(within, "within"), rows=rows, once=once, groups=groups)
+        set_fields(self, by=tuple(read_name(name, "by") for name in ([by] if isinstance(by, str) else by)))
         if (column is None) != (domain is None):
             raise Misuse(
                 "Presence is given a column without a domain, or a domain without a column.",
@@ -261,9 +270,42 @@ class Presence(_OptionalColumn, kind="presence"):
                 allowed="True or False, and True together with the rows of a unit that are chosen once",
                 instead=f"pf.Presence({within!r}, ..., rows=10, once=True), for a table that stays as it is",
             )
+        self._check_groups()
+
+    def _check_groups(self) -> None:
+        """Refuse a limit on groups without the rows of each, or without the columns that make them."""
+        instead = f"pf.Presence({self.within!r}, ..., rows=1, groups=7, by='day')"
+        if self.groups is None and not self.by:
+            return
+        if self.groups is None or not self.by or self.rows is None:
+            raise Misuse(
+                "groups, by and rows are not given together.",
+                allowed="all three: so many rows of a unit in each group of equal values of by, in so many groups",
+                instead=f"{instead}, or rows alone: a limit on groups alone would leave noise as it is",
+            )
+        set_fields(
+            self,
+            groups=whole_number(
+                self.groups, "groups", allowed="a whole number >= 1, or None", instead=instead, kind=Integral
+            ),
+        )
+        if self.within in self.by or len(set(self.by)) < len(self.by):
+            raise Misuse(
+                "by names the unit's own column, or a column twice.",
+                allowed="other public columns, each once",
+                instead=instead,
+            )
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows of a unit are read at most; None if that is not limited."""
+        return None if self.rows is None else self.rows * (1 if self.groups is None else self.groups)
 
     def describe(self) -> str:
         most = "" if self.rows is None else f", at most {self.rows} {'row' if self.rows == 1 else 'rows'} each"
+        if self.groups is not None:
+            groups = f"{self.groups} {'group' if self.groups == 1 else 'groups'}"
+            most += f" in each of at most {groups} of equal {' and '.join(map(repr, self.by))}"
         once = ", chosen once of a table that stays as it is" if self.once else ""
         return f"whether the rows of each {self.within!r} are there at all{most}{once}"
 

@@ -115,8 +115,10 @@ def test_sums_of_the_first_rows_of_units_are_equal(engine, machine, widest, seed
         chosen = draw.sample(measures, 2)
         read = [first, *PUBLIC, *(one.values.column for one in chosen)]
         order = tuple(name for name in dict.fromkeys(read) if name != unit)
-        limited = replace(selection, limit=UnitLimit(unit, draw.choice([1, 2, 5]), order))
-        equal(here.tally(limited, chosen), there.tally(limited, chosen))
+        by = tuple(draw.sample([name for name in PUBLIC if name != unit], draw.choice([1, 2])))
+        for groups in ((), (by, draw.choice([1, 3]))):
+            limited = replace(selection, limit=UnitLimit(unit, draw.choice([1, 2, 5]), order, *groups))
+            equal(here.tally(limited, chosen), there.tally(limited, chosen))
 
 
 def test_as_many_rows_of_each_unit_are_read_whatever_the_order_leaves_open(engine, widest):

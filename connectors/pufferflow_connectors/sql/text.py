@@ -1,4 +1,4 @@
-"""The queries of an engine as SQL: a closed set of SELECT, GROUP BY, COUNT, SUM, MIN, MAX, ROW_NUMBER, comparisons.
+"""The queries of an engine as SQL: a closed set of SELECT, GROUP BY, COUNT, SUM, MIN, MAX, places, comparisons.
 
 No expression of a user is among them. Names of columns are quoted, results have names of ours.
 """
@@ -45,27 +45,36 @@ def _cell_totals(query: CellTotals, table: str, kinds: Kinds, dialect: Dialect) 
     q, by = dialect.quoted, _columns("by", query.by, kinds, dialect)
     values = _values(query, kinds, dialect)
     keys = [name for name, _ in by] + [q("class")] * (query.numbering is not None)
-    place = [] if query.limit is None else [(q("place"), _place_text(query.limit, kinds, dialect))]
+    places = [] if query.limit is None else _places(query.limit, kinds, dialect)
+    place = [(q(name), text) for name, text, _ in places]
     inner = _select([*by, *values, *place], table)
     numbered = [*((name, name) for name, _ in (*by, *values)), *_steps(query, dialect)]
     if query.numbering is not None:
         numbered.append((q("class"), _class(query.numbering, dialect)))
     middle = _select(numbered, f"({inner}) AS {q('cleaned')}")
-    if query.limit is not None:
-        middle += f" WHERE {q('place')} <= {min(query.limit.rows, Backend.most_rows)}"
+    if places:
+        middle += " WHERE " + " AND ".join(f"{q(name)} <= {min(most, Backend.most_rows)}" for name, _, most in places)
     totals = [total for place, own in enumerate(query.private) for total in _totals(place, own, dialect)]
     counted = [*((key, key) for key in keys), (q("rows"), "COUNT(*)"), *totals]
     return _select(counted, f"({middle}) AS {q('numbered')}", keys)
 
 
-def _place_text(limit: UnitLimit, kinds: Kinds, dialect: Dialect) -> str:
-    """Return the place of a row among those of its unit, counted from 1.
+def _places(limit: UnitLimit, kinds: Kinds, dialect: Dialect) -> list[tuple[str, str, int]]:
+    """Return the places of a row that are limited, counted from 1: a name, the text, and the largest that is read.
 
+    That of a row among those of its unit, or of its group there; and that of its group among those of its unit.
     Machines differ in where NULL and NaN stand, so both are written out; some want an order where there is none: a
     unit's own column is none within it. Rows that are equal in all of it have different places all the same.
     """
-    order = [text for name in limit.order or (limit.unit,) for text in _in_order(name, kinds[name], dialect)]
-    return f"ROW_NUMBER() OVER (PARTITION BY {dialect.key(limit.unit, kinds[limit.unit])} ORDER BY {', '.join(order)})"
+    of = [dialect.key(name, kinds[name]) for name in (limit.unit, *limit.by)]
+    order, by = (
+        ", ".join(text for name in names for text in _in_order(name, kinds[name], dialect))
+        for names in (limit.order or (limit.unit,), limit.by)
+    )
+    places = [("place", f"ROW_NUMBER() OVER (PARTITION BY {', '.join(of)} ORDER BY {order})", limit.rows)]
+    if limit.by and limit.groups is not None:
+        places.append(("group", f"DENSE_RANK() OVER (PARTITION BY {of[0]} ORDER BY {by})", limit.groups))
+    return places
 
 
 def _in_order(name: str, kind: Kind, dialect: Dialect) -> Iterator[str]:
