@@ -17,7 +17,7 @@ from pufferflow.engine.columns import columns_of
 from pufferflow.engine.engine import CellGroups, Engine, Measure, Order, Patterns, Selection, Tally
 from pufferflow.engine.one_pass import OnePass
 from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, collect
-from pufferflow.engine.public_rows import few_enough, needed, with_derived
+from pufferflow.engine.public_rows import few_enough, needed, unused, with_derived
 from pufferflow.engine.remote_patterns import pattern_queries, remote_groups_in_cells, remote_patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
 from pufferflow.errors import Misuse
@@ -126,19 +126,13 @@ def _rows_by_key(part: pl.DataFrame, selection: Selection, stored: Sequence[str]
     """Return totals of the selected rows by keys, from totals by stored columns."""
     public = [pl.col(f"by{place}").cast(schema[name]).alias(name) for place, name in enumerate(stored)]
     # totals are fields of a struct, so that their names cannot clash with those of public columns
-    totals = _free_name("totals", {*stored, *(name for name, _ in selection.derived)})
+    totals = unused("totals", {*stored, *(name for name, _ in selection.derived)})
     fields = [name for name in part.columns if not name.startswith("by")]
     frame = with_derived(part.lazy().select(*public, pl.struct(fields).alias(totals)), selection, stored)
     for predicate in selection.filters:
         frame = frame.filter(predicate)
     keys = [named(name).alias(f"by{place}") for place, name in enumerate(selection.by)]
     return _sums(frame.select(*keys, named(totals)).unnest(totals))
-
-
-def _free_name(stem: str, names: Collection[str]) -> str:
-    while stem in names:
-        stem = f"_{stem}"
-    return stem
 
 
 def _added(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
