@@ -35,10 +35,11 @@ from pufferflow.planning import (
     QuieterGroups,
     Terms,
     cost_of,
+    grid_below,
     make_decision,
 )
 from pufferflow.queries import Request
-from pufferflow.release import CostAccount, Release, grid_below, publish, put_text
+from pufferflow.release import CostAccount, Release, publish, put_text
 from pufferflow.report.evidence import Evidence
 from pufferflow.suggestions import Suggesting
 
@@ -86,7 +87,12 @@ class Plan(Suggesting):
     @property
     def guarantee(self) -> Guarantee:
         """The promise about all answers together."""
-        return self.calibration.guarantee
+        return self._decision.promise
+
+    @property
+    def key_delta(self) -> float:
+        """The part of the promise's δ for keys that the data chooses (`keys="discover"`); the noise is for the rest."""
+        return self._decision.key_delta
 
     @property
     def ordinary(self) -> Guarantee | None:
@@ -240,7 +246,7 @@ class Plan(Suggesting):
         calibration = self.calibration
         noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
         queries = queries_in_words(self.questions)
-        return visible(f"<Plan {queries}; {calibration.guarantee!r} by {calibration.bound!r}; {noise}>", one_line=True)
+        return visible(f"<Plan {queries}; {self.guarantee!r} by {calibration.bound!r}; {noise}>", one_line=True)
 
     def __copy__(self) -> Self:
         """Return the plan itself: nothing in it changes."""
@@ -286,7 +292,7 @@ def certificate_of(plan: Decision) -> Certificate:
     return Certificate(
         scenario=request.scenario.fingerprint,
         hidden=request.scenario.describe(),
-        promise=calibration.guarantee,
+        promise=plan.promise,
         loss=calibration.loss,
         queries=queries,
         sums=sums,
@@ -311,6 +317,7 @@ def certificate_of(plan: Decision) -> Certificate:
             QuieterGroups(len(plan.facts.cells.rows[alike.places]), alike.noise.scale / calibration.noise.scale)
             for alike in plan.by_noise[1:]
         ),
+        keys=plan.chosen_keys,
     )
 
 

@@ -20,8 +20,7 @@ from pufferflow.explain import NAMELESS, Origin, at_place, nameless, origin_of
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.noise import STEPS_PER_SCALE, Noise, grid_of
 from pufferflow.plan import Plan
-from pufferflow.planning import Decision
-from pufferflow.release import grid_below
+from pufferflow.planning import Decision, grid_below
 from pufferflow.rounding import UNIT
 from pufferflow.transport import winf
 

@@ -25,7 +25,7 @@ from pufferflow.bounds.laws import Laws, ListedLaws, Reach, SeveralLaws, WorkEst
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.proofs import AppliedBound, Scales
 from pufferflow.bounds.quilt import Quilt
-from pufferflow.bounds.robustness import robustness, stretched, weakest
+from pufferflow.bounds.robustness import robustness, stretched, weakest, with_keys
 
 BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
 """The names of bounds that need no number."""
@@ -76,4 +76,5 @@ __all__ = [
     "robustness",
     "stretched",
     "weakest",
+    "with_keys",
 ]

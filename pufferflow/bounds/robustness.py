@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
 
+from msgspec import structs
+
 from pufferflow.arguments import finite_number_at_least_zero, instance
 from pufferflow.bounds.bound import BallLoss
 from pufferflow.bounds.calibrate import Calibration
@@ -24,6 +26,11 @@ class Planned(Protocol):
     @property
     def largest_weight(self) -> float:
         """How far the weighted sums move if the answers move by 1, at most."""
+        ...
+
+    @property
+    def key_delta(self) -> float:
+        """The part of the promise's δ that is not for the noise, but for keys that the data chooses."""
         ...
 
 
@@ -46,14 +53,27 @@ def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, rat
     moved = finite_number_at_least_zero(prior_error, "prior_error")
     factor = finite_number_at_least_zero(ratio, "ratio")
     every: Sequence[object] = [promised]
+    keys = 0.0
     if not isinstance(promised, Calibration) and hasattr(promised, "largest_weight"):
+        keys = promised.key_delta
         moved = float_above(Fraction(moved) * Fraction(promised.largest_weight))
         every = promised.calibrations
     allowed = "a noise with its promise, as pf.calibrate returns it, or a plan"
     instead = "pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)"
     read = [instance(one, Calibration, "The first argument", allowed=allowed, instead=instead) for one in every]
     guarantee = read[0].guarantee if moved == 0 else weakest([_moved(one, moved) for one in read])
+    guarantee = with_keys(guarantee, keys)
     return guarantee if factor == 0 else stretched(guarantee, factor)
+
+
+def with_keys(promise: Guarantee, delta: float) -> Guarantee:
+    """Return the promise that holds for sums together with keys that take so much δ, rounded up.
+
+    >>> from pufferflow.guarantees import Approx
+    >>> with_keys(Approx(1.0, 0.25), 0.25)
+    Approx(epsilon=1.0, delta=0.5)
+    """
+    return structs.replace(promise, delta=float_above(Fraction(promise.delta) + Fraction(delta))) if delta else promise
 
 
 def weakest(promises: Sequence[Guarantee]) -> Guarantee:

@@ -3,6 +3,7 @@
 from pufferflow.composition.account_costs import (
     AccountCosts,
     Composed,
+    KeyDeltaPassed,
     TotalVariationPassed,
     asks_elsewhere,
     differential_privacy,
@@ -35,6 +36,7 @@ __all__ = [
     "CouplingRule",
     "Every",
     "Forecast",
+    "KeyDeltaPassed",
     "Part",
     "Recurring",
     "Region",

@@ -15,12 +15,12 @@ from typing import final
 from pufferflow.composition.additive import SingleRule, sets_of
 from pufferflow.composition.autoregression import RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
-from pufferflow.composition.reserved import RESERVED, ReservedProfiles
+from pufferflow.composition.reserved import RESERVED, ReservedProfiles, keys_not_reserved
 from pufferflow.composition.rule import UnitReleases
 from pufferflow.composition.rules import TRANSLATION, RuleTotal, least, meters_of
 from pufferflow.composition.running_total import RunningTotal
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
+from pufferflow.guarantees import Approx, ApproxRenyi, Divergence, Guarantee, Kind, Pure
 from pufferflow.scenario import Initial, Presence, Scenario, ValueSecret
 from pufferflow.scenario.priors import AnyCorrelation, Independent, Prior
 
@@ -37,6 +37,10 @@ _NOTHING_ASKED = "no release about any row"
 
 class TotalVariationPassed(Refused):
     """The releases have an ε, but more than the total variation that was promised with it."""
+
+
+class KeyDeltaPassed(Refused):
+    """The keys that releases chose from the data take more δ than the limit has."""
 
 
 @final
@@ -212,9 +216,22 @@ class AccountCosts:
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
-            raise self._of_total_variation(more) or _not_known(self.priors, len(costs), self.meter)
+            refusal = self._of_key_delta(by_belief) or self._of_total_variation(more)
+            raise refusal or _not_known(self.priors, len(costs), self.meter)
         meter = None if self._pure or not selecting else self._meters[best]
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
+
+    def _of_key_delta(self, by_belief: Sequence[UnitReleases]) -> Refused | None:
+        """Return the refusal of keys that the data chooses, if they take δ and the limit has not so much."""
+        taken = max((unit.key_delta for releases in by_belief for unit in self._of_units(releases)), default=0.0)
+        if not taken or (isinstance(self.limit, Approx | ApproxRenyi) and taken <= self.limit.delta):
+            return None
+        return KeyDeltaPassed(
+            f'Keys that the data chooses (keys="discover") take delta {taken:.6g} of a total of the kind '
+            f"{type(self.limit).__name__} with delta {self.limit.delta:g}.",
+            allowed="totals with a delta, pf.Approx or pf.ApproxRenyi, of which every release takes its keys' part",
+            instead="limit=pf.Approx(3.0, 1e-5), releases with a smaller delta, or listed keys",
+        )
 
     def _of_total_variation(self, more: Sequence[Cost]) -> Refused | None:
         """Return the refusal of releases that keep some ε, but not the total variation that goes with it."""
@@ -260,6 +277,8 @@ class AccountCosts:
         """
         count, spread = len(by_belief[0].costs), isinstance(self.scenario.secret, Presence)
         units = [unit for releases in by_belief for unit in ([releases] if spread else self._of_units(releases))]
+        if any(unit.key_delta for unit in units):
+            raise keys_not_reserved()
         if not all(map(reserved.suffice, units)):
             raise reserved.refusal(count)
         if count and math.isinf(reserved.epsilon):

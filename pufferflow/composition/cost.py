@@ -86,6 +86,8 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     """None where rows are independent."""
     row_by_row: bool = False
     """Whether each row is published through a channel of its own, of whose pure loss the noise only has the size."""
+    key_delta: float | None = None
+    """The probability that a unit makes a key of the answer appear that only it has; None where keys are public."""
 
     kinds: tuple[tuple[int, ...], ...] = ()
     """Where rows are of several kinds, the sums that those of each kind move; a row moves no others of `values`."""

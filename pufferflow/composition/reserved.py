@@ -193,6 +193,15 @@ class ReservedProfiles:
         )
 
 
+def keys_not_reserved() -> Refused:
+    """Return the refusal of keys that the data chooses, which profiles of movements say nothing of."""
+    return Refused(
+        'Keys that the data chooses (keys="discover") beside profiles that were reserved: these are of sums alone.',
+        allowed="listed keys, or an account without reserve, whose limit has a delta",
+        instead='group_by(…, keys=["a", "b"])',
+    )
+
+
 def movement_of(releases: UnitReleases, shape: Shape) -> ReleaseMovement:
     """Return the movement of a release along the coupling that moves it least; ∞ where none is known."""
     lengths = [rule.movement(releases, shape) for rule in (CouplingRule(), GranularityRule())]
@@ -249,6 +258,8 @@ def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[
             allowed="plans of the account's scenario",
             instead="pf.protect(frame, scenario)",
         )
+    if cost.shape.key_delta:
+        raise keys_not_reserved()
     units = [UnitReleases(scenario, prior, [cost], cost.steps_seen) for prior in scenario.priors]
     return _points_of_plan([movement_of(unit, cost.shape) for unit in units], limit)
 

@@ -51,6 +51,11 @@ class UnitReleases:
         hidden = getattr(self.scenario.secret, "pairs", "all")
         return (self.wider or self.unseen_rows) and not self.prior.independent_rows and hidden != "all"
 
+    @property
+    def key_delta(self) -> float:
+        """The probability that a unit makes a key appear in one of these releases that only it has; rounded up."""
+        return added([shape.key_delta or 0.0 for shape in self.shapes], self.times)
+
     @cached_property
     def digest(self) -> str:
         """The digest of the prior."""

@@ -14,7 +14,7 @@ from pufferflow.composition.star import StarRule
 from pufferflow.composition.table import ConditionalRule, JointRule
 from pufferflow.composition.tables_near import NearRule
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Divergence, Kind
+from pufferflow.guarantees import Approx, ApproxRenyi, Divergence, Kind
 from pufferflow.rounding import UNIT
 
 TRANSLATION = TranslationRule()
@@ -57,6 +57,10 @@ def least(
     rules: Sequence[CompositionRule] = RULES,
 ) -> RuleTotal:
     """Return the least total of a kind that a rule proves by one meter; ∞ if none does."""
+    but_for_keys = _but_for_keys(kind, releases.key_delta)
+    if but_for_keys is None:
+        return RuleTotal(math.inf, "no rule")
+    kind = but_for_keys
     spare = kind.example.delta * _SPARE if Movements.fit(releases.scenario, releases.prior) else 0.0
     # without that part of δ for all rules: which one holds may hang on the answers
     counted = kind.sparing(spare) if spare else kind
@@ -75,6 +79,18 @@ def least(
     if spare and not row_by_row:
         totals.append(RuleTotal(_but_for_rare(replace(releases, spare=spare), counted, meter), RARE))
     return min(totals, key=lambda total: total.value)
+
+
+def _but_for_keys(kind: Kind, delta: float) -> Kind | None:
+    """Return the kind that sums have to keep where keys of the answers take so much δ; None if it has not so much.
+
+    Whatever the noise of the numbers of rows makes appear, all releases together are those of listed keys but for an
+    event of this probability (`planning.key_threshold`).
+    """
+    if not delta:
+        return kind
+    carries = isinstance(kind.example, Approx | ApproxRenyi) and delta <= kind.example.delta
+    return kind.sparing(delta) if carries else None
 
 
 def _but_for_rare(releases: UnitReleases, kind: Kind, meter: str) -> float:

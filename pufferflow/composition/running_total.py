@@ -40,7 +40,9 @@ class _Sums(NamedTuple):
 
 
 def added_alone(scenario: Scenario, prior: Prior, cost: Cost, seen: tuple[int, int] | None) -> float:
-    """Return the loss that a release adds, whatever else is released; ∞ if no rule adds losses up."""
+    """Return the loss that a release adds, whatever else is released; ∞ if no rule adds losses up, or keys take δ."""
+    if cost.shape.key_delta:
+        return math.inf
     releases = UnitReleases(scenario, prior, [cost], seen)
     return min(rule.pure(releases) for rule in RULES if rule.adds_up)
 

@@ -20,7 +20,7 @@ from pufferflow.engine.engine import (
     UnitLimit,
 )
 from pufferflow.engine.memberships import membership_patterns, with_others
-from pufferflow.engine.one_pass import comparable, places_of, published
+from pufferflow.engine.one_pass import appearing_keys, comparable, places_of, published
 from pufferflow.engine.public_rows import unused
 from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
 from pufferflow.engine.row_weights import StepWeights, pattern_of, weights_by_rank
@@ -103,6 +103,7 @@ __all__ = [
     "Value",
     "WeightGrid",
     "WholeNumber",
+    "appearing_keys",
     "bounded_grids",
     "by_weight",
     "check_column",

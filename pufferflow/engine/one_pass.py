@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 import scipy  # loads its parts when first used
 
-from pufferflow.arrays import Array
+from pufferflow.arrays import Array, Flags, Indices
 from pufferflow.dtypes import with_texts
 from pufferflow.engine.classes import CLASS
 from pufferflow.engine.columns import MOST_ROWS, ByClass, ColumnReading, bounded_rows, columns_of, weighted
@@ -194,6 +194,30 @@ def published(keys: pl.DataFrame) -> pl.DataFrame:
         same = dtype == column.dtype
         columns.append(column if same else pl.Series(column.name, column.to_list(), dtype=dtype))
     return pl.DataFrame(columns)
+
+
+def appearing_keys(keys: pl.DataFrame, appear: Flags) -> tuple[pl.DataFrame, Indices]:
+    """Return those of the published keys that appear in an answer, in growing order, and their places among all.
+
+    Nothing of the others is left: columns of texts are written anew, since a part of one may keep all of them in memory
+    and in files. Enums are texts, since categories, and their order, may be those of the data.
+
+    >>> towns = pl.DataFrame({"town": ["c", "a", "b"]}, schema={"town": pl.Enum(["c", "a", "b"])})
+    >>> appearing_keys(towns, np.array([True, True, False]))[0]["town"].to_list()
+    ['a', 'c']
+    """
+    places = np.flatnonzero(appear)
+    own = pl.DataFrame([_anew(column) for column in keys[places].get_columns()])
+    order = own.select(pl.arg_sort_by(comparable(own.schema))).to_series().to_numpy()
+    return own[order], places[order]
+
+
+def _anew(keys: pl.Series) -> pl.Series:
+    """Return keys in memory of their own, enums as texts."""
+    dtype = with_texts(keys.dtype, enums=True)
+    if isinstance(dtype, pl.String | pl.Binary):
+        return pl.Series(keys.name, keys.cast(dtype).to_list(), dtype=dtype)
+    return keys.rechunk()
 
 
 def comparable(schema: pl.Schema, read: Callable[[str], pl.Expr] = named) -> list[pl.Expr]:

@@ -183,6 +183,8 @@ def _by_movement(plan: Decision) -> bool:
 def group_names(plan: Decision) -> list[str]:
     """Return a name for every cell."""
     keys = plan.facts.cells.keys
+    if plan.request.discovers:
+        return [f"each {', '.join(plan.request.by)} that appears"]
     if keys is None:
         return [ALL_ROWS]
     return [", ".join(parts) for parts in zip(*map(_texts, keys.get_columns()), strict=True)]

@@ -66,7 +66,7 @@ def evidence(
     return Evidence(
         title=f"{', '.join(query.name for query in request.queries)}{grouped}",
         sentence=plan_in_words(plan),
-        promise=repr(plan.calibration.guarantee),
+        promise=repr(plan.promise),
         scenario=request.scenario.describe(),
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
@@ -81,7 +81,7 @@ def evidence(
         job=job or "",
         period=period or "",
         dataset=dataset or ("" if budget is None else budget.dataset),
-        promise_in_words=promise_in_words(plan.calibration.guarantee),
+        promise_in_words=promise_in_words(plan.promise),
         too_noisy=tuple(too_noisy(plan)),
         counts=tuple(
             name for query in request.queries if isinstance(query, Count | Histogram) for name in query.outputs

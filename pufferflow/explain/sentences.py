@@ -251,10 +251,11 @@ def plan_in_words(plan: Decision) -> str:
     lines = [
         f"Published: {queries_in_words(request)}.",
         *request.scenario.describe().split("\n"),
-        f"How well: {promise_in_words(plan.calibration.guarantee)}.",
+        f"How well: {promise_in_words(plan.promise)}.",
         f"How: {noise_in_words(plan)}",
         *(f"Read: {line}." for line in readings_together(request)),
         f"Error bars: {ERROR_BARS}.",
+        *[f"Keys: {own.words}." for own in [plan.chosen_keys] if own is not None],
         f"Carried by: {carried_by(plan)}",
         f"One row alone: {ordinary_in_words(plan)}",
         *(f"Assumed: {line}." for line in assumptions(plan)),

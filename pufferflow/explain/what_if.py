@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from pufferflow.bounds import loss, robustness, stretched, weakest
+from pufferflow.bounds import loss, robustness, stretched, weakest, with_keys
 from pufferflow.errors import PufferflowError
 from pufferflow.guarantees import Guarantee
 from pufferflow.planning import Decision
@@ -74,7 +74,7 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
     group = under_group(plan)
     if group is None:
         return None
-    delta, measure = plan.calibration.guarantee.delta, plan.calibration.guarantee.measure
+    delta, measure = plan.promise.delta, plan.promise.measure
     return WhatIf(
         _whatever_rows_do(plan.request.scenario.within),
         f"the same noise still keeps {measure} {at_most(group)}"
@@ -87,7 +87,7 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
 def _beliefs_off(plan: Decision, ratio: float) -> WhatIf | None:
     factor = downwards(math.exp(ratio), 3)  # what is left holds up to e^ratio, and so up to less
     wrong = f"if beliefs are off by a factor of up to {factor:g} either way"
-    return _case_of(wrong, lambda: stretched(plan.calibration.guarantee, ratio))
+    return _case_of(wrong, lambda: stretched(plan.promise, ratio))
 
 
 def _laws_moved(plan: Decision, share: float) -> WhatIf | None:
@@ -98,7 +98,7 @@ def _laws_moved(plan: Decision, share: float) -> WhatIf | None:
     what = "the movement that the noise was made for" if promised.by_movement else "what one row alone moves the answer"
     wrong = f"if the answer's laws are up to {share:.0%} of {what} away from those believed"
     each = zip(plan.calibrations, errors, strict=True)
-    return _case_of(wrong, lambda: weakest([robustness(one, error) for one, error in each]))
+    return _case_of(wrong, lambda: with_keys(weakest([robustness(one, error) for one, error in each]), plan.key_delta))
 
 
 def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import final
 
-from pufferflow.composition import Composed, Cost, TotalVariationPassed
+from pufferflow.composition import Composed, Cost, KeyDeltaPassed, TotalVariationPassed
 from pufferflow.errors import InternalError, LimitReached, Misuse, Refused
 from pufferflow.guarded import outcome_of
 from pufferflow.ledger.events import Committed, Head, Reserved, StoredCost, misfit
@@ -104,7 +104,7 @@ class ReservationRequest:
         allowed = account.limit.loss
         try:
             total = self._total(appender, allowed)
-        except TotalVariationPassed as refusal:
+        except (KeyDeltaPassed, TotalVariationPassed) as refusal:
             raise LimitReached(refusal.problem, allowed=refusal.allowed, instead=refusal.instead) from refusal
         if not total.total <= allowed:
             return total

@@ -4,13 +4,22 @@ from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate,
 from pufferflow.planning.decide import make_decision
 from pufferflow.planning.decision import SURELY, AnswerColumn, CellsAlike, Decision, noises_at
 from pufferflow.planning.decision_cost import cost_of
-from pufferflow.planning.error_bars import error_bars, expected_error, half_width
+from pufferflow.planning.error_bars import (
+    CONFIDENCE,
+    confidence_of_sum,
+    error_bars,
+    expected_error,
+    half_width,
+    half_widths,
+)
 from pufferflow.planning.facts import PublicFacts, SourceDigest, changed_source
 from pufferflow.planning.floor import impossible_values
+from pufferflow.planning.key_threshold import KeyThreshold, grid_below
 from pufferflow.planning.sum_tables import Tables, known_values, on_interval, tables_of
 from pufferflow.planning.terms import Terms, Within, read_per_group, read_promise, read_seconds
 
 __all__ = [
+    "CONFIDENCE",
     "ERROR_BARS",
     "SURELY",
     "AnswerColumn",
@@ -18,6 +27,7 @@ __all__ = [
     "CellsAlike",
     "Certificate",
     "Decision",
+    "KeyThreshold",
     "NoisySum",
     "PublicFacts",
     "QuieterGroups",
@@ -26,10 +36,13 @@ __all__ = [
     "Terms",
     "Within",
     "changed_source",
+    "confidence_of_sum",
     "cost_of",
     "error_bars",
     "expected_error",
+    "grid_below",
     "half_width",
+    "half_widths",
     "impossible_values",
     "known_values",
     "make_decision",

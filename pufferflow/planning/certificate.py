@@ -8,12 +8,12 @@ import msgspec
 from pufferflow.composition import Cost
 from pufferflow.errors import Misuse, visible
 from pufferflow.guarantees import Guarantee, Promise
-from pufferflow.report import counted, promise_in_words
+from pufferflow.report import at_most, counted, promise_in_words
 from pufferflow.rounding import agree
 from pufferflow.source_version import SourceVersion
 
 VERSION = 1
-_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter")
+_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter", "keys")
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
@@ -48,6 +48,28 @@ class AskedQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @final
+class ChosenKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Keys that the data chose: those with a noisy number of rows `above` this one.
+
+    A key of `surely` or more rows appears with 99 % probability. With probability `delta` or less a key appears that
+    only one unit has.
+    """
+
+    above: float
+    surely: int
+    delta: float
+
+    @property
+    def words(self) -> str:
+        """When a key appears, for people."""
+        return (
+            f"those of the rows whose noisy number is above {at_most(self.above)}; a key of {self.surely} rows appears "
+            "with probability 99 %, one of few rows seldom, and nothing tells how many do not appear; of delta "
+            f"{at_most(self.delta, 6)} is for keys that only one unit has"
+        )
+
+
+@final
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Facts about a release, none of which depends on a private value; `print` shows them as text.
 
@@ -57,7 +79,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     null, values outside the domain and classes are read, whether or not there are any. `ordinary` is the differential
     privacy of a single row under the same noise, over the pairs of the secret. `sources` are the versions of the tables
     that were read, of those that have versions, and `engine` is what read them, if it is not Polars. `quieter` are
-    groups of the answer with less noise, where others need more for the same promise.
+    groups of the answer with less noise, where others need more for the same promise. `keys` says when a key appears,
+    where the data chooses keys.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -94,6 +117,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[SourceVersion, ...] = ()
     engine: str = ""
     quieter: tuple[QuieterGroups, ...] = ()
+    keys: ChosenKeys | None = None
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
@@ -172,6 +196,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *(("source", str(version)) for version in self.sources),
             *[("engine", self.engine)] * bool(self.engine),
             ("groups", ", ".join(self.groups) or "none: one answer for all rows"),
+            *[("keys", own.words) for own in [self.keys] if own is not None],
             *noise,
             *(("noise", line) for line in _quieter_in_words(self.quieter)),
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),

@@ -11,7 +11,7 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Calibration, Laws, calibrate_each, loss, read_family
 from pufferflow.errors import InternalError, Misuse, Refused
-from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family, Gaussian, Laplace
 from pufferflow.planning.accuracy import DIGITS, strongest_by_cell, widest
 from pufferflow.planning.cell_noise import Demand, noise_by_cell
@@ -19,6 +19,7 @@ from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.decision import Decision
 from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.floor import least_scale, not_silent, row_laws
+from pufferflow.planning.key_threshold import for_sums
 from pufferflow.planning.kind_weights import weights_by_kind
 from pufferflow.planning.shares import balanced, read_shares
 from pufferflow.planning.sum_tables import known_values, tables_of
@@ -37,6 +38,7 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
 
     All public columns that the decision depends on are read here.
     """
+    request = request.with_rows_counted
     facts = PublicFacts(request)
     if not request.queries:
         raise Misuse("Nothing is asked.", allowed="a batch with one or more queries", instead='.private_sum("level")')
@@ -47,6 +49,7 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
             allowed="other priors in a batch",
             instead="pf.calibrate(pf.laws(scenario, statistic), promise), for one statistic",
         )
+    of_sums = _of_sums(terms) if request.discovers else terms
     shares = read_shares(terms.shares, request.queries)
     check_floor(terms.floor)
     facts.weights.check()
@@ -58,9 +61,9 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
     refused: list[Refused] = []
     end = None if terms.seconds is None else time.monotonic() + terms.seconds
     with working("planning"):
-        equal = [(family, _weights(request, values, shares, family(1.0).norm)) for family in _families(terms, secret)]
+        equal = [(family, _weights(request, values, shares, family(1.0).norm)) for family in _families(of_sums, secret)]
         by_kind = (
-            (family, weights_by_kind(Demand(facts, terms, tables, weights, family, None, end), values))
+            (family, weights_by_kind(Demand(facts, of_sums, tables, weights, family, None, end), values))
             for family, weights in equal
         )
         for family, weights in (*equal, *by_kind):
@@ -70,7 +73,7 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
                 laws = facts.laws(tables, weights)
                 of_row = row_laws(facts, values, weights, laws)
                 enough_for = [laws] if of_row is None or of_row is laws or terms.floor is None else [laws, of_row]
-                calibration = _Search(facts, terms, enough_for, weights, family, end).calibration()
+                calibration = _Search(facts, of_sums, enough_for, weights, family, end).calibration()
             except Refused as refusal:
                 refused.append(refusal)
             else:
@@ -80,8 +83,15 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
         if not decisions:
             raise refused[0]
         best = _by_cell(min(decisions, key=_error if terms.accuracy is None else _epsilon), end)
-        _ = best.certificate, best.name
+        _ = best.threshold, best.certificate, best.name
     return best
+
+
+def _of_sums(terms: Terms) -> Terms:
+    """Return the terms for noisy sums, where the keys of the answer take a part of the promise."""
+    promise = terms.promise
+    kept = for_sums(promise) if isinstance(promise, Guarantee) else Kind(for_sums(promise.example))
+    return replace(terms, promise=kept)
 
 
 def _by_cell(decision: Decision, end: float | None) -> Decision:

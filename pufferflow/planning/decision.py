@@ -24,12 +24,14 @@ from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.planning.cell_noise import CellNoise, Proof, shortened
-from pufferflow.planning.certificate import Certificate
+from pufferflow.planning.certificate import Certificate, ChosenKeys
 from pufferflow.planning.facts import PublicFacts, SourceDigest
+from pufferflow.planning.key_threshold import KeyThreshold, for_sums, keys_share, least_threshold
 from pufferflow.planning.sum_tables import Tables, free_tables
 from pufferflow.planning.terms import ROW, Terms
 from pufferflow.queries import Query, Request
 from pufferflow.rounding import UNIT, agree, upwards
+from pufferflow.scenario import Presence
 
 _ROUNDINGS = 64 * UNIT
 SURELY: Final = 1 + 56 * UNIT
@@ -95,6 +97,32 @@ class Decision:
     def request(self) -> Request:
         """The batch."""
         return self.facts.request
+
+    @property
+    def promise(self) -> Guarantee:
+        """The promise about all answers together: that of the sums, and what keys take that the data chooses."""
+        if not self.request.discovers:
+            return self.calibration.guarantee
+        return self.terms.example.with_losses([self.calibration.guarantee.loss])
+
+    @property
+    def key_delta(self) -> float:
+        """The part of the promise's δ that keys take which the data chooses."""
+        return keys_share(self.terms.example) if self.request.discovers else 0.0
+
+    @cached_property
+    def threshold(self) -> KeyThreshold | None:
+        """The noisy number of rows above which a key appears; None where keys are public."""
+        secret = self.request.scenario.secret
+        if not self.request.discovers or not isinstance(secret, Presence) or secret.rows is None:
+            return None
+        return least_threshold(self.noises[self.request.measures.index(None)], secret.rows, self.key_delta)
+
+    @property
+    def chosen_keys(self) -> ChosenKeys | None:
+        """When a key appears, for the certificate; None where keys are public."""
+        own = self.threshold
+        return None if own is None else ChosenKeys(float(own.above), own.surely, own.delta)
 
     @property
     def floor(self) -> bool:
@@ -204,7 +232,7 @@ class Decision:
     def name(self) -> str:
         """A name that is the same on every machine for the same queries, terms and public facts."""
         terms, request, noise = self.terms, self.request, self.calibration.noise
-        promise = self.calibration.guarantee if terms.accuracy is None else (terms.accuracy, terms.kind.at(1.0))
+        promise = self.promise if terms.accuracy is None else (terms.accuracy, terms.kind.at(1.0))
         parameters: dict[str, float | str | None] = {"k": None, "epsilon": None, "gamma": None, **noise.parameters}
         if gamma := parameters["gamma"]:
             parameters["gamma"] = f"{gamma:.6g}"  # it may be computed
@@ -231,6 +259,7 @@ class Decision:
         if not agree(self.cost, reserved):
             raise _refused("its cost is not that of this plan, not even but for rounding")
         charged, promise = reserved.shape.noise, reserved.shape.promise
+        promise = for_sums(promise) if self.request.discovers else promise
         of_row = None if self.row_laws is self.laws or not self.floor else self.row_laws
         own = Proof(promise, [self.calibration.bound, self.terms.bound], of_row)  # the best bound is tried first
         factor = charged.scale / self.least_noise.scale if self.least_noise.scale else 1.0  # near 1

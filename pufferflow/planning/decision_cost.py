@@ -34,7 +34,7 @@ def cost_of(decision: Decision) -> Cost:
     slopes, rounding = (None, None) if linear is None else _slopes(decision, linear)
     kinds = decision.facts.weights.kinds
     shape = Shape(
-        promise=decision.calibration.guarantee,
+        promise=decision.promise,
         setting=scenario.setting,
         priors=tuple(digest_of(prior) for prior in scenario.priors),
         stored_noise=decision.least_noise.at(decision.least_noise.scale * SURELY).stored(),
@@ -49,6 +49,7 @@ def cost_of(decision: Decision) -> Cost:
         group_movement=_group_movement(decision, placed),
         column=decision.request.column,
         rows=_rows(decision, placed),
+        key_delta=decision.key_delta or None,
     )
     selected = regions(decision.request)
     if placed is None or placed.reach is None or shape.rows is None or shape.rows.runs is None:

@@ -44,12 +44,19 @@ def error_bars(
 ) -> tuple[Floats, Floats]:
     """Return the ends of the bars of a query's outputs, of shape (cells, outputs)."""
     shares = query.running(counts_are_public=size is not None)
-    if shares is not None:
-        half = running_widths(noises, shares, confidence)
-    else:
-        of_sum = confidence if query.linear else 1 - (1 - confidence) / len(noises)  # all sums of one output at once
-        half = np.array([own_width(noise, of_sum) for noise in noises])
+    half = half_widths(query, noises, confidence) if shares is None else running_widths(noises, shares, confidence)
     return query.ends(sums, half, size)
+
+
+def half_widths(query: Query, noises: Sequence[Noise], confidence: float = CONFIDENCE) -> Floats:
+    """Return how far each sum of a query is off at most, all sums of one output at once with this probability."""
+    of_sum = confidence_of_sum(query, len(noises), confidence)
+    return np.array([own_width(noise, of_sum) for noise in noises])
+
+
+def confidence_of_sum(query: Query, sums: int, confidence: float = CONFIDENCE) -> float:
+    """Return the confidence of each of so many sums with which those of one output are all within their widths."""
+    return confidence if query.linear else 1 - (1 - confidence) / sums
 
 
 def running_widths(noises: Sequence[Noise], shares: Floats, confidence: float) -> Floats:

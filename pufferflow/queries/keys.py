@@ -1,7 +1,7 @@
-"""The keys of an answer that a `group_by` lists; they are public."""
+"""The keys of an answer that a `group_by` lists; they are public. Or the word for those that the data chooses."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import polars as pl
 
@@ -11,6 +11,32 @@ from pufferflow.engine import comparable
 from pufferflow.errors import Misuse
 from pufferflow.expressions import named, unsorted
 from pufferflow.suggestions import nearest
+
+DISCOVER: Final = "discover"
+"""What stands for the keys of the rows, where it is private which there are."""
+
+
+def check_discoverable(by: Sequence[str], schema: pl.Schema, *, public: bool, other: object) -> None:
+    """Refuse keys of the rows where they are public anyway, beside other ones, and where they are no plain values."""
+    if public:
+        raise Misuse(
+            f'keys="{DISCOVER}", and which rows there are is public here: so are their keys, and they cost nothing.',
+            allowed=f'keys left out; or keys="{DISCOVER}" where the secret is pf.Presence, under any prior it takes',
+            instead=f".group_by({shown(by[0])})",
+        )
+    if other is not None:
+        raise Misuse(
+            f'other= is about all rows with none of the listed keys, and keys="{DISCOVER}" lists none.',
+            allowed="the keys of the answer, listed",
+            instead=f'.group_by({shown(by[0])}, keys=["a", "b"], other="elsewhere")',
+        )
+    nested = next((name for name in by if schema[name].is_nested()), None)
+    if nested is not None:
+        raise Misuse(
+            f'keys="{DISCOVER}" of the column {shown(nested)}, which is {type_name(schema[nested])}.',
+            allowed="keys that are numbers, texts, dates or times; or keys that are listed",
+            instead=f'.group_by(town=pl.col({shown(nested)}).struct.field("town"), keys="{DISCOVER}")',
+        )
 
 
 def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bool = True) -> pl.DataFrame:
@@ -25,6 +51,8 @@ def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bo
     instead = f"keys=[1, 2, 3], or a pl.DataFrame with the columns {', '.join(by)}"
     if isinstance(given, str) and len(by) == 1:
         instead = f"keys=[{shown(given)}]"
+        if not public and nearest(given, [DISCOVER]):
+            instead = f'keys="{DISCOVER}"'
     if isinstance(given, pl.DataFrame):
         missing = next((name for name in by if name not in given.columns), by[0])
         near = nearest(missing, given.columns)

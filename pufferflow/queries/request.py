@@ -10,7 +10,7 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.dtypes import exactly, type_name
+from pufferflow.dtypes import exactly, type_name, with_texts
 from pufferflow.engine import Engine, Measure, Selection, Tally, UnitLimit, published, unused
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import (
@@ -26,8 +26,8 @@ from pufferflow.expressions import (
     read_public,
     read_tree,
 )
-from pufferflow.queries.aggregates import MeanOfUnknown
-from pufferflow.queries.keys import read_keys
+from pufferflow.queries.aggregates import Count, MeanOfUnknown
+from pufferflow.queries.keys import DISCOVER, check_discoverable, read_keys
 from pufferflow.queries.other_keys import OtherKeys, with_others
 from pufferflow.queries.query import Query
 from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
@@ -52,6 +52,8 @@ class Request:
     queries: tuple[Query, ...] = ()
     others: OtherKeys | None = None
     """What the last keys are, if they are labels for rows of no other key."""
+    discovers: bool = False
+    """Whether the keys are those of the rows, and which there are is private: each appears with enough rows only."""
 
     @property
     def frame(self) -> Any:
@@ -106,7 +108,9 @@ class Request:
     def key_types(self) -> pl.Schema:
         """The columns of keys with their types."""
         known = self.schema if self.others is None else self.others.keys.schema
-        return pl.Schema({name: known[name] for name in self.by})
+        return pl.Schema(
+            {name: with_texts(known[name], enums=True) if self.discovers else known[name] for name in self.by}
+        )
 
     @property
     def counts_are_public(self) -> bool:
@@ -210,6 +214,7 @@ class Request:
         made = [(name, identity(expression)) for name, expression in self.derived]
         keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
         others = () if self.others is None else (self.others.listed, self.others.labelled)
+        others = (DISCOVER,) if self.discovers else others
         content = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures, *others
         return hashlib.sha256(repr(content).encode()).hexdigest()
 
@@ -353,10 +358,13 @@ class Request:
                 allowed="one or more public columns, each once",
                 instead='.group_by("day")',
             )
+        if isinstance(keys, str) and keys == DISCOVER:
+            check_discoverable(by, self.schema, public=self.counts_are_public, other=other)
+            return replace(self, by=tuple(by), discovers=True)
         if keys is None and not self.counts_are_public:
             raise Misuse(
                 "Which groups there are is private: whether rows are there at all is the secret.",
-                allowed="the keys of the answer, listed",
+                allowed=f'the keys of the answer, listed; or keys="{DISCOVER}", which a promise with a delta pays for',
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
         if keys is None:
@@ -389,6 +397,17 @@ class Request:
         return replace(
             self, queries=tuple(one.beside(graphs) if isinstance(one, MeanOfUnknown) else one for one in queries)
         )
+
+    @property
+    def with_rows_counted(self) -> "Request":
+        """The request with the number of rows of each key, by which keys appear, if nothing asks for it yet."""
+        if not self.discovers or not self.queries or None in self.measures:
+            return self
+        taken = {*self.schema, *self.by, *self.outputs}
+        name = "rows"
+        while name in taken:
+            name = f"{name}_2"
+        return self.asking(Count.of(name, None))
 
     def _check_columns(self, queries: Sequence[Query]) -> None:
         """Refuse queries about several columns whose secret is not the tuple of all of them."""

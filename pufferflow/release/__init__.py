@@ -1,7 +1,7 @@
 """Releasing: noise on exact sums, numbers with error bars and certificate, and folders of them."""
 
 from pufferflow.release.copies import Copy, entry_in, other_release, place_taken
-from pufferflow.release.draw import columns_of, grid_below, of_no_rows
+from pufferflow.release.draw import columns_of, of_no_rows
 from pufferflow.release.durable import move_file, name_beside, unfinished_in, write_whole
 from pufferflow.release.files import CERTIFICATE, check_format
 from pufferflow.release.folder import add, copies_in, entry_of, files_of, send, table_differences
@@ -22,7 +22,6 @@ __all__ = [
     "entry_in",
     "entry_of",
     "files_of",
-    "grid_below",
     "move_file",
     "name_beside",
     "of_no_rows",

@@ -7,7 +7,6 @@ table with two columns for each output, as the error bars are, whole numbers for
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple, final
 
 import numpy as np
@@ -15,9 +14,9 @@ import polars as pl
 
 from pufferflow.arrays import Flags, Floats
 from pufferflow.engine import MOST_ROWS, Tally
-from pufferflow.noise import Noise, grid_of
-from pufferflow.planning import Decision, error_bars
+from pufferflow.planning import Decision, error_bars, grid_below
 from pufferflow.queries import Query, Request
+from pufferflow.release.appearing import appearing, bars_of_appearing
 
 
 @final
@@ -123,7 +122,7 @@ def add_noise(decision: Decision, tally: Tally) -> NoisyAnswers:
     """Return the noisy answers of a batch, with the operating system's randomness."""
     request = decision.request
     public = request.counts_are_public
-    sums = _noisy(decision, tally)
+    tally, sums = appearing(decision, tally, _noisy(decision, tally))
     answers, bars, limits = list[pl.Series](), list[pl.Series](), list[pl.Series]()
     for query, places in request.reads:
         own, size = sums[:, list(places)], query.size_in(tally, counts_are_public=public)
@@ -137,18 +136,14 @@ def add_noise(decision: Decision, tally: Tally) -> NoisyAnswers:
     return NoisyAnswers(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes)
 
 
-def grid_below(noise: Noise) -> Fraction:
-    """Return the grid of a noisy sum of whole steps: the power of two next below scale/1024, at most one step (M13).
-
-    So every sum is on the grid, and bringing it there costs nothing.
-    """
-    return min(grid_of(noise.scale), Fraction(1)) if noise.scale else Fraction(1)
-
-
 def _bars(
     decision: Decision, query: Query, places: Sequence[int], sums: Floats, size: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return the ends of the bars of a query's outputs, in each cell for its own noise."""
+    numbers = [number for number, place in enumerate(places) if decision.request.measures[place] is None]
+    if decision.threshold is not None and numbers:
+        noises = [decision.noises_in_units[place] for place in places]
+        return bars_of_appearing(decision.threshold, query, noises, sums, numbers[0])
     ends = [np.zeros((len(sums), len(query.outputs))) for _ in range(2)]
     for alike in decision.by_noise:
         noises, own = decision.in_units(alike.noises), None if size is None else size[alike.places]
