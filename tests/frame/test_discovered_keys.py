@@ -169,21 +169,23 @@ def test_accounts_charge_the_delta_of_keys(tmp_path):
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_totals_count_the_delta_of_keys_beside_that_of_noise(times):
-    """ε of Laplace noise adds, of what is left of δ; with none left it is the sum, and beyond there is no total."""
-    plans = [batch(people("a")).private_count().plan(pf.Approx(0.5, 1e-3), noise=pf.Laplace)] * times
-    for delta, kind in [(1e-3, pf.Approx.of(1e-3)), (0.1, pf.Approx.of(0.1)), (1e-3, pf.ApproxRenyi.of(4, 1e-3))]:
-        if times * 5e-4 > delta:
-            with pytest.raises(pf.Refused, match="take delta"):
-                pf.compose(plans, SCENARIO, kind)
-            continue
-        found = pf.compose(plans, SCENARIO, kind)
-        pure = times * plans[0].noises["count"].pure(2.0)
-        assert found.total <= pure * (1 + 1e-9)
-        if times > 1 and isinstance(found.guarantee, pf.Approx):
-            assert found.total == pytest.approx(pf.Pure(pure).approx_epsilon(delta - times * 5e-4))
+def test_totals_are_those_of_listed_keys_with_what_is_left_of_delta(times):
+    """Of each release κ is for its keys; the rest of δ is for the noise of all. Beyond δ there is no total."""
+    discovered = batch(people("a")).private_count().plan(pf.Approx(0.5, 2**-10), noise=pf.Laplace, bound=pf.GWM())
+    listed = pf.protect(people("a"), SCENARIO).group_by("town", keys=["a", "b"]).private_count()
+    listed = listed.plan(pf.Approx(0.5, 2**-11), noise=pf.Laplace, bound=pf.GWM())
+    assert discovered.noises == listed.noises
+    for kind in (pf.Approx.of, lambda delta: pf.ApproxRenyi.of(4, delta)):
+        for delta in (2**-10, 0.1):
+            if times * 2**-11 > delta:
+                with pytest.raises(pf.Refused, match="take delta"):
+                    pf.compose([discovered] * times, SCENARIO, kind(delta))
+                continue
+            found = pf.compose([discovered] * times, SCENARIO, kind(delta))
+            alike = pf.compose([listed] * times, SCENARIO, kind(delta - times * 2**-11))
+            assert found.total == pytest.approx(alike.total, rel=1e-6)
     with pytest.raises(pf.Refused, match="with delta 0"):
-        pf.compose(plans * 2, SCENARIO, pf.Zcdp)
+        pf.compose([discovered] * 2, SCENARIO, pf.Zcdp)
 
 
 def test_what_is_left_if_beliefs_are_off_has_the_delta_of_keys():
