@@ -222,7 +222,7 @@ def _largest(releases: UnitReleases, loss: Callable[[Noise, Floats], Floats]) ->
         moves = _moves(shape, secret)
         if moves is None:
             return math.inf
-        totals = totals + often[digest] * loss(shape.noise, moves).sum(axis=0)
+        totals = totals + often[digest] * shape.of_one_row(loss(shape.noise, moves))
         terms += len(moves) + (often[digest] > 1)
     return float(totals.max()) * (1 + max(terms - 1, 0) * UNIT)
 

@@ -127,9 +127,13 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
         """Return ℓ for another noise of the same weighted sums."""
         moves = np.abs(self.table[:, :, None] - self.table[:, None, :])
         with np.errstate(over="ignore"):
-            of_sums = np.asarray(noise.pure(moves))
-            losses = np.max([of_sums[list(kind)].sum(axis=0) for kind in self.kinds or [range(len(moves))]], axis=0)
+            losses = self.of_one_row(np.asarray(noise.pure(moves)))
         return losses * (1 + (len(self.table) + 1) * UNIT)
+
+    def of_one_row(self, of_sums: Floats) -> Floats:
+        """Return what a row of any kind loses from what each sum tells of it: the largest total of a kind's sums."""
+        kinds = self.kinds or (tuple(range(len(of_sums))),)
+        return np.max([of_sums[list(kind)].sum(axis=0) for kind in kinds], axis=0)
 
 
 @final

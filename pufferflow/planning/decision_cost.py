@@ -74,10 +74,13 @@ def _tells_values(decision: Decision) -> bool:
 def _rows_move_less(decision: Decision) -> bool:
     """Return whether a row of less weight loses less than that with the largest, of which the terms are.
 
-    Under each belief: w·φ with noise tells as much as φ with noise of 1/w times the scale, and of these families louder
-    noise is a quieter one with more noise added.
+    Where weights tell kinds of rows, none is between 0 and the largest. Else under each belief: w·φ with noise tells as
+    much as φ with noise of 1/w times the scale, and of these families louder noise is a quieter one with more noise
+    added.
     """
-    return not decision.facts.weights.grids or isinstance(decision.calibration.noise, Laplace | Gaussian)
+    weights = decision.facts.weights
+    known = not weights.grids or weights.kinds is not None
+    return known or isinstance(decision.calibration.noise, Laplace | Gaussian)
 
 
 def _independent_moves(decision: Decision) -> Table | None:

@@ -1,5 +1,7 @@
 """Public weights on every machine: sums, weights and patterns are those that Polars has, to the last digit."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -15,6 +17,7 @@ from pufferflow.engine import (
     weights_by_rank,
 )
 from pufferflow.engine.remote import RemoteEngine
+from pufferflow.planning.public_weights import PublicWeights
 
 LEVEL = pf.Secret("level", domain=pf.Interval(0, 9))
 SCENARIO = pf.Scenario(LEVEL, pf.AnyCorrelation(), within="house", public=["day", "price", "house"])
@@ -122,3 +125,27 @@ def test_weights_with_bounds_are_equal_on_every_machine(put, machine):
     assert first.sums.tolist() == second.sums.tolist()
     assert first.sums[1].tolist() == [0] * len(measures)
     assert (first.sums[0] != 0).all()
+
+
+def test_bounds_by_group_are_equal_on_every_machine(put, machine):
+    """Sums of clipped values by group, other keys too; the kinds of rows of each unit, in order and without."""
+    rows = frame().with_columns(hour=pl.int_range(pl.len()).over("house"), town=pl.col("house") % 3)
+    secret, prior = pf.Secret("level", domain=pf.Interval(0, 9)), pf.GaussianPrior(pf.AR1(0.5))
+    scenario = pf.Scenario(secret, prior, within="house", order_by="hour", public=["town"])
+    batch = pf.protect(rows, scenario).group_by("town", keys=[1, 2], other=-1)
+    request = batch.private_sum("level", bounds={1: (1, 2.5), 2: (0, 4)}).questions
+    there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
+    clipped = rows.with_columns(pl.col("level").clip(0, 9).fill_null(0.0))
+    found = []
+    for engine in (engine_of(rows.lazy()), there):
+        own = replace(request, engine=engine)
+        weights = PublicWeights(own)
+        tally = weighted_tally(engine, own.selection, own.measures, weights.grids)
+        units = tally.sums * np.array([float(one) for one in weights.units])
+        for place, (town, ends) in enumerate({1: (1, 2.5), 2: (0, 4), 0: (0, 9)}.items()):
+            truth = clipped.filter(town=town).select(pl.col("level").clip(*ends).sum()).item()
+            assert units[place].sum() == pytest.approx(truth, rel=1e-6)
+        assert weights.units_of_kinds is not None
+        patterns = [(one.counts.tolist(), one.shares.tolist(), one.groups) for one in weights.patterns.distinct]
+        found.append((tally.rows.tolist(), tally.sums.tolist(), patterns, weights.units_of_kinds.identity))
+    assert found[0] == found[1]
