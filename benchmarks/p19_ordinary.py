@@ -1,7 +1,8 @@
 """P19: ordinary differential privacy of units that come and go, beside OpenDP's own queries at the same promise.
 
 Errors are at most 1.05 times OpenDP's: mean absolute errors of counts, sums and means in known groups of unknown size,
-with one row of a unit and with ten. Noise is drawn from the scales that either library asks for.
+with one row of a unit and with ten. Noise is drawn from the scales that either library asks for. Answers by group are
+also asked for units with so many rows in each of four groups, with Gaussian noise.
 """
 
 import json
@@ -21,11 +22,17 @@ LIMIT, ROWS, MIDDLE, DRAWS = 1.05, 1_000, 30.0, 400_000
 
 def own_error(asked: str, rows: int) -> float:
     """Return the mean absolute error of a plan of the product, the worst of its answers."""
-    secret = pf.Presence("person", column="amount", domain=pf.Interval(0, 100), rows=rows)
+    by_group = "by group" in asked
+    groups = {"groups": 4, "by": "group"} if by_group else {}
+    secret = pf.Presence("person", column="amount", domain=pf.Interval(0, 100), rows=rows, **groups)
     frame = pl.DataFrame({"person": [1], "group": [0], "amount": [1.0]})
-    batch = pf.protect(frame, pf.Scenario(secret, pf.Independent(), public=["group"])).group_by("group", keys=[0, 1])
+    scenario = pf.Scenario(secret, pf.Independent(), public=["group"])
+    batch = pf.protect(frame, scenario).group_by("group", keys=range(9))
     batch = batch.private_count() if "count" in asked else batch
     batch = batch.private_sum("amount") if "sum" in asked else batch
+    if by_group:
+        (noise,) = batch.plan(pf.Zcdp(0.5), noise=pf.Gaussian).noises.values()
+        return noise.scale
     if asked != "mean":
         return max(noise.scale for noise in batch.plan(pf.Pure(1.0)).noises.values())
     plan = batch.private_mean("amount").plan(pf.Pure(1.0))
