@@ -112,7 +112,7 @@ def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:
         raise Refused(
             f"{said} reads several columns, and {intervals[0]!r} is an interval.",
             allowed="functions of several columns whose domains are lists of values or pf.Bins",
-            instead=f"pf.Secret({intervals[0]!r}, domain=pf.Bins(edges, values))",
+            instead=f"pf.Bins(edges, values) as the domain of {intervals[0]!r}, or a public column as a weight",
         )
     columns = dict(zip(product.columns, zip(*product.tuples, strict=True), strict=True))
     values, boolean = table(expression, columns, product.points, said)

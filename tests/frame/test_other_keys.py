@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.planning.decision_cost import regions
+from pufferflow.planning.units import regions
 
 NAN = math.nan
 VALUES = {
