@@ -22,7 +22,7 @@ from pufferflow.noise import Laplace
 from pufferflow.planning import PublicFacts, Tables, known_values, tables_of
 from pufferflow.roots import smallest
 from pufferflow.rounding import float_above
-from pufferflow.scenario import ValueSecret
+from pufferflow.scenario import AnySecret, Derived, ValueSecret
 from pufferflow.scenario.priors import GaussianMixture
 
 HALF = 0.5
@@ -110,7 +110,7 @@ class RowLosses:
 
     def _walks(self, tables: Sequence[Tables]) -> "_Walks | None":
         """Return the walks along the chains or trees of a prior; None where it has none."""
-        of_secret = self.facts.request.column == getattr(self.facts.request.scenario.secret, "column", None)
+        of_secret = tells_of_itself(self.facts.request.scenario.secret, self.facts.request.column)
         # one row by itself tells ε of its own value; walks of a mixture follow whole answers, not rows
         if (of_secret and self._rows(tables) <= 1) or isinstance(tables[0].prior, GaussianMixture):
             return None
@@ -152,3 +152,9 @@ def noise_like(epsilon: float) -> Laplace:
 def _rounded_down(number: float) -> float:
     short = float(f"{number:.{_DIGITS}g}")
     return short if short <= number else float(f"{number * (1 - 10.0 ** (1 - _DIGITS)):.{_DIGITS}g}")
+
+
+def tells_of_itself(secret: AnySecret, column: str) -> bool:
+    """Return whether a published column is the secret's own: then a row's draw tells all of its ε of it."""
+    own = secret.name if isinstance(secret, Derived) else getattr(secret, "column", None)
+    return column == own
