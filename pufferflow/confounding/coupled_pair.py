@@ -17,9 +17,7 @@ from pufferflow.arrays import Array, Floats
 from pufferflow.chains import padded_log_ratio
 from pufferflow.confounding.law_pair import LawPair
 from pufferflow.noise import Gaussian
-from pufferflow.roots import largest
 from pufferflow.rounding import UNIT, upwards
-from pufferflow.transport import Certainty
 
 _MOST_STATES = 48
 _LARGEST = 40.0
@@ -39,10 +37,6 @@ class CoupledPair(LawPair):
     shifts: Floats
     """The shifts μ(x, x′) of Gaussian releases, rounded up."""
 
-    @property
-    def certainty(self) -> Certainty:
-        return Certainty.UPPER_BOUND
-
     @cached_property
     def _coupling(self) -> tuple[Floats, Floats, Floats]:
         """The masses that move, and the losses of each movement: the cheapest movements first, exactly all mass."""
@@ -60,13 +54,9 @@ class CoupledPair(LawPair):
         places = np.array([pair for _, *pair in moved], dtype=np.intp).reshape(-1, 2)
         return masses, self.steps[places[:, 0], places[:, 1]], self.shifts[places[:, 0], places[:, 1]]
 
-    @property
-    def pure(self) -> float:
-        differ = np.flatnonzero(self.p != self.q)
-        return self._pure if len(differ) else 0.0
-
-    @cached_property
     def _pure(self) -> float:
+        if (self.p == self.q).all():
+            return 0.0
         limits = np.where(self.shifts > 0, math.inf, self.steps)
         farthest = float(limits[np.ix_(self.p > 0, self.q > 0)].max())
         there = np.flatnonzero((self.p > 0) | (self.q > 0))
@@ -88,15 +78,6 @@ class CoupledPair(LawPair):
         deltas = bell.delta(shifts, np.abs(left))
         deltas = np.where(left >= 0, deltas, -np.expm1(np.minimum(left, 0.0)) + np.exp(np.minimum(left, 0.0)) * deltas)
         return min(upwards(float((masses * deltas).sum()), (len(masses) + 64) * UNIT), 1.0)
-
-    def epsilon(self, delta: float) -> float:
-        if self.delta(0.0) <= delta:
-            return 0.0
-        if delta == 0:
-            return self.pure
-        if self.delta(700.0) > delta:
-            return math.inf
-        return math.nextafter(largest(lambda epsilon: self.delta(epsilon) > delta, 701.0), math.inf)
 
     def atoms(self) -> tuple[Floats, Floats, float]:
         """Return a pair of laws that loses no less: δ is convex in t = e^ε, and so at most the hull of its bounds."""

@@ -42,8 +42,7 @@ class ExactPair(LawPair):
         best = max(range(len(near)), key=ratios.__getitem__)
         return int(near[best]), ratios[best]
 
-    @property
-    def pure(self) -> float:
+    def _pure(self) -> float:
         ratio = self.largest_ratio[1]
         return math.inf if ratio is None else log_above(max(ratio, Fraction(1)))
 

@@ -10,37 +10,50 @@ from typing import final
 import numpy as np
 
 from pufferflow.arrays import Floats
+from pufferflow.roots import largest
 from pufferflow.rounding import UNIT
 from pufferflow.transport import Certainty
 
 _SLACK = 8 * UNIT
+_LARGEST = 700.0
+"""The largest ε that is looked for; e^700 is near the largest float."""
 
 
 class LawPair(abc.ABC):
     """Base of the pairs of laws P and Q: δ(ε) = Σ(P − e^ε·Q)_+ (M31), and what follows from it. All rounded up."""
 
     @property
-    @abc.abstractmethod
     def certainty(self) -> Certainty:
         """Whether the numbers are the truth, rounded up, or bounds of it."""
+        return Certainty.UPPER_BOUND
 
     @property
     def pure_certainty(self) -> Certainty:
         """The same of the pure loss."""
         return self.certainty
 
-    @property
-    @abc.abstractmethod
+    @cached_property
     def pure(self) -> float:
         """The largest log P/Q; ∞ where Q gives no mass to what P can give."""
+        return self._pure()
+
+    @abc.abstractmethod
+    def _pure(self) -> float:
+        """Return the largest log P/Q."""
 
     @abc.abstractmethod
     def delta(self, epsilon: float) -> float:
         """Return the least δ at ε."""
 
-    @abc.abstractmethod
     def epsilon(self, delta: float) -> float:
         """Return the least ε ≥ 0 at δ; ∞ if there is none."""
+        if self.delta(0.0) <= delta:
+            return 0.0
+        if delta == 0:
+            return self.pure
+        if self.delta(_LARGEST) > delta:
+            return math.inf
+        return math.nextafter(largest(lambda epsilon: self.delta(epsilon) > delta, _LARGEST + 1), math.inf)
 
     @abc.abstractmethod
     def atoms(self) -> tuple[Floats, Floats, float]:
@@ -88,6 +101,6 @@ def likelihood_below(epsilon: float) -> Fraction:
     """Return a rational number not above e^ε, and within 1e-14 of it, relatively: the smaller, the larger is δ."""
     if epsilon == 0:
         return Fraction(1)
-    if epsilon > 700:  # e^700 ≤ e^ε
-        return Fraction(math.exp(700.0)) * (1 - Fraction(_SLACK))
+    if epsilon > _LARGEST:  # e^700 ≤ e^ε
+        return Fraction(math.exp(_LARGEST)) * (1 - Fraction(_SLACK))
     return Fraction(math.exp(epsilon)) * (1 - Fraction(_SLACK))

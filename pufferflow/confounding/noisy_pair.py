@@ -16,7 +16,6 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.confounding.law_pair import LawPair
-from pufferflow.roots import largest
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.transport import Certainty
 
@@ -41,10 +40,6 @@ class NoisyPair(LawPair):
     """By how much sums of masses may be off beside that: each has been moved by its part of it, P up and Q down."""
 
     @property
-    def certainty(self) -> Certainty:
-        return Certainty.UPPER_BOUND
-
-    @property
     def pure_certainty(self) -> Certainty:
         return Certainty.EXACT if self.sharp else Certainty.UPPER_BOUND
 
@@ -59,12 +54,7 @@ class NoisyPair(LawPair):
             np.concatenate([self.q[~wide], q * low, q * high]),
         )
 
-    @property
-    def pure(self) -> float:
-        return self._largest
-
-    @cached_property
-    def _largest(self) -> float:
+    def _pure(self) -> float:
         p, q = self._split
         there = p > 0
         if (q[there] == 0).any():
@@ -84,16 +74,6 @@ class NoisyPair(LawPair):
         p, width = self.p[near], self.width[near]
         sticks[near] = (np.sqrt(p) - np.sqrt(rest[near]) * np.exp(-width / 2)) ** 2 / -np.expm1(-width)
         return min(upwards(float(sticks.sum()) + _FAINT + 16 * UNIT, 4 * self.off + 64 * UNIT), 1.0)
-
-    def epsilon(self, delta: float) -> float:
-        if self.delta(0.0) <= delta:
-            return 0.0
-        if delta == 0:
-            return self.pure
-        if self.delta(700.0) > delta:
-            return math.inf
-        below = largest(lambda epsilon: self.delta(epsilon) > delta, 701.0) if self.delta(0.0) > delta else 0.0
-        return math.nextafter(below, math.inf)
 
     def atoms(self) -> tuple[Floats, Floats, float]:
         p, q = self._split
