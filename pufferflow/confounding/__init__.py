@@ -19,11 +19,12 @@ from pufferflow.confounding.cost import Cost, cost
 from pufferflow.confounding.dependence import Dependence, Parts
 from pufferflow.confounding.design import Design, design
 from pufferflow.confounding.losses import Losses
-from pufferflow.confounding.posterior import Posterior, epsilon_of_ratio, posterior_ratio
+from pufferflow.confounding.posterior import Belief, Posterior, beliefs_after, epsilon_of_ratio, posterior_ratio
 from pufferflow.confounding.tied import Tied
 
 __all__ = [
     "Additive",
+    "Belief",
     "Channel",
     "Cost",
     "Dependence",
@@ -33,6 +34,7 @@ __all__ = [
     "Parts",
     "Posterior",
     "Tied",
+    "beliefs_after",
     "cost",
     "design",
     "epsilon_of_ratio",

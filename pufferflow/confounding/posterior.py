@@ -18,10 +18,11 @@ from pufferflow.arrays import Array, Floats
 from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.joint_law import Outcomes, Release, is_noisy, noisy_laws
-from pufferflow.confounding.reading import Seen
+from pufferflow.confounding.reading import Seen, see
 from pufferflow.confounding.tied import Tied
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, Refused
 from pufferflow.rounding import UNIT, float_above, upwards
+from pufferflow.scenario import Label
 
 _HUGE = 1e300
 
@@ -137,6 +138,53 @@ def posterior_ratio(epsilon: float, chance: float) -> float:
     if loss > 700:
         return math.inf
     return upwards(max(1 / (p + (1 - p) * math.exp(-loss)), p + (1 - p) * math.exp(loss)), 16 * UNIT)
+
+
+@final
+@dataclass(frozen=True)
+class Belief:
+    """The probability of a value of the secret before any output, and between what it stays after all of them.
+
+    Of several tables `before` is a range as well.
+    """
+
+    value: Label
+    before: tuple[float, float]
+    after: tuple[float, float]
+
+
+def beliefs_after(table: Any, epsilon: float, *, secret: Any = None) -> list[Belief]:
+    """Return what whoever knows the table can come to believe of a row's secret, if a pure ε holds for all its pairs.
+
+    `table` and `secret` are as for `cost`. Bounds are rounded outwards.
+
+    >>> import pufferflow as pf
+    >>> table = pf.Table({"ill": ["no", "no", "yes"], "test": [0, 1, 1], "probability": [0.6, 0.1, 0.3]})
+    >>> for one in beliefs_after(table, 0.5, secret="ill"):
+    ...     print(one.value, one.before[0], [round(end, 4) for end in one.after])
+    no 0.7 [0.586, 0.7937]
+    yes 0.3 [0.2063, 0.414]
+    """
+    loss = finite_number_at_least_zero(epsilon, "epsilon")
+    seen = see(table, secret, ())
+    if len(seen.pairs) < len(seen.values) * (len(seen.values) - 1):
+        raise Refused(
+            "Some pairs of the secret's values need not look alike, so nothing limits beliefs about them.",
+            allowed='a secret with pairs="all"',
+            instead="cost(table, releases).posterior, for what given releases can do",
+        )
+    found: list[Belief] = []
+    for value, chances in zip(seen.values, zip(*seen.chances, strict=True), strict=True):
+        low, high = float(min(chances)), float(max(chances))
+        after = _moved(low, loss) * (1 - 16 * UNIT), min(_moved(high, -loss) * (1 + 16 * UNIT), 1.0)
+        found.append(Belief(value, (low, high), after))
+    return found
+
+
+def _moved(chance: float, loss: float) -> float:
+    """Return the probability whose odds are e^{−loss} times those of a chance."""
+    weight = math.exp(min(max(loss, -700.0), 700.0))
+    return chance / (chance + (1 - chance) * weight) if chance else 0.0
 
 
 def epsilon_of_ratio(ratio: float, chances: Sequence[float], *, both_sides: bool = True) -> float:

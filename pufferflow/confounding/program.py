@@ -16,7 +16,6 @@ from pufferflow.errors import InternalError, Refused
 
 _MOST_VARIABLES = 60_000
 _MOST_ENTRIES = 6_000_000
-_sparse: Any = scipy.sparse
 _Blocks = list[tuple[int, Any]]
 """Blocks of a row of blocks, each with the variable at which it begins."""
 
@@ -30,10 +29,10 @@ def solved(target: Target, expected: tuple[Array, ...]) -> tuple[Floats, float]:
     check_size(target, outputs)
     losses = [np.array([[float(one) for one in row] for row in own.tolist()]) for own in expected]
     orbits = _reflection(target, expected)
-    lift: Any = _sparse.csr_matrix((np.ones(len(orbits)), (np.arange(len(orbits)), orbits)))
+    lift: Any = _sparse().csr_matrix((np.ones(len(orbits)), (np.arange(len(orbits)), orbits)))
     rows = _Program()
     gamma = rows.variables(lift.shape[1])
-    totals = _sparse.kron(_eye(inputs), np.ones((1, outputs))) @ lift
+    totals = _sparse().kron(_eye(inputs), np.ones((1, outputs))) @ lift
     rows.equal([(gamma, totals)], np.ones(int(inputs)))
     for part in target.parts:
         _keep(rows, target, part, (gamma, lift, outputs))
@@ -45,6 +44,11 @@ def solved(target: Target, expected: tuple[Array, ...]) -> tuple[Floats, float]:
         objective = np.concatenate([np.zeros(worst), [1.0]])
     values, least = rows.solve(objective, free=len(losses) > 1)
     return (lift @ values[: lift.shape[1]]).reshape(inputs, outputs), least
+
+
+def _sparse() -> Any:
+    """Return the part of scipy that makes sparse matrices, loaded when first used."""
+    return scipy.sparse
 
 
 def check_size(target: Target, outputs: int) -> None:
@@ -100,7 +104,7 @@ def _keep(rows: "_Program", target: Target, part: Array, known: tuple[int, Any, 
     scaled, units = _scaled(part)
     secrets, past, inputs = scaled.shape
     joint = rows.variables(secrets * past * outputs)
-    spread = _sparse.kron(_sparse.csr_matrix(scaled.reshape(-1, inputs)), _eye(outputs)) @ lift
+    spread = _sparse().kron(_sparse().csr_matrix(scaled.reshape(-1, inputs)), _eye(outputs)) @ lift
     rows.equal([(gamma, spread), (joint, -_eye(secrets * past * outputs))], np.zeros(int(secrets * past * outputs)))
     first, second = (_places(secrets, past * outputs, side) for side in zip(*target.seen.pairs, strict=True))
     count: int = first.shape[0]
@@ -110,7 +114,7 @@ def _keep(rows: "_Program", target: Target, part: Array, known: tuple[int, Any, 
         blocks.append((excess, -_eye(count)))
         pairs = len(target.seen.pairs)
         each = np.repeat(units, outputs)[None, :]
-        rows.at_most([(excess, _sparse.kron(_eye(pairs), each))], np.full(pairs, float(target.delta)))
+        rows.at_most([(excess, _sparse().kron(_eye(pairs), each))], np.full(pairs, float(target.delta)))
     rows.at_most(blocks, np.zeros(count))
 
 
@@ -125,16 +129,18 @@ def _scaled(part: Array) -> tuple[Floats, Floats]:
 
 def _places(secrets: int, outcomes: int, chosen: tuple[int, ...]) -> Any:
     """Return the matrix that picks J of a value of the secret for every pair."""
-    picked = _sparse.csr_matrix((np.ones(len(chosen)), (np.arange(len(chosen)), chosen)), shape=(len(chosen), secrets))
-    return _sparse.kron(picked, _eye(outcomes), format="csr")
+    picked = _sparse().csr_matrix(
+        (np.ones(len(chosen)), (np.arange(len(chosen)), chosen)), shape=(len(chosen), secrets)
+    )
+    return _sparse().kron(picked, _eye(outcomes), format="csr")
 
 
 def _eye(size: int) -> Any:
-    return _sparse.eye_array(size, format="csr")
+    return _sparse().eye_array(size, format="csr")
 
 
 def _row(numbers: Any) -> Any:
-    return _sparse.csr_matrix(np.asarray(numbers)[None, :])
+    return _sparse().csr_matrix(np.asarray(numbers)[None, :])
 
 
 @final
@@ -184,14 +190,14 @@ class _Program:
         return np.asarray(found.x, dtype=np.float64), float(found.fun)
 
     def _stacked(self, rows: list[tuple[_Blocks, Floats]]) -> tuple[Any, Floats]:
-        whole = [_sparse.vstack([self._beside(blocks) for blocks, _ in rows], format="csr")]
+        whole = [_sparse().vstack([self._beside(blocks) for blocks, _ in rows], format="csr")]
         return whole[0], np.concatenate([right for _, right in rows])
 
     def _beside(self, blocks: _Blocks) -> Any:
         """Return blocks side by side over all variables."""
         parts: list[Any] = []
         at, height = 0, blocks[0][1].shape[0]
-        for start, block in [*blocks, (self.width, _sparse.csr_matrix((height, 0)))]:
-            parts += [_sparse.csr_matrix((height, start - at)), block]
+        for start, block in [*blocks, (self.width, _sparse().csr_matrix((height, 0)))]:
+            parts += [_sparse().csr_matrix((height, start - at)), block]
             at = start + block.shape[1]
-        return _sparse.hstack([one for one in parts if one.shape[1]], format="csr")
+        return _sparse().hstack([one for one in parts if one.shape[1]], format="csr")

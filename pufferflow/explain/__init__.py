@@ -5,6 +5,7 @@ from pufferflow.explain.gather import evidence
 from pufferflow.explain.one_number import Origin, at_place, origin_of
 from pufferflow.explain.sentences import (
     assumptions,
+    beliefs_in_words,
     notes,
     plan_in_words,
     queries_in_words,
@@ -20,6 +21,7 @@ __all__ = [
     "Origin",
     "assumptions",
     "at_place",
+    "beliefs_in_words",
     "compare",
     "evidence",
     "nameless",

@@ -6,6 +6,7 @@ No row is left out for its value, so each counts as one of the domain; how many 
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast, final
@@ -13,19 +14,31 @@ from typing import Any, cast, final
 import numpy as np
 import polars as pl
 
+from pufferflow.confounding import beliefs_after
 from pufferflow.engine import clean_dtype, labelled
 from pufferflow.errors import visible
 from pufferflow.explain.compare import too_noisy
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import NAMELESS, nameless
 from pufferflow.expressions import OnPoints, Values, public_words
-from pufferflow.guarantees import Guarantee
+from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.planning import ERROR_BARS, Decision, impossible_values, noises_at
 from pufferflow.queries import Count, Histogram, Mean, MeanOfUnknown, Quantile, Query, Request, Sum
 from pufferflow.release import of_no_rows
 from pufferflow.report import at_most, promise_in_words
-from pufferflow.scenario import AnySecret, Bins, Domain, Initial, Interval, Label, Presence, ValueSecret
-from pufferflow.scenario.priors import AnyCorrelation, Prior, belief_in_words
+from pufferflow.scenario import (
+    AnySecret,
+    Bins,
+    Derived,
+    Domain,
+    Initial,
+    Interval,
+    Label,
+    Presence,
+    Scenario,
+    ValueSecret,
+)
+from pufferflow.scenario.priors import AnyCorrelation, Prior, Table, belief_in_words
 
 _INSIDE = "within a class of bins values are taken to lie evenly, and the error bar reaches to its ends"
 _MOST, _LONG = 8, 1e15
@@ -252,6 +265,7 @@ def plan_in_words(plan: Decision) -> str:
         f"Published: {queries_in_words(request)}.",
         *request.scenario.describe().split("\n"),
         f"How well: {promise_in_words(plan.promise)}.",
+        *beliefs_in_words(request.scenario, plan.promise),
         f"How: {noise_in_words(plan)}",
         *(f"Read: {line}." for line in readings_together(request)),
         f"Error bars: {ERROR_BARS}.",
@@ -263,6 +277,24 @@ def plan_in_words(plan: Decision) -> str:
         f"If that is wrong: {if_wrong(plan)}",
     ]
     return "\n".join(visible(line, one_line=True) for line in lines)
+
+
+def beliefs_in_words(scenario: Scenario, promise: Guarantee) -> list[str]:
+    """Say what can be believed after a pure promise of a secret behind the data, where tables say how likely it is."""
+    secret, tables = scenario.secret, [prior for prior in scenario.priors if isinstance(prior, Table)]
+    known = len(tables) == len(scenario.priors) and all(one.independent_rows for one in tables)
+    if not isinstance(promise, Pure) or not isinstance(secret, Derived) or secret.pairs != "all" or not known:
+        return []
+    found = beliefs_after(scenario, promise.epsilon)
+    words = [f"{one.value!r} {_between(one.after)}, {_between(one.before)} before" for one in found]
+    more = f"; {len(words) - _MOST} more values" if len(words) > _MOST else ""
+    return [f"In beliefs: who knows the table holds {secret.name} = {'; '.join(words[:_MOST])}{more}."]
+
+
+def _between(ends: tuple[float, float]) -> str:
+    """Return a range in three decimals, rounded outwards; a probability by itself."""
+    low, high = math.floor(ends[0] * 1000) / 1000, math.ceil(ends[1] * 1000) / 1000
+    return f"{ends[0]:.3g}" if ends[0] == ends[1] else f"between {low:g} and {high:g}"
 
 
 def queries_in_words(request: Request) -> str:

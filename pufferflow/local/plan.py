@@ -22,7 +22,7 @@ from pufferflow.channels import Channel
 from pufferflow.composition import Cost
 from pufferflow.engine import RowByRow
 from pufferflow.errors import Misuse, Refused, visible
-from pufferflow.explain import queries_in_words, readings
+from pufferflow.explain import beliefs_in_words, queries_in_words, readings
 from pufferflow.expressions import indicators
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.local.mechanisms import MOST_LABELS, check_labels, randomized_response
@@ -190,6 +190,7 @@ class LocalPlan(Suggesting):
             f"Published: {queries_in_words(self.questions)}.",
             *known.hidden.split("\n"),
             f"How well: {promise_in_words(self.guarantee)}.",
+            *beliefs_in_words(self.questions.scenario, self.guarantee),
             f"How: {self.channel!r}.",
             *(f"Read: {line}." for line in known.readings),
             f"Carried by: {known.composition}; {known.bound}, loss {known.loss:.6g}.",

@@ -154,7 +154,7 @@ def _rounded_down(number: float) -> float:
     return short if short <= number else float(f"{number * (1 - 10.0 ** (1 - _DIGITS)):.{_DIGITS}g}")
 
 
-def tells_of_itself(secret: AnySecret, column: str) -> bool:
+def tells_of_itself(secret: AnySecret, column: str | None) -> bool:
     """Return whether a published column is the secret's own: then a row's draw tells all of its ε of it."""
     own = secret.name if isinstance(secret, Derived) else getattr(secret, "column", None)
-    return column == own
+    return own is not None and column == own

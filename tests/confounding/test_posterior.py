@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from confounded import FIRST, SECOND, THREE, joint_of, random_channel, random_table
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.confounding import Additive, cost, epsilon_of_ratio, posterior_ratio
+from pufferflow.confounding import Additive, beliefs_after, cost, epsilon_of_ratio, posterior_ratio
 
 
 @pytest.mark.parametrize("seed", thinned(range(6), 0.34))
@@ -55,3 +56,42 @@ def test_dcp_theorem_2_corrected(p, tau, tight):
     assert epsilon_of_ratio(1.2, [0.2, 0.3, 0.5]) == pytest.approx(2 * math.log(1.2), abs=1e-12)
     # as printed the theorem needs δτ ≥ 1: at δ = .02 and a fair secret that is ε ≥ 4.6
     assert epsilon_of_ratio(50, [0.5, 0.5], both_sides=False) == pytest.approx(4.59511985013459, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_beliefs_stay_where_a_pure_promise_keeps_them(seed):
+    """No posterior of releases with a pure loss is outside; of two secrets and a fair coin some are at the ends."""
+    rng = np.random.default_rng(seed)
+    table, joint = random_table(rng, secrets=3)
+    channels = [random_channel(rng, "a", 3), random_channel(rng, "b", 2)]
+    loss, prior = cost(table, channels).pure, joint.sum(axis=(1, 2))
+    together = joint_of(joint, channels) * prior[:, None]
+    posteriors = together / together.sum(axis=0)
+    for one, chances, before in zip(beliefs_after(table, loss, secret="s"), posteriors, prior, strict=True):
+        assert one.before == pytest.approx((before, before))
+        assert one.after[0] <= chances.min()
+        assert chances.max() <= one.after[1]
+    fair = pf.Table({"s": [0, 1], "x": [0, 1], "probability": [0.3, 0.7]})
+    response = pf.local.randomized_response([0, 1], 1.0)
+    ends = [one / (one + 0.7 / 0.3) for one in (math.exp(-1), math.e)]
+    assert beliefs_after(fair, response.epsilon, secret="s")[0].after == pytest.approx(tuple(ends))
+
+
+def test_plans_say_what_can_be_believed():
+    """A plan about something behind the data says between what its probability stays; others say nothing of it."""
+    law = {"ill": ["no", "no", "yes", "yes"], "b": [0, 1, 0, 1], "probability": [0.5, 0.2, 0.1, 0.2]}
+    hidden = pf.Derived("ill", column="b", domain=[0, 1])
+    rows, line = pl.DataFrame({"b": [0, 1]}), "holds ill = 'no' between 0.585 and 0.794, 0.7 before; 'yes' between"
+    batch = pf.protect(rows, pf.Scenario(hidden, pf.Table(law)))
+    assert line in batch.private_sum("b").plan(pf.Pure(0.5)).explain()
+    assert line in batch.private_local("b").plan(pf.Pure(0.5)).explain()
+    both = pf.protect(rows, pf.Scenario(hidden, [pf.Table(law), pf.Table(law | {"probability": [0.5, 0.1, 0.2, 0.2]})]))
+    assert "between 0.6 and 0.7 before" in both.private_sum("b").plan(pf.Pure(0.5)).explain()
+    assert "In beliefs" not in batch.private_sum("b").plan(pf.Approx(0.5, 1e-6)).explain()
+    some = pf.Derived("ill", ["no", "yes"], pairs=[("no", "yes")], column="b", domain=[0, 1])
+    assert (
+        "In beliefs"
+        not in pf.protect(rows, pf.Scenario(some, pf.Table(law))).private_sum("b").plan(pf.Pure(1)).explain()
+    )
+    with pytest.raises(pf.Refused, match="need not look alike"):
+        beliefs_after(THREE, 1.0, secret=pf.Secret("x", domain=[0, 1, 2], pairs="adjacent"))

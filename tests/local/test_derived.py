@@ -75,3 +75,25 @@ def test_a_hidden_class_behind_rows_that_are_published():
     outputs = rows @ channel.matrix
     exact = 3 * float(np.abs(np.log(outputs[0] / outputs[1])).max())
     assert exact <= plan.loss == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("asked", [["b"], ["c"], ["b", "c"]], ids="+".join)
+def test_plans_of_sums_cost_what_the_table_says(asked):
+    """Sums of X, of Y and of both: the promise is what one row's answers cost on the joint law, and no noise less does.
+
+    One of the columns may be the secret itself, while the other is asked about.
+    """
+    table, scenario = hidden_table(np.random.default_rng(6))
+    own = pf.Scenario(pf.Derived("b", column=["b", "c"], domain=[[0, 1, 2], [0, 1]]), table)
+    for one, secret in ((scenario, "ill"), (own, "b")):
+        batch = pf.protect(ROWS, one)
+        for column in asked:
+            batch = batch.private_sum(column)
+        noises = list(batch.plan(pf.Pure(0.5), floor=None, bound=pf.Messages()).noises.values())
+        lost = [
+            cost(table, [Additive(c, n.at(n.scale * share)) for c, n in zip(asked, noises, strict=True)], secret=secret)
+            for share in (1.0, 0.9)
+        ]
+        assert lost[0].pure <= 0.5 + 1e-9
+        if len(asked) == 1:
+            assert lost[1].pure > 0.5
