@@ -10,17 +10,23 @@ the last iterate is far below that of all of them.
 Approx(epsilon=0.04..., delta=1e-06)
 """
 
+from pufferflow.learning.along_chain import ChainRows
 from pufferflow.learning.descent import Descent
 from pufferflow.learning.displacements import Displacements, Marginals, Trajectories
+from pufferflow.learning.gaussian_rows import GaussianRows
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.iteration_loss import IterationLoss, iteration_loss
+from pufferflow.learning.trajectory_laws import TrajectoryLaws
 
 __all__ = [
+    "ChainRows",
     "Descent",
     "Displacements",
+    "GaussianRows",
     "Iteration",
     "IterationLoss",
     "Marginals",
     "Trajectories",
+    "TrajectoryLaws",
     "iteration_loss",
 ]

@@ -134,15 +134,55 @@ class Descent:
                 instead="([3, 7], [2.0, 1.0])",
             )
         batches, place = np.unique(rows // self.batch_size, return_inverse=True)
-        sums = np.bincount(place, self._moves(lengths), minlength=len(batches))
+        sums = np.bincount(place, self.moves(lengths), minlength=len(batches))
         counts = np.minimum((batches + 1) * self.batch_size, self.rows) - batches * self.batch_size
         sizes = sums / counts * (1 + (self.batch_size + 4) * UNIT)
         starts = np.arange(self.passes)[:, None] * self.steps_per_pass
         return (starts + batches).ravel(), np.tile(sizes, self.passes)
 
-    def _moves(self, distances: Floats) -> Floats:
-        """Return min(2ηL, ηC·distance), rounded up; ∞ times 0 is 0."""
+    @property
+    def rows_at_the_end(self) -> int:
+        """How many rows the last batch of a pass has."""
+        return self.rows - (self.steps_per_pass - 1) * self.batch_size
+
+    def capped(self, distance: float) -> bool:
+        """Whether a row that moves so far moves its step by as much as any row can."""
+        return bool(self.data_lipschitz * distance > 2 * self.lipschitz)
+
+    def each_row(self, rows: Indices, distance: float) -> Displacements:
+        """Return the displacements of rows that move one at a time, by up to a distance."""
+        batches = rows // self.batch_size
+        counts = np.minimum((batches + 1) * self.batch_size, self.rows) - batches * self.batch_size
+        sizes = self.moves(np.full(len(rows), distance)) / counts * (1 + UNIT)
+        at = batches[:, None] + np.arange(self.passes) * self.steps_per_pass
+        first = np.arange(len(rows) + 1) * (self.passes if sizes.any() else 0)
+        return (
+            Displacements(first, at.ravel(), np.repeat(sizes, self.passes))
+            if sizes.any()
+            else Displacements(first, at.ravel()[:0], sizes[:0])
+        )
+
+    def moves(self, distances: Floats) -> Floats:
+        """Return how far a row by itself moves a step: min(2ηL, ηC·distance), rounded up; ∞ times 0 is 0."""
         with np.errstate(invalid="ignore", over="ignore"):
             bent = np.where(distances == 0, 0.0, self.data_lipschitz * distances)
         bent = np.where(np.isnan(bent), 0.0, bent)  # gradients that do not depend on the row
         return self.step_size * np.minimum(2 * self.lipschitz, bent) * _SLACK
+
+
+def read_places(rows: Any, positions: Any, most: int) -> tuple[Indices, Floats]:
+    """Return the places of some rows among those of a descent (all, if none are named), and their positions."""
+    places = np.arange(most) if rows is None else np.asarray(rows)
+    if places.ndim != 1 or not len(places) or places.dtype.kind not in "iu":
+        raise Misuse("The rows are no list of whole numbers.", allowed="places of rows", instead="rows=[0, 1, 2]")
+    if len(np.unique(places)) != len(places) or places.min() < 0 or places.max() >= most:
+        raise Misuse(
+            f"Rows that are not among the {most} rows of the descent, or there twice.",
+            allowed=f"different whole numbers from 0 to {most - 1}",
+            instead="rows=[0, 1, 2]",
+        )
+    given = np.arange(len(places)) if positions is None else np.asarray(positions)
+    times = given.astype(np.float64) if given.dtype.kind in "iuf" else np.zeros(0)
+    if times.shape != places.shape or not np.isfinite(times).all() or not (np.diff(times) > 0).all():
+        raise Misuse("Positions that do not rise.", allowed="a rising number for each row", instead="positions=[0, 1]")
+    return places.astype(np.intp), times

@@ -1,6 +1,6 @@
 """How far inputs move an iteration's steps between two secrets: for certain, or as pairs of trajectories (M33)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, final
 
@@ -15,6 +15,8 @@ from pufferflow.transport import winf
 _ALLOWED = "numbers >= 0, of shape (steps,) or (pairs of secrets, steps)"
 _INSTEAD = "[[0, 1, 0.5], [0, 0, 1]] for two pairs of secrets and three steps"
 _MASS = 1e-9
+Proofs = Mapping[str, tuple[float, int]]
+"""The loss by each proof, and the pair of secrets, or the row, that has it."""
 
 
 @final
@@ -138,7 +140,9 @@ class Marginals:
 def _law(given: object) -> Any:
     if isinstance(given, GaussianLaw):
         return given
-    return instance(given, Law, "A law of a step's input", allowed="pf.Law or pf.GaussianLaw", instead="pf.Law([0, 1])")
+    return instance(
+        given, Law, "A law of a step's input", allowed="pf.Law or pf.GaussianLaw", instead="pf.Law([0, 1], [0.5, 0.5])"
+    )
 
 
 def read_sizes(given: object, name: str, allowed: str, instead: str) -> Floats:

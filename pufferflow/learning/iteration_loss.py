@@ -9,12 +9,12 @@ from pufferflow.arguments import instance
 from pufferflow.bounds import read_kind
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import AnyKind, Guarantee, Kind, Pure
-from pufferflow.learning.displacements import Displacements, Marginals, Trajectories
+from pufferflow.learning.along_chain import ChainRows
+from pufferflow.learning.displacements import Displacements, Marginals, Proofs, Trajectories
+from pufferflow.learning.gaussian_rows import GaussianRows
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.losses import largest_displacement, likely_pairs
-
-Proofs = Mapping[str, tuple[float, int]]
-"""The loss by each proof, and the pair of secrets that has it."""
+from pufferflow.learning.trajectory_laws import TrajectoryLaws
 
 
 @final
@@ -37,7 +37,9 @@ def iteration_loss(iteration: Iteration, moved: Any, kind: AnyKind) -> Iteration
 
     `moved` says how far the steps move between two secrets: an array of displacements with a column per step and a row
     per pair of secrets, `pf.learning.Displacements`, a coupling of whole trajectories (`pf.learning.Trajectories`, or a
-    list with one per pair of secrets), or `pf.learning.Marginals` of inputs that are independent given the secret.
+    list with one per pair of secrets), `pf.learning.TrajectoryLaws`, `pf.learning.GaussianRows`,
+    `pf.learning.ChainRows`, or `pf.learning.Marginals` of inputs that are independent given the secret. Where several
+    proofs apply the one with the least loss counts.
     `kind` is a promise without its loss, as for `pf.loss`. The first iterate and the noise are not published.
 
     >>> import pufferflow as pf
@@ -84,6 +86,8 @@ def _proofs(iteration: Iteration, moved: Any, kind: Kind) -> Proofs:
         return _of_couplings(iteration, [moved], kind)
     if isinstance(moved, list | tuple) and moved and isinstance(moved[0], Trajectories):
         return _of_couplings(iteration, cast(list[Trajectories], moved), kind)
+    if isinstance(moved, ChainRows | GaussianRows | TrajectoryLaws):
+        return moved.proofs(iteration, kind)
     if isinstance(moved, Marginals):
         return {
             "independent steps": largest_displacement(iteration, Displacements.of(moved.sizes, iteration.steps), kind)

@@ -129,7 +129,7 @@ class Blocks:
         with np.errstate(under="ignore", invalid="ignore"):
             squares = np.bincount(self.owner, (parts / largest[self.owner]) ** 2, minlength=count)
         moved = np.bincount(self.owner, parts > 0, minlength=count) > 0
-        rounding = 1 + (self.joins + len(self.owner) + 16) * UNIT
+        rounding = 1 + (self.joins + np.bincount(self.owner, minlength=count) + 16) * UNIT
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.where(np.isinf(largest), np.inf, np.sqrt(squares) * largest * rounding)
         return np.where(moved, np.maximum(total, SMALLEST), 0.0)

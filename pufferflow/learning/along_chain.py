@@ -1,0 +1,242 @@
+"""Rows along a Markov chain in an iteration, by three proofs of which the best counts.
+
+Trajectories coupled step by step, so that rows that met stay together, with amplification (M1, M33); (ε₀, δ₀) of each
+row, carried along the chain (M37); all iterates in the order of the chain, each of which reads one row (M38 (i)).
+"""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from pufferflow.arguments import instance, set_fields
+from pufferflow.arrays import Floats, Indices
+from pufferflow.chains import Chain, Secrets, leak_of_order, leak_with_delta
+from pufferflow.conversions import gaussian_deltas, gdp_to_approx
+from pufferflow.errors import Misuse, Refused
+from pufferflow.guarantees import Approx, Divergence, Kind, RenyiCurve
+from pufferflow.learning.descent import Descent, read_places
+from pufferflow.learning.displacements import Displacements, Proofs, read_sizes
+from pufferflow.learning.gaussian_rows import largest_over_rows
+from pufferflow.learning.iteration import Iteration
+from pufferflow.learning.losses import gaussian_promises, least, mean_of_shifts
+from pufferflow.learning.shifts import deviations
+from pufferflow.roots import smallest
+from pufferflow.rounding import UNIT
+from pufferflow.scenario.priors import MarkovChain
+
+_ORDERS = tuple(1 + 2.0 ** (n / 2) for n in range(-8, 17))
+_LARGEST = 64.0
+_MOST_COUPLED = 20_000
+"""Rows of a sequence up to which stretches that differ are counted one by one."""
+_ROUNDING = 1e-12
+_INSTEAD = "pf.learning.ChainRows(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0, 1], [1, 0]], descent)"
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class ChainRows:
+    """Rows of one sequence, along a chain, that a descent visits; the secret is the state of any one of them.
+
+    `distances[e][f]` is how far apart the rows of the states e and f are, at most. `rows` are the places of the
+    sequence's rows among the rows of the descent, in the order of the chain (all, as they are visited, if left out),
+    `positions` their times in steps of the chain. Other rows are independent of the sequence. `pairs` are the pairs of
+    states that must look alike; all, if left out.
+
+    >>> import pufferflow as pf
+    >>> descent = pf.learning.Descent(rows=40, step_size=0.1, noise=1.0, lipschitz=1.0, smoothness=1.0)
+    >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+    >>> rows = pf.learning.ChainRows(chain, [[0, 1], [1, 0]], descent)
+    >>> found = pf.learning.iteration_loss(descent.iteration, rows, pf.Approx.of(delta=1e-6))
+    >>> found.proof, round(found.value, 3), round(found.losses["group"], 3)
+    ('row by row', 4.492, 6.399)
+    """
+
+    chain: Chain
+    distances: Floats
+    descent: Descent
+    rows: Indices
+    secrets: Secrets
+    _shifts: dict[tuple[float, int, int], tuple[Floats, Floats]] = field(repr=False)
+
+    def __init__(  # noqa: PLR0913 - the rows, and where and when they are
+        self,
+        prior: MarkovChain,
+        distances: Any,
+        descent: Descent,
+        *,
+        rows: Any = None,
+        positions: Any = None,
+        pairs: Any = None,
+    ) -> None:
+        instance(prior, MarkovChain, "The prior", allowed="pf.MarkovChain, one chain", instead=_INSTEAD)
+        instance(descent, Descent, "The descent", allowed="pf.learning.Descent", instead=_INSTEAD)
+        read = read_sizes(distances, "The distances", "a number >= 0 for every two states", "[[0, 1], [1, 0]]")
+        if read.shape != (prior.states, prior.states):
+            raise Misuse(
+                f"Distances of shape {read.shape} for {prior.states} states.",
+                allowed="a number for every two states",
+                instead=_INSTEAD,
+            )
+        places, times = read_places(rows, positions, descent.rows)
+        set_fields(self, chain=prior.chain(times, float(times[0])), distances=np.maximum(read, read.T), descent=descent)
+        set_fields(self, rows=places, secrets=Secrets(_read_pairs(pairs, prior.states)), _shifts={})
+
+    @property
+    def farthest(self) -> float:
+        """The largest distance between two states' rows."""
+        return float(self.distances.max())
+
+    @cached_property
+    def _forgetting(self) -> tuple[Floats, Floats]:
+        """Sums of the logs of how likely rows that differ go on differing, from row to row: onwards and backwards."""
+        onwards, backwards = (
+            np.log(np.maximum([_most_different(rows) for rows in steps.rows], 1e-300))[steps.order]
+            for steps in (self.chain.forward, self.chain.backward)
+        )
+        return np.append(0.0, np.cumsum(onwards[::-1])), np.append(0.0, np.cumsum(backwards))
+
+    def proofs(self, iteration: Iteration, kind: Kind) -> Proofs:
+        """Return the loss by each proof that applies, with the row that loses most."""
+        if not iteration.gaussian:
+            raise Refused(
+                "Rows along a chain under noise that is not Gaussian.",
+                allowed="pf.Gaussian noise",
+                instead="pf.learning.Trajectories, for any noise",
+            )
+        everything = deviations(iteration, self._moved(0, len(self.rows) - 1))
+        found = {"group": (least(gaussian_promises(float(everything[0])), kind), 0)}
+        if kind.example.divergence in (Divergence.HOCKEY_STICK, Divergence.RENYI):
+            if len(self.rows) <= _MOST_COUPLED:
+                found["coupling"] = self._coupled(iteration, kind)
+            if self._in_order:
+                found["chain order"] = self._in_chain_order(iteration, kind), 0
+        if kind.example.divergence is Divergence.HOCKEY_STICK and kind.example.delta > 0:
+            found["row by row"] = self._row_by_row(iteration, kind), 0
+        return found
+
+    @property
+    def _in_order(self) -> bool:
+        """Whether each row of the sequence has a step of its own, once, in the order of the chain."""
+        return self.descent.passes == 1 and bool((np.diff(self.rows // self.descent.batch_size) > 0).all())
+
+    def _in_chain_order(self, iteration: Iteration, kind: Kind) -> float:
+        """Return the loss of all iterates, each of which reads one row of the sequence (M38 (i))."""
+        moves, largest = self.descent.moves(self.distances), float(self._each_row.sizes.max(initial=0.0))
+        shifts = moves / max(float(moves.max()), 1e-300) * largest / float(iteration.scales.min())
+        alpha = kind.example.alpha
+        orders = _ORDERS if alpha == math.inf else (alpha,)
+        losses = [
+            (order, leak_of_order(self.chain, order / 2 * shifts * shifts * (1 + 16 * UNIT), order, self.secrets))
+            for order in orders
+        ]
+        finite = [(order, loss) for order, loss in losses if loss < math.inf]
+        return least([RenyiCurve(*map(tuple, zip(*finite, strict=True)))] if finite else [], kind)
+
+    def _row_by_row(self, iteration: Iteration, kind: Kind) -> float:
+        """Return the ε that follows from an (ε₀, δ₀) of each row, if it alone is exchanged (M37)."""
+        shift, delta = float(deviations(iteration, self._each_row).max()), kind.example.delta
+        if shift in (0.0, math.inf):
+            return shift
+
+        def leaks(epsilon: float) -> tuple[float, float]:
+            own = min(float(gaussian_deltas(np.array([shift]), epsilon)[0]), 1.0)
+            return leak_with_delta(self.chain, epsilon, own, self.secrets)
+
+        high = max(gdp_to_approx(shift, delta / 4), 1e-3)
+        while leaks(high)[1] > delta:
+            high *= 1.25
+            if high > _LARGEST:
+                return math.inf
+        least_epsilon = smallest(lambda epsilon: math.log(max(leaks(epsilon)[1], 1e-300) / delta), high, 1e-4)
+        return kind.loss_from(Approx(leaks(least_epsilon)[0], delta))
+
+    def _coupled(self, iteration: Iteration, kind: Kind) -> tuple[float, int]:
+        """Return the mean loss over how far rows go on differing, for the worst row (M1, M33)."""
+
+        def bound(first: int, last: int) -> float:
+            shifts, masses = self._shifts_around(iteration, first, last)
+            return mean_of_shifts(shifts, masses, kind)
+
+        return largest_over_rows(len(self.rows), bound)
+
+    def _shifts_around(self, iteration: Iteration, first: int, last: int) -> tuple[Floats, Floats]:
+        """Return Gaussian shifts and their probabilities, of stretches of rows around a secret one that may differ."""
+        if not iteration.uniform:
+            moved, masses = self._stretches(first, last)
+            return deviations(iteration, moved), masses
+        c, scale = float(iteration.contractions[0]), float(iteration.scales[0])
+        if (c, first, last) not in self._shifts:  # shifts are as large as the noise is small
+            moved, masses = self._stretches(first, last)
+            self._shifts[c, first, last] = deviations(_unit_noise(iteration), moved), masses
+        shifts, masses = self._shifts[c, first, last]
+        return shifts / scale * (1 + UNIT), masses
+
+    def _stretches(self, first: int, last: int) -> tuple[Displacements, Floats]:
+        """Return the displacements of stretches that differ, to both sides of secret rows, and their probabilities."""
+        onwards, backwards = self._forgetting
+        later, later_masses = _lengths(onwards, np.arange(first, last + 1), len(self.rows) - 1 - last)
+        flipped = backwards[-1] - backwards[::-1]
+        places = len(self.rows) - 1 - np.arange(first, last + 1)
+        earlier, earlier_masses = _lengths(flipped, places, first)
+        parts = [self._part(first - int(j), last + int(k)) for j in earlier for k in later]
+        return Displacements.of_parts(parts), np.outer(earlier_masses, later_masses).ravel()
+
+    def _part(self, first: int, last: int) -> tuple[Indices, Floats]:
+        rows = np.sort(self.rows[first : last + 1])
+        moved = self.descent.displacements_of([(rows, np.full(len(rows), self.farthest))])
+        return moved.at, moved.sizes
+
+    def _moved(self, first: int, last: int) -> Displacements:
+        return Displacements.of_parts([self._part(first, last)])
+
+    @cached_property
+    def _each_row(self) -> Displacements:
+        """The displacement of each row by itself."""
+        return self.descent.each_row(self.rows, self.farthest)
+
+
+def _unit_noise(iteration: Iteration) -> Iteration:
+    return Iteration(iteration.steps, iteration.noises[0].at(1.0), float(iteration.contractions[0]))
+
+
+def _most_different(rows: Floats) -> float:
+    """Return the largest total variation between laws of the next state after two states, rounded up."""
+    laws = rows.reshape(-1, rows.shape[-1])
+    apart = np.abs(laws[:, None] - laws[None]).sum(axis=2).max() / 2
+    return min(float(apart) + _ROUNDING, 1.0)
+
+
+def _lengths(logs: Floats, rows: Indices, most: int) -> tuple[Floats, Floats]:
+    """Return lengths and their probabilities, above which rows differ no longer than with those probabilities.
+
+    `logs` adds up along the rows; `rows` are those the stretch may begin at, of which the one that forgets slowest
+    counts. Lengths are rounded up to a few.
+    """
+    lengths = [0]
+    while lengths[-1] < most:
+        lengths.append(min(max(lengths[-1] + 1, int(lengths[-1] * 1.5)), most))
+    edges = np.array(lengths)
+    longer = np.array([_survival(logs, rows, length + 1) for length in lengths[:-1]] + [0.0])
+    longer = np.maximum.accumulate(longer[::-1])[::-1]
+    return edges, -np.diff(np.append(1.0, longer))
+
+
+def _survival(logs: Floats, rows: Indices, length: int) -> float:
+    """Return a probability that rows differ for a length at least."""
+    ends = rows + length
+    inside = ends < len(logs)
+    if not inside.any():
+        return 0.0
+    return min(float(np.exp(logs[ends[inside]] - logs[rows[inside]]).max()) * (1 + length * 4 * UNIT + 1e-12), 1.0)
+
+
+def _read_pairs(given: Any, states: int) -> Indices:
+    if given is None:
+        return np.argwhere(~np.eye(states, dtype=np.bool_))
+    pairs = np.atleast_2d(np.asarray(given))
+    if pairs.dtype.kind not in "iu" or pairs.shape[1:] != (2,) or pairs.min() < 0 or pairs.max() >= states:
+        raise Misuse("Pairs that are not of two states.", allowed=f"numbers below {states}", instead="pairs=[(0, 1)]")
+    return np.concatenate([pairs, pairs[:, ::-1]]).astype(np.intp)
