@@ -134,8 +134,7 @@ def test_xor_of_a_secret_is_not_hidden_by_its_marginals(sigma, true, promised):
     coupled = iteration_loss(iteration, Trajectories([[0, 1], [0, 1]], [0.5, 0.5]), pf.Renyi.of(alpha=2))
     assert true < coupled.value == pytest.approx(promised)
     laws = learning.TrajectoryLaws(pf.Law([(0, 0), (1, 1)], [0.5, 0.5]), pf.Law([(0, 1), (1, 0)], [0.5, 0.5]))
-    assert coupled.value <= renyi(iteration, laws) * (1 + 1e-9)
-    assert true < renyi(iteration, laws)
+    assert true < renyi(iteration, laws) < coupled.value  # to move the first step as well is cheaper
 
 
 def test_independent_steps_are_bounded_by_their_marginals():
@@ -148,7 +147,7 @@ def test_independent_steps_are_bounded_by_their_marginals():
 
 
 def test_projection_after_noise_is_not_what_is_bounded():
-    """K = [−1, 1], η = 1.9, W₀ = 1, gradients that differ outside K only: projected first, nothing moves; else it does."""
+    """K = [−1, 1], η = 1.9, W₀ = 1, gradients that differ outside K only: projected first, nothing moves."""
     eta, sigma = 1.9, 0.6
     start = np.linspace(1 - 6 * sigma, 1 + 6 * sigma, 4_001)
     weight = norm.pdf(start, 1, sigma) * (start[1] - start[0])
