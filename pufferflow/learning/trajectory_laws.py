@@ -35,8 +35,8 @@ class TrajectoryLaws:
     >>> import pufferflow as pf
     >>> laws = TrajectoryLaws(pf.Law([(0, 0), (1, 1)], [0.5, 0.5]), pf.Law([(0, 1), (1, 0)], [0.5, 0.5]))
     >>> iteration = pf.learning.Iteration(2, pf.Gaussian(1.0))
-    >>> pf.learning.iteration_loss(iteration, laws, pf.Renyi.of(alpha=2)).proof
-    'worst pair'
+    >>> pf.learning.iteration_loss(iteration, laws, pf.Renyi.of(alpha=2)).value
+    0.5000...
     """
 
     left: Law
