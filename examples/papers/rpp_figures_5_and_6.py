@@ -4,8 +4,8 @@ The loss of the last iterate of noisy gradient descent against the number of ite
 and row t correlates with it by ρ_t: L = σ = η = C = ‖a − b‖ = 1, α = 2. The paper prints curves and their formula
 (Proposition F.2), no numbers; the formula is what stands beside ours. It is for secrets about the first row alone. The
 third picture has the loss of whichever row loses most, which no number of iterations hides, for an autoregression that
-is fitted to a public reference. Run it as `python examples/papers/rpp_figures_5_and_6.py [FILE.svg]`; without matplotlib
-(`pip install "pufferflow[report]"`) it prints the tables alone.
+is fitted to a public reference. Run it as `python examples/papers/rpp_figures_5_and_6.py [FILE.svg]`;
+without matplotlib (`pip install "pufferflow[report]"`) it prints the tables alone.
 """
 
 import sys
