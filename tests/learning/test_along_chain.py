@@ -120,11 +120,11 @@ def test_rows_apart_in_time_and_in_the_order_of_visits_lose_less():
 
 def test_each_row_by_itself_carried_along_the_chain_has_the_endless_closed_form():
     """Without amplification σ = 36.58664 keeps (1, 1e-6) for one Gaussian release a row, stay-probability .9."""
-    descent = learning.Descent(50, 1.0, 1.0, 0.5, 1.0)
+    descent = learning.Descent(90, 1.0, 1.0, 0.5, 1.0)
     rows = learning.ChainRows(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0, 1], [1, 0]], descent)
-    iteration = learning.Iteration(50, pf.Gaussian(36.58664), contraction=math.inf)
+    iteration = learning.Iteration(90, pf.Gaussian(36.58664), contraction=math.inf)
     found = learning.iteration_loss(iteration, rows, pf.Approx.of(delta=1e-6))
-    assert found.losses["row by row"] == pytest.approx(1.0, rel=1e-3)
+    assert found.losses["row by row"] == pytest.approx(1.0, rel=5e-3)
 
 
 @pytest.mark.slow
