@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
@@ -68,26 +68,39 @@ def lifted(values: Array, relative: float = UNIT) -> Array:
         return np.where(values > 0, np.nextafter(values * (1.0 + relative), np.inf), values)
 
 
-_EXACTLY = 20_000
+def differences_outward(left: Floats, right: Floats) -> Floats:
+    """Return left − right as the floats nearest to 0 that are not nearer to it than the exact difference.
+
+    >>> float(differences_outward(np.array(1.0), np.array(1e-20)))
+    1.0
+    >>> float(differences_outward(np.array(1.0), np.array(-1e-20))) > 1
+    True
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = left - right
+        back = steps - left  # Knuth's two-sum of left and −right: `lost` is the exact error of `steps`
+        lost = (left - (steps - back)) + (-right - back)
+    outward = np.sign(lost) == np.sign(steps)
+    return np.where(outward & (lost != 0), np.nextafter(steps, np.copysign(np.inf, steps)), steps)
 
 
-def rounded_up(function: Callable[[Any, Any], Any], left: Floats, right: Floats) -> Floats:
-    """Return a sum, difference or product ≥ 0 of floats, rounded up; exactly where they are few or whole numbers."""
-    left, right = np.broadcast_arrays(left, right)
-    if left.size <= _EXACTLY:
-        both = zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)
-        exact = [float_above(function(Fraction(a), Fraction(b))) for a, b in both]
-        return np.array(exact, dtype=np.float64).reshape(left.shape)
-    with np.errstate(under="ignore"):
-        found: Floats = function(left, right)
-    whole = (left == np.rint(left)) & (right == np.rint(right)) & (found < 2.0**52)
-    return np.where(whole | (left == 0) & (right == 0), found, np.nextafter(found, np.inf))
+def distances_above(left: Floats, right: Floats) -> Floats:
+    """Return the smallest floats not below |left − right|."""
+    return np.abs(differences_outward(left, right))
 
 
 def products_above(left: Floats, right: Floats) -> Floats:
-    """Return |left·right| rounded up; a product is 0 only if a factor is."""
-    found = rounded_up(lambda a, b: abs(a * b), left, right)
-    return np.where((np.asarray(left) == 0) | (np.asarray(right) == 0), 0.0, np.maximum(found, SMALLEST))
+    """Return |left·right| rounded up, to the next float where the product is of moderate size; 0 only if a factor is.
+
+    >>> products_above(np.array([0.1, 3.0, 1e-300]), np.array([3.0, 0.0, 1e-300])).tolist()
+    [0.30000000000000004, 0.0, 5e-324]
+    """
+    left, right = np.abs(left), np.abs(right)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        product = left * right
+        missing = _product_error(left, right, product)
+        above = np.where(_moderate(left) & _moderate(right), missing > 0, (left != 0) & (right != 0))
+    return np.where((left == 0) | (right == 0), 0.0, np.where(above, np.nextafter(product, np.inf), product))
 
 
 def sums_above(own: Floats, others: Floats) -> Floats:
@@ -99,6 +112,7 @@ def sums_above(own: Floats, others: Floats) -> Floats:
 
 _SPLITTER = 2.0**27 + 1
 _MODERATE = 2.0**400
+_OF_MODERATE_PRODUCTS = 2.0**200
 
 
 def quotient_above(dividend: Array, divisor: float) -> Array:
@@ -116,7 +130,12 @@ def quotient_above(dividend: Array, divisor: float) -> Array:
     return np.where(above, np.nextafter(quotient, np.inf), quotient)
 
 
-def _product_error(left: Array, right: float, product: Array) -> Array:
+def _moderate(factor: Array) -> Array:
+    """Return whether the errors of a product with another such factor are floats, and not the smallest ones."""
+    return (factor < _OF_MODERATE_PRODUCTS) & ((factor > 1 / _OF_MODERATE_PRODUCTS) | (factor == 0))
+
+
+def _product_error(left: Array, right: Array | float, product: Array) -> Array:
     """Return left·right − product exactly (Dekker's product), for factors of moderate size."""
     head, tail = _halves(left)
     other_head, other_tail = _halves(np.asarray(right))

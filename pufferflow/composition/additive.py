@@ -36,7 +36,7 @@ from pufferflow.composition.regions import Region, overlapping
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.guarantees import Pure
 from pufferflow.noise import Gaussian, Laplace, Noise
-from pufferflow.rounding import UNIT, rounded_up
+from pufferflow.rounding import UNIT, distances_above
 from pufferflow.scenario import Derived, Initial, Presence, Scenario, Secret, ValueSecret
 from pufferflow.scenario.priors import GaussianPrior, Independent, Prior
 
@@ -239,7 +239,7 @@ def _moves(shape: Shape, secret: Secret | Initial) -> Floats | None:
         return None
     sums = np.array(table, dtype=np.float64).reshape(-1, points)
     first, second = secret.pair_places.T if finite else ([0], [1])
-    return rounded_up(lambda a, b: abs(a - b), sums[:, first], sums[:, second])
+    return distances_above(sums[:, first], sums[:, second])
 
 
 def columns_of(scenario: Scenario, prior: Prior) -> tuple[str, ...]:

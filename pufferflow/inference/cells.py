@@ -15,7 +15,7 @@ from pufferflow.engine import Pattern
 from pufferflow.inference.movement import Movement
 from pufferflow.inference.row_question import norms_above, row_norms
 from pufferflow.queries import Kinds
-from pufferflow.rounding import UNIT, float_above, rounded_up, upwards
+from pufferflow.rounding import UNIT, distances_above, float_above, upwards
 from pufferflow.scenario import AnySecret, Presence
 from pufferflow.scenario.priors import AnyCorrelation, Prior
 from pufferflow.transport import Certainty
@@ -123,4 +123,4 @@ def moves_of(prior: Prior, secret: AnySecret, tables: Floats) -> Floats:
         return np.abs(tables)
     points = with_nothing(tables) if isinstance(secret, Presence) else tables
     first, second = np.triu_indices(points.shape[1], 1)
-    return rounded_up(lambda a, b: abs(a - b), points[:, first], points[:, second])
+    return distances_above(points[:, first], points[:, second])

@@ -19,7 +19,7 @@ from pufferflow.arrays import Floats, Indices
 from pufferflow.inference.implied import column_and_domain
 from pufferflow.inference.movement import group_movement
 from pufferflow.queries import Kinds, Statistic
-from pufferflow.rounding import UNIT, float_above, lifted, products_above, rounded_up
+from pufferflow.rounding import UNIT, distances_above, float_above, lifted, products_above
 from pufferflow.scenario import Bins, Domain, Initial, Interval, Label, Secret
 from pufferflow.scenario.priors import Prior
 from pufferflow.transport import masses
@@ -91,7 +91,7 @@ class Question:
             rises = [abs(Fraction(high) - Fraction(low)) for low, high in self.tables.tolist()]
             return np.array([[float_above(rise * share) for share in shares] for rise in rises])
         left, right = (self.tables[:, places] for places in self._places.T)
-        return rounded_up(lambda a, b: abs(a - b), left, right)
+        return distances_above(left, right)
 
     @cached_property
     def _places(self) -> Indices:
@@ -106,7 +106,7 @@ class Question:
         if isinstance(self.domain, Bins | Interval):
             return [self._distance(a, b) for a, b in self.pairs]
         left, right = (self.domain.numbers[places] for places in self._places.T)
-        return rounded_up(lambda a, b: abs(a - b), left, right).tolist()
+        return distances_above(left, right).tolist()
 
     @property
     def farthest(self) -> tuple[float, tuple[Label, Label]]:
@@ -192,7 +192,7 @@ class Jumps:
     def moves(self) -> Floats:
         """|φ(p) − φ(q)| for every answer and pair of classes, rounded up."""
         tables = self.question.tables
-        return rounded_up(lambda a, b: abs(a - b), tables[:, self.first], tables[:, self.second])
+        return distances_above(tables[:, self.first], tables[:, self.second])
 
     @property
     def of_answers(self) -> Floats:

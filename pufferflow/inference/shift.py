@@ -23,7 +23,7 @@ from pufferflow.inference.movement import Movement, MovementLaws
 from pufferflow.inference.row_question import Question, row_norms
 from pufferflow.inference.translation import Translation, by_shares
 from pufferflow.queries import Statistic
-from pufferflow.rounding import UNIT, float_above, lifted, products_above, quotient_above, rounded_up, sums_above
+from pufferflow.rounding import UNIT, distances_above, float_above, lifted, products_above, quotient_above, sums_above
 from pufferflow.scenario import AnySecret, Initial, Presence, Product, Secret
 from pufferflow.scenario.priors import (
     AnyCorrelation,
@@ -216,6 +216,6 @@ def _slopes(question: Question) -> Floats:
     numbers = question.domain.numbers
     order = np.argsort(numbers, kind="stable")
     values, tables = numbers[order].tolist(), question.tables[:, order]
-    rises = rounded_up(lambda a, b: abs(a - b), tables[:, 1:], tables[:, :-1])
+    rises = distances_above(tables[:, 1:], tables[:, :-1])
     runs = [-float_above(Fraction(low) - Fraction(high)) for low, high in itertools.pairwise(values)]
     return np.stack([quotient_above(rises[:, at], run) for at, run in enumerate(runs)], axis=1)

@@ -18,6 +18,7 @@ of results for different answers.
 
 import math
 import os
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -156,15 +157,12 @@ def _draw_chunk(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Arr
 
 def _draw_precisely(unit: Drawable, word: int, step: Fraction, bits: Bits) -> int:
     """Return the step that U falls in, reading as many more bits of it as that takes."""
-    import mpmath  # pyright: ignore[reportMissingTypeStubs] - few draws need it, and it takes a while to load
-
-    length = _WORD
+    mp, length = _long_floats(), _WORD
     guess = int(min(float(unit.reach(np.asarray(max(word, 0.5) / 2.0 ** (_WORD + 1)))) / float(step), 1e300))
     while True:
-        mp = cast(Any, mpmath).mp.clone()
         mp.prec = 2 * length + 64
 
-        def edge(size: int, mp: Any = mp) -> Any:
+        def edge(size: int) -> Any:
             """Return P(|noise| > size + 1/2 steps); 1 below the first."""
             if size < 0:
                 return mp.mpf(1)
@@ -174,12 +172,24 @@ def _draw_precisely(unit: Drawable, word: int, step: Fraction, bits: Bits) -> in
         low, high = mp.ldexp(mp.mpf(word), -length), mp.ldexp(mp.mpf(word + 1), -length)
         slack = mp.ldexp(mp.mpf(1), -(2 * length))  # relative; the precision is 2⁻⁶⁴ of it
         # of U = 0.000… nothing is known yet but that it is small
-        size = _first(lambda size, low=low, edge=edge: edge(size) <= low, guess) if word else None
+        size = _first(lambda size, low=low: edge(size) <= low, guess) if word else None
         if size is not None and edge(size) * (1 + slack) <= low and high <= edge(size - 1) * (1 - slack):
             return size
         if size == 0 and edge(0) * (1 + slack) <= low:
             return 0
         word, length = (word << _WORD) | int.from_bytes(bits(_WORD // 8), "little"), length + _WORD
+
+
+_OF_THREAD = threading.local()
+
+
+def _long_floats() -> Any:
+    """Return this thread's own context of floats of any length: making one takes longer than a draw."""
+    if not hasattr(_OF_THREAD, "mp"):
+        import mpmath  # pyright: ignore[reportMissingTypeStubs] - few draws need it, and it takes a while to load
+
+        _OF_THREAD.mp = cast(Any, mpmath).mp.clone()
+    return _OF_THREAD.mp
 
 
 def _first(holds: Callable[[int], bool], guess: int) -> int:

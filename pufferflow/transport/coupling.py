@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.law import GaussianLaw, Law
-from pufferflow.rounding import SMALLEST, UNIT, upwards
+from pufferflow.rounding import SMALLEST, UNIT, differences_outward, upwards
 from pufferflow.transport import masses
 
 WITHIN_ROUNDING = "holds for weights equal to those given up to rounding; Fractions give it exactly"
@@ -155,13 +155,8 @@ def all_differences(mu: Law, nu: Law) -> Floats:
 
 def signed_above(left: Array, right: Array) -> Floats:
     """Return left − right as floats that are not nearer to 0 than the exact difference, of the same sign."""
-    with np.errstate(over="ignore"):
-        steps = left - right
-    if steps.dtype == object:
-        sizes = masses.floats_above(np.abs(steps))
-        return np.where(steps < 0, -sizes, sizes)
-    back = steps - left  # Knuth's two-sum of left and −right: `lost` is the exact error of `steps`
-    with np.errstate(invalid="ignore"):
-        lost = (left - (steps - back)) + (-right - back)
-    outward = np.where(np.sign(lost) == np.sign(steps), np.nextafter(steps, np.copysign(np.inf, steps)), steps)
-    return np.where(lost != 0, outward, steps)
+    if object not in (left.dtype, right.dtype):
+        return differences_outward(left, right)
+    steps = left - right
+    sizes = masses.floats_above(np.abs(steps))
+    return np.where(steps < 0, -sizes, sizes)
