@@ -74,18 +74,21 @@ class PublicWeights:
 
         Rows that weights tell the kinds of have their shares instead.
         """
-        request = self.request
-        if self.memberships is not None:
-            return self.memberships
+        request, known = self.request, self._memberships(free=True)
+        if known is not None:
+            return known
         return weighted_patterns(request.engine, request.selection, request.scenario, request.measures, self.grids)
 
     @cached_property
     def memberships(self) -> Patterns | None:
         """The patterns of groups by the kinds of their rows, if that is what several weights tell."""
-        request = self.request
-        if len(self.grids) < _SEVERAL:
+        return self._memberships(free=False)
+
+    def _memberships(self, *, free: bool) -> Patterns | None:
+        one, grids = self.request, self.grids
+        if len(grids) < _SEVERAL:
             return None
-        return membership_patterns(request.engine, request.selection, request.scenario, request.measures, self.grids)
+        return membership_patterns(one.engine, one.selection, one.scenario, one.measures, grids, free=free)
 
     @cached_property
     def mixed(self) -> bool:
@@ -182,6 +185,8 @@ class PublicWeights:
             digest.update(repr(None if self.units_of_kinds is None else self.units_of_kinds.identity).encode())
         if not all(prior.ordered for prior in known):
             digest.update(repr([part.tobytes() for part in self._ranks]).encode())
+            members = () if self.memberships is None else self.memberships.distinct
+            digest.update(repr([(*_contents(one), one.counts.tobytes()) for one in members]).encode())
         return digest.hexdigest()
 
     @cached_property

@@ -40,11 +40,12 @@ def scale_of(plan, name="level_sum"):
 def worlds(prior, count):
     """Yield all values of a unit's rows, by their places in the domain, with their probability."""
     for path in itertools.product(range(len(LEVELS)), repeat=count):
-        if prior == "chain":
-            start = np.linalg.matrix_power(STAY, 300)[0]
-            yield path, start[path[0]] * math.prod(STAY[a, b] for a, b in itertools.pairwise(path))
-        else:
+        if isinstance(prior, str) and prior == "class":
             yield path, float((WEIGHTS * np.prod([CLASSES[:, state] for state in path], axis=0)).sum())
+        else:
+            steps = STAY if isinstance(prior, str) else prior
+            start = np.linalg.matrix_power(steps, 300)[0]
+            yield path, start[path[0]] * math.prod(steps[a, b] for a, b in itertools.pairwise(path))
 
 
 def contributions(paths, groups, bounds):
@@ -112,6 +113,37 @@ def worst_loss(kind, table, scales, factor=1.0):
         free_loss(groups, BOUNDS, scales) if kind == "any" else true_loss(kind, groups, BOUNDS, scales)
         for groups in units(*table)
     )
+
+
+def test_units_that_look_like_those_of_one_kind_are_hidden_too():
+    """A unit that crosses kinds of groups, and one of one kind with the same rows in as many groups: both are safe."""
+    steps = np.array([[0.9, 0.05, 0.05], [0.05, 0.475, 0.475], [0.05, 0.475, 0.475]])
+    bounds = {"a": (0, 1), "b": (1, 3), "c": (1, 3)}
+    table = ["b", "c", "b", "a"], [1, 1, 2, 2]
+    asked = batch(rows(*table), pf.MarkovChain(steps), ordered=True).private_sum("level", bounds=bounds)
+    scales = scale_of(asked.plan(pf.Pure(1.0)))
+    assert max(true_loss(steps, groups, bounds, scales) for groups in units(*table)) <= 1.0
+    assert scales["b"] > 1.02 * scale_of(first_unit(table, steps, bounds))["b"]
+
+
+def first_unit(table, steps, bounds):
+    """Return the plan for the first two rows alone."""
+    own = rows(table[0][:2], table[1][:2])
+    asked = batch(own, pf.MarkovChain(steps), ordered=True)
+    return asked.private_sum("level", bounds={group: bounds[group] for group in "bc"}).plan(pf.Pure(1.0))
+
+
+@pytest.mark.parametrize("prior", [ANY, pf.LatentClass(WEIGHTS, CLASSES)], ids=["any", "class"])
+def test_very_different_units_are_covered(prior):
+    """More than 64 kinds of units, across groups: no more is lost than is promised by any of them."""
+    sizes = [unit for size in range(1, 7) for unit in itertools.combinations_with_replacement("abc", size)]
+    frame = rows([group for unit in sizes for group in unit], [place for place, unit in enumerate(sizes) for _ in unit])
+    scales = scale_of(batch(frame, prior).private_sum("level", bounds=BOUNDS).plan(pf.Pure(1.0)))
+    if prior == ANY:
+        widths = [sum((BOUNDS[group][1] - BOUNDS[group][0]) / scales[group] for group in unit) for unit in sizes]
+        assert 0.999 < max(widths) <= 1.0
+    else:
+        assert max(true_loss("class", unit, BOUNDS, scales) for unit in sizes[9:19:3]) <= 1.0
 
 
 @pytest.mark.parametrize("kind", ["any", "chain"])
