@@ -29,6 +29,7 @@ from pufferflow.planning.facts import PublicFacts, SourceDigest
 from pufferflow.planning.key_threshold import KeyThreshold, for_sums, keys_share, least_threshold
 from pufferflow.planning.sum_tables import Tables, free_tables
 from pufferflow.planning.terms import ROW, Terms
+from pufferflow.planning.units import present
 from pufferflow.queries import Query, Request
 from pufferflow.rounding import UNIT, agree, upwards
 from pufferflow.scenario import Presence
@@ -114,9 +115,11 @@ class Decision:
     def threshold(self) -> KeyThreshold | None:
         """The noisy number of rows above which a key appears; None where keys are public."""
         secret = self.request.scenario.secret
-        if not self.request.discovers or not isinstance(secret, Presence) or secret.rows is None:
+        if not self.request.discovers or not isinstance(secret, Presence):
             return None
-        return least_threshold(self.noises[self.request.measures.index(None)], secret.rows, self.key_delta)
+        counts = present(self.request, secret).counts
+        number = self.noises[self.request.measures.index(None)]
+        return least_threshold(number, int(counts.max()), self.key_delta, len(counts))
 
     @property
     def chosen_keys(self) -> ChosenKeys | None:

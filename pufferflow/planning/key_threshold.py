@@ -1,7 +1,7 @@
 """Keys of the answer that the data chooses: the noisy number of rows with which a key appears, and what that costs.
 
-Keys are taken from the rows that are read, so a unit may have some that nobody else has: at most `rows` of them, since
-that is how many of its rows are read. Each key has a noisy number of rows, and appears where that is above a threshold.
+Keys are taken from the rows that are read, so a unit may have some that nobody else has: no more than rows of it are
+read. Each key has a noisy number of rows, and appears where that is above a threshold.
 
 Statement: if the noisy sums of listed keys keep (ε, δ') (or the same of a Rényi order), and no unit makes a key appear
 that only it has but for a probability τ, then the keys that appear, with their sums, keep (ε, τ + (1−τ)δ').
@@ -15,8 +15,9 @@ with mass 1−Στ or more, on which they are those of listed keys.
 
 τ is the largest 1 − Π(1 − p(r_j)) over rows r_1 + … + r_m ≤ `rows` in keys of their own, where p(r) is the probability
 that a noisy r is above the threshold. Noise beyond 0 has a falling density, so −log(1−p) is convex in r as far as the
-threshold, and over r it is largest at one of both ends: all rows alone, or all in one key. For single rows and Laplace
-noise of scale b that is the threshold 1 + b·log(1/2τ) of partition selection, and half a step of the grid less.
+threshold, and over r it is largest at one of both ends: all rows alone, or all in one key. If so many rows are read in
+each of some groups, and no key has rows of two of them, that is so in each. For single rows and Laplace noise of scale
+b it is the threshold 1 + b·log(1/2τ) of partition selection, and half a step of the grid less.
 """
 
 import math
@@ -42,7 +43,8 @@ _SURELY: Final = 0.99
 class KeyThreshold:
     """The noisy number of rows above which a key appears, for a noise on its `grid`.
 
-    With probability `delta` or less it makes a key appear that only one unit has, of which so many `rows` are read.
+    With probability `delta` or less it makes a key appear that only one unit has, of which so many `rows` are read in
+    each of so many `groups`, of which no key has two.
     """
 
     noise: Noise
@@ -50,6 +52,7 @@ class KeyThreshold:
     above: Fraction
     rows: int
     delta: float
+    groups: int = 1
 
     @property
     def surely(self) -> int:
@@ -69,7 +72,7 @@ def for_sums(promise: Guarantee) -> Guarantee:
     return structs.replace(promise, delta=promise.delta - keys_share(promise))
 
 
-def least_threshold(noise: Noise, rows: int, delta: float) -> KeyThreshold:
+def least_threshold(noise: Noise, rows: int, delta: float, groups: int = 1) -> KeyThreshold:
     """Return the least threshold on the grid of a noisy number of rows with which keys cost at most δ."""
     if not isinstance(noise, Laplace | Gaussian):
         raise Refused(
@@ -80,7 +83,7 @@ def least_threshold(noise: Noise, rows: int, delta: float) -> KeyThreshold:
     grid = grid_below(noise)
 
     def above(steps: int) -> KeyThreshold:
-        return KeyThreshold(noise, grid, rows + steps * grid, rows, delta)
+        return KeyThreshold(noise, grid, rows + steps * grid, rows, delta, groups)
 
     low, high = -1, 1
     while new_key_chance(above(high)) > delta:
@@ -96,11 +99,9 @@ def new_key_chance(threshold: KeyThreshold) -> float:
 
     The threshold is not below the number of rows.
     """
-    alone, together = (_appears(threshold, rows) for rows in (1, threshold.rows))
-    if alone >= 1:
-        return 1.0
-    of_any = -math.expm1(threshold.rows * math.log1p(-alone)) * (1 + _TAILS)
-    return min(max(of_any, together), 1.0)
+    rows, groups = threshold.rows, threshold.groups
+    alone, together = (_of_any(_appears(threshold, own), times) for own, times in ((1, rows * groups), (rows, groups)))
+    return max(alone, together)
 
 
 def grid_below(noise: Noise) -> Fraction:
@@ -118,6 +119,11 @@ def _appears(threshold: KeyThreshold, rows: int) -> float:
     """
     beyond = float(threshold.above - rows + threshold.grid / 2)
     return max(threshold.noise.tail(beyond) * (1 + _TAILS), SMALLEST)
+
+
+def _of_any(chance: float, times: int) -> float:
+    """Return the probability of any of so many independent events, rounded up."""
+    return 1.0 if chance >= 1 else min(-math.expm1(times * math.log1p(-chance)) * (1 + _TAILS), 1.0)
 
 
 def _check_delta(promise: Guarantee) -> None:

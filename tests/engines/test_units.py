@@ -91,3 +91,19 @@ def test_a_release_says_which_rows_are_read(put, machine):
     assert any(f"at most 3 rows of each person are read, {first}" in note for note in release.certificate.notes)
     (query,) = plan.queries()
     assert (f'"place" <= {ROWS}' if machine != "polars" else f"rows={ROWS}") in query.replace("`", '"')
+
+
+def test_keys_that_the_data_chooses_are_those_of_frames(put):
+    """The same keys appear, null among them, in the same order, with the numbers of the same rows."""
+    rows = visits(5).with_columns(day=pl.int_range(pl.len()).cast(pl.Int64))
+    found = []
+    for table in (put(rows), rows):
+        batch = protected(table, ORDERED).with_columns(late=pl.col("day") > 60)
+        batch = batch.group_by("late", "kind", keys="discover").private_count()
+        release = batch.release(pf.Approx(1e7, 1e-6), noise=pf.Gaussian)
+        found.append([(*key, round(count)) for *key, count in release.frame.iter_rows()])
+        assert release.frame.schema == {"late": pl.Boolean, "kind": pl.String, "count": pl.Float64}
+    assert found[0] == found[1]
+    limited = rows.sort("day", "kind", "level").group_by("person").head(ROWS)
+    sizes = limited.group_by(pl.col("day") > 60, "kind").len().filter(pl.col("len") > ROWS)
+    assert {(late, kind): count for late, kind, count in found[0]} == {(day, kind): n for day, kind, n in sizes.rows()}

@@ -85,6 +85,19 @@ def test_keys_of_one_unit_appear_as_rarely_as_promised():
     assert release.intervals["count_low"].min() == 1
 
 
+@pytest.mark.parametrize("by", [["town", "at"], ["town"]])
+def test_units_with_rows_in_several_groups_have_keys_of_their_own_as_rarely(by):
+    """All their rows count: a row in each of three days may be three keys, or all may be in one, which is seldomer."""
+    people = pl.int_range(20_000, eager=True)
+    frame = pl.DataFrame({"person": people, "hours": 8.0}).join(pl.DataFrame({"at": [0, 1, 2]}), how="cross")
+    frame = frame.with_columns(town="person")
+    secret = pf.Presence("person", rows=1, groups=3, by="at")
+    scenario = pf.Scenario(secret, pf.Independent(), public=["town", "at"])
+    release = batch(frame, *by, scenario=scenario).private_count().release(pf.Approx(0.5, 0.1), noise=pf.Laplace)
+    expected = 1000 if "at" in by else 1000 * math.exp(2 / 6) / 3
+    assert abs(release.frame["town"].n_unique() - expected) < 5.5 * math.sqrt(expected)
+
+
 def test_keys_of_other_types_are_keys_as_they_are():
     floats = pl.Series([0.5, -0.0, 0.0, float("nan"), None] * 8)
     days = pl.Series([date(2026, 1, day) for day in (3, 1, 1, 2, 2)] * 8)

@@ -116,6 +116,17 @@ def test_the_largest_chance_of_a_new_key_is_that_of_rows_alone_or_all_in_one(noi
         assert exact <= new_key_chance(threshold) <= exact * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("noise", NOISES, ids=repr)
+@pytest.mark.parametrize(("rows", "groups"), [(1, 3), (3, 2)])
+def test_rows_in_several_groups_have_keys_in_each(noise, rows, groups):
+    for delta in (0.3, 1e-6):
+        threshold = least_threshold(noise, rows, delta, groups)
+        chance = {row: noise.tail(float(threshold.above - row + threshold.grid / 2)) for row in range(1, rows + 1)}
+        of_all = itertools.product(partitions(rows), repeat=groups)
+        exact = max(float(1 - math.prod(1 - Fraction(chance[row]) for row in itertools.chain(*own))) for own in of_all)
+        assert exact <= new_key_chance(threshold) <= min(exact * (1 + 1e-6), delta)
+
+
 def partitions(rows, most=None):
     if rows == 0:
         yield ()
