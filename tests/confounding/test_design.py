@@ -241,3 +241,21 @@ def test_a_loss_of_ones_own_and_more_columns():
     assert wide.channel.reads == ("a", "b")
     copies = design(table, kept_bit("a", 0.55), pf.Pure(0.6), "squared", secret="s", query="a")
     assert cost(table, [kept_bit("a", 0.55), copies.channel], secret="s").keeps(pf.Pure(0.6))
+
+
+@pytest.mark.parametrize("wanted", [pf.Pure(0.8), pf.Approx(0.3, 0.05)], ids=str)
+@pytest.mark.parametrize("seed", thinned(range(6), 0.34))
+def test_no_additive_noise_is_better_on_random_tables(seed, wanted):
+    """After a release, noise of any kind on the same grid that keeps the promise errs no less than the design."""
+    rng = np.random.default_rng(seed)
+    table, joint = random_table(rng, sizes=(4, 2), zeros=0.1 * (seed % 2))
+    past = [Channel("b", [0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])]
+    best, errors = design(table, past, wanted, secret="s", query="a"), []
+    chances, distance = joint.sum(axis=(0, 2)), np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    for family in (pf.Laplace, pf.Gaussian, pf.Staircase.of(epsilon=0.8)):
+        for scale in np.geomspace(0.3, 30, 12).tolist():
+            noisy = Channel.of_noise("a", range(4), range(4), family(scale))
+            if cost(table, [*past, noisy], secret="s").keeps(wanted):
+                errors.append(float((chances[:, None] * noisy.matrix * distance).sum()))
+    assert errors
+    assert best.expected_loss <= min(errors) + 1e-12

@@ -55,7 +55,8 @@ def test_dcp_theorem_2_corrected(p, tau, tight):
     assert epsilon_of_ratio(tau, [p, 1 - p], both_sides=False) == pytest.approx(math.log(1 + (tau - 1) / p), abs=1e-12)
     assert epsilon_of_ratio(1.2, [0.2, 0.3, 0.5]) == pytest.approx(2 * math.log(1.2), abs=1e-12)
     # as printed the theorem needs δτ ≥ 1: at δ = .02 and a fair secret that is ε ≥ 4.6
-    assert epsilon_of_ratio(50, [0.5, 0.5], both_sides=False) == pytest.approx(4.59511985013459, abs=1e-12)
+    for ratio, known in ((50, 4.59511985013459), (1e5, 12.206067645517674)):
+        assert epsilon_of_ratio(ratio, [0.5, 0.5], both_sides=False) == pytest.approx(known, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
