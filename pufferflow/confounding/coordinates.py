@@ -86,16 +86,11 @@ def coordinates_of(
             units = noises[0].at(1.0), noises[1].at(1.0)
             others.append(TiedCoordinates(units, (answers[0], answers[1]), one.correlation))
         else:
-            others += [Coordinate(one.noise.at(1.0), *own) for own in _with_exact(answers, exact)]
+            unit = one.noise.at(1.0)
+            others += [Coordinate(unit, own, exact=whole) for own, whole in zip(answers, exact, strict=True)]
     if bells and spanned:
         return [*_spanned(np.stack(bells, axis=1)), *others]
     return [*(Coordinate(Gaussian(1.0), own - own.min()) for own in bells), *others]
-
-
-def _with_exact(
-    answers: list[Floats], exact: list[tuple[Fraction, ...]]
-) -> list[tuple[Floats, float, tuple[Fraction, ...]]]:
-    return [(own, 0.0, whole) for own, whole in zip(answers, exact, strict=True)]
 
 
 def _independent(answers: list[Floats], share: float) -> list[Floats]:

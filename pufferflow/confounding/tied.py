@@ -138,10 +138,16 @@ def tied_cells(noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], corr
         own, error = _masses(first, second, correlation, extremes.lengths[0] * extremes.lengths[1], steep)
         masses.append(own.ravel())
         blur = np.maximum(blur, error.ravel())
-    reach = max(float(own.max()) for own in answers)
-    off = 4 * _MARK_ERROR / extremes.finest * math.exp(2 * _STEEP) + 1024 * UNIT * (1 + reach)
+    moved = max(_rounding(one, own) for one, own in zip(edges, answers, strict=True))
+    off = (4 * _MARK_ERROR / extremes.finest + 4 * moved) * math.exp(2 * _STEEP)
     width = np.pad(extremes.width, 1, constant_values=np.inf).ravel()
     return Cells(np.stack(masses)[places.ravel()], width, off, sharp=False, blur=blur)
+
+
+def _rounding(edges: Floats, answers: Floats) -> float:
+    """Return by how much rounding moves the edge of a cell around an answer, in parts of the cell."""
+    sizes = np.abs(edges[1:]) + np.abs(edges[:-1]) + 2 * float(answers.max())
+    return 2 * UNIT * float((sizes / np.diff(edges)).max())
 
 
 def _edges(noise: Noise, answers: Floats, most: int) -> Floats:
@@ -175,7 +181,14 @@ def _side(noise: Noise, edges: Floats, answer: float) -> _Side:
 
 def _marks(noise: Noise, at: Floats) -> Floats:
     """Return Φ⁻¹(F(v)), from the smaller of both tails."""
-    return np.where(at > 0, -1.0, 1.0) * scipy.special.ndtri(np.asarray(noise.tail(np.abs(at))))
+    tails = np.asarray(noise.tail(np.abs(at)))
+    if (tails == 0).any():
+        raise Refused(
+            "The answers lie too many scales apart for the cells of tied noises.",
+            allowed="answers within some hundred scales of each other, thirty of Gaussian noise",
+            instead="larger scales, or channels on a grid",
+        )
+    return np.where(at > 0, -1.0, 1.0) * scipy.special.ndtri(tails)
 
 
 def _log_bell(marks: Floats) -> Floats:

@@ -58,6 +58,11 @@ def labelled():
     return pf.Table({"s": [0, 1], "x": ["a", "b"], "probability": [0.5, 0.5]})
 
 
+def far_apart():
+    """A table of numbers that noise of scale 1 does not hide from each other."""
+    return pf.Table({"s": [0, 1], "x": [0.0, 2000.0], "probability": [0.5, 0.5]})
+
+
 @pytest.mark.parametrize("name", MISUSES)
 def test_misuses(name):
     """What does not fit is refused by name."""
@@ -77,6 +82,7 @@ def test_what_mathematics_does_not_give():
         (lambda: design(THREE, [], pf.Renyi(2, 1.0), secret="s"), "pf.Pure or pf.Approx"),
         (lambda: gaussian_copula(*[Additive("x", pf.Staircase(1.0, 1.0))] * 2, 0.5), "Channel.of_noise"),
         (lambda: cost(THREE, [*[Additive("x", pf.Laplace(1.0))] * 5, TIED]), "tied by a copula"),
+        (lambda: cost(far_apart(), TIED, secret="s"), "too many scales apart"),
         (lambda: design(THREE, TIED, pf.Approx(1.0, 0.1), secret="s", query="x"), "tied noise"),
         (lambda: design(large, [], pf.Pure(1.0), secret="s"), "90000 probabilities (300 inputs × 300 outputs)"),
         (lambda: cost(THREE, [FIRST] * 24), "coarser outputs"),
