@@ -100,6 +100,7 @@ class ChainRows:
 
     def proofs(self, iteration: Iteration, kind: Kind) -> Proofs:
         """Return the loss by each proof that applies, with the row that loses most."""
+        self.descent.check(iteration)
         if not iteration.gaussian:
             raise Refused(
                 "Rows along a chain under noise that is not Gaussian.",

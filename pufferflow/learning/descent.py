@@ -100,6 +100,16 @@ class Descent:
         """The steps, their noise and their contraction."""
         return Iteration(self.steps_per_pass * self.passes, Gaussian(self.noise), self.contraction)
 
+    def check(self, iteration: Iteration) -> None:
+        """Refuse an iteration that has other steps than the descent."""
+        steps = self.steps_per_pass * self.passes
+        if iteration.steps != steps:
+            raise Misuse(
+                f"An iteration of {iteration.steps} steps, and the descent has {steps}.",
+                allowed="the same steps, with whatever noise",
+                instead="descent.iteration",
+            )
+
     def displacements(self, distances: Any) -> Displacements:
         """Return how far steps move if rows move by these distances: of shape (rows,) or (pairs of secrets, rows).
 
@@ -127,7 +137,8 @@ class Descent:
 
     def _steps_moved(self, rows: Indices, distances: Any) -> tuple[Indices, Floats]:
         lengths = read_sizes(distances, "The distances", "numbers >= 0", "[2.0]")
-        if rows.shape != lengths.shape or (np.diff(rows) <= 0).any() or (rows < 0).any() or (rows >= self.rows).any():
+        whole = rows.dtype.kind in "iu" and rows.shape == lengths.shape
+        if not whole or (np.diff(rows) <= 0).any() or (rows < 0).any() or (rows >= self.rows).any():
             raise Misuse(
                 "Rows that move which are no rows, or not given once and in rising order.",
                 allowed=f"rising numbers from 0 to {self.rows - 1}, and a distance for each",

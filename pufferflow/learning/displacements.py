@@ -36,6 +36,10 @@ class Displacements:
     at: Indices
     sizes: Floats
 
+    def __post_init__(self) -> None:
+        if not (self.sizes >= 0).all():
+            raise Misuse("Displacements with a NaN or a number below 0.", allowed=_ALLOWED, instead=_INSTEAD)
+
     @property
     def count(self) -> int:
         """How many displacements there are."""

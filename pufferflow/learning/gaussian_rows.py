@@ -73,12 +73,14 @@ class GaussianRows:
 
     def proofs(self, iteration: Iteration, kind: Kind) -> Proofs:
         """Return the loss by the translation, for the row that loses most, and that of the whole group."""
+        self.descent.check(iteration)
         group = self.descent.displacements_of([(self.rows, np.full(len(self.rows), np.inf))])
         found = {"group": (largest_displacement(iteration, group, kind)[0], 0)}
         if self._factors is not None and len(self._factors) <= _DENSE:
             every = self.descent.displacements_of([self._moving(row) for row in self._factors])
             return found | {"translation": largest_displacement(iteration, every, kind)}
-        if not (self.prior.covariance.stationary and self.prior.covariance.falls_off):
+        falls_off = self.prior.covariance.stationary and self.prior.covariance.falls_off
+        if not falls_off or iteration.contractions.max() > 1:  # where steps expand, later is not costlier
             return found
 
         def bound(first: int, last: int) -> float:
@@ -126,7 +128,7 @@ class GaussianRows:
     @cached_property
     def _regular(self) -> bool:
         """Whether rows follow each other at equal times, so that they move alike whichever is the secret."""
-        return not self._gaps and self.descent.iteration.contractions[0] <= 1
+        return not self._gaps
 
     def _shifted(self, last: int) -> Displacements:
         """Return what moves if row `last` is the secret, with all that may follow an earlier secret moved at the end.

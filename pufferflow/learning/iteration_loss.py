@@ -93,6 +93,12 @@ def _proofs(iteration: Iteration, moved: Any, kind: Kind) -> Proofs:
             "independent steps": largest_displacement(iteration, Displacements.of(moved.sizes, iteration.steps), kind)
         }
     read = moved if isinstance(moved, Displacements) else Displacements.of(moved, iteration.steps)
+    if read.at.max(initial=0) >= iteration.steps:
+        raise Misuse(
+            f"A displacement of step {int(read.at.max()) + 1}, and the iteration has {iteration.steps}.",
+            allowed="displacements of the iteration's steps",
+            instead="descent.iteration, for displacements of the same descent",
+        )
     return {"shifts": largest_displacement(iteration, read, kind)}
 
 

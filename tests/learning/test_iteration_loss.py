@@ -258,6 +258,15 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
         (lambda: learning.Descent(**{**DESCENT, "lipschitz": math.inf}), "any amount"),
         (lambda: learning.Descent(**DESCENT, convex=False, strong_convexity=0.5), "not convex"),
         (lambda: learning.Descent(**DESCENT).displacements([1.0]), "shape"),
+        (lambda: learning.Descent(**DESCENT).displacements_of([([1.5], [1.0])]), "no rows"),
+        (lambda: renyi(Iteration(9, pf.Gaussian(1.0)), learning.Descent(**DESCENT).all_rows()), "step 10"),
+        (
+            lambda: renyi(
+                Iteration(9, pf.Gaussian(1.0)),
+                learning.GaussianRows(pf.GaussianPrior(pf.AR1(0.5)), 1.0, learning.Descent(**DESCENT)),
+            ),
+            "of 9 steps",
+        ),
         (lambda: learning.Descent(**DESCENT).displacements_of([([3, 3], [1.0, 1.0])]), "given once"),
         (lambda: learning.GaussianRows(pf.AnyCorrelation(), 1.0, learning.Descent(**DESCENT)), "AnyCorrelation"),
         (lambda: learning.GaussianRows(pf.GaussianPrior(pf.AR1(0.5)), math.nan, learning.Descent(**DESCENT)), "nan"),
