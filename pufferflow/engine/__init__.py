@@ -20,6 +20,7 @@ from pufferflow.engine.engine import (
     UnitLimit,
 )
 from pufferflow.engine.memberships import membership_patterns, with_others
+from pufferflow.engine.model_rows import ModelRows, NumberColumn, PublicOrder
 from pufferflow.engine.one_pass import appearing_keys, comparable, places_of, published
 from pufferflow.engine.public_rows import unused
 from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
@@ -82,6 +83,8 @@ __all__ = [
     "GroupRuns",
     "GroupSize",
     "Measure",
+    "ModelRows",
+    "NumberColumn",
     "Numbering",
     "OneOf",
     "Order",
@@ -89,6 +92,7 @@ __all__ = [
     "Patterns",
     "Present",
     "PrivateTotals",
+    "PublicOrder",
     "Query",
     "RemoteTable",
     "RowByRow",

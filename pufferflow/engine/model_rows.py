@@ -1,0 +1,164 @@
+"""The rows that a model is fitted to: numbers of some columns, in an order that tells nothing of private values.
+
+Rows stand by group and position, and those that share both are shuffled with the operating system's randomness: the
+order of a source may tell what it was sorted by. So which places a group has follows from public columns alone.
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.arrays import Floats, Indices
+from pufferflow.engine.classes import check_column, classes_of
+from pufferflow.engine.engine import Engine, Selection
+from pufferflow.engine.one_pass import comparable
+from pufferflow.engine.places import places_of
+from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, PolarsEngine, collect
+from pufferflow.engine.totals import FloatInside
+from pufferflow.errors import Misuse, Refused
+from pufferflow.expressions import unsorted
+from pufferflow.guarded import guarded
+from pufferflow.scenario import Domain, Interval, Label, Scenario
+
+_WITHIN, _MOMENT = "within {}", "moment"
+_MOST: Final = 2**31
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    """A column as numbers: values of a domain, null and NaN as `missing`; each point of a finite one is a number."""
+
+    name: str
+    domain: Domain
+    missing: Label
+    numbers: Floats | None = None
+    """The number of each point; None for an interval, whose values are numbers."""
+
+    def read(self, dtype: pl.DataType) -> tuple[pl.Expr, Floats | None]:
+        """Return the numbers, or the class of each row and the number of each class."""
+        check_column(self.name, dtype, self.domain)
+        if isinstance(self.domain, Interval) or self.numbers is None:
+            low, high = float(self.domain.points[0]), float(self.domain.points[-1])
+            return FloatInside(self.name, low, high, float(self.missing)).read(), None
+        missing, points = self.domain.place(self.missing, "missing"), len(self.domain.points)
+        classes = classes_of(self.name, dtype, self.domain, missing, np.eye(points, dtype=np.int64))
+        return classes.number(), self.numbers[np.array(classes.places, dtype=np.intp)]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PublicOrder:
+    """The groups of rows, which stand together: group i has the rows `first[i]` up to `first[i + 1]`, by position."""
+
+    first: Indices
+    positions: Floats
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.first[-1])
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash that sources share only if the groups have as many rows at the same positions."""
+        return hashlib.sha256(self.first.astype("<i8").tobytes() + self.positions.astype("<f8").tobytes()).hexdigest()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ModelRows:
+    """The columns that a model reads, of the selected rows; `apart` says that rows are independent, each a group."""
+
+    engine: Engine
+    selection: Selection
+    scenario: Scenario
+    columns: tuple[NumberColumn, ...]
+    apart: bool
+
+    def check(self) -> None:
+        """Refuse engines whose rows do not come by here, and columns whose types do not fit."""
+        schema = self._polars.schema(self.selection.derived)
+        for column in self.columns:
+            column.read(schema[column.name])
+
+    def order(self) -> PublicOrder:
+        """Return the groups and positions of rows; only public columns are read."""
+        public = self._public
+        rows = collect(self._frame.select(public or [pl.len()]), PUBLIC)
+        return (self._placed(rows) if public else self._shuffled(int(rows.item())))[0]
+
+    def numbers(self) -> tuple[PublicOrder, Floats]:
+        """Return the rows in order, read once: of shape (rows, columns)."""
+        schema = self._polars.schema(self.selection.derived)
+        read = [column.read(schema[column.name]) for column in self.columns]
+        names = [f"column {place}" for place in range(len(read))]
+        values = [expression.alias(name) for (expression, _), name in zip(read, names, strict=True)]
+        rows = collect(self._frame.select(*self._public, *values), PRIVATE)
+        known, order = self._placed(rows.drop(names)) if self._public else self._shuffled(rows.height)
+        numbers = np.empty((rows.height, len(read)))
+        for place, (_, of_class) in enumerate(read):
+            own = rows[names[place]].to_numpy()
+            numbers[:, place] = own if of_class is None else of_class[own]
+        return known, numbers[order]
+
+    @property
+    def _polars(self) -> PolarsEngine:
+        if isinstance(self.engine, PolarsEngine):
+            return self.engine
+        raise Refused(
+            f"A model of rows of {self.engine.name.partition(',')[0]}: its rows are not read one by one.",
+            allowed="frames of Polars, lazy or not",
+            instead="model.fit(pl.scan_parquet(…), y=…) on an export of the table, kept where the table is",
+        )
+
+    @property
+    def _frame(self) -> pl.LazyFrame:
+        return guarded(lambda: self._polars.selected(self.selection))
+
+    @property
+    def _public(self) -> list[pl.Expr]:
+        """The columns of groups and positions, under names of our own; none where rows are apart."""
+        within, order_by = self.scenario.within, self.scenario.order_by
+        known = [] if self.apart else [unsorted(name).alias(_WITHIN.format(place)) for place, name in enumerate(within)]
+        return known if self.apart or order_by is None else [*known, unsorted(order_by).alias(_MOMENT)]
+
+    def _placed(self, public: pl.DataFrame) -> tuple[PublicOrder, Indices]:
+        """Return the groups and positions, and for each place the row of the source that stands there."""
+        _check_number(public.height)
+        groups = public.drop(_MOMENT, strict=False)
+        positions = np.zeros(public.height)
+        if _MOMENT in public.columns:
+            places = places_of(public[_MOMENT], self.scenario)
+            positions = places.positions(places.values).astype(np.float64)
+        keys = groups.select(comparable(groups.schema))
+        rows = keys.with_columns(pl.Series("position", positions), pl.Series("key", _random(public.height)))
+        rows = guarded(lambda: rows.with_row_index("row").sort([*keys.columns, "position", "key"]))
+        order = rows["row"].to_numpy().astype(np.intp)
+        runs = rows.select(pl.struct(keys.columns).rle_id()).to_series().to_numpy() if keys.width else np.zeros(len(order))
+        first = np.append(np.flatnonzero(np.diff(runs.astype(np.int64), prepend=-1)), len(order))
+        return PublicOrder(first.astype(np.intp), positions[order]), order
+
+    def _shuffled(self, rows: int) -> tuple[PublicOrder, Indices]:
+        """Return the order of rows without groups and positions: each a group if they are apart, else all one."""
+        _check_number(rows)
+        first = np.arange(rows + 1) if self.apart else np.array([0, rows])
+        return PublicOrder(first.astype(np.intp), np.zeros(rows)), np.argsort(_random(rows), kind="stable")
+
+
+def _check_number(rows: int) -> None:
+    """Refuse a table without rows, or with too many."""
+    if not 1 <= rows < _MOST:
+        raise Misuse(
+            f"A model of {rows} rows.", allowed="at least one row, and fewer than 2^31", instead="a frame with rows"
+        )
+
+
+def _random(size: int) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
+    """Return random numbers of the operating system."""
+    return np.frombuffer(os.urandom(8 * size), dtype="<u8")
