@@ -20,7 +20,7 @@ from pufferflow.engine.engine import (
     UnitLimit,
 )
 from pufferflow.engine.memberships import membership_patterns, with_others
-from pufferflow.engine.model_rows import ModelRows, NumberColumn, PublicOrder
+from pufferflow.engine.model_rows import ModelRows, NumberColumn, PublicOrder, column_of, columns_as_numbers
 from pufferflow.engine.one_pass import appearing_keys, comparable, places_of, published
 from pufferflow.engine.public_rows import unused
 from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
@@ -113,6 +113,8 @@ __all__ = [
     "check_column",
     "check_engine",
     "clean_dtype",
+    "column_of",
+    "columns_as_numbers",
     "comparable",
     "counted",
     "engine_of",

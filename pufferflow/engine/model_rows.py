@@ -6,6 +6,7 @@ order of a source may tell what it was sorted by. So which places a group has fo
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, final
@@ -13,7 +14,7 @@ from typing import Final, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arrays import Floats, Indices
+from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.engine.classes import check_column, classes_of
 from pufferflow.engine.engine import Engine, Selection
 from pufferflow.engine.one_pass import comparable
@@ -138,10 +139,12 @@ class ModelRows:
             positions = places.positions(places.values).astype(np.float64)
         keys = groups.select(comparable(groups.schema))
         rows = keys.with_columns(pl.Series("position", positions), pl.Series("key", _random(public.height)))
-        rows = guarded(lambda: rows.with_row_index("row").sort([*keys.columns, "position", "key"]))
-        order = rows["row"].to_numpy().astype(np.intp)
-        runs = rows.select(pl.struct(keys.columns).rle_id()).to_series().to_numpy() if keys.width else np.zeros(len(order))
-        first = np.append(np.flatnonzero(np.diff(runs.astype(np.int64), prepend=-1)), len(order))
+        placed = guarded(lambda: rows.with_row_index("row").sort([*keys.columns, "position", "key"]))
+        order = placed["row"].to_numpy().astype(np.intp)
+        runs = np.zeros(public.height, dtype=np.int64)
+        if keys.width:
+            runs = placed.select(pl.struct(keys.columns).rle_id()).to_series().to_numpy().astype(np.int64)
+        first = np.append(np.flatnonzero(np.diff(runs, prepend=-1)), len(order))
         return PublicOrder(first.astype(np.intp), positions[order]), order
 
     def _shuffled(self, rows: int) -> tuple[PublicOrder, Indices]:
@@ -162,3 +165,14 @@ def _check_number(rows: int) -> None:
 def _random(size: int) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
     """Return random numbers of the operating system."""
     return np.frombuffer(os.urandom(8 * size), dtype="<u8")
+
+
+def columns_as_numbers(frame: pl.LazyFrame, names: Sequence[str]) -> Floats:
+    """Return columns of rows that are to be predicted, as floats; null is NaN."""
+    read = collect(frame.select(unsorted(name).cast(pl.Float64) for name in names), PRIVATE)
+    return read.to_numpy().astype(np.float64, copy=False)
+
+
+def column_of(frame: pl.LazyFrame, name: str) -> Array:
+    """Return one column as an array."""
+    return collect(frame.select(unsorted(name)), PRIVATE).to_series().to_numpy()

@@ -16,6 +16,9 @@ from pufferflow.learning.displacements import Displacements, Marginals, Trajecto
 from pufferflow.learning.gaussian_rows import GaussianRows
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.iteration_loss import IterationLoss, iteration_loss
+from pufferflow.learning.model_plan import ModelPlan
+from pufferflow.learning.ridge import PrivateRidge
+from pufferflow.learning.sgd import PrivateSGDClassifier, PrivateSGDRegressor
 from pufferflow.learning.trajectory_laws import TrajectoryLaws
 
 __all__ = [
@@ -26,6 +29,10 @@ __all__ = [
     "Iteration",
     "IterationLoss",
     "Marginals",
+    "ModelPlan",
+    "PrivateRidge",
+    "PrivateSGDClassifier",
+    "PrivateSGDRegressor",
     "Trajectories",
     "TrajectoryLaws",
     "iteration_loss",

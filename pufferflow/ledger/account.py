@@ -24,9 +24,8 @@ from pufferflow.ledger.log import Log
 from pufferflow.ledger.reader import Entry, Reader
 from pufferflow.ledger.reserve import HeldReservation, ReservationRequest, check_fingerprint
 from pufferflow.ledger.state import AccountState
-from pufferflow.planning import Decision
 from pufferflow.queries import Request
-from pufferflow.release import Release
+from pufferflow.release import Release, Reservable
 from pufferflow.report import SPENT, at_most
 from pufferflow.report.evidence import Budget
 from pufferflow.scenario import Scenario
@@ -275,7 +274,7 @@ class Account:
         release_id = read_text(id, "id", _ID)
         return self._log.read(lambda reader: reader.find(self._name, release_id))
 
-    def reserve(self, decision: Decision, release_id: str | None) -> HeldReservation:
+    def reserve(self, decision: Reservable, release_id: str | None) -> HeldReservation:
         """Reserve the cost of a release, durably, before a private row is read; refuse it above the limit.
 
         The same id again costs nothing: it completes what was reserved, or gives what is kept.

@@ -16,8 +16,8 @@ from pufferflow.ledger.events import Committed, Head, Reserved, StoredCost, misf
 from pufferflow.ledger.log import Appender, Log
 from pufferflow.ledger.reader import Reader, decode_release, digest_of_bytes, keep_payload, keep_shape
 from pufferflow.ledger.state import AccountState
-from pufferflow.planning import Certificate, Decision
-from pufferflow.release import Release
+from pufferflow.planning import Certificate
+from pufferflow.release import Release, Reservable
 from pufferflow.report import SPENT, at_most
 from pufferflow.rounding import agree
 
@@ -70,7 +70,7 @@ class ReservationRequest:
     """The name of the plan, shared by plans of the same queries on the same rows."""
 
     @classmethod
-    def of(cls, account: str, release: str, decision: Decision) -> "ReservationRequest":
+    def of(cls, account: str, release: str, decision: Reservable) -> "ReservationRequest":
         """Return the request for the release that a plan has decided on."""
         return cls(account, release, decision.cost, decision.certificate, decision.name)
 

@@ -3,7 +3,7 @@
 from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, NoisySum, QuieterGroups
 from pufferflow.planning.decide import make_decision
 from pufferflow.planning.decision import SURELY, AnswerColumn, CellsAlike, Decision, noises_at
-from pufferflow.planning.decision_cost import cost_of
+from pufferflow.planning.decision_cost import cost_of, regions
 from pufferflow.planning.error_bars import (
     CONFIDENCE,
     confidence_of_sum,
@@ -51,5 +51,6 @@ __all__ = [
     "read_per_group",
     "read_promise",
     "read_seconds",
+    "regions",
     "tables_of",
 ]

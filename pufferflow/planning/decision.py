@@ -191,9 +191,13 @@ class Decision:
         places = next(places for query, places in self.request.reads if query is output.query)
         return [(np.flatnonzero(own == number), noises[places[number]]) for number in np.unique(own).tolist()]
 
-    @cached_property
+    @property
     def certificate(self) -> Certificate:
         """The facts that are published with the answers."""
+        return self._certificate
+
+    @cached_property
+    def _certificate(self) -> Certificate:
         return self.certify(self)
 
     @property
@@ -231,9 +235,13 @@ class Decision:
         """The public facts that noise and cost rest on, to be compared with the source at a release."""
         return self.facts.digest(self.tables, by_cell=self.cells is not None)
 
-    @cached_property
+    @property
     def name(self) -> str:
         """A name that is the same on every machine for the same queries, terms and public facts."""
+        return self._name
+
+    @cached_property
+    def _name(self) -> str:
         terms, request, noise = self.terms, self.request, self.calibration.noise
         promise = self.promise if terms.accuracy is None else (terms.accuracy, terms.kind.at(1.0))
         parameters: dict[str, float | str | None] = {"k": None, "epsilon": None, "gamma": None, **noise.parameters}

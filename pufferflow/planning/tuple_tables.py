@@ -9,15 +9,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast, final
+from typing import Final, cast, final
 
 import numpy as np
 
 from pufferflow.arrays import Floats, Indices
 from pufferflow.engine import Measure
+from pufferflow.errors import Refused
 from pufferflow.expressions import OnInterval, OnPoints
 from pufferflow.planning.corners import MOST_CORNERS, corners, ends_of
 from pufferflow.scenario import Product, Secret
+
+_MOST_PLACES: Final = MOST_CORNERS * 2
 
 
 @final
@@ -70,6 +73,12 @@ class TupleTables:
     def _places(self) -> list[Indices]:
         """For each column the place among its own corners, tuple by tuple."""
         sizes = [table.shape[1] for table in self._tables]
+        if math.prod(sizes) > (3**10 if self.from_nothing else _MOST_PLACES):
+            raise Refused(
+                f"Sums of {sum(size > 1 for size in sizes)} columns in one batch: all corners of them are compared.",
+                allowed="sums of at most 10 columns on intervals",
+                instead="batches of fewer columns, each with a share of the budget; or pf.learning.PrivateRidge",
+            )
         places = [one.ravel() for one in np.indices(sizes)]
         return places if len(places[0]) > 1 else [np.repeat(one, 2) for one in places]
 

@@ -15,9 +15,28 @@ from pufferflow.composition import Cost
 from pufferflow.engine import Tally, weighted_tally
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarded import check_threads, guarded, outcome_of
-from pufferflow.planning import Decision, SourceDigest, changed_source
+from pufferflow.planning import Certificate, Decision, SourceDigest, changed_source
 from pufferflow.release.draw import add_noise
 from pufferflow.release.release import Release
+
+
+class Reservable(Protocol):
+    """A decision, as far as an account reads it."""
+
+    @property
+    def cost(self) -> Cost:
+        """What composition adds up."""
+        ...
+
+    @property
+    def certificate(self) -> Certificate:
+        """What goes out with the answers."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """A name that is the same on every machine for the same questions, terms and public facts."""
+        ...
 
 
 class Reservation(Protocol):
@@ -50,7 +69,7 @@ class CostAccount(Protocol):
         """Return the release stored under an id; None if there is none yet."""
         ...
 
-    def reserve(self, decision: Decision, release_id: str | None) -> Reservation:
+    def reserve(self, decision: Reservable, release_id: str | None) -> Reservation:
         """Reserve the cost of a release, durably, or refuse."""
         ...
 

@@ -46,9 +46,13 @@ class Product(Domain, kind="product"):
         pairs = zip(self.domains, self.missing, strict=True)
         missing = tuple(domain.read(value, "missing", "missing is", "missing=") for domain, value in pairs)
         set_fields(self, missing=missing, missing_chosen=self.missing_chosen or (None,) * len(self.columns))
-        count = math.prod(len(domain.points) for domain in self.domains)
+        self._check_count([domain for domain in self.domains if domain.finite])
+
+    def _check_count(self, domains: Sequence[Domain]) -> None:
+        """Refuse more points than can be compared; corners of intervals are only where a batch asks about them."""
+        count = math.prod(len(domain.points) for domain in domains)
         if count > MOST_TUPLES:
-            sizes = " × ".join(str(len(domain.points)) for domain in self.domains)
+            sizes = " × ".join(str(len(domain.points)) for domain in domains)
             raise Refused(
                 f"The columns {', '.join(map(repr, self.columns))} have {sizes} = {count:,} tuples of values.",
                 allowed=f"at most {MOST_TUPLES:,} of them: all pairs are compared",
@@ -68,7 +72,7 @@ class Product(Domain, kind="product"):
 
     def check_named(self, column: str, missing: Label) -> None:
         """Refuse another name than that of the tuples, and a tuple of its own for missing ones: columns have theirs."""
-        if column != self.name or missing != self.points[0]:
+        if column != self.name or missing != self.first:
             raise Misuse(
                 "A secret of tuples has another name than its columns give it, or another value for missing tuples.",
                 allowed=f"the name {self.name!r}; each column has its own value for missing ones",
@@ -83,14 +87,23 @@ class Product(Domain, kind="product"):
     @cached_property
     def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The tuples in words."""
-        return tuple(
-            ", ".join(f"{column} = {value!r}" for column, value in zip(self.columns, values, strict=True))
-            for values in self.tuples
-        )
+        return tuple(map(self._in_words, self.tuples))
+
+    @property
+    def first(self) -> Label:
+        """The first point."""
+        return self._in_words(tuple(domain.points[0] for domain in self.domains))
+
+    def _in_words(self, values: Sequence[Label]) -> Label:
+        return ", ".join(f"{column} = {value!r}" for column, value in zip(self.columns, values, strict=True))
+
+    def read(self, value: object, name: str, problem: str, instead: str) -> Label:
+        return self.first if value == self.first else super().read(value, name, problem, instead)
 
     @cached_property
     def tuples(self) -> tuple[tuple[Label, ...], ...]:
         """The values of each column at every point."""
+        self._check_count(self.domains)
         return tuple(itertools.product(*(domain.points for domain in self.domains)))
 
     @property

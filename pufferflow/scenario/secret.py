@@ -446,4 +446,6 @@ def _name_in(given: object) -> str | None:
 
 
 def _missing(given: object, domain: Domain) -> Label:
-    return domain.points[0] if given is None else domain.read(given, "missing", "missing is", "missing=")
+    if given is None:
+        return domain.first if isinstance(domain, Product) else domain.points[0]
+    return domain.read(given, "missing", "missing is", "missing=")

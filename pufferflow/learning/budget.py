@@ -1,0 +1,57 @@
+"""How much one Gaussian or one pure loss may tell under a promise: the budget that noise is calibrated for.
+
+The last iterate of a descent amounts to one Gaussian shift (M34), and so do sums with Gaussian noise (M10).
+"""
+
+from functools import cache
+from typing import Final
+
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Gdp, Guarantee, Pure
+from pufferflow.roots import largest
+
+_MOST = 1e6
+FINE: Final = 2.0**24
+"""Steps of a grid in the scale of the noise on it, or half as many: finer ones would take long to draw."""
+DRAWN: Final = 1 + 2.0**-27
+"""Noise is drawn so much larger than is charged, so that roundings of many releases never pass a limit."""
+
+
+@cache
+def deviations_of(promise: Guarantee) -> float:
+    """Return the most standard deviations that one Gaussian may be shifted under a promise.
+
+    >>> import pufferflow as pf
+    >>> round(deviations_of(pf.Zcdp(0.5)), 6), round(deviations_of(pf.Approx(1.0, 1e-6)), 3)
+    (1.0, 0.237)
+    """
+    if isinstance(promise, Pure):
+        raise Refused(
+            "A pure promise, and Gaussian noise keeps none.",
+            allowed="promises with a delta, pf.Zcdp, pf.Gdp or Rényi orders",
+            instead=f"pf.Approx({promise.epsilon:g}, 1e-6); or pf.learning.PrivateRidge, of sums with Laplace noise",
+        )
+    return _not_zero(largest(lambda shift: promise.follows_from(Gdp(shift)), _MOST), promise)
+
+
+@cache
+def pure_of(promise: Guarantee) -> float:
+    """Return the largest pure loss from which a promise follows (M29).
+
+    >>> import pufferflow as pf
+    >>> pure_of(pf.Pure(1.5))
+    1.5
+    """
+    if isinstance(promise, Pure):
+        return _not_zero(promise.epsilon, promise)
+    return _not_zero(largest(lambda epsilon: promise.follows_from(Pure(epsilon)), _MOST), promise)
+
+
+def _not_zero(budget: float, promise: Guarantee) -> float:
+    if budget > 0:
+        return budget
+    raise Refused(
+        f"The promise {promise!r} leaves nothing to tell: a model would be noise alone.",
+        allowed="promises with an epsilon above 0",
+        instead="pf.Approx(1.0, 1e-6)",
+    )

@@ -1,0 +1,167 @@
+"""How far the rows of a group move between two secrets, along one coupling of whole data sets (M7, M15, M33).
+
+A row moves by a share of the way from end to end of each column: the secret row by all of it, others as prior and
+coupling have it. Of independent rows one moves; Gaussian rows are translated, each by its correlation with the secret
+row; of anything else all rows of a group may move in any way. What a statistic or a gradient makes of a share is its
+`length`, which grows with it; lengths add up over the rows that a step reads.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from pufferflow.arrays import Floats, Indices
+from pufferflow.engine import PublicOrder
+from pufferflow.learning.displacements import Displacements
+from pufferflow.rounding import UNIT
+from pufferflow.scenario import Derived, Initial, Scenario
+from pufferflow.scenario.priors import AR1, AnyCorrelation, Exchangeable, GaussianPrior, Prior, shares_of_column
+
+Length = Callable[[Floats], Floats]
+"""From shares in [0, 1] of the way from end to end to how far a row moves what is computed of it; it grows."""
+_MOST_PAIRS: Final = 1 << 25
+"""So many pairs of a secret row and another one are looked at; of larger groups the farthest rows count together."""
+_FAR: Final = 2.0**-12
+GROUP: Final = "all rows of a group (M7)"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """The coupling under one prior: `columns` are by how much each column follows, `proof` names it."""
+
+    prior: GaussianPrior | None
+    """A Gaussian prior; None where all rows of a group move, however."""
+    columns: Floats
+    proof: str
+    exact: bool = True
+    """Whether no better coupling of the prior is left unused."""
+    single: bool = False
+    """Whether one row moves, and no other."""
+
+    def displacements(self, order: PublicOrder, step_of: Indices, length: Length) -> Displacements:
+        """Return how far each step moves for the secrets that lose most: a step sums lengths of the rows it reads."""
+        if self.single:  # the row that is read last loses most
+            return Displacements.of_parts([(step_of.max(keepdims=True), length(np.ones(1)))])
+        if self.prior is None:
+            return _of_groups(order, step_of, float(length(np.ones(1))[0]))
+        parts = [
+            part for group in _alike(self.prior, order, step_of) for part in self._of_group(self.prior, *group, length)
+        ]
+        return Displacements.of_parts(parts)
+
+    def _of_group(
+        self, prior: GaussianPrior, positions: Floats, steps: Indices, length: Length
+    ) -> Iterator[tuple[Indices, Floats]]:
+        """Yield the displacements of each secret row of a group."""
+        covariance = prior.covariance
+        covariance.check(positions)
+        if isinstance(covariance, Exchangeable):
+            # all others move alike: of the secret rows the one that is read last loses most
+            shares = np.maximum(*covariance.toward(positions[[0]], np.array([positions[0], positions[0] + 1])))[0, 1]
+            moved = np.full(len(steps), length(np.array([min(shares, 1.0)]))[0])
+            moved[steps.argmax()] = length(np.ones(1))[0]
+            yield from _added(steps, moved[None])
+            return
+        if len(positions) ** 2 > _MOST_PAIRS and isinstance(covariance, AR1):
+            yield from _of_sequence(covariance, positions, steps, length)
+            return
+        places = covariance.places(positions)
+        width = max(_MOST_PAIRS // max(len(positions), 1), 1)
+        for start in range(0, len(places), width):
+            shares = np.minimum(np.maximum(*covariance.toward(places[start : start + width], positions)), 1.0)
+            yield from _added(steps, length(shares.ravel()).reshape(shares.shape))
+
+
+def couplings_of(scenario: Scenario, columns: Sequence[str]) -> list[Coupling]:
+    """Return the coupling under each prior, in their order; of the `columns` those that are not hidden do not move."""
+    return [_coupling(prior, scenario, columns) for prior in scenario.priors]
+
+
+def _coupling(prior: Prior, scenario: Scenario, columns: Sequence[str]) -> Coupling:
+    hidden = np.array([float(name in scenario.sensitive) for name in columns])
+    if prior.independent_rows:
+        return Coupling(None, hidden, "one row of independent ones", single=True)
+    if isinstance(prior, GaussianPrior):
+        shares = _shares(prior, scenario, columns)
+        if shares is not None:
+            return Coupling(prior, shares * hidden, "translation of Gaussian rows (M15)")
+    return Coupling(None, hidden, GROUP, exact=isinstance(prior, AnyCorrelation))
+
+
+def _shares(prior: GaussianPrior, scenario: Scenario, columns: Sequence[str]) -> Floats | None:
+    """Return by how much each column follows the secret; None where columns follow in a way that is not a share."""
+    secret = scenario.secret
+    tuples = secret.tuples
+    if isinstance(secret, Initial):  # its row need not be among those that are read
+        return None
+    if tuples is None:
+        return np.ones(len(columns)) if secret.reads is not None and not secret.reads[1].finite else None
+    if prior.across is None or tuples.finite:
+        return None
+    if not isinstance(secret, Derived):
+        return np.ones(len(columns))
+    shares = np.maximum(*shares_of_column(prior.across, tuples.columns.index(secret.name), tuples))
+    return np.array([shares[tuples.columns.index(name)] if name in tuples.columns else 0.0 for name in columns])
+
+
+def _of_groups(order: PublicOrder, step_of: Indices, length: float) -> Displacements:
+    """Return the displacements if all rows of a group move from end to end, without those that repeat others."""
+    sizes = np.diff(order.first)
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    steps = int(step_of.max()) + 1
+    keys, counts = np.unique(group * steps + step_of, return_counts=True)
+    owners, at = keys // steps, keys % steps
+    first = np.searchsorted(owners, np.arange(len(sizes) + 1))
+    rounding = 1 + (int(sizes.max()) + 4) * UNIT
+    return Displacements(first, at, np.asarray(counts * length * rounding, dtype=np.float64))
+
+
+def _alike(prior: GaussianPrior, order: PublicOrder, step_of: Indices) -> list[tuple[Floats, Indices]]:
+    """Return positions and steps of each group, once for those that share both."""
+    found: dict[bytes, tuple[Floats, Indices]] = {}
+    stands = prior.covariance.stationary
+    for low, high in zip(order.first[:-1].tolist(), order.first[1:].tolist(), strict=True):
+        positions, steps = order.positions[low:high], step_of[low:high]
+        if stands and (positions == np.rint(positions)).all():
+            positions = positions - positions[0]  # exact: correlations depend on lags
+        if not prior.covariance.ordered:
+            positions = np.arange(high - low, dtype=np.float64)
+        found.setdefault(positions.tobytes() + steps.tobytes(), (positions, steps))
+    return list(found.values())
+
+
+def _added(steps: Indices, moved: Floats) -> Iterator[tuple[Indices, Floats]]:
+    """Yield the steps that move, and how far, from the rows that they read; `moved` has a line for each secret."""
+    at, place = np.unique(steps, return_inverse=True)
+    reads = np.zeros((len(steps), len(at)))
+    reads[np.arange(len(steps)), place] = 1.0
+    sizes = moved @ reads * (1 + (len(steps) + 4) * UNIT)
+    return ((at, own) for own in sizes)
+
+
+def _of_sequence(
+    covariance: AR1, positions: Floats, steps: Indices, length: Length
+) -> Iterator[tuple[Indices, Floats]]:
+    """Yield the displacements in a long sequence: rows far from the secret count as if they were read last of all.
+
+    Read later they move the last iterate farther (M34), so that is allowed. They are no farther apart than rows are
+    anywhere, so their lengths are at most those of a row at each of the distances that rows have.
+    """
+    gap = float(np.diff(positions).min())
+    if gap <= 0:  # rows that share a position are all the secret row's neighbours
+        yield from _added(steps, np.full((1, len(steps)), float(length(np.ones(1))[0])))
+        return
+    lags = np.asarray(np.arange(1, len(positions)) * gap, dtype=np.float64)
+    shares = np.minimum(np.maximum(*covariance.toward(np.zeros(1), lags))[0], 1.0)
+    near = int(np.searchsorted(-shares, -_FAR)) if (np.diff(shares) <= 0).all() else len(lags)
+    near = min(max(near, 1), max(_MOST_PAIRS // len(positions), 1))
+    beyond = 2 * math.fsum(length(np.maximum.accumulate(shares[::-1])[::-1][near:])) * (1 + 8 * UNIT)
+    last = steps.max(keepdims=True)
+    for row in range(len(positions)):
+        low, high = max(row - near, 0), min(row + near + 1, len(positions))
+        own = np.minimum(np.maximum(*covariance.toward(positions[[row]], positions[low:high]))[0], 1.0)
+        yield from _added(np.append(steps[low:high], last), np.append(length(own), beyond)[None])

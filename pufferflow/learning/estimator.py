@@ -1,0 +1,239 @@
+"""The base of private estimators: what to fit, under which scenario and promise, and how scikit-learn sees it.
+
+`fit(frame, y="column")` takes a table under a scenario. Arrays have neither groups nor times, so they are taken only
+where rows are independent or may depend on each other in any way.
+"""
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, cast, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.arguments import shown
+from pufferflow.arrays import Flags, Floats
+from pufferflow.arrow_tables import arrow_table
+from pufferflow.engine import ModelRows, PublicOrder, columns_as_numbers
+from pufferflow.errors import Misuse
+from pufferflow.frame import protect
+from pufferflow.guarantees import Guarantee
+from pufferflow.learning.couplings import Coupling, couplings_of
+from pufferflow.learning.model_columns import ModelColumns, read_columns, read_pair
+from pufferflow.learning.model_plan import VALUE, FittedModel, Mechanism, ModelPlan, in_scaled_units
+from pufferflow.learning.scikit import Estimator, check_fitted, read_arrays, read_features
+from pufferflow.planning import Certificate, read_promise
+from pufferflow.queries import Request
+from pufferflow.release import CostAccount
+from pufferflow.scenario import Interval, Label, Scenario, Secret
+from pufferflow.scenario.priors import AnyCorrelation, Independent
+
+_ARRAYS = (
+    "a frame and the name of its target, model.fit(frame, y='pay'), under a scenario; or arrays X and y where rows are "
+    "independent or may depend in any way"
+)
+
+
+class PrivateModel(Estimator, abc.ABC):
+    """Base of the private linear models; each is fitted once per charge, with noise for the promise it was given."""
+
+    scenario: Scenario | None
+    guarantee: Guarantee | None
+    epsilon: float | None
+    features: Sequence[str] | None
+    bounds: Any
+    account: CostAccount | None
+
+    coef_: Floats
+    intercept_: float
+    certificate_: Certificate
+    plan_: ModelPlan
+    n_features_in_: int
+
+    _labels = False
+
+    def plan(self, X: Any, y: Any = None) -> ModelPlan:  # noqa: N803 - scikit-learn's name
+        """Return what a fit would publish, how noisy, and at what cost; no private row is read."""
+        request, target = self._request(X, y)
+        columns = read_columns(request, target, self.features, self._ranges(request, target), labels=self._labels)
+        request = request.asking(FittedModel("coefficient", (), f"{self._in_words()} of {columns.in_words()}"))
+        promise = cast(Guarantee, read_promise(self.guarantee, self.epsilon, None))
+        scenario = request.scenario
+        apart = all(prior.independent_rows for prior in scenario.priors)
+        rows = ModelRows(request.engine, request.selection, scenario, columns.read, apart)
+        rows.check()
+        couplings = tuple(couplings_of(scenario, columns.names))
+        hidden = np.array([name in request.domains for name in columns.names])
+        order = rows.order()
+        mechanism, pure, notes = self._mechanism(ModelFacts(order, hidden, couplings, promise, columns))
+        plan = ModelPlan(
+            promise, request, columns, rows, order, couplings, mechanism, pure, notes, self._start(columns)
+        )
+        _ = plan.certificate
+        return plan
+
+    def fit(self, X: Any, y: Any = None, *, id: str | None = None) -> Self:  # noqa: A002, N803 - names at both doors
+        """Fit the model to private rows, with noise; with an account each fit is charged, but for one of a known id.
+
+        `X` is a frame and `y` the name of its target column, or both are arrays.
+        """
+        plan = self.plan(X, y)
+        release = plan.release(self.account, id)
+        found = release.frame[VALUE].to_numpy()
+        self.plan_, self.certificate_ = plan, release.certificate
+        self.n_features_in_ = len(plan.columns.features)
+        self._keep(plan.columns, found)
+        return self
+
+    @abc.abstractmethod
+    def _mechanism(self, facts: "ModelFacts") -> tuple[Mechanism, bool, tuple[str, ...]]:
+        """Return how the model is fitted, whether noise is Laplace's, and notes on what was chosen."""
+
+    @abc.abstractmethod
+    def _in_words(self) -> str:
+        """Return the model with its settings in words, which name it in ledgers."""
+
+    def _keep(self, columns: ModelColumns, found: Floats) -> None:
+        """Keep the coefficients as scikit-learn's models do."""
+        self.coef_, self.intercept_ = found[1:], float(found[0])
+
+    def _start(self, columns: ModelColumns) -> Floats | None:
+        """Return the scaled coefficients to begin with; those of the last fit with a warm start."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "coef_"):
+            return None
+        own = np.append(np.ravel(self.intercept_), np.ravel(self.coef_))
+        if len(own) != len(columns.names):
+            raise Misuse(
+                "A warm start from a model of other features.", allowed="the same features", instead="clone(model)"
+            )
+        return in_scaled_units(columns, own)
+
+    def _scores(self, X: Any) -> Floats:  # noqa: N803
+        """Return w·x + b for each row."""
+        check_fitted(self)
+        return self._read_features(X) @ np.ravel(self.coef_) + float(np.ravel(self.intercept_)[0])
+
+    def _read_features(self, X: Any) -> Floats:  # noqa: N803
+        names = self.plan_.columns.features
+        if isinstance(X, pl.LazyFrame) or (isinstance(X, pl.DataFrame) and set(names) <= set(X.columns)):
+            return columns_as_numbers(X.lazy(), names)
+        return read_features(self, X)
+
+    def _request(self, X: Any, y: Any) -> tuple[Request, str]:  # noqa: N803
+        """Return the request on a table, and the target's name."""
+        if isinstance(y, str):
+            if self.scenario is None:
+                raise Misuse(
+                    "A frame without a scenario.",
+                    allowed="a scenario that says what is hidden, believed and public",
+                    instead=f"{type(self).__name__}(pf.Scenario(…), pf.Approx(1.0, 1e-6))",
+                )
+            return protect(X, self.scenario).questions, y
+        if isinstance(X, pl.LazyFrame) or (y is None and (isinstance(X, pl.DataFrame) or arrow_table(X) is not None)):
+            raise Misuse(
+                "The target y is left out, or is no name.", allowed=_ARRAYS, instead="model.fit(frame, y='pay')"
+            )
+        return self._of_arrays(X, y)
+
+    def _of_arrays(self, X: Any, y: Any) -> tuple[Request, str]:  # noqa: N803
+        if y is None:
+            raise Misuse(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.",
+                allowed=_ARRAYS,
+                instead="model.fit(X, y)",
+            )
+        numbers, target, names = read_arrays(self, X, y)
+        if target.dtype.kind == "c":
+            raise Misuse(
+                "Complex data not supported: the target is complex.", allowed="numbers or labels", instead="y.real"
+            )
+        scenario = self._scenario_of(names)
+        own = next((name for name in scenario.sensitive if name not in names), "y")
+        values = pl.Series(own, target.tolist() if target.dtype == object else target, strict=False)
+        frame = pl.DataFrame({**{name: numbers[:, place] for place, name in enumerate(names)}, own: values})
+        return protect(frame, scenario).questions, own
+
+    def _scenario_of(self, names: Sequence[str]) -> Scenario:
+        """Return the scenario for arrays: the given one if it needs neither groups nor times, or independent rows."""
+        if self.scenario is None:
+            return Scenario([*self._secrets(names)], Independent())
+        given = self.scenario
+        if not all(isinstance(prior, Independent | AnyCorrelation) for prior in given.priors) or given.public:
+            raise Misuse(
+                "Arrays under a scenario with groups, an order or public columns: arrays have neither units nor times.",
+                allowed=_ARRAYS,
+                instead="model.fit(frame, y='column')",
+            )
+        if not set(names) < set(given.sensitive):
+            raise Misuse(
+                "The columns of X are not those of the scenario.",
+                allowed=f"the columns {', '.join(map(repr, given.sensitive))}, and y as the one that X lacks",
+                instead="model.fit(frame, y='column')",
+            )
+        return given
+
+    def _secrets(self, names: Sequence[str]) -> list[Secret]:
+        """Return the columns of arrays with their declared bounds."""
+        if self.bounds is None:
+            raise Misuse(
+                "Arrays without a scenario and without bounds: they are never taken from private rows.",
+                allowed="bounds=(low, high) for all features, a list of pairs, or a mapping; and the target's",
+                instead="bounds=(0, 10), target_bounds=(0, 1)",
+            )
+        pairs = _pairs(self.bounds, names)
+        features = [Secret(name, Interval(*pairs[name])) for name in names]
+        return [*features, self._target_secret("y" if "y" not in names else "target y")]
+
+    @abc.abstractmethod
+    def _target_secret(self, name: str) -> Secret:
+        """Return the target of arrays with what is declared of it."""
+
+    def _ranges(self, request: Request, target: str) -> Any:
+        """Return the declared bounds of public features."""
+        public = [name for name in self.features or () if name in request.public]
+        given: Any = self.bounds
+        return given if given is None or hasattr(given, "keys") else _pairs(given, public)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ModelFacts:
+    """The public facts that a mechanism is made for; `hidden` are the columns that the scenario hides."""
+
+    order: PublicOrder
+    hidden: Flags
+    couplings: tuple[Coupling, ...]
+    promise: Guarantee
+    columns: ModelColumns
+
+
+def _pairs(given: Any, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the bounds of each column, from one pair for all, a pair for each, or a mapping."""
+    if isinstance(given, Mapping):
+        known = cast(Mapping[str, Any], given)
+        missing = next((name for name in names if name not in known), None)
+        if missing is not None:
+            raise Misuse(
+                f"bounds has none for {shown(missing)}.", allowed="a pair for each feature", instead="bounds=(0, 1)"
+            )
+        return {name: read_pair(known[name], "bounds") for name in names}
+    listed = np.asarray(given, dtype=object)
+    if listed.shape == (2,):
+        return dict.fromkeys(names, read_pair(given, "bounds"))
+    if listed.shape != (len(names), 2):
+        raise Misuse(
+            f"bounds of shape {listed.shape} for {len(names)} features.",
+            allowed="one pair (low, high), or one for each feature",
+            instead="bounds=(0, 1)",
+        )
+    return {name: read_pair(tuple(pair), "bounds") for name, pair in zip(names, listed.tolist(), strict=True)}
+
+
+def labels_of(given: object) -> list[Label]:
+    """Return the two declared classes of a classifier."""
+    plain: object = np.asarray(given).tolist()
+    listed = cast(list[Label], plain) if isinstance(plain, list) else []
+    if len(listed) != 2 or listed[0] == listed[1]:
+        raise Misuse(f"classes is {shown(given)}.", allowed="two different labels", instead="classes=(0, 1)")
+    return listed

@@ -1,0 +1,193 @@
+"""The columns of a model: features and the target, each scaled to [−1, 1] by bounds that are public.
+
+A sensitive column has the bounds of its domain in the scenario, a public one those that are declared in `bounds`; none
+is ever taken from the rows. Values outside are read as the nearest bound.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number, shown
+from pufferflow.arrays import Floats
+from pufferflow.engine import NumberColumn
+from pufferflow.errors import Misuse, Refused
+from pufferflow.queries import Request
+from pufferflow.scenario import Bins, Domain, Interval, Label, Presence
+
+_BOUNDS = "a pair (low, high) with low < high for each public feature, such as bounds={'age': (0, 120)}"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ModelColumns:
+    """The features and the target (last) of a model, how they are read, and their bounds."""
+
+    features: tuple[str, ...]
+    target: str
+    read: tuple[NumberColumn, ...]
+    low: Floats
+    high: Floats
+    classes: tuple[Label, ...] | None = None
+    """The two labels that a classifier tells apart; None for numbers."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns, the target last."""
+        return (*self.features, self.target)
+
+    @property
+    def middle(self) -> Floats:
+        """The middles of the ranges."""
+        return (self.low + self.high) / 2
+
+    @property
+    def half(self) -> Floats:
+        """Half of the ranges."""
+        return (self.high - self.low) / 2
+
+    def scaled(self, numbers: Floats) -> Floats:
+        """Return rows in units in which every range is [−1, 1], and no number is outside."""
+        return np.clip((numbers - self.middle) / self.half, -1.0, 1.0)
+
+    def in_words(self) -> str:
+        """Return the target and the features in words."""
+        return f"{self.target!r} on {', '.join(map(repr, self.features))}"
+
+
+def read_columns(request: Request, target: object, features: object, bounds: object, *, labels: bool) -> ModelColumns:
+    """Return the columns that a scenario and declared bounds allow a model to read."""
+    _check_secret(request)
+    known = (*request.domains, *request.public)
+    if not isinstance(target, str) or target not in request.domains:
+        raise Misuse(
+            f"The target y is {shown(target)}." if target is not None else "The target y is left out.",
+            allowed=f"the name of a sensitive column: {', '.join(map(repr, request.domains)) or 'none'}",
+            instead=f"model.fit(frame, y={next(iter(request.domains), 'level')!r})",
+        )
+    names = _features(request, target, features, known)
+    ranges = _declared(bounds, [name for name in names if name not in request.domains])
+    read = [_column(request, name, ranges) for name in names]
+    own, classes = _target(request, target, labels=labels)
+    ends = np.array([_ends(one) for one in (*read, own)], dtype=np.float64)
+    for name, (low, high) in zip((*names, target), ends.tolist(), strict=True):
+        if not low < high:
+            raise Misuse(
+                f"The column {name!r} has a single value.", allowed="two values or more", instead="features=[…]"
+            )
+    return ModelColumns(names, target, (*read, own), ends[:, 0], ends[:, 1], classes)
+
+
+def _check_secret(request: Request) -> None:
+    if isinstance(request.scenario.secret, Presence):
+        raise Refused(
+            "A model of rows that may not be there: how many rows there are is private, and a model counts them.",
+            allowed="a scenario whose rows are public, with pf.Secret",
+            instead="pf.Secret for the columns of the model",
+        )
+
+
+def _features(request: Request, target: str, given: object, known: Sequence[str]) -> tuple[str, ...]:
+    if given is None:
+        names = tuple(name for name in request.domains if name != target)
+    elif isinstance(given, str):
+        names = (given,)
+    else:
+        names = tuple(cast(Sequence[str], given))
+    if not names or len(set(names)) < len(names) or target in names or not set(names) <= set(known):
+        wrong = next((name for name in names if name not in known), None)
+        raise Misuse(
+            f"The features are {shown(wrong)}, a column without declared bounds."
+            if wrong
+            else "No features, or one twice.",
+            allowed=f"different columns, not the target: {', '.join(repr(one) for one in known if one != target)}",
+            instead="features=[…], or a scenario that hides them or declares them public",
+        )
+    return names
+
+
+def _declared(given: object, needed: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the declared bounds of public features."""
+    if not needed:
+        return {}
+    if not isinstance(given, Mapping) or not set(needed) <= set(cast(Mapping[str, Any], given)):
+        raise Misuse(
+            f"The public feature {next(iter(needed))!r} has no declared bounds.",
+            allowed=_BOUNDS,
+            instead=f"bounds={{{next(iter(needed))!r}: (0, 1)}}",
+        )
+    return {name: read_pair(cast(Mapping[str, Any], given)[name], "bounds") for name in needed}
+
+
+def read_pair(given: object, name: str) -> tuple[float, float]:
+    """Return a pair of bounds."""
+    ends = list(cast(Sequence[object], given)) if isinstance(given, list | tuple | np.ndarray) else []
+    if len(ends) != 2:
+        raise Misuse(f"{name} is no pair of numbers.", allowed=_BOUNDS, instead=f"{name}=(0, 1)")
+    low, high = (finite_number(end, name, allowed=_BOUNDS, instead=f"{name}=(0, 1)") for end in ends)
+    if not low < high:
+        raise Misuse(f"{name} goes from {low:g} to {high:g}.", allowed=_BOUNDS, instead=f"{name}=(0, 1)")
+    return low, high
+
+
+def _column(request: Request, name: str, ranges: Mapping[str, tuple[float, float]]) -> NumberColumn:
+    if name in ranges:
+        low, high = ranges[name]
+        return NumberColumn(name, Interval(low, high), (low + high) / 2)
+    domain, missing = request.domains[name], request.missing(name)
+    if isinstance(domain, Interval):
+        return NumberColumn(name, domain, missing)
+    return NumberColumn(name, domain, missing, _numbers(name, domain))
+
+
+def _numbers(name: str, domain: Domain) -> Floats:
+    """Return the number of each point; of two labels 0 and 1."""
+    if domain.numeric:
+        return np.asarray(domain.numbers, dtype=np.float64)
+    if len(domain.points) != 2:
+        raise Refused(
+            f"The feature {name!r} has {len(domain.points)} labels, and a model needs numbers.",
+            allowed="numbers, or two labels",
+            instead="a column of 0 and 1 for each label",
+        )
+    return np.array([0.0, 1.0])
+
+
+def _target(request: Request, target: str, *, labels: bool) -> tuple[NumberColumn, tuple[Label, ...] | None]:
+    domain, missing = request.domains[target], request.missing(target)
+    if not labels:
+        if not isinstance(domain, Interval) and not domain.numeric:
+            raise Refused(
+                f"The target {target!r} has labels, and this model predicts numbers.",
+                allowed="a target of numbers",
+                instead="pf.learning.PrivateSGDClassifier, for two labels",
+            )
+        return _column(request, target, {}), None
+    if isinstance(domain, Interval) or len(domain.points) != 2:
+        raise Refused(
+            f"The target {target!r} has {domain.describe()}, and this model tells two classes apart.",
+            allowed="a target with a domain of two values",
+            instead=f"pf.Secret({target!r}, domain=[0, 1])",
+        )
+    return NumberColumn(target, domain, missing, np.array([0.0, 1.0])), tuple(domain.points)
+
+
+def _ends(column: NumberColumn) -> tuple[float, float]:
+    if column.numbers is not None:
+        return float(column.numbers.min()), float(column.numbers.max())
+    return float(column.domain.points[0]), float(column.domain.points[-1])
+
+
+def readings_of(columns: ModelColumns) -> tuple[str, ...]:
+    """Return a line for each column: what null and values outside are read as."""
+    lines = list[str]()
+    for column, low, high in zip(columns.read, columns.low.tolist(), columns.high.tolist(), strict=True):
+        where = f"{column.name}: null, NaN and unknown values count as {column.missing!r}"
+        if isinstance(column.domain, Interval):
+            lines.append(f"{where}; numbers below {low:g} as {low:g}, numbers above {high:g} as {high:g}")
+        else:
+            classes = " (a class each)" if isinstance(column.domain, Bins) else ""
+            lines.append(f"{where}; others as the nearest of {len(column.domain.points)} values{classes}")
+    return tuple(lines)

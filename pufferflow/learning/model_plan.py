@@ -1,0 +1,301 @@
+"""A planned model: its noise, promise, cost and certificate, before a private row is read; and its release, once.
+
+How far a model moves between two secrets is counted in the deviations of one Gaussian (or in ε, of Laplace noise),
+along one coupling of whole data sets. So an account adds it to other releases along that coupling (M24).
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final, Protocol, final
+
+import numpy as np
+import polars as pl
+from msgspec import structs
+
+from pufferflow.arrays import Floats
+from pufferflow.composition import Cost, Rows, Shape, digest_of
+from pufferflow.engine import ModelRows, PublicOrder
+from pufferflow.errors import Misuse, visible
+from pufferflow.guarantees import Gdp, Guarantee, Pure
+from pufferflow.guarded import check_threads, outcome_of
+from pufferflow.learning.couplings import GROUP, Coupling
+from pufferflow.learning.model_columns import ModelColumns, readings_of
+from pufferflow.noise import Gaussian, Laplace, Noise
+from pufferflow.planning import AskedQuery, Certificate, NoisySum, changed_source, regions
+from pufferflow.queries import Query, Request
+from pufferflow.release import CostAccount, Release, check_account
+from pufferflow.report import promise_in_words
+from pufferflow.rounding import agree
+from pufferflow.scenario import ValueSecret
+from pufferflow.suggestions import Suggesting
+from pufferflow.transport import Certainty
+
+TERM, VALUE = "term", "coefficient"
+INTERCEPT: Final = "(intercept)"
+_SURELY: Final = 1 + 2.0**-30
+_SCHEME: Final = "2:"
+
+
+@final
+@dataclass(frozen=True)
+class FittedModel(Query):
+    """A model, as a request asks for it; it reads whole rows."""
+
+    linear = False
+
+
+class Mechanism(Protocol):
+    """What noise a model is fitted with: sums of products, or a descent."""
+
+    @property
+    def proof(self) -> str:
+        """The proof of its loss."""
+        ...
+
+    @property
+    def noise(self) -> NoisySum:
+        """Its noise, in words."""
+        ...
+
+    @property
+    def expected_error(self) -> float:
+        """The error of predictions that noise is expected to add, in units of the scaled target, from public facts."""
+        ...
+
+    def movement(self, coupling: Coupling) -> float:
+        """Return how many deviations (for Laplace noise, how much ε) it moves along a coupling, at most."""
+        ...
+
+    def fit(self, scaled: Floats, start: Floats | None) -> Floats:
+        """Return the coefficients of scaled columns with the intercept first, from rows; noise is drawn here."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelPlan(Suggesting):
+    """A model that is to be fitted: the promise that it keeps, its noise and what it costs; only public facts are read.
+
+    An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
+    """
+
+    guarantee: Guarantee
+    questions: Request
+    columns: ModelColumns
+    rows: ModelRows
+    order: PublicOrder
+    couplings: tuple[Coupling, ...]
+    mechanism: Mechanism
+    pure: bool
+    """Whether noise is Laplace's, and movements are counted in ε."""
+    chosen: tuple[str, ...] = ()
+    """Notes on what was chosen, and why."""
+    start: Floats | None = field(default=None)
+    """The scaled coefficients that a descent begins with; they were published before."""
+
+    @property
+    def expected_error(self) -> float:
+        """The root mean squared error that noise is expected to add to a prediction, in the target's unit.
+
+        It follows from the noise and public bounds, for features that vary as uniform ones do between their bounds.
+        """
+        return float(self.mechanism.expected_error * self.columns.half[-1])
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of a release, in numbers: what composition adds up."""
+        return self._cost
+
+    @cached_property
+    def _cost(self) -> Cost:
+        scenario, secret = self.questions.scenario, self.questions.scenario.secret
+        noise: Noise = Laplace(1.0) if self.pure else Gaussian(1.0)
+        apart = self.rows.apart
+        row = self.mechanism.movement(self._single) * _SURELY
+        moved = {
+            digest_of(prior): self.mechanism.movement(coupling) * _SURELY
+            for prior, coupling in zip(scenario.priors, self.couplings, strict=True)
+        }
+        interval = isinstance(secret, ValueSecret) and not secret.domain.finite
+        shape = Shape(
+            promise=self.guarantee,
+            setting=scenario.setting,
+            priors=tuple(digest_of(prior) for prior in scenario.priors),
+            stored_noise=noise.stored(),
+            dimension=1,
+            independent_moves=((0.0, row),) if interval else None,
+            coupled_movements=moved,
+            group_movement=None if apart else self.mechanism.movement(self._group) * _SURELY,
+            column=self._column,
+            rows=None if apart else Rows(int(np.diff(self.order.first).max())),
+        )
+        return Cost(shape, regions=regions(self.questions))
+
+    @property
+    def _column(self) -> str | None:
+        """The sensitive column that accounts know the model by."""
+        tuples = self.questions.tuples
+        if tuples is not None:
+            return tuples.name
+        return next((name for name in self.columns.names if name in self.questions.domains), None)
+
+    @property
+    def _group(self) -> Coupling:
+        """All rows of a group, in any way."""
+        return Coupling(None, self._hidden, GROUP)
+
+    @property
+    def _single(self) -> Coupling:
+        return Coupling(None, self._hidden, "one row", single=True)
+
+    @property
+    def _hidden(self) -> Floats:
+        return np.array([float(name in self.questions.domains) for name in self.columns.names])
+
+    @cached_property
+    def ordinary(self) -> Guarantee | None:
+        """What the model keeps as ordinary differential privacy of one row, if all others are known."""
+        kind = self.guarantee.kind
+        if kind is None or not isinstance(self.questions.scenario.secret, ValueSecret):
+            return None
+        moved = self.mechanism.movement(self._single) * _SURELY
+        loss = kind.loss_from(Pure(moved) if self.pure else Gdp(moved))
+        return kind.at(min(loss, self.guarantee.loss))
+
+    @property
+    def certificate(self) -> Certificate:
+        """What would go out with the model."""
+        return self._certificate
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        request, scenario = self.questions, self.questions.scenario
+        worst = max(self.couplings, key=self.mechanism.movement)
+        (query,) = request.queries
+        return Certificate(
+            scenario=scenario.fingerprint,
+            hidden=scenario.describe(),
+            promise=self.guarantee,
+            loss=self.guarantee.loss,
+            queries=(AskedQuery(query.words, (VALUE,), (0,)),),
+            sums=(self.mechanism.noise,),
+            groups=(),
+            bound=worst.proof,
+            sensitivity=self.mechanism.movement(worst),
+            sensitivity_unit="in epsilon" if self.pure else "in standard deviations of one Gaussian",
+            witness=f"any two secrets: {worst.proof}",
+            certainty=Certainty.UPPER_BOUND.value,
+            composition=self.mechanism.proof,
+            assumptions=tuple(self._assumptions()),
+            cost=self.cost,
+            where=request.where,
+            questions=request.digest,
+            notes=(*self.chosen, *self._notes()),
+            ordinary=self.ordinary,
+            library=_version(),
+            readings=readings_of(self.columns),
+            sources=request.engine.versions,
+            engine=request.engine.name,
+        )
+
+    def _assumptions(self) -> list[str]:
+        scenario = self.questions.scenario
+        said = [f"rows hang together as is believed: {prior.describe()}" for prior in scenario.priors]
+        if scenario.within:
+            said.append(f"rows that differ in {', '.join(scenario.within)} are independent of each other")
+        return [*said, "everybody may know which rows there are, and the declared bounds of all columns"]
+
+    def _notes(self) -> list[str]:
+        if all(coupling.exact for coupling in self.couplings):
+            return []
+        return ["no better coupling is known of this belief: all rows of a group were taken to move in any way (M7)"]
+
+    @property
+    def name(self) -> str:
+        """A name that is the same on every machine for the same model of the same public facts."""
+        return self._name
+
+    @cached_property
+    def _name(self) -> str:
+        parts = (
+            *(self.questions.scenario.fingerprint, self.questions.digest, self.guarantee, self.order.digest),
+            None if self.start is None else self.start.tolist(),
+        )
+        return _SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def explain(self) -> str:
+        """Return the text that a person signs: what is fitted, what is hidden, how well, and what is assumed."""
+        known = self.certificate
+        (noisy,) = known.sums
+        lines = [
+            f"Fitted: {known.queries[0].query}.",
+            *known.hidden.split("\n"),
+            f"How well: {promise_in_words(self.guarantee)}.",
+            f"How: {noisy.noise} noise of scale {noisy.scale:.6g} on {noisy.sum}.",
+            f"Expected: an error of {self.expected_error:.4g} by noise in predictions of {self.columns.target!r}.",
+            *(f"Read: {line}." for line in known.readings),
+            f"Carried by: {known.composition}; {known.bound}.",
+            *(f"Assumed: {line}." for line in known.assumptions),
+            *(f"Note: {line}." for line in known.notes),
+        ]
+        return "\n".join(visible(line, one_line=True) for line in lines)
+
+    def release(self, account: CostAccount | None = None, id: str | None = None) -> Release:  # noqa: A002 - the name at the door
+        """Read the private rows once and return noisy coefficients; with an account charged before that.
+
+        The same id gives the same coefficients, and costs once.
+        """
+        check_account(account, id)
+        check_threads()
+        if account is None:
+            return self._drawn(None)
+        reservation = account.reserve(self, id)
+        if reservation.stored is not None:
+            return reservation.stored
+        if not agree(self.cost, reservation.cost):
+            raise Misuse(
+                "The model was reserved with another cost than that of this plan. Nothing was drawn.",
+                allowed="the plan that was reserved, or the same on another machine",
+                instead="another id, which costs again",
+            )
+        return reservation.commit(self._drawn(reservation.entry))
+
+    def _drawn(self, entry: str | None) -> Release:
+        certificate = structs.replace(self.certificate, entry=entry)
+        coefficients = outcome_of(self._fitted).get()
+        terms = [INTERCEPT, *self.columns.features]
+        return Release(pl.DataFrame({TERM: terms, VALUE: coefficients}), pl.DataFrame(), certificate)
+
+    def _fitted(self) -> Floats:
+        """Return the coefficients of the columns in their own units, the intercept first."""
+        order, numbers = self.rows.numbers()
+        if order.digest != self.order.digest:
+            raise changed_source()
+        return in_own_units(self.columns, self.mechanism.fit(self.columns.scaled(numbers), self.start))
+
+    def __repr__(self) -> str:
+        """Show the model and the promise."""
+        (query,) = self.questions.queries
+        return visible(f"<ModelPlan {query.words}; {self.guarantee!r}>", one_line=True)
+
+
+def in_own_units(columns: ModelColumns, scaled: Floats) -> Floats:
+    """Return coefficients of scaled columns in the columns' own units; of a classifier the target stays scaled."""
+    half, middle = (1.0, 0.0) if columns.classes else (columns.half[-1], columns.middle[-1])
+    slopes = scaled[1:] * half / columns.half[:-1]
+    return np.append(scaled[0] * half + middle - slopes @ columns.middle[:-1], slopes)
+
+
+def in_scaled_units(columns: ModelColumns, own: Floats) -> Floats:
+    """Return the inverse of `in_own_units`."""
+    half, middle = (1.0, 0.0) if columns.classes else (columns.half[-1], columns.middle[-1])
+    return np.append((own[0] + own[1:] @ columns.middle[:-1] - middle) / half, own[1:] * columns.half[:-1] / half)
+
+
+def _version() -> str:
+    try:
+        return version("pufferflow")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,78 @@
+"""Losses of linear models on scaled rows, with constants that follow from declared bounds alone (M33).
+
+A row is (z, y): features within [−1, 1], with a 1 for the intercept, at most B long together; a target in [−1, 1], or
+−1 and 1 for two classes. Weights are in the ball of radius W. Each loss is convex, its gradient at most `lipschitz`
+long, β-smooth, and changes by at most `by_features`·‖z − z′‖ + `by_target`·|y − y′| with the row.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.rounding import UNIT
+
+Name = Literal["squared", "huber", "logistic"]
+_SLACK = 1 + 16 * UNIT
+
+
+@final
+@dataclass(frozen=True)
+class Objective:
+    """A loss by its name, for rows `length` long and weights up to `radius`; `width` is where Huber's becomes linear.
+
+    >>> Objective("logistic", length=2.0, radius=5.0).smoothness
+    1.0
+    """
+
+    name: Name
+    length: float
+    radius: float
+    width: float = 0.5
+
+    @property
+    def lipschitz(self) -> float:
+        """The longest gradient."""
+        return self._slope * self.length * _SLACK
+
+    @property
+    def smoothness(self) -> float:
+        """β: how fast gradients change with the weights."""
+        return (self.length**2 / 4 if self.name == "logistic" else self.length**2) * (
+            _SLACK if self.length != 2.0 else 1.0
+        )
+
+    @property
+    def by_features(self) -> float:
+        """How fast gradients change with the features."""
+        bend = 0.25 if self.name == "logistic" else 1.0
+        return (self._slope + bend * self.length * self.radius) * _SLACK
+
+    @property
+    def by_target(self) -> float:
+        """How fast gradients change with the target: from −1 to 1 a logistic one by z."""
+        if self.name == "logistic":
+            return self.length / 2 * _SLACK
+        return self.length * _SLACK
+
+    @property
+    def _slope(self) -> float:
+        """The largest |derivative| of the loss in w·z."""
+        reach = self.length * self.radius
+        if self.name == "logistic":
+            return 1 / (1 + math.exp(-min(reach, 700.0)))
+        return min(reach + 1, self.width) if self.name == "huber" else reach + 1
+
+    def derivatives(self, scores: Floats, targets: Floats) -> Floats:
+        """Return the derivative of each row's loss in w·z."""
+        if self.name == "logistic":
+            return -targets / (1 + np.exp(np.clip(targets * scores, -700, 700)))
+        residuals = scores - targets
+        return np.clip(residuals, -self.width, self.width) if self.name == "huber" else residuals
+
+    def moved(self, features: Floats, targets: Floats) -> Floats:
+        """Return how far the gradient of a row moves with it, at most."""
+        most = 2 * self.lipschitz
+        return np.minimum(self.by_features * features + self.by_target * targets, most) * _SLACK

@@ -1,0 +1,104 @@
+"""Private ridge regression: from noisy sums of products, or by noisy descent, whichever errs less."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, final
+
+import numpy as np
+
+from pufferflow.arguments import finite_number_at_least_zero, shown
+from pufferflow.arrays import Floats
+from pufferflow.engine import column_of
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.learning.estimator import ModelFacts, PrivateModel
+from pufferflow.learning.model_columns import read_pair
+from pufferflow.learning.model_plan import Mechanism
+from pufferflow.learning.scikit import RegressorMixin, r2
+from pufferflow.learning.settings import descent_of
+from pufferflow.learning.sums import SumsOfProducts
+from pufferflow.release import CostAccount
+from pufferflow.scenario import Interval, Scenario, Secret
+
+Solver = Literal["auto", "sums", "descent"]
+
+
+class PrivateRegressor(RegressorMixin, PrivateModel):
+    """Base of the models that predict numbers."""
+
+    target_bounds: Any
+
+    def predict(self, X: Any) -> Floats:  # noqa: N803 - scikit-learn's name
+        """Return predictions for rows: arrays, or a frame with the features' columns."""
+        return self._scores(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """Return R² on rows; of private rows it is not private, and only their owner may look at it."""
+        truth = column_of(X.lazy(), y) if isinstance(y, str) else y
+        return r2(truth, self.predict(X), sample_weight)
+
+    def _target_secret(self, name: str) -> Secret:
+        if self.target_bounds is None:
+            raise Misuse("Arrays without target_bounds.", allowed="a pair (low, high)", instead="target_bounds=(0, 1)")
+        return Secret(name, Interval(*read_pair(self.target_bounds, "target_bounds")))
+
+
+@final
+class PrivateRidge(PrivateRegressor):
+    """Ridge regression whose coefficients keep a promise about rows that may depend on each other.
+
+    Noise is added to the sums of products X'X, X'y of columns that a scenario hides (public ones have none), or to the
+    steps of a descent; `solver="auto"` takes what errs less, as public numbers say, and `plan` and `certificate_` say
+    which. `alpha` penalises the coefficients of columns scaled to [−1, 1]; None is as much as noise asks for.
+
+    >>> import numpy as np, polars as pl, pufferflow as pf
+    >>> rng = np.random.default_rng(1)
+    >>> hours = rng.uniform(0, 40, 5000)
+    >>> work = pl.DataFrame({"hours": hours, "pay": 10 + 2 * hours + rng.normal(0, 5, 5000)})
+    >>> secrets = [pf.Secret("hours", pf.Interval(0, 40)), pf.Secret("pay", pf.Interval(0, 100))]
+    >>> model = PrivateRidge(pf.Scenario(secrets, pf.Independent()), pf.Approx(1.0, 1e-6)).fit(work, y="pay")
+    >>> bool(1.7 < model.coef_[0] < 2.3)
+    True
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn's models have their settings here
+        self,
+        scenario: Scenario | None = None,
+        guarantee: Guarantee | None = None,
+        *,
+        epsilon: float | None = None,
+        alpha: float | None = None,
+        features: Sequence[str] | None = None,
+        fit_intercept: bool = True,
+        solver: Solver = "auto",
+        bounds: Any = None,
+        target_bounds: Any = None,
+        account: CostAccount | None = None,
+    ) -> None:
+        self.scenario, self.guarantee, self.epsilon, self.alpha = scenario, guarantee, epsilon, alpha
+        self.features, self.fit_intercept, self.solver = features, fit_intercept, solver
+        self.bounds, self.target_bounds, self.account = bounds, target_bounds, account
+
+    def _in_words(self) -> str:
+        return f"ridge regression (alpha={self.alpha}, fit_intercept={self.fit_intercept}, solver={self.solver!r})"
+
+    def _mechanism(self, facts: ModelFacts) -> tuple[Mechanism, bool, tuple[str, ...]]:
+        if self.solver not in ("auto", "sums", "descent"):
+            raise Misuse(f"solver is {shown(self.solver)}.", allowed="auto, sums or descent", instead='solver="auto"')
+        penalty = None if self.alpha is None else finite_number_at_least_zero(self.alpha, "alpha")
+        sums = SumsOfProducts(
+            facts.order, facts.hidden, facts.couplings, facts.promise, penalty, intercept=bool(self.fit_intercept)
+        )
+        if self.solver == "sums":
+            return sums, sums.pure, ()
+        if self.solver == "auto" and isinstance(facts.promise, Pure):
+            return sums, sums.pure, ("noisy sums of products: a descent keeps no pure promise",)
+        descent = descent_of(
+            facts, "squared", penalty=(penalty or 0.0) / facts.order.rows, intercept=bool(self.fit_intercept)
+        )
+        if self.solver == "descent":
+            return descent, False, ()
+        both = sums.expected_error, descent.expected_error
+        errors = [f"{error * facts.columns.half[-1]:.4g}" for error in both]
+        chosen = "noisy sums of products" if both[0] <= both[1] else "a noisy descent"
+        note = f"{chosen}: of sums an error of about {errors[0]} is expected, of a descent {errors[1]}"
+        return (sums, sums.pure, (note,)) if np.less_equal(*both) else (descent, False, (note,))

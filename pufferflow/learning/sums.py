@@ -1,0 +1,220 @@
+"""Ridge regression from noisy sums of products X'X, X'y and of the columns, one vector of all of them (M23).
+
+Columns are scaled to [−1, 1] and rounded to whole steps, so products and their sums are whole numbers and exact. With a
+column that is 1 everywhere sums of columns are sums of products too. Products are not linear, so a translation of rows
+does not translate them: if columns i and j of a row move by at most δ_i and δ_j, their product moves by at most
+max(δ_i, δ_j, δ_i + δ_j − δ_iδ_j). For u_iu_j − u′_iu′_j = m_iΔ_j + m_jΔ_i with the means m of both, and
+|m_i| ≤ 1 − |Δ_i|/2: that is |Δ_i| + |Δ_j| − |Δ_i||Δ_j|, largest at a corner. A square moves by at most δ(2 − δ), or 1.
+
+All products of a row together move less than that. Each but a square is convex in every column, and so are norms of
+them: they move farthest between corners of the box, where k of D columns change sign, k(D − k) products by 2 each.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+
+from pufferflow.arrays import Array, Flags, Floats, Indices
+from pufferflow.engine import PublicOrder
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.learning.budget import DRAWN, FINE, deviations_of, pure_of
+from pufferflow.learning.couplings import Coupling
+from pufferflow.noise import Gaussian, Laplace, Noise
+from pufferflow.planning import NoisySum
+from pufferflow.rounding import UNIT, upwards
+
+STEPS: Final = 1 << 19
+"""The steps from the middle of a range to an end."""
+AT_ONCE: Final = 1 << 12
+"""Sums of so many products are whole numbers that floats hold."""
+TYPICAL: Final = 1 / 3
+"""The mean square of what is uniform on [−1, 1], for expected errors."""
+_RATIO: Final = 1.003
+_SHARES: Final = 1.0 / _RATIO ** np.arange(6000)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SumsOfProducts:
+    """The noisy sums for columns of which some are `hidden`, the target last, calibrated along some couplings."""
+
+    order: PublicOrder
+    hidden: Flags
+    couplings: tuple[Coupling, ...]
+    promise: Guarantee
+    penalty: float | None
+    """What is added to the diagonal of X'X for each scaled column; None for as much as noise may take from it."""
+    intercept: bool = True
+    proof = "sums of products of two columns, one vector (M23)"
+
+    @cached_property
+    def family(self) -> type[Laplace] | type[Gaussian]:
+        """The family with less noise."""
+        if isinstance(self.promise, Pure):
+            return Laplace
+        return min((Laplace, Gaussian), key=lambda family: self._calibrated(family).variance)
+
+    @cached_property
+    def calibrated(self) -> Noise:
+        """The noise of each sum, in scaled units."""
+        return self._calibrated(self.family)
+
+    @property
+    def pure(self) -> bool:
+        """Whether noise is Laplace's."""
+        return self.family is Laplace
+
+    @property
+    def noise(self) -> NoisySum:
+        """The noise in words."""
+        grid = self._grid / STEPS**2
+        words = f"each of {int(self._noisy.sum())} sums of products of scaled columns"
+        return NoisySum(words, type(self.calibrated).__name__, self.calibrated.scale, str(grid))
+
+    @property
+    def expected_error(self) -> float:
+        """√(p·τ²/(n²h)) for p coefficients, noise τ on each sum, n rows, and the mean square h of a typical column."""
+        noise, count = math.sqrt(self.calibrated.variance), len(self.hidden) - 1 + self.intercept
+        typical = TYPICAL + (self.penalty or 0.0) / self.order.rows
+        inside = 2.0 if self.hidden[:-1].any() else 1.0  # noise on X'X errs by as much again, for coefficients of 1
+        return math.sqrt(min(inside * count * noise**2 / (self.order.rows**2 * typical), TYPICAL))
+
+    def movement(self, coupling: Coupling) -> float:
+        """Return how far the noisy sums move, in deviations or in ε."""
+        return upwards(
+            self._length(coupling, self.family) / self.calibrated.scale + self._by_grid(self.family), 4 * UNIT
+        )
+
+    def fit(self, scaled: Floats, start: Floats | None) -> Floats:
+        """Return the coefficients from noisy sums."""
+        del start
+        return solved(self._drawn(_sums(scaled)), self.order.rows, self._penalty, intercept=self.intercept)
+
+    @property
+    def _penalty(self) -> float:
+        if self.penalty is not None:
+            return self.penalty
+        # noise on a symmetric matrix lowers its eigenvalues by up to about twice the noise's size times √p
+        return math.sqrt(self.calibrated.variance * len(self.hidden)) if self.hidden[:-1].any() else 0.0
+
+    @property
+    def _grid(self) -> Fraction:
+        """The grid of finished sums, in steps: a power of two."""
+        _, exponent = math.frexp(self._in_steps.scale / FINE)
+        return Fraction(2) ** exponent
+
+    @property
+    def _in_steps(self) -> Noise:
+        return self.calibrated.at(upwards(self.calibrated.scale * STEPS**2))
+
+    @cached_property
+    def _noisy(self) -> Flags:
+        """Which sums a hidden column moves: of shape (1 + columns, 1 + columns), above the diagonal and on it."""
+        hidden = np.append(False, self.hidden)
+        moved = np.triu(hidden[:, None] | hidden[None, :])
+        moved[-1, -1] = False  # the square of the target is not asked
+        return moved
+
+    def _drawn(self, sums: Array) -> Floats:
+        """Return sums with noise, in scaled units; those of public columns stay as they are."""
+        noisy, noise = np.triu(sums), self._in_steps
+        drawn = noise.release(noisy[self._noisy], grid=self._grid).values
+        result = noisy.astype(np.float64)
+        result[self._noisy] = drawn
+        result[-1, -1] = 0.0
+        return (result + np.triu(result, 1).T) / STEPS**2
+
+    def _calibrated(self, family: type[Laplace] | type[Gaussian]) -> Laplace | Gaussian:
+        farthest = max(self._length(coupling, family) for coupling in self.couplings)
+        allowed = pure_of(self.promise) if family is Laplace else deviations_of(self.promise)
+        left = allowed - self._by_grid(family)
+        if left <= 0:
+            raise Refused(
+                "A promise so strong that a grid costs all of it.", allowed="weaker promises", instead="fewer features"
+            )
+        return family(upwards(farthest / left, 4 * UNIT) * DRAWN)
+
+    def _by_grid(self, family: type[Laplace] | type[Gaussian]) -> float:
+        """By how much bringing the finished sums onto their grid moves them, in scales of the noise (M13)."""
+        return float(self._noisy.sum()) ** (1 / family.norm) * 2 / FINE
+
+    def _length(self, coupling: Coupling, family: type[Laplace] | type[Gaussian]) -> float:
+        """Return how far all sums move together in the norm of a noise."""
+        key = id(coupling.prior), coupling.columns.tobytes(), coupling.single, family
+        if key not in self._known:
+            self._known[key] = self._longest(coupling, family)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[object, float]:
+        return {}
+
+    def _longest(self, coupling: Coupling, family: type[Laplace] | type[Gaussian]) -> float:
+        lengths = self._lengths(coupling, norm=1 if family is Laplace else 2)
+
+        def length(shares: Floats) -> Floats:
+            return lengths[_place(shares)]
+
+        moved = coupling.displacements(self.order, np.zeros(self.order.rows, dtype=np.intp), length)
+        return float(moved.sizes.max(initial=0.0))
+
+    def _lengths(self, coupling: Coupling, norm: int) -> Floats:
+        """Return how far a row's products move at each of the tabulated shares."""
+        reach = np.append(0.0, np.where(self.hidden, 2 * coupling.columns, 0.0))
+        rounding = np.append(0.0, np.where(self.hidden & (coupling.columns > 0), 1 / STEPS, 0.0))
+        moves = np.minimum(_SHARES[:, None] * reach * (1 + 4 * UNIT) + rounding, 2.0)
+        first, second = np.nonzero(self._noisy)
+        powers = np.zeros(len(moves))
+        for i, j in zip(first.tolist(), second.tolist(), strict=True):
+            powers += _moved(moves[:, i], moves[:, j], same=i == j) ** norm
+        size = len(reach)
+        signs = min(int(self.hidden.sum()), size // 2)
+        cap = 2.0**norm * signs * (size - signs) + float(self.hidden[:-1].sum())
+        return np.minimum(powers, cap) ** (1 / norm) * (1 + (len(first) + 8) * UNIT)
+
+
+def solved(sums: Floats, rows: int, penalty: float, *, intercept: bool) -> Floats:
+    """Return the coefficients, that of the intercept first, from sums of products whose last column is the target.
+
+    What noise made negative of the matrix X'X is left out, and the penalty is of all columns but the intercept's.
+    """
+    sums[0, 0] = rows
+    use = slice(0 if intercept else 1, -1)
+    matrix, products = sums[use, use], sums[use, -1]
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    diagonal = np.full(len(matrix), penalty)
+    if intercept:
+        diagonal[0] = 0.0
+    found = np.linalg.lstsq(matrix + np.diag(diagonal), products, rcond=1e-10)[0].astype(np.float64)
+    return found if intercept else np.append(0.0, found)
+
+
+def _sums(scaled: Floats) -> Array:
+    """Return the sums of products of the columns, and of 1, in steps: Python's whole numbers."""
+    total = np.zeros((scaled.shape[1] + 1,) * 2, dtype=object)
+    for start in range(0, len(scaled), AT_ONCE):
+        some = np.rint(scaled[start : start + AT_ONCE] * STEPS)
+        steps = np.column_stack([np.full(len(some), float(STEPS)), some])
+        total += (steps.T @ steps).astype(np.int64).astype(object)
+    return total
+
+
+def _moved(first: Floats, second: Floats, *, same: bool) -> Floats:
+    """Return how far products of two columns move, or squares of one."""
+    if same:
+        return np.where(first >= 1, 1.0, first * (2 - first))
+    return np.maximum(np.maximum(first, second), first + second - first * second)
+
+
+def _place(shares: Floats) -> Indices:
+    """Return the place of the least tabulated share that is not below each; that of 0 does not matter."""
+    with np.errstate(divide="ignore"):
+        places = np.floor(np.log(np.minimum(shares, 1.0)) / -math.log(_RATIO) * (1 - 1e-12) + 1e-12)
+    places = np.clip(np.nan_to_num(places, posinf=len(_SHARES) - 1), 0, len(_SHARES) - 1).astype(np.intp)
+    return np.where(_SHARES[places] < shares, np.maximum(places - 1, 0), places)

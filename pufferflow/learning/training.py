@@ -1,0 +1,213 @@
+"""Projected noisy gradient descent over the rows of a table, of which the last iterate alone is published (M33, M34).
+
+Rows are read in one random order that everybody may know, the same in every pass, in batches whose sizes differ by one
+at most. A step projects the iterate onto a ball, moves it against the mean gradient of its batch, and adds noise. Its
+result is brought onto a grid, so that what is drawn is a rounding of an iterate with Gaussian noise (M13); how far that
+may move two iterates apart is counted.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+
+from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.engine import PublicOrder
+from pufferflow.errors import InternalError
+from pufferflow.guarantees import Guarantee
+from pufferflow.learning.budget import DRAWN, FINE, deviations_of
+from pufferflow.learning.couplings import Coupling
+from pufferflow.learning.descent import Descent
+from pufferflow.learning.displacements import Displacements
+from pufferflow.learning.objectives import Objective
+from pufferflow.learning.shifts import deviations
+from pufferflow.learning.sums import TYPICAL
+from pufferflow.noise import Gaussian
+from pufferflow.planning import NoisySum
+from pufferflow.rounding import UNIT, upwards
+
+_MOST_AT_ONCE: Final = 1 << 16
+_ROUND: Final = 1 + 2.0**-36
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Training:
+    """A descent on rows with `hidden` columns (the target last), with noise calibrated along some couplings."""
+
+    order: PublicOrder
+    hidden: Flags
+    couplings: tuple[Coupling, ...]
+    promise: Guarantee
+    objective: Objective
+    penalty: float
+    step_size: float
+    batches: int
+    passes: int
+    intercept: bool = True
+    row_norm: float = math.inf
+    """To which length the features of a row are cut."""
+    proof = "the last iterate of a noisy descent, by shifts (M33, M34)"
+
+    @property
+    def descent(self) -> Descent:
+        """The descent, with constants that follow from declared bounds; it checks the step size."""
+        return replace(self._unscaled, noise=self.scale)
+
+    @cached_property
+    def scale(self) -> float:
+        """σ: the standard deviation of the noise of each step, for each weight of a scaled column."""
+        farthest = max(self._deviations(coupling, 1.0) for coupling in self.couplings)
+        allowed = deviations_of(self.promise) - self._by_grid
+        if allowed <= 0:
+            raise InternalError("A promise so strong that a grid costs all of it.", instead="fewer steps")
+        return upwards(farthest / allowed, 4 * UNIT) * DRAWN
+
+    @property
+    def noise(self) -> NoisySum:
+        """The noise in words."""
+        return NoisySum(f"each of {self._steps} steps", Gaussian.__name__, self.scale, str(self._grid))
+
+    @property
+    def expected_error(self) -> float:
+        """The error of predictions by what noise leaves after all steps, and by what so many steps do not reach.
+
+        For features whose mean square is h: noise of variance σ² shrinks by 1 − ηh a step, and so does the distance
+        to coefficients that are one long.
+        """
+        pull = TYPICAL / (4 if self.objective.name == "logistic" else 1) + self.penalty
+        shrinks = max(1 - self.step_size * pull, 0.0)
+        left = self.scale**2 * (1 - shrinks ** (2 * self._steps)) / (1 - shrinks**2)
+        return math.sqrt(min(TYPICAL * (len(self.hidden) * left + shrinks ** (2 * self._steps)), TYPICAL))
+
+    def movement(self, coupling: Coupling) -> float:
+        """Return how many deviations of one Gaussian the last iterate moves."""
+        return (self._deviations(coupling, self.scale) + self._by_grid) * _ROUND
+
+    def displacements(self, coupling: Coupling) -> Displacements:
+        """Return how far each step of all passes moves, for the secrets that lose most."""
+        once = coupling.displacements(self.order, self.step_of, lambda shares: self._length(coupling, shares))
+        parts = [once.part(place) for place in range(once.count)] if self.passes > 1 else []
+        starts = np.arange(self.passes)[:, None] * self.batches
+        again = [((starts + at).ravel(), np.tile(sizes, self.passes)) for at, sizes in parts]
+        return Displacements.of_parts(again) if again else once
+
+    @cached_property
+    def step_of(self) -> Indices:
+        """The batch of each row: a random order that follows from public facts, and need not be secret."""
+        seed = int.from_bytes(hashlib.sha256(self.order.digest.encode()).digest()[:8], "little")
+        rows = self.order.rows
+        steps = np.empty(rows, dtype=np.intp)
+        steps[np.random.default_rng(seed).permutation(rows)] = np.arange(rows) * self.batches // rows
+        return steps
+
+    def fit(self, scaled: Floats, start: Floats | None) -> Floats:
+        """Return the last iterate, the intercept first."""
+        order = np.argsort(self.step_of, kind="stable")
+        bounds = np.searchsorted(self.step_of[order], np.arange(self.batches + 1))
+        rows = self._rows(scaled)[order]
+        first = np.zeros(rows.shape[1] - 1) if start is None else start[0 if self.intercept else 1 :]
+        last = self._descended(rows, bounds, self._projected(first))
+        return last if self.intercept else np.append(0.0, last)
+
+    def _descended(self, rows: Floats, bounds: Indices, weights: Floats) -> Floats:
+        """Return the last iterate; every step is brought onto the grid before noise is added to it."""
+        grid, factor = float(self._grid), self.step_size / self._largest_batch
+        shrink = np.full(len(weights), self.step_size * self.penalty)
+        shrink[: int(self.intercept)] = 0.0
+        for step, noise in enumerate(self._noise(len(weights))):
+            batch = rows[bounds[step % self.batches] : bounds[step % self.batches + 1]]
+            here, features = self._projected(weights), batch[:, :-1]
+            slopes = self.objective.derivatives(features @ here, batch[:, -1])
+            moved = here - factor * (slopes @ features) - shrink * here
+            weights = (np.rint(moved / grid) + noise) * grid
+        return weights
+
+    def _noise(self, weights: int) -> Iterator[Floats]:
+        """Yield the noise of each step in widths of the grid, drawn for many steps at once."""
+        unit, at_once = Gaussian(self.scale / float(self._grid)), max(_MOST_AT_ONCE // weights, 1)
+        for start in range(0, self._steps, at_once):
+            size = min(at_once, self._steps - start), weights
+            yield from unit.release(np.zeros(size, dtype=np.int64), grid=1).values
+
+    def _rows(self, scaled: Floats) -> Floats:
+        """Return rows as gradients read them: cut to their length, with a 1 for the intercept, the target last."""
+        features = scaled[:, :-1]
+        if self.row_norm < math.inf:
+            lengths = np.sqrt(np.einsum("ij,ij->i", features, features))
+            features = features * np.minimum(1.0, self.row_norm / np.maximum(lengths, self.row_norm))[:, None]
+        ones = [np.ones((len(scaled), 1))] if self.intercept else []
+        return np.concatenate([*ones, features, scaled[:, -1:]], axis=1)
+
+    def _projected(self, weights: Floats) -> Floats:
+        length = math.sqrt(float(weights @ weights))
+        return weights * (self.objective.radius / length) if length > self.objective.radius else weights
+
+    def _length(self, coupling: Coupling, shares: Floats) -> Floats:
+        """Return how far a row that moves by some shares moves a step."""
+        reach = np.where(self.hidden, 2 * coupling.columns, 0.0)
+        # past the cap of one column others still grow: the lengths of all columns, each cut at 2
+        squares = np.zeros(len(shares))
+        for own in reach[:-1].tolist():
+            squares += np.minimum(shares * own, 2.0) ** 2
+        features = np.minimum(np.sqrt(squares), 2 * self.row_norm)
+        moved = self.objective.moved(features * _ROUND, np.minimum(shares * reach[-1], 2.0) * _ROUND)
+        return moved * (self.step_size / self._largest_batch) * _ROUND
+
+    def _deviations(self, coupling: Coupling, scale: float) -> float:
+        """Return how many deviations of one Gaussian the iteration is worth with such noise."""
+        key = id(coupling.prior), coupling.columns.tobytes(), coupling.single
+        if key not in self._known:
+            iteration = self._unscaled.iteration
+            self._known[key] = float(deviations(iteration, self.displacements(coupling)).max(initial=0.0))
+        return self._known[key] / scale * (1 + 2 * UNIT)
+
+    @cached_property
+    def _known(self) -> dict[object, float]:
+        return {}
+
+    @cached_property
+    def _unscaled(self) -> Descent:
+        size = self._largest_batch
+        return Descent(
+            rows=size * self.batches,
+            step_size=self.step_size,
+            noise=1.0,
+            lipschitz=self.objective.lipschitz,
+            smoothness=self._smoothness,
+            batch_size=size,
+            passes=self.passes,
+            strong_convexity=0.0 if self.intercept else self.penalty,
+        )
+
+    @property
+    def _smoothness(self) -> float:
+        return (self.objective.smoothness + self.penalty) * (1 + 4 * UNIT)
+
+    @property
+    def _steps(self) -> int:
+        return self.batches * self.passes
+
+    @property
+    def _largest_batch(self) -> int:
+        return -(-self.order.rows // self.batches)
+
+    @property
+    def _grid(self) -> Fraction:
+        """The grid of iterates: a power of two."""
+        _, exponent = math.frexp(self.scale / FINE)
+        return Fraction(2) ** exponent
+
+    @property
+    def _by_grid(self) -> float:
+        """By how many deviations rounding moves iterates apart: by up to a width for each weight, twice in each step.
+
+        Hidden where it appears, it adds to a shift of that step; Σ(a + e)² has a root of at most √Σa² + e√T.
+        """
+        weights = len(self.hidden) - 1 + self.intercept
+        return 2 * 2 / FINE * math.sqrt(weights * self._steps)

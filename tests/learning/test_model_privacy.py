@@ -1,0 +1,178 @@
+"""Models keep their promise: noise is enough for what rows really move, and nine tenths of it is not."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pufferflow as pf
+from pufferflow.engine import PublicOrder
+from pufferflow.learning.couplings import Coupling, couplings_of
+from pufferflow.learning.objectives import Objective
+from pufferflow.learning.sums import _SHARES, STEPS, SumsOfProducts, _place, _sums
+from pufferflow.learning.training import Training
+
+PROMISE = pf.Gdp(1.0)
+ALONE = Coupling(None, np.ones(3), "one row", single=True)
+
+
+def order_of(*groups, gap=1):
+    first = np.concatenate([[0], np.cumsum(groups)]).astype(np.intp)
+    return PublicOrder(first, np.concatenate([np.arange(size) * float(gap) for size in groups]))
+
+
+def sums_of(hidden, couplings, promise=PROMISE, order=None):
+    return SumsOfProducts(order or order_of(5), np.array(hidden), tuple(couplings), promise, 0.0)
+
+
+def training_of(objective, order, couplings, hidden=(True, True, True), **settings):
+    given = {"penalty": 0.0, "step_size": 0.1, "batches": 3, "passes": 2, "promise": PROMISE} | settings
+    return Training(order, np.array(hidden), tuple(couplings), objective=objective, **given)
+
+
+def vector(row):
+    products = _sums(row[None]).astype(float) / STEPS**2
+    return products[np.triu_indices(len(products))][:-1]
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("hidden", [(True, True, True), (False, True, True), (False, False, True)])
+def test_products_of_a_row_never_move_farther_than_their_length(norm, hidden):
+    # brute force: columns of random rows move by at most the share of their range
+    rng, known = np.random.default_rng(norm), sums_of(hidden, [ALONE])
+    lengths, farthest = known._lengths(ALONE, norm), 0.0
+    for share in (1.0, 0.4, 0.01):
+        for _ in range(120):
+            row = rng.choice([rng.uniform(-1, 1, 3), rng.choice([-1.0, 1.0], 3)])
+            moved = np.clip(
+                row + np.where(hidden, rng.choice([-1, 1], 3) * 2 * share * rng.choice([1, rng.uniform()]), 0), -1, 1
+            )
+            length = np.linalg.norm(vector(row) - vector(moved), norm)
+            assert length <= lengths[_place(np.array([share]))[0]]
+            farthest = max(farthest, length / lengths[_place(np.array([share]))[0]])
+    corners = [np.array(one, dtype=float) for one in itertools.product([-1, 1], repeat=3)]
+    pairs = [
+        (a, b) for a in corners for b in corners if all((x == y) or h for x, y, h in zip(a, b, hidden, strict=True))
+    ]
+    assert max(np.linalg.norm(vector(a) - vector(b), norm) for a, b in pairs) > 0.75 * lengths[0]
+    assert (np.diff(lengths) <= 0).all() and (np.diff(_SHARES) < 0).all()
+
+
+def test_noise_of_sums_is_what_the_promise_asks_and_nine_tenths_are_too_little():
+    # y alone is hidden and x = 1: the sums of y and of xy both move by 2, which is all that the bound allows
+    known = sums_of((False, True), [Coupling(None, np.ones(2), "one row", single=True)])
+    moved = np.linalg.norm(vector(np.array([1.0, 1.0])) - vector(np.array([1.0, -1.0])))
+    assert pf.Gdp(moved / known.calibrated.scale).mu <= 1
+    assert moved / (0.9 * known.calibrated.scale) > 1.1
+    drawn = np.array([known._drawn(_sums(np.ones((5, 2))))[0, 2] for _ in range(1500)])
+    assert drawn.mean() == pytest.approx(5, abs=0.5)
+    assert drawn.std() == pytest.approx(known.calibrated.scale, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    "prior", [pf.AR1(0.7), pf.Exchangeable(0.3), pf.Exchangeable(-0.2), pf.Kernel(lambda d: 1 / (1 + d))]
+)
+def test_steps_move_no_farther_than_displacements_whatever_the_weights(prior):
+    # translated rows of a group, clamped, at random weights: gradients of every batch
+    rng = np.random.default_rng(1)
+    secrets = [pf.Secret(name, pf.Interval(-1, 1)) for name in "abc"]
+    ordered = {"order_by": "t"} if prior.ordered else {}
+    scenario = pf.Scenario(secrets, pf.GaussianPrior(prior, across=np.eye(3)), within="g", **ordered)
+    (coupling,) = couplings_of(scenario, "abc")
+    order = order_of(5, 3, 5)
+    for name, radius in (("squared", 1.0), ("huber", 1.0), ("logistic", 4.0)):
+        objective = Objective(name, np.sqrt(3), radius)
+        training = training_of(objective, order, [coupling])
+        sizes = training.displacements(coupling)
+        most = np.zeros((sizes.count, 6))
+        for place in range(sizes.count):
+            at, size = sizes.part(place)
+            most[place, at] = size
+        for _ in range(25):
+            group = rng.integers(3)
+            low, high = order.first[group], order.first[group + 1]
+            secret = rng.integers(low, high)
+            factors = np.array(
+                [
+                    1.0 if r == secret else _correlation(prior, abs(order.positions[r] - order.positions[secret]))
+                    for r in range(low, high)
+                ]
+            )
+            rows = rng.uniform(-1, 1, (13, 3))
+            moved = rows.copy()
+            moved[low:high] = np.clip(rows[low:high] + factors[:, None] * rng.choice([-2.0, 2.0], 3), -1, 1)
+            if name == "logistic":
+                rows[:, -1], moved[:, -1] = np.sign(rows[:, -1]), np.sign(moved[:, -1])
+                moved[:, -1] = np.where(np.abs(moved[:, :-1] - rows[:, :-1]).sum(axis=1) > 0, moved[:, -1], rows[:, -1])
+                if np.abs(factors).min() < 1:
+                    moved[:, -1] = rows[:, -1]
+            weights = rng.normal(size=3)
+            weights *= radius / np.linalg.norm(weights)
+            gap = np.zeros(6)
+            for step in range(6):
+                chosen = training.step_of == step % 3
+                gradients = [_gradient(objective, part[chosen], weights) for part in (rows, moved)]
+                gap[step] = 0.1 / training._largest_batch * np.linalg.norm(gradients[0] - gradients[1])
+            assert (gap[None] <= most + 1e-12).all(axis=1).any()
+
+
+def _correlation(prior, lag):
+    if isinstance(prior, pf.AR1):
+        return prior.phi**lag
+    return prior.rho if isinstance(prior, pf.Exchangeable) else 1 / (1 + lag)
+
+
+def _gradient(objective, rows, weights):
+    features = np.column_stack([np.ones(len(rows)), rows[:, :-1]])
+    return objective.derivatives(features @ weights, rows[:, -1]) @ features
+
+
+@pytest.mark.parametrize(("batches", "passes"), [(1, 1), (4, 1), (3, 4), (12, 2)])
+def test_the_last_iterate_of_linear_descent_is_never_farther_than_promised(batches, passes):
+    # features are public, so that squares make a linear iteration: its last iterate is Gaussian, and known exactly
+    rng, rows = np.random.default_rng(batches), 12
+    secrets = pf.Scenario(pf.Secret("y", pf.Interval(-1, 1)), pf.GaussianPrior(pf.AR1(0.6)), order_by="t")
+    (coupling,) = couplings_of(secrets, ["x", "y"])
+    objective = Objective("squared", np.sqrt(2) * (1 + 1e-12), 1e3)
+    training = training_of(
+        objective, order_of(rows), [coupling], (False, True), batches=batches, passes=passes, step_size=0.4
+    )
+    features = np.column_stack([np.ones(rows), rng.choice([-1.0, 1.0], rows)])
+    factor, exact = 0.4 / training._largest_batch, []
+    for secret in range(rows):
+        moved = 2 * 0.6 ** np.abs(np.arange(rows) - secret)
+        mean, covariance = np.zeros(2), np.zeros((2, 2))
+        for step in range(batches * passes):
+            chosen = training.step_of == step % batches
+            pull = np.eye(2) - factor * features[chosen].T @ features[chosen]
+            mean = pull @ mean + factor * moved[chosen] @ features[chosen]
+            covariance = pull @ covariance @ pull.T + training.scale**2 * np.eye(2)
+        exact.append(np.sqrt(mean @ np.linalg.solve(covariance, mean)))
+    assert max(exact) <= training.movement(coupling) <= 1
+    if batches * passes == 1:  # one step, of a row whose gradient moves as far as any: nothing is given away
+        single = replace(training, couplings=(Coupling(None, np.ones(2), "one row", single=True),))
+        assert 0.4 / 12 * 2 * np.sqrt(2) / (0.9 * single.scale) > 1.1
+        drawn = np.array([single.fit(np.zeros((rows, 2)), None) for _ in range(1500)])
+        assert drawn.std() == pytest.approx(single.scale, rel=0.06)
+
+
+def test_long_sequences_count_at_least_what_short_ones_do(monkeypatch):
+    # rows far away are read last: that never moves less
+    (coupling,) = couplings_of(
+        pf.Scenario(pf.Secret("y", pf.Interval(-1, 1)), pf.GaussianPrior(pf.AR1(0.8)), order_by="t"), ["x", "y"]
+    )
+    training = training_of(Objective("squared", 1.5, 1.0), order_of(300), [coupling], (False, True), batches=10)
+    exact = training.movement(coupling)
+    monkeypatch.setattr("pufferflow.learning.couplings._MOST_PAIRS", 300 * 40)
+    again = replace(training, promise=PROMISE)
+    assert exact <= again.scale / training.scale * exact <= 1.1 * exact
+
+
+def test_groups_cost_what_all_their_rows_do_and_one_row_less():
+    # a group of k rows moves sums k times as far as one row
+    group = Coupling(None, np.ones(3), "group")
+    known = sums_of((True,) * 3, [group], order=order_of(4, 2))
+    assert known.movement(group) == pytest.approx(4 * known.movement(ALONE), rel=1e-5)
+    training = training_of(Objective("huber", 1.8, 1.0), order_of(4, 2), [group])
+    assert training.movement(ALONE) < training.movement(group) <= 1
