@@ -56,7 +56,8 @@ def test_products_of_a_row_never_move_farther_than_their_length(norm, hidden):
         (a, b) for a in corners for b in corners if all((x == y) or h for x, y, h in zip(a, b, hidden, strict=True))
     ]
     assert max(np.linalg.norm(vector(a) - vector(b), norm) for a, b in pairs) > 0.75 * lengths[0]
-    assert (np.diff(lengths) <= 0).all() and (np.diff(_SHARES) < 0).all()
+    assert (np.diff(lengths) <= 0).all()
+    assert (np.diff(_SHARES) < 0).all()
 
 
 def test_noise_of_sums_is_what_the_promise_asks_and_nine_tenths_are_too_little():
