@@ -17,7 +17,7 @@ from pufferflow.expressions import Values, classes, has_weight, indicators, read
 from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
 from pufferflow.local import Perturbation, perturbation
-from pufferflow.noise import Family
+from pufferflow.noise import Family, JointGaussian
 from pufferflow.plan import Plan, plan_of
 from pufferflow.planning import Terms, Within, read_per_group, read_promise, read_seconds
 from pufferflow.queries import (
@@ -324,7 +324,7 @@ class Batch(Suggesting):
         self,
         guarantee: Guarantee | AnyKind | None = None,
         *,
-        noise: Family | str = "auto",
+        noise: Family | type[JointGaussian] | str = "auto",
         bound: Bounds = "auto",
         accuracy: Within | None = None,
         shares: Mapping[str, float] | None = None,

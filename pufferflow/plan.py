@@ -82,6 +82,9 @@ class Plan(Suggesting):
     def largest_weight(self) -> float:
         """How far the weighted sums move together if the answers' sums move by 1, at most (for `pf.robustness`)."""
         weights, units = self._decision.weights.tolist(), self._decision.facts.weights.units
+        combined = self._decision.facts.combined
+        if combined is not None:
+            return combined.longest(self._decision.weights, [float(unit) for unit in units])
         return max(weight / float(unit) for weight, unit in zip(weights, units, strict=True))
 
     @property
@@ -278,15 +281,7 @@ def plan_of(request: Request, terms: Terms) -> Plan:
 def certificate_of(plan: Decision) -> Certificate:
     """Return the facts that go out with the answers."""
     request, calibration = plan.request, plan.calibration
-    sums = tuple(
-        NoisySum(
-            "the number of rows" if measure is None else measure.values.words,
-            type(noise).__name__,
-            noise.scale * float(unit),
-            str(Fraction(grid_below(noise)) * unit),
-        )
-        for measure, unit, noise in zip(request.measures, plan.facts.weights.units, plan.noises, strict=True)
-    )
+    sums, combined = _noisy_sums(plan), plan.facts.combined
     queries = tuple(AskedQuery(query.words, query.outputs, places) for query, places in request.reads)
     sensitivity, unit = _sensitivity(plan)
     return Certificate(
@@ -318,6 +313,26 @@ def certificate_of(plan: Decision) -> Certificate:
             for alike in plan.by_noise[1:]
         ),
         keys=plan.chosen_keys,
+        correlations=() if combined is None else combined.correlations(plan.noises),
+    )
+
+
+def _noisy_sums(plan: Decision) -> tuple[NoisySum, ...]:
+    """Return each sum with its own noise, and the width of the grid that it is on."""
+    combined = plan.facts.combined
+    grids = [grid_below(noise, finer=combined is not None) for noise in plan.noises]
+    if combined is not None:
+        grids = [min(grids) / combined.determinant] * len(grids)  # of all combinations of their steps
+    units = plan.facts.weights.units
+    rows = zip(plan.request.measures, units, plan.noises_in_units, grids, strict=True)
+    return tuple(
+        NoisySum(
+            "the number of rows" if measure is None else measure.values.words,
+            type(noise).__name__,
+            noise.scale,
+            str(Fraction(grid) * unit),
+        )
+        for measure, unit, noise, grid in rows
     )
 
 

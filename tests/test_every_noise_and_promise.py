@@ -28,7 +28,7 @@ PROMISES = [one for one in concrete(pf.Guarantee) if one is not pf.Guarantee]
 NUMBERS = {"alpha": 4.0, "delta": 1e-4, "tv": 0.28, "alphas": (2.0, 8.0), "epsilons": (0.6, 2.0)}
 OWN = {"k": 4.0, "epsilon": 1.0}
 """What promises and families of noise take beside an epsilon and a scale."""
-UNNAMED_NOISES, UNNAMED_PROMISES = {"GeneralizedCauchy", "Staircase"}, {"RenyiCurve"}
+UNNAMED_NOISES, UNNAMED_PROMISES = {"GeneralizedCauchy"}, {"RenyiCurve"}
 """Those that job files have no words for: they take numbers of their own."""
 PAIR = pf.Law.point(0), pf.Law.point(1)
 KEYS = """

@@ -32,12 +32,6 @@ from pufferflow.workers import Workers
 def read_family(noise: Any, guarantee: Guarantee) -> Family:
     """Return the family that `noise=` stands for, if it can keep such a promise."""
     given = noise
-    if noise is JointGaussian or isinstance(noise, JointGaussian):
-        raise Refused(
-            "Joint noise where every sum has noise of its own: error bars and accounts count sum by sum.",
-            allowed="joint noise of two outputs by pf.calibrate_joint, released by its own release",
-            instead="noise=pf.Gaussian",
-        )
     if isinstance(given, str):
         noise = NOISES.get(given.casefold())
         near = nearest(given, NOISES)
@@ -47,6 +41,12 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
                 allowed=f"{', '.join(map(repr, ('auto', *NOISES)))}, or a family such as pf.GeneralizedCauchy.of(k=4)",
                 instead=f'noise="{near[0] if near else "laplace"}"',
             )
+    if noise is JointGaussian or isinstance(noise, JointGaussian):
+        raise Refused(
+            "Joint noise of one law of answers: it is found for the sums of a batch together.",
+            allowed='noise="joint" in a plan, or pf.calibrate_joint for laws of two outputs',
+            instead="noise=pf.Gaussian",
+        )
     if isinstance(noise, StaircaseFamily) or (isinstance(noise, type) and issubclass(noise, Noise)):
         return noise.family(guarantee)
     allowed = "a family of noises, whose scale is to be found"

@@ -1,7 +1,8 @@
 """The ways in which an account may count a schedule of releases, compared before it is opened.
 
-A limit that is not pure is counted in one way for the whole life of an account: by pure losses, by standard deviations
-of Gaussian noise or by Rényi losses, as its first release suits, or by profiles that are reserved when it is opened.
+A limit that is not pure is counted in one way for the whole life of an account: by pure losses, by the squares of μ of
+Gaussian and Laplace noise or by Rényi losses, as its first release suits, or by profiles that are reserved when it is
+opened.
 """
 
 from collections import Counter
@@ -34,9 +35,10 @@ def ways_to_count(
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
     >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(0.1))
     >>> for way in pf.ways_to_count([(plan, 100)], scenario, pf.Approx(10.0, 1e-6)):
-    ...     print(round(way.total, 3), way.rule)
-    4.693 profiles reserved beforehand, by the laws of their losses (M26)
-    10.0 one coupling of the data, along which losses add (M24)
+    ...     print(round(way.total, 3), way.meter, way.rule)
+    4.693 None profiles reserved beforehand, by the laws of their losses (M26)
+    6.156 gaussian one coupling of the data, along which losses add (M24)
+    10.0 pure one coupling of the data, along which losses add (M24)
     """
     limit = instance(limit, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Approx(3.0, 1e-6)")
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")

@@ -315,7 +315,8 @@ def noise_in_words(plan: Decision) -> str:
     name = type(plan.calibration.noise).__name__
     groups = f", for each {_join(request.by)}" if request.by else ""
     own = "" if plan.cells is None else f", by what the rows of each {_join(request.by)} need"
-    return f"{name} noise on every sum{groups}, of scale {'; '.join(parts)}{own}."
+    joint = "" if plan.facts.combined is None else ", correlated between sums, so that it is less (M28)"
+    return f"{name} noise on every sum{groups}, of scale {'; '.join(parts)}{own}{joint}."
 
 
 def _scales(ends: Sequence[tuple[float, float]]) -> str:

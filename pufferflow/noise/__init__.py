@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from pufferflow.noise.cauchy import GeneralizedCauchy
+from pufferflow.noise.covariance import least_covariance
 from pufferflow.noise.drawing import STEPS_PER_SCALE, Noisy, grid_of
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.joint import JointGaussian, best_rho
@@ -11,9 +12,14 @@ from pufferflow.noise.laplace import Laplace
 from pufferflow.noise.noise import Family, Noise
 from pufferflow.noise.staircase import Staircase, StaircaseFamily
 
-NoiseName = Literal["laplace", "gaussian"]
-NOISES: Final[Mapping[str, Family]] = {"laplace": Laplace, "gaussian": Gaussian}
-"""Families by the names that they have in `noise=` and in job files."""
+NoiseName = Literal["laplace", "gaussian", "staircase", "joint"]
+NOISES: Final[Mapping[str, Family | type[JointGaussian]]] = {
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "staircase": Staircase.of(),
+    "joint": JointGaussian,
+}
+"""Families by the names that they have in `noise=` and in job files; joint noise is for batches alone."""
 
 __all__ = [
     "NOISES",
@@ -30,4 +36,5 @@ __all__ = [
     "StaircaseFamily",
     "best_rho",
     "grid_of",
+    "least_covariance",
 ]

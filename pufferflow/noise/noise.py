@@ -224,7 +224,7 @@ class Noise(abc.ABC):
 
         >>> import pufferflow as pf
         >>> pf.Gaussian(2.0).gdp(1.0), round(pf.Laplace(1.0).gdp(1.0), 4)
-        (0.5, 1.0302)
+        (0.5, 1.0301)
         """
         return self._loss_of(shift, self._gdp, math.inf)
 

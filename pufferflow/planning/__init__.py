@@ -1,6 +1,7 @@
 """From a request and its terms to a decision: public facts, laws, the share of each sum, noise, cost."""
 
 from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, NoisySum, QuieterGroups
+from pufferflow.planning.combined import Combined
 from pufferflow.planning.decide import make_decision
 from pufferflow.planning.decision import SURELY, AnswerColumn, CellsAlike, Decision, noises_at
 from pufferflow.planning.decision_cost import cost_of, regions
@@ -26,6 +27,7 @@ __all__ = [
     "AskedQuery",
     "CellsAlike",
     "Certificate",
+    "Combined",
     "Decision",
     "KeyThreshold",
     "NoisySum",

@@ -30,8 +30,9 @@ def widest(
     facts: PublicFacts, weights: Floats, family: Family, accuracy: Within, places: Array | slice | None = None
 ) -> float:
     """Return the largest common scale with which every answer has its error, in some of the cells or in all."""
-    request = facts.request
-    scales: list[float] = []
+    request, scales = facts.request, list[float]()
+    unit = [family(1 / weight) if weight > 0 else family(0.0) for weight in weights.tolist()]
+    noises = unit if facts.combined is None else facts.combined.of_sums(unit)
     for query, sums in request.reads:
         if not query.linear:
             raise Refused(
@@ -42,8 +43,8 @@ def widest(
         size, cells = facts.size_of(query), len(facts.cells.rows)
         own = query.measure_in(size)
         for number, place in enumerate(sums):
-            if weights[place] > 0:
-                noise = family(float(facts.weights.units[place]) / weights[place])
+            if noises[place].scale > 0:
+                noise = noises[place].at(float(facts.weights.units[place]) * noises[place].scale)
                 halves = half_width(query, noise, size, accuracy.confidence)
                 if own is not None:
                     halves = np.where(own == number, halves, 0.0)

@@ -1,6 +1,7 @@
 """The certificate of a release: the promise, the noise that keeps it, and the assumptions it rests on."""
 
 import hashlib
+import itertools
 from typing import Any, final
 
 import msgspec
@@ -13,7 +14,7 @@ from pufferflow.rounding import agree
 from pufferflow.source_version import SourceVersion
 
 VERSION = 1
-_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter", "keys")
+_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter", "keys", "correlations")
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
@@ -80,7 +81,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     privacy of a single row under the same noise, over the pairs of the secret. `sources` are the versions of the tables
     that were read, of those that have versions, and `engine` is what read them, if it is not Polars. `quieter` are
     groups of the answer with less noise, where others need more for the same promise. `keys` says when a key appears,
-    where the data chooses keys.
+    where the data chooses keys. `correlations` are those of the noise of `sums`, in their order; none where it is
+    independent.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -118,6 +120,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     engine: str = ""
     quieter: tuple[QuieterGroups, ...] = ()
     keys: ChosenKeys | None = None
+    correlations: tuple[tuple[float, ...], ...] = ()
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
@@ -199,6 +202,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             *[("keys", own.words) for own in [self.keys] if own is not None],
             *noise,
             *(("noise", line) for line in _quieter_in_words(self.quieter)),
+            *(("noise", line) for line in _correlations_in_words(self.correlations)),
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),
             ("movement", f"{self.sensitivity:.6g} {self.sensitivity_unit}"),
             ("worst", self.witness),
@@ -216,6 +220,13 @@ def _quieter_in_words(quieter: tuple[QuieterGroups, ...]) -> list[str]:
     shares, groups = [own.share for own in quieter], sum(own.groups for own in quieter)
     ends = f"{min(shares):.4g}" if len(shares) == 1 else f"{min(shares):.4g} to {max(shares):.4g}"
     return [f"{ends} of that in {counted(groups, 'group')}, whose rows need less"]
+
+
+def _correlations_in_words(correlations: tuple[tuple[float, ...], ...]) -> list[str]:
+    """Say between which sums, by their place in the list, noise is how correlated."""
+    pairs = itertools.combinations(range(len(correlations)), 2)
+    known = [f"{correlations[a][b]:.3g} of sums {a + 1} and {b + 1}" for a, b in pairs if correlations[a][b]]
+    return [f"correlated (M28): {', '.join(known)}"] if known else []
 
 
 def _queries_and_noise(certificate: Certificate) -> tuple[Any, ...]:

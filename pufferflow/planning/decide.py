@@ -9,21 +9,22 @@ from typing import final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.bounds import Calibration, Laws, calibrate_each, loss, read_family
+from pufferflow.bounds import Bounds, Calibration, Laws, calibrate_each, loss, read_family
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family, Gaussian, Laplace
 from pufferflow.planning.accuracy import DIGITS, strongest_by_cell, widest
 from pufferflow.planning.cell_noise import Demand, noise_by_cell
 from pufferflow.planning.certificate import Certificate
-from pufferflow.planning.decision import Decision
+from pufferflow.planning.combined import Combined, proposed
+from pufferflow.planning.decision import Decision, noises_at
 from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.floor import least_scale, not_silent, row_laws
 from pufferflow.planning.key_threshold import for_sums
 from pufferflow.planning.kind_weights import weights_by_kind
 from pufferflow.planning.shares import balanced, read_shares
-from pufferflow.planning.sum_tables import known_values, tables_of
-from pufferflow.planning.terms import Terms, Within, check_floor
+from pufferflow.planning.sum_tables import Tables, known_values, on_interval, tables_of
+from pufferflow.planning.terms import Terms, Within, check_floor, wants_joint
 from pufferflow.progress import working
 from pufferflow.queries import Request
 from pufferflow.scenario import AnySecret, Initial, Presence
@@ -60,6 +61,7 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
     decisions: list[Decision] = []
     refused: list[Refused] = []
     end = None if terms.seconds is None else time.monotonic() + terms.seconds
+    measured = _error if terms.accuracy is None else _epsilon
     with working("planning"):
         equal = [(family, _weights(request, values, shares, family(1.0).norm)) for family in _families(of_sums, secret)]
         by_kind = (
@@ -69,22 +71,52 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
         for family, weights in (*equal, *by_kind):
             if weights is None:
                 continue
+            sums = _Sums(facts, values, tables, weights)
             try:
-                laws = facts.laws(tables, weights)
-                of_row = row_laws(facts, values, weights, laws)
-                enough_for = [laws] if of_row is None or of_row is laws or terms.floor is None else [laws, of_row]
-                calibration = _Search(facts, of_sums, enough_for, weights, family, end).calibration()
+                decisions.append(_decided(sums, terms, _Effort(of_sums, family, terms.bound, end), certify))
             except Refused as refusal:
                 refused.append(refusal)
-            else:
-                decisions.append(
-                    Decision(facts, terms, values, tables, weights, family, laws, of_row, calibration, certify)
-                )
         if not decisions:
             raise refused[0]
-        best = _by_cell(min(decisions, key=_error if terms.accuracy is None else _epsilon), end)
+        decisions += _with_joint_noise(decisions, terms, end)
+        best = _by_cell(min(decisions, key=measured), end)
         _ = best.threshold, best.certificate, best.name
     return best
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What noise is added to: the functions of all sums, their tables for each prior, and their weights."""
+
+    facts: PublicFacts
+    values: Floats
+    tables: list[list[Tables]]
+    weights: Floats
+
+
+@final
+@dataclass(frozen=True)
+class _Effort:
+    """What is tried for the least noise: a family, the bounds for the scenario's laws, and until when.
+
+    The terms are those of the sums: keys of the answer may take a part of the promise.
+    """
+
+    terms: Terms
+    family: Family
+    bound: Bounds
+    end: float | None
+
+
+def _decided(sums: _Sums, terms: Terms, effort: _Effort, certify: Callable[[Decision], Certificate]) -> Decision:
+    """Return the decision for one family of noises."""
+    facts, values, tables, weights = sums.facts, sums.values, sums.tables, sums.weights
+    laws = facts.laws(tables, weights)
+    of_row = row_laws(facts, values, weights, laws)
+    enough_for = [laws] if of_row is None or of_row is laws or terms.floor is None else [laws, of_row]
+    calibration = _Search(facts, effort.terms, enough_for, weights, effort).calibration()
+    return Decision(facts, terms, values, tables, weights, effort.family, laws, of_row, calibration, certify)
 
 
 def _of_sums(terms: Terms) -> Terms:
@@ -92,6 +124,41 @@ def _of_sums(terms: Terms) -> Terms:
     promise = terms.promise
     kept = for_sums(promise) if isinstance(promise, Guarantee) else Kind(for_sums(promise.example))
     return replace(terms, promise=kept)
+
+
+def _with_joint_noise(decisions: Sequence[Decision], terms: Terms, end: float | None) -> list[Decision]:
+    """Return the decision with correlated Gaussian noise, where what one row moves says that it has less error (M28).
+
+    Only where every answer is a sum times a public factor, since the errors of others depend on how noise hangs
+    together; and where values are listed, for on an interval it is known of each sum alone how far rounding moves it.
+    If nobody asked for it, it is proven by the bound of independent noise alone, so that it takes no longer than that.
+    """
+    alone = min((one for one in decisions if isinstance(one.calibration.noise, Gaussian)), key=_error, default=None)
+    wanted = terms.noise == "auto" or wants_joint(terms.noise)
+    if alone is None or not wanted or not _may_be_combined(alone):
+        return []
+    facts, secret = alone.facts, alone.request.scenario.secret
+    proposal = proposed(secret, _with_absence(secret, alone.values), alone.weights)
+    if proposal is None or (terms.accuracy is None and _error(alone) * proposal.share >= min(map(_error, decisions))):
+        return []
+    combined = proposal.combined
+    sums = _Sums(facts.combining(combined), combined.of(alone.values), proposal.tables(alone.tables), proposal.weights)
+    bound = terms.bound if wants_joint(terms.noise) else alone.calibration.bound
+    try:
+        return [_decided(sums, terms, _Effort(terms, Gaussian, bound, end), alone.certify)]
+    except Refused:
+        return []
+
+
+def _may_be_combined(decision: Decision) -> bool:
+    """Return whether all sums of a decision are of listed values, each by itself, and alone make its answers."""
+    request = decision.request
+    weighted = any(measure is not None and measure.values.weight is not None for measure in request.measures)
+    if request.discovers or on_interval(request) or weighted or decision.facts.weights.grids:
+        return False
+    tables = [one for own in decision.tables for one in own]
+    linear = all(query.linear for query in request.queries)
+    return linear and all(one.rounding is None and one.values is decision.values for one in tables)
 
 
 def _by_cell(decision: Decision, end: float | None) -> Decision:
@@ -109,6 +176,8 @@ def _families(terms: Terms, secret: AnySecret) -> list[Family]:
     For first values Laplace alone: chains forget them, so from some step on Gaussian noise would have the smaller
     error, which an account could not add to its total, and which only a coupling of all rows bounds along a chain.
     """
+    if wants_joint(terms.noise):
+        return [Gaussian]
     if terms.noise == "auto":
         return [Laplace] if isinstance(terms.example, Pure) or isinstance(secret, Initial) else [Laplace, Gaussian]
     return [read_family(terms.noise, terms.example)]
@@ -116,14 +185,18 @@ def _families(terms: Terms, secret: AnySecret) -> list[Family]:
 
 def _weights(request: Request, values: Floats, shares: Floats, norm: float) -> Floats:
     """Return the weights; a sum that a row can move always has one, or it would be published without noise."""
-    if isinstance(request.scenario.secret, Presence):
-        values = np.pad(values, ((0, 0), (0, 1)))  # a row that is not there adds nothing
+    values = _with_absence(request.scenario.secret, values)
     exclusive = [place for place, query in enumerate(request.queries) if query.exclusive]
     weights = balanced(request.places, values, shares, norm, exclusive)
     moved = values.max(axis=1) > values.min(axis=1)
     if not (np.isfinite(weights).all() and (weights[moved] > 0).all()):
         raise InternalError("A sum that rows move has no weight.", instead="reporting it, with the shares")
     return weights
+
+
+def _with_absence(secret: AnySecret, values: Floats) -> Floats:
+    """Return functions with a further point where rows come and go: a row that is not there adds nothing."""
+    return np.pad(values, ((0, 0), (0, 1))) if isinstance(secret, Presence) else values
 
 
 @final
@@ -135,8 +208,7 @@ class _Search:
     terms: Terms
     laws: Sequence[Laws]
     weights: Floats
-    family: Family
-    end: float | None
+    effort: _Effort
 
     def calibration(self) -> Calibration:
         """Return the least noise for the promise, or for the strongest promise that an accuracy allows."""
@@ -144,18 +216,24 @@ class _Search:
             return self._within(self.terms.accuracy)
         promise = self.terms.example
         floor = least_scale(self.facts, self.weights, promise)
-        return not_silent(self._least(promise), self.laws, self.terms.bound, floor)
+        return not_silent(self._least(promise), self.laws, self.effort.bound, floor)
 
     def _least(self, promise: Guarantee) -> Calibration:
-        """Return the least noise for a promise; the bound of the terms is that of the scenario's laws."""
-        bounds = [self.terms.bound, *(["auto"] * (len(self.laws) - 1))]
-        return calibrate_each(list(zip(self.laws, bounds, strict=True)), promise, self.family, self.end)[0]
+        """Return the least noise for a promise; the bound of the effort is that of the scenario's laws."""
+        bounds = [self.effort.bound, *(["auto"] * (len(self.laws) - 1))]
+        return calibrate_each(list(zip(self.laws, bounds, strict=True)), promise, self.effort.family, self.effort.end)[
+            0
+        ]
 
     def _within(self, accuracy: Within) -> Calibration:
-        scale, kind, bound = widest(self.facts, self.weights, self.family, accuracy), self.terms.kind, self.terms.bound
-        noise, others = self.family(scale), self.laws[1:]
+        scale, kind, bound = (
+            widest(self.facts, self.weights, self.effort.family, accuracy),
+            self.terms.kind,
+            self.effort.bound,
+        )
+        noise, others = self.effort.family(scale), self.laws[1:]
         epsilon = max(
-            loss(self.laws[0], noise, kind, bound, self.end), *(loss(one, noise, kind) for one in others), 0.0
+            loss(self.laws[0], noise, kind, bound, self.effort.end), *(loss(one, noise, kind) for one in others), 0.0
         )
         if math.isinf(epsilon):
             raise Refused(
@@ -177,7 +255,17 @@ def _epsilon(decision: Decision) -> float:
 
 def _error(decision: Decision) -> float:
     """Return the sum over all noisy sums of expected error over what one row can add."""
+    if decision.facts.combined is not None:
+        return _joint_error(decision, decision.facts.combined)
     weights = decision.weights[decision.weights > 0]
     ranges = decision.values.max(axis=1) - decision.values.min(axis=1)
     own = np.maximum(ranges[decision.weights > 0], 1e-300)
     return float((decision.calibration.noise.expected_error / weights / own).sum()) if len(weights) else 0.0
+
+
+def _joint_error(decision: Decision, combined: Combined) -> float:
+    """Return the same sum for the sums behind combinations."""
+    ranges = np.ptp(combined.to_sums(decision.values.T), axis=0)
+    noises = combined.of_sums(noises_at(decision.calibration.noise, decision.weights))
+    errors = np.array([noise.expected_error for noise in noises])
+    return float((errors / np.maximum(ranges, 1e-300))[errors > 0].sum())

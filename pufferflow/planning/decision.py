@@ -71,13 +71,14 @@ class CellsAlike:
 class Decision:
     """Noise for all sums of a request, weighted into units of their own, and the promise that it keeps.
 
+    Where noise is correlated the sums here are combinations of those of the request (`facts.combined`).
     The calibration is about all cells, and its noise is enough for each; some of the `cells` may have less.
     """
 
     facts: PublicFacts
     terms: Terms
     values: Floats
-    """The functions of all sums at the points of the domain."""
+    """The functions of all sums that noise is added to, at the points of the domain."""
     tables: list[list[Tables]]
     """For each prior the representations of all sums."""
     weights: Floats
@@ -134,7 +135,7 @@ class Decision:
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
-        """The noise of each sum in whole steps, its scale rounded up; none where no row moves the sum.
+        """The noise that is drawn for each sum in whole steps, its scale rounded up; none where no row moves the sum.
 
         That of the cells that need most, where they differ.
         """
@@ -167,8 +168,9 @@ class Decision:
         return self._outputs(self.in_units(noises_at(noise, self.weights)))
 
     def in_units(self, noises: Sequence[Noise]) -> tuple[Noise, ...]:
-        """Return noises of sums in whole steps in the units of the answers."""
-        pairs = zip(noises, self.facts.weights.units, strict=True)
+        """Return noises in whole steps as those of each sum by itself, in the units of the answers."""
+        combined = self.facts.combined
+        pairs = zip(noises if combined is None else combined.of_sums(noises), self.facts.weights.units, strict=True)
         return tuple(noise.at(noise.scale * float(unit)) for noise, unit in pairs)
 
     def _outputs(self, noises: Sequence[Noise]) -> tuple[AnswerColumn, ...]:
@@ -257,6 +259,7 @@ class Decision:
             ROW if self.floor else None,
             [str(share / sum(shares)) for share in shares],
             self.source.digest,
+            *(() if self.facts.combined is None else ("combined",)),
         )
         return SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
 

@@ -11,10 +11,11 @@ so nothing is compared, where rows are independent, and under `Presence`, where 
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import polars as pl
@@ -26,7 +27,6 @@ from pufferflow.engine import (
     NO_FILES,
     PLACED,
     UNORDERED,
-    WIDE,
     CellGroups,
     GroupSize,
     Order,
@@ -37,6 +37,8 @@ from pufferflow.engine import (
 )
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.inference import ShortestMovement, of_pattern, window
+from pufferflow.planning.combined import Combined
+from pufferflow.planning.digests import digest_of_groups, digest_of_keys, digest_of_patterns, digest_of_weights
 from pufferflow.planning.public_weights import PublicWeights
 from pufferflow.planning.sum_tables import Tables
 from pufferflow.planning.units import more_may_leave, present
@@ -78,10 +80,10 @@ class SourceDigest:
         weights: str = "",
     ) -> "SourceDigest":
         """Return the digest of what was read after snapshot and fingerprint were taken."""
-        parts = [f"{order!r} {_digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
-        parts.append("" if keys is None else _digest_of_keys(keys))
+        parts = [f"{order!r} {digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
+        parts.append("" if keys is None else digest_of_keys(keys))
         if with_groups:
-            parts.append(_digest_of_groups(groups))
+            parts.append(digest_of_groups(groups))
         if weights:
             parts.append(weights)
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -98,7 +100,7 @@ class SourceDigest:
         if (
             self.weights
             and not self.snapshot.holds
-            and self.weights != _digest_of_weights(PublicWeights(request), of_groups=bool(self.orders))
+            and self.weights != digest_of_weights(PublicWeights(request), of_groups=bool(self.orders))
         ):
             raise changed_source()
         if not self.orders or self.snapshot.holds:
@@ -165,11 +167,19 @@ class PublicFacts:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.weights = PublicWeights(request)
+        self.combined: Combined | None = None
+        """The combinations of the sums that noise is added to; None for the sums themselves."""
         self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
         self._rows: RowsRead | None = None
         self._further: dict[Order, Patterns | Misuse] = {}
         """Patterns in other orders, which only explanations look at."""
+
+    def combining(self, combined: Combined) -> "PublicFacts":
+        """Return the same facts where noise is added to combinations of the sums."""
+        facts = copy(self)
+        facts.combined = combined
+        return facts
 
     @cached_property
     def _reading(self) -> tuple[dict[Order, Patterns | Misuse], Tally | None]:
@@ -306,7 +316,7 @@ class PublicFacts:
         keys = self.cells.keys if orders and request.by and request.keys is None else None
         groups = self.groups_in_cells if by_cell else None
         patterns = {order: by_order[order] for order in orders}
-        weights = _digest_of_weights(self.weights, of_groups=bool(orders))
+        weights = digest_of_weights(self.weights, of_groups=bool(orders))
         return SourceDigest.of(patterns, keys, self._snapshot, self._rows, groups, with_groups=by_cell, weights=weights)
 
     def laws(
@@ -420,61 +430,3 @@ def _identity(prior: Prior, pattern: Pattern) -> tuple[object, ...]:
         start,
         pattern.covers,
     )
-
-
-def _digest_of_patterns(patterns: Patterns | Misuse) -> str:
-    """Return a text that depends on the distinct patterns only, not on their order or the number of groups of each."""
-    if isinstance(patterns, Misuse):
-        return "none"
-    kinds = sorted(_digest_of_pattern(pattern) for pattern in patterns.distinct)
-    return repr((patterns.reach, patterns.clock, kinds))
-
-
-def _digest_of_pattern(pattern: Pattern) -> str:
-    positions, shares = (np.zeros(0) if one is None else one + 0.0 for one in (pattern.positions, pattern.shares))
-    digest = hashlib.sha256(repr((len(pattern.cells), len(positions), pattern.start + 0.0, pattern.covers)).encode())
-    for values, dtype in ((shares, "<f8"), (pattern.cells, "<i8"), (pattern.counts, "<i8"), (positions, "<f8")):
-        digest.update(np.ascontiguousarray(values, dtype=dtype).data)
-    return digest.hexdigest()
-
-
-def _digest_of_groups(groups: CellGroups | None) -> str:
-    """Return a text that depends on the sizes of the groups in each cell; on their number it does not."""
-    if groups is None:
-        return "none"
-    kinds = [[tuple(size) for size in sizes] for sizes in groups.kinds]
-    digest = hashlib.sha256(repr((len(groups.kind_of_cell), kinds)).encode())
-    digest.update(np.ascontiguousarray(groups.kind_of_cell, dtype="<i8").data)
-    return digest.hexdigest()
-
-
-def _digest_of_weights(weights: PublicWeights, *, of_groups: bool) -> str:
-    """Return a text that depends on the largest weights and, where rows hang together, on those of groups."""
-    largest = weights.largest()
-    known = largest and of_groups
-    groups = f"{_digest_of_patterns(weights.patterns)}{weights.of_rows_in_words()}" if known else ""
-    return f"weights {largest} {groups}" if largest else ""
-
-
-def _digest_of_keys(keys: pl.DataFrame) -> str:
-    digest = hashlib.sha256(repr(keys.shape).encode())
-    for column in keys:
-        digest.update(f"\n{column.name!r} {column.dtype!r}\n".encode())
-        for part in _canonical_bytes(column):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def _canonical_bytes(column: pl.Series) -> list[Any]:
-    """Return bytes that columns of one dtype share only if they are equal; for most dtypes without Python values."""
-    if isinstance(column.dtype, pl.Enum):
-        column = column.cast(pl.String)
-    missing = column.is_null().to_numpy()
-    if column.dtype == pl.String:
-        text = column.fill_null("")
-        lengths = text.str.len_bytes().to_numpy()
-        return [missing.data, np.ascontiguousarray(lengths).data, "".join(text.to_list()).encode()]
-    numbers = column.cast(pl.UInt8) if column.dtype == pl.Boolean else column.to_physical()
-    if numbers.dtype.is_integer() and type(numbers.dtype) not in WIDE:
-        return [missing.data, np.ascontiguousarray(numbers.fill_null(0).to_numpy()).data]
-    return [repr(column.to_list()).encode()]

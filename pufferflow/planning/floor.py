@@ -83,6 +83,7 @@ def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> floa
     """
     request = facts.request
     values = known_values(request.measures, request.domain, from_nothing=False, factors=facts.weights.factors)
+    values = values if facts.combined is None else facts.combined.of(values)
     farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max(initial=0.0))
     epsilon = 0.0 if promise.kind is None else promise.loss
     return farthest / max(_LOUDEST, 4 * epsilon)

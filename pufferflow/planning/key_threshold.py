@@ -104,12 +104,13 @@ def new_key_chance(threshold: KeyThreshold) -> float:
     return max(alone, together)
 
 
-def grid_below(noise: Noise) -> Fraction:
+def grid_below(noise: Noise, *, finer: bool = False) -> Fraction:
     """Return the grid of a noisy sum of whole steps: the power of two next below scale/1024, at most one step (M13).
 
-    So every sum is on the grid, and bringing it there costs nothing.
+    So every sum is on the grid, and bringing it there costs nothing. A `finer` one is for sums that are worked out of
+    up to eight noisy ones: rounded to the grid these move them no farther than one would.
     """
-    return min(grid_of(noise.scale), Fraction(1)) if noise.scale else Fraction(1)
+    return min(grid_of(noise.scale) / (4 if finer else 1), Fraction(1)) if noise.scale else Fraction(1)
 
 
 def _appears(threshold: KeyThreshold, rows: int) -> float:

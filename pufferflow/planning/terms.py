@@ -8,7 +8,7 @@ from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.bounds import Bounds, read_kind
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import PURE, Guarantee, Kind, Pure
-from pufferflow.noise import Family
+from pufferflow.noise import Family, JointGaussian
 from pufferflow.suggestions import EXAMPLES, suggests_arguments
 
 ROW = "row"
@@ -46,7 +46,7 @@ class Terms:
     """A promise; or an accuracy, with the kind of promise whose ε is to be found. Noise and bound may be left open."""
 
     promise: Guarantee | Kind
-    noise: Family | str = "auto"
+    noise: Family | type[JointGaussian] | str = "auto"
     bound: Bounds = "auto"
     accuracy: Within | None = None
     shares: Mapping[str, float] | None = None
@@ -66,6 +66,11 @@ class Terms:
     def kind(self) -> Kind:
         """The kind of promise, where an accuracy is given."""
         return PURE if isinstance(self.promise, Guarantee) else self.promise
+
+
+def wants_joint(noise: object) -> bool:
+    """Return whether Gaussian noise is asked for that is correlated where this is less (M28)."""
+    return noise is JointGaussian or (isinstance(noise, str) and noise.casefold() == "joint")
 
 
 def read_seconds(given: object) -> float | None:

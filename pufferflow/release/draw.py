@@ -14,7 +14,7 @@ import polars as pl
 
 from pufferflow.arrays import Flags, Floats
 from pufferflow.engine import MOST_ROWS, Tally
-from pufferflow.planning import Decision, error_bars, grid_below
+from pufferflow.planning import Combined, Decision, error_bars, grid_below
 from pufferflow.queries import Query, Request
 from pufferflow.release.appearing import appearing, bars_of_appearing
 
@@ -155,7 +155,9 @@ def _bars(
 
 def _noisy(decision: Decision, tally: Tally) -> Floats:
     """Return the sums with noise, in the units of the answers."""
-    request = decision.request
+    request, combined = decision.request, decision.facts.combined
+    if combined is not None:
+        return _of_combinations(decision, combined, tally)
     shown = _shown(request, tally)
     noisy, sums = np.zeros((len(tally.rows), len(request.measures))), iter(tally.sums.T)
     for place, (measure, unit) in enumerate(zip(request.measures, decision.facts.weights.units, strict=True)):
@@ -166,6 +168,18 @@ def _noisy(decision: Decision, tally: Tally) -> Floats:
             drawn = noise.release(steps[places], grid=grid_below(noise))
             noisy[places, place] = drawn.values * float(unit)  # a power of two: exact
     return noisy
+
+
+def _of_combinations(decision: Decision, combined: Combined, tally: Tally) -> Floats:
+    """Return the sums as they are worked out of their noisy combinations."""
+    sums = iter(tally.sums.T)
+    totals = np.stack([tally.rows if one is None else next(sums) for one in decision.request.measures], axis=1)
+    exact, noisy = combined.of_totals(totals), np.zeros(totals.shape)
+    for alike in decision.by_noise:
+        for place, noise in enumerate(alike.noises):
+            drawn = noise.release(exact[alike.places, place], grid=grid_below(noise, finer=True))
+            noisy[alike.places, place] = drawn.values
+    return combined.to_sums(noisy) * np.array([float(unit) for unit in decision.facts.weights.units])
 
 
 def _shown(request: Request, tally: Tally) -> Flags:

@@ -177,12 +177,15 @@ def test_what_is_published_has_the_covariance():
         (lambda: pf.calibrate_joint([(point(0), point(1))], pf.Renyi(2, 1)), "an answer of 1 coordinates"),
         (lambda: pf.calibrate_joint([(point((0, 0)), point((1, 0)))], pf.Renyi(2, 1)), "does not move"),
         (lambda: pf.calibrate_joint([(point((0, 0)), point((1, 1)))], pf.Pure(1)), "Gaussian noise of any scale"),
-        (lambda: pf.calibrate([(point(0), point(1))], pf.Renyi(2, 1), noise=pf.JointGaussian), "Joint noise where"),
-        (lambda: plan_with(pf.JointGaussian(1.0)), "Joint noise where"),
+        (
+            lambda: pf.calibrate([(point(0), point(1))], pf.Renyi(2, 1), noise=pf.JointGaussian),
+            "Joint noise of one law",
+        ),
+        (lambda: plan_with(pf.JointGaussian(1.0)), "Joint noise of one law"),
     ],
 )
 def test_what_has_no_joint_noise_is_refused(make, says):
-    """Numbers that are none, single outputs, and plans, whose accounts count sum by sum."""
+    """Numbers that are none, single outputs, and joint noise with a scale where one is looked for."""
     with pytest.raises(pf.PufferflowError, match=says):
         make()
 
