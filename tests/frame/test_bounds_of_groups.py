@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.special import logsumexp
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -93,7 +94,7 @@ PRIORS = {
 TABLES = {"crossing": CROSSING, "of units": OF_UNITS, "of steps": OF_STEPS}
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", thinned(TABLES, 0.67))
 @pytest.mark.parametrize("kind", PRIORS)
 def test_dependent_rows_lose_no_more_than_is_promised(kind, table):
     """By all rows of each unit: the loss of the published vector is what is promised, more with a tenth less noise."""
@@ -186,7 +187,7 @@ def test_independent_rows_need_for_each_group_what_it_needs_alone(domain, noise,
 
 
 @pytest.mark.parametrize("kind", ["ar1", "negative", "exchangeable"])
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", thinned(TABLES, 0.67))
 def test_gaussian_rows_move_each_group_within_its_bounds(kind, table):
     """By all rows that move as far as the secret moves them, or within bounds of their group, or not at all."""
     lags = abs(np.subtract.outer(range(4), range(4)))
