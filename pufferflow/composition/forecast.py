@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, final
 import msgspec
 
 from pufferflow.arguments import shown
-from pufferflow.composition.account_costs import AccountCosts, Composed, most
+from pufferflow.composition.account_costs import AccountCosts, Composed, KeyDeltaPassed, most
 from pufferflow.composition.additive import columns_of
 from pufferflow.composition.autoregression import Movements, RepeatedRelease
 from pufferflow.composition.cost import Cost
@@ -40,6 +40,7 @@ _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000
 _HAIR = 1e-8
 """By how much more endless totals are, for those of finite runs are padded too, in another way."""
+NO_RULE = "no rule bounds it"
 FOR_EVER = "the schedule never ends and every release adds to the total, since all may be about the same rows"
 OWN_NOISE = (
     "with this plan's noise: where it matters when sequences began, plans of later rows may have less and tell more"
@@ -340,8 +341,9 @@ class ScheduledReleases:
         if releases is not None:
             try:
                 total = self.total(releases)
-            except NoneReserved as refusal:
-                return Forecast(math.inf, None, RESERVED, releases, most(fits, releases), refusal.problem)
+            except (NoneReserved, KeyDeltaPassed) as refusal:
+                rule = RESERVED if isinstance(refusal, NoneReserved) else NO_RULE
+                return Forecast(math.inf, None, rule, releases, most(fits, releases), refusal.problem)
             many = releases if total.total <= allowed else most(fits, releases)
             return Forecast(total.total, total.guarantee, total.rule, releases, many, self._noted(""))
         value, rule, note = max((self._endless(prior) for prior in account.priors), key=lambda one: one[0])
@@ -393,7 +395,7 @@ class ScheduledReleases:
         total = account.believing(prior).along(schedule=repeated)
         if total is not None:
             return total.total, total.rule, HARDLY_EVER if total.rule == RARE else ""
-        return math.inf, "no rule bounds it", ANY_STEP if Movements.fit(scenario, prior) else FOR_EVER
+        return math.inf, NO_RULE, ANY_STEP if Movements.fit(scenario, prior) else FOR_EVER
 
     def _under(self, prior: Prior, count: int) -> float:
         """Return the total of the first releases under one belief; ∞ if no rule bounds it."""

@@ -174,6 +174,9 @@ def test_accounts_charge_the_delta_of_keys(tmp_path):
         assert account.spent().epsilon == pytest.approx(3.0)
         with pytest.raises(pf.LimitReached, match="take delta 2e-06"):
             plan.release(account)
+        assert account.remaining(plan) == account.forecast(plan, every=1, until=5).fits == 0
+        assert "take delta 4e-06" in account.forecast(plan, every=1, until=5).note
+        assert account.forecast(plan, every=1).total == math.inf
         pure = ledger.open("pure", SCENARIO, limit=pf.Pure(5.0), dataset="other")
         with pytest.raises(pf.LimitReached, match=r"limit=pf\.Approx"):
             plan.release(pure)
