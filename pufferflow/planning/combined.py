@@ -27,8 +27,8 @@ from pufferflow.scenario import AnySecret, ValueSecret
 MOST_SUMS: Final = 8
 _BITS: Final = 10
 _EXACT: Final = 2.0**53
-_LARGEST: Final = 2**48
-"""Sums up to this have combinations of 64 bits: factors are at most 2¹⁰, and sums at most 2³."""
+_MOST: Final = 2**40
+_LONGEST: Final = 2**62
 _MOST_PAIRS: Final = 20_000
 _FEW: Final = 64
 _DIRECTIONS: Final = 256
@@ -49,7 +49,8 @@ class Combined:
     def of_totals(self, totals: Array) -> Array:
         """Return the combinations of sums of whole steps, of shape (cells, sums), however large they are."""
         factors = np.array(self.factors, dtype=np.int64)
-        small = totals.dtype != object and int(np.abs(totals).max(initial=0)) <= _LARGEST
+        most = 1 if totals.dtype == object else int(np.abs(totals).max(initial=0))
+        small = totals.dtype != object and most * int(np.abs(factors).sum(axis=1).max()) < _LONGEST
         return totals @ factors.T if small else totals.astype(object) @ factors.astype(object).T
 
     def to_sums(self, combinations: Floats) -> Floats:
@@ -103,18 +104,21 @@ def proposed(secret: AnySecret, values: Floats, weights: Floats) -> Proposal | N
     `values` are the functions of all sums at the points of a finite domain, with zeros for a row that is not there.
     """
     moved = np.flatnonzero(weights > 0)
-    if not 2 <= len(moved) <= MOST_SUMS or np.abs(values).max() * 2**_BITS * len(moved) >= _EXACT:
+    if not 2 <= len(moved) <= MOST_SUMS:
         return None
     shifts = _shifts(secret, values[moved] * weights[moved, None])
     covariance, alone = least_covariance(shifts), np.linalg.norm(shifts, axis=1).max()
     share = float(np.sqrt(np.diag(covariance)).mean() / alone)
     if not share < _WORTHWHILE:
         return None
-    rows = np.linalg.cholesky(np.linalg.inv(covariance)).T * weights[moved]
-    largest = np.abs(rows).max(axis=1, keepdims=True)
+    rows = np.linalg.cholesky(np.linalg.inv(covariance)).T
+    steps = np.abs(rows).max(axis=1) * weights[moved].min() / 2**_BITS  # fine enough for the sum of the widest range
+    whole = np.rint(rows * weights[moved] / steps[:, None])
+    if not (np.abs(whole) @ np.abs(values[moved])).max() < _EXACT or np.abs(whole).max() >= _MOST:
+        return None
     factors, own = np.eye(len(values), dtype=np.int64), np.zeros(len(values))
-    factors[np.ix_(moved, moved)] = np.rint(rows / largest * 2**_BITS)
-    own[moved] = [short_binary(float(size)) for size in largest[:, 0] / 2**_BITS]
+    factors[np.ix_(moved, moved)] = whole
+    own[moved] = [short_binary(step) for step in steps.tolist()]
     combined = Combined(tuple(tuple(row) for row in factors.tolist()))
     moves = np.ptp(combined.of(values), axis=1)
     return Proposal(combined, np.where(moves > 0, own, 0.0), share) if np.diag(factors).all() else None
