@@ -20,7 +20,7 @@ from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import BOUNDS, Bound, Bounds, Calibration, Laws, loss
 from pufferflow.composition import Cost
 from pufferflow.engine import GroupSize, Measure
-from pufferflow.errors import Misuse
+from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.planning.cell_noise import CellNoise, Proof, shortened
@@ -118,6 +118,8 @@ class Decision:
         secret = self.request.scenario.secret
         if not self.request.discovers or not isinstance(secret, Presence):
             return None
+        if self.facts.combined is not None:
+            raise InternalError("Noise of rows is made of others, and keys rest on its own.", instead="reporting it")
         counts = present(self.request, secret).counts
         number = self.noises[self.request.measures.index(None)]
         return least_threshold(number, int(counts.max()), self.key_delta, len(counts))

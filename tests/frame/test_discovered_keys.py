@@ -211,6 +211,15 @@ def test_what_is_left_if_beliefs_are_off_has_the_delta_of_keys():
     assert pf.robustness(plan, ratio=0.1).delta == pytest.approx(1e-6 * math.exp(0.1))
 
 
+def test_the_number_of_rows_has_noise_of_its_own():
+    """Sums of which noise could be correlated (M28) have independent noise where keys rest on that of the rows."""
+    scenario = pf.Scenario(pf.Presence("person", "hours", [0, 8], rows=1), pf.Independent(), public=["town"])
+    asked = batch(people("a"), scenario=scenario).private_sum("hours")
+    plans = [asked.plan(PROMISE, noise=noise, bound=pf.GWM()) for noise in (pf.Gaussian, "joint")]
+    assert plans[0].noises == plans[1].noises
+    assert plans[0].certificate.keys == plans[1].certificate.keys
+
+
 def test_an_accuracy_finds_the_strongest_promise_with_keys():
     plan = batch(people("a")).private_count().plan(pf.Approx.of(1e-6), accuracy=pf.Within(20))
     assert plan.guarantee.delta == 1e-6
