@@ -33,7 +33,7 @@ STOREYS = {
     "what is hidden, believed and asked": ("scenario", "expressions", "engine", "queries"),
     "from belief to laws, from releases to totals": ("inference", "composition", "confounding"),
     "deciding, publishing, counting": ("report", "planning", "release", "ledger"),
-    "telling": ("explain", "plan", "local", "learning", "frame", "namespace"),
+    "telling": ("explain", "plan", "designed", "local", "learning", "frame", "namespace"),
     "using": ("audit", "beliefs", "jobs", "plugins", "cli", "__main__"),
 }
 """Ground storey first: a room imports rooms of its own storey, without circles, and of those below."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import polars as pl
 
@@ -11,6 +11,7 @@ from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.arrow_tables import ArrowStream, arrow_table
 from pufferflow.bounds import Bounds
 from pufferflow.channels import Channel
+from pufferflow.designed import DesignedPlan, designed_plan
 from pufferflow.engine import Backend, Engine, RemoteTable, check_column, engine_of, remote_engine
 from pufferflow.errors import Misuse, Refused, visible
 from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
@@ -41,6 +42,9 @@ from pufferflow.queries import (
 from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import TIMES, Domain, Interval, Scenario
 from pufferflow.suggestions import EXAMPLES, Suggesting, misfit, suggests_arguments
+
+if TYPE_CHECKING:
+    from pufferflow.ledger import Account
 
 ColumnOrExpr = str | pl.Expr
 
@@ -352,6 +356,17 @@ class Batch(Suggesting):
             self.questions,
             Terms(promise, noise, bound, accuracy, shares, floor, read_seconds(seconds), read_per_group(per_group)),
         )
+
+    def design(
+        self,
+        account: "Account",
+        guarantee: Guarantee | None = None,
+        *,
+        loss: Any = "absolute",
+        outputs: Sequence[float] | None = None,
+    ) -> DesignedPlan:
+        """Return the plan of the best release for an account within its limit; `account.design(batch)` is the same."""
+        return designed_plan(self.questions, account.past(), guarantee, loss, outputs)
 
     def release(
         self,

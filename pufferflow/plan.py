@@ -123,6 +123,11 @@ class Plan(Suggesting):
         return self._decision.cost
 
     @property
+    def joint_cost(self) -> Cost:
+        """The cost with the exact sums behind it, by which an account with designed releases composes."""
+        return self._decision.joint_cost
+
+    @property
     def noises(self) -> dict[str, Noise]:
         """The noise behind each output, in the units of its sum (a mean's sum is not divided yet).
 

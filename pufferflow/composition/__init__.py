@@ -13,6 +13,9 @@ from pufferflow.composition.additive import CouplingRule
 from pufferflow.composition.chain import temporal_leakage
 from pufferflow.composition.compose import compose
 from pufferflow.composition.cost import COST_NAMES, Cost, Part, Rows, Shape, canonical, digest_of
+from pufferflow.composition.exact_answers import ExactRelease, JointAnswers, table_of
+from pufferflow.composition.exact_rule import exact_release
+from pufferflow.composition.exact_sums import Answered, ExactSum, ExactSums
 from pufferflow.composition.forecast import (
     Every,
     Forecast,
@@ -24,6 +27,7 @@ from pufferflow.composition.forecast import (
     recurring,
 )
 from pufferflow.composition.gaussian_mixture import class_digest
+from pufferflow.composition.next_release import NextRelease, Past, design_next
 from pufferflow.composition.regions import Region
 from pufferflow.composition.reserved import ReservedProfile, ReservedProfiles, read_reserved
 from pufferflow.composition.ways import ways_to_count
@@ -31,13 +35,20 @@ from pufferflow.composition.ways import ways_to_count
 __all__ = [
     "COST_NAMES",
     "AccountCosts",
+    "Answered",
     "Composed",
     "Cost",
     "CouplingRule",
     "Every",
+    "ExactRelease",
+    "ExactSum",
+    "ExactSums",
     "Forecast",
+    "JointAnswers",
     "KeyDeltaPassed",
+    "NextRelease",
     "Part",
+    "Past",
     "Recurring",
     "Region",
     "ReservedProfile",
@@ -51,13 +62,16 @@ __all__ = [
     "canonical",
     "class_digest",
     "compose",
+    "design_next",
     "differential_privacy",
     "digest_of",
+    "exact_release",
     "forecast",
     "group_privacy",
     "read_every",
     "read_reserved",
     "recurring",
+    "table_of",
     "temporal_leakage",
     "ways_to_count",
 ]

@@ -15,6 +15,8 @@ from typing import final
 from pufferflow.composition.additive import SingleRule, sets_of
 from pufferflow.composition.autoregression import RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
+from pufferflow.composition.exact_budgets import RULE as BUDGETS
+from pufferflow.composition.exact_budgets import epsilon_within
 from pufferflow.composition.reserved import RESERVED, ReservedProfiles, keys_not_reserved
 from pufferflow.composition.rule import UnitReleases
 from pufferflow.composition.rules import TRANSLATION, RuleTotal, least, meters_of
@@ -122,6 +124,11 @@ class AccountCosts:
         return tuple(cost for cost in self._costs if not cost.silent)
 
     @property
+    def designed(self) -> bool:
+        """Whether some release was designed for the account, so that outputs count."""
+        return any(shape.asked is not None for shape in {id(cost.shape): cost.shape for cost in self._costs}.values())
+
+    @property
     def steps_seen(self) -> tuple[int, int] | None:
         """The first and the last step of all rows that releases have seen; None if steps are unknown."""
         return _steps_seen_by(self._costs)
@@ -206,6 +213,8 @@ class AccountCosts:
         ]
         if self.reserved is not None:
             return self._of_reserved(self.reserved, by_belief)
+        if self.limit.delta and any(cost.shape.asked is not None for cost in selecting):
+            return self._of_designed(by_belief)
         totals = [self._by(meter, by_belief, fixed=fixed) for meter in self._meters]
         best = min(range(len(totals)), key=lambda at: totals[at][0].value)
         (chosen, belief), single = totals[best], self._of_one(by_belief)
@@ -232,6 +241,19 @@ class AccountCosts:
             allowed="totals with a delta, pf.Approx or pf.ApproxRenyi, of which every release takes its keys' part",
             instead="limit=pf.Approx(3.0, 1e-5), releases with a smaller delta, or listed keys",
         )
+
+    def _of_designed(self, by_belief: Sequence[UnitReleases]) -> Composed:
+        """Return the limit if designed releases, and others about the same rows, keep it at every output."""
+        totals = [
+            epsilon_within(of_unit, self.limit)
+            if any(cost.shape.asked is not None for cost in of_unit.costs)
+            else min(least(of_unit, self.kind, meter).value for meter in meters_of(self.kind))
+            for releases in by_belief
+            for of_unit in self._of_units(releases)
+        ]
+        if math.isinf(max(totals)):
+            raise _not_known(self.priors, len(by_belief[0].costs), None)
+        return Composed(self.kind.at(max(totals)), BUDGETS)
 
     def _of_total_variation(self, more: Sequence[Cost]) -> Refused | None:
         """Return the refusal of releases that keep some ε, but not the total variation that goes with it."""

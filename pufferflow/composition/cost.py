@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from pufferflow.arrays import Floats
+from pufferflow.composition.exact_sums import Answered, ExactSums
 from pufferflow.composition.regions import Region
 from pufferflow.guarantees import Promise
 from pufferflow.noise import Noise
@@ -88,6 +89,8 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     """Whether each row is published through a channel of its own, of whose pure loss the noise only has the size."""
     key_delta: float | None = None
     """The probability that a unit makes a key of the answer appear that only it has; None where keys are public."""
+    asked: ExactSums | None = None
+    """The exact sum that a designed channel reads; the noise has the size of its loss, whatever other rows are."""
 
     kinds: tuple[tuple[int, ...], ...] = ()
     """Where rows are of several kinds, the sums that those of each kind move; a row moves no others of `values`."""
@@ -151,6 +154,8 @@ class Cost(_Stored, frozen=True, rename=COST_NAMES):
     """By column, the region of selected rows, as far as filters on literal values say."""
     clock: str = ""
     """How steps were counted; steps of different clocks are not compared."""
+    answered: Answered | None = None
+    """What was published, as far as the joint law of answers is looked at; no entry of a ledger has it."""
 
     @property
     def window(self) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import NamedTuple, final
 from pufferflow.composition.additive import CouplingRule, GranularityRule, SingleRule, TranslationRule
 from pufferflow.composition.autoregression import Movements
 from pufferflow.composition.chain import MessagesRule
+from pufferflow.composition.exact_rule import ExactRule
 from pufferflow.composition.gaussian_mixture import MixtureRule
 from pufferflow.composition.rule import CompositionRule, UnitReleases, from_gaussian, from_pure
 from pufferflow.composition.star import StarRule
@@ -20,7 +21,7 @@ from pufferflow.rounding import UNIT
 TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
-    *(MessagesRule(), StarRule(), ConditionalRule(), JointRule(), NearRule(), MixtureRule()),
+    *(MessagesRule(), StarRule(), ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 _METERS: dict[Divergence, tuple[str, ...]] = {

@@ -17,9 +17,15 @@ from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.copula import gaussian_copula, tied_channels
 from pufferflow.confounding.cost import Cost, cost
 from pufferflow.confounding.dependence import Dependence, Parts
-from pufferflow.confounding.design import Design, design
+from pufferflow.confounding.design import Design, Loss, best_channel, design, named_loss
+from pufferflow.confounding.exact_pair import ExactPair
+from pufferflow.confounding.joint_law import check_size
+from pufferflow.confounding.law_pair import likelihood_below
 from pufferflow.confounding.losses import Losses
 from pufferflow.confounding.posterior import Belief, Posterior, beliefs_after, epsilon_of_ratio, posterior_ratio
+from pufferflow.confounding.program import check_probabilities
+from pufferflow.confounding.reading import Seen, see
+from pufferflow.confounding.target import PastOutcomes, Target, knots_of
 from pufferflow.confounding.tied import Tied
 
 __all__ = [
@@ -30,15 +36,27 @@ __all__ = [
     "Dependence",
     "Design",
     "Drawn",
+    "ExactPair",
+    "Loss",
     "Losses",
     "Parts",
+    "PastOutcomes",
     "Posterior",
+    "Seen",
+    "Target",
     "Tied",
     "beliefs_after",
+    "best_channel",
+    "check_probabilities",
+    "check_size",
     "cost",
     "design",
     "epsilon_of_ratio",
     "gaussian_copula",
+    "knots_of",
+    "likelihood_below",
+    "named_loss",
     "posterior_ratio",
+    "see",
     "tied_channels",
 ]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, cast, final
 
 import numpy as np
@@ -167,6 +168,15 @@ def _is_matrix(loss: Any) -> bool:
     return isinstance(listed, list | tuple) and all(
         isinstance(row, list | tuple) for row in cast(Sequence[Any], listed)
     )
+
+
+def named_loss(name: str) -> Callable[[Any, Any], float]:
+    """Return a loss by its name.
+
+    >>> named_loss("squared")(3, 1)
+    4
+    """
+    return partial(_named, name)
 
 
 def _named(loss: str, output: Any, answer: Any) -> float:

@@ -34,8 +34,8 @@ def solved(target: Target, expected: tuple[Array, ...]) -> tuple[Floats, float]:
     gamma = rows.variables(lift.shape[1])
     totals = _sparse().kron(_eye(inputs), np.ones((1, outputs))) @ lift
     rows.equal([(gamma, totals)], np.ones(int(inputs)))
-    for part in target.parts:
-        _keep(rows, target, part, (gamma, lift, outputs))
+    for place in range(len(target.parts)):
+        _keep(rows, target, place, (gamma, lift, outputs))
     objective = losses[0].ravel() @ lift
     if len(losses) > 1:
         worst = rows.variables(1)
@@ -53,8 +53,12 @@ def _sparse() -> Any:
 
 def check_size(target: Target, outputs: int) -> None:
     """Refuse programs that take too long, before anything is built."""
-    inputs = len(target.inputs)
     entries = sum(int((part > 0).sum()) for part in target.parts) * outputs
+    check_probabilities(len(target.inputs), outputs, entries)
+
+
+def check_probabilities(inputs: int, outputs: int, entries: int = 0) -> None:
+    """Refuse programs with too many probabilities, or too many entries in their constraints."""
     if inputs * outputs > _MOST_VARIABLES or entries > _MOST_ENTRIES:
         raise Refused(
             f"The linear program has {inputs * outputs} probabilities ({inputs} inputs × {outputs} outputs) and "
@@ -71,7 +75,7 @@ def _reflection(target: Target, expected: tuple[Array, ...]) -> Indices:
     solution that is too: the mean of any solution and of its mirror image, since the program is convex.
     """
     size = expected[0].size
-    if not all(bool((own == own[::-1, ::-1]).all()) for own in expected):
+    if target.budgets or not all(bool((own == own[::-1, ::-1]).all()) for own in expected):
         return np.arange(size)
     secrets = range(len(target.seen.values))
     orders = [list(secrets), list(secrets)[::-1]]
@@ -98,10 +102,10 @@ def _columns(part: Array) -> dict[tuple[int, ...], int]:
     return found
 
 
-def _keep(rows: "_Program", target: Target, part: Array, known: tuple[int, Any, int]) -> None:
-    """Add the constraints of a table: J = A·γ, J_s − t·J_s′ ≤ T, ΣT ≤ δ for every pair."""
+def _keep(rows: "_Program", target: Target, place: int, known: tuple[int, Any, int]) -> None:
+    """Add the constraints of a table: J = A·γ, J_s − t·J_s′ ≤ T, ΣT ≤ δ for every pair, or a share at each output."""
     gamma, lift, outputs = known
-    scaled, units = _scaled(part)
+    scaled, units = _scaled(target.parts[place])
     secrets, past, inputs = scaled.shape
     joint = rows.variables(secrets * past * outputs)
     spread = _sparse().kron(_sparse().csr_matrix(scaled.reshape(-1, inputs)), _eye(outputs)) @ lift
@@ -113,6 +117,12 @@ def _keep(rows: "_Program", target: Target, part: Array, known: tuple[int, Any, 
         excess = rows.variables(count)
         blocks.append((excess, -_eye(count)))
         pairs = len(target.seen.pairs)
+        if target.budgets:
+            allowed = np.array([[float(one) for one in row] for row in target.budgets[place].tolist()]) / units
+            each = _sparse().kron(_eye(pairs * past), np.ones((1, outputs)))
+            rows.at_most([(excess, each)], allowed.ravel())
+            rows.at_most(blocks, np.zeros(count))
+            return
         each = np.repeat(units, outputs)[None, :]
         rows.at_most([(excess, _sparse().kron(_eye(pairs), each))], np.full(pairs, float(target.delta)))
     rows.at_most(blocks, np.zeros(count))

@@ -35,6 +35,11 @@ def repaired(target: Target, solved: Floats, chances: Floats) -> tuple[Array, in
 
 def kept(target: Target, rows: Array, unit: int) -> bool:
     """Return whether a mechanism keeps every constraint, exactly."""
+    if target.budgets:
+        return all(
+            bool((target.excesses(place, part @ rows, unit) <= target.budgets[place]).all())
+            for place, part in enumerate(target.parts)
+        )
     return all(
         laws.delta_at(target.likelihood) / unit <= target.delta
         for place, part in enumerate(target.parts)
@@ -58,6 +63,12 @@ def _share(target: Target, rows: Array, still: Array) -> int:
     need = Fraction(0)
     for place, part in enumerate(target.parts):
         solved, ignoring = part @ rows, part.sum(axis=2)[:, :, None] * still
+        if target.budgets:
+            allowed = target.budgets[place]
+            over = (target.excesses(place, solved, _ROWS) - allowed).ravel().tolist()
+            room = (allowed - target.excesses(place, ignoring, _ROWS)).ravel().tolist()
+            need = max([need, *map(_part_of, over, room)])
+            continue
         flat, calm = (one.reshape(len(part), -1) for one in (solved, ignoring))
         pairs = zip(target.pairs(place, flat), target.pairs(place, calm), strict=True)
         for (_, laws), (_, spare) in pairs:

@@ -52,6 +52,9 @@ class Target:
     totals: tuple[int, ...]
     likelihood: Fraction
     delta: Fraction
+    budgets: tuple[Array, ...] = ()
+    """For every table the part of δ that each pair may use at each past output, Σ_y(J_s − t·J_s′)_+ ≤ b(y_1): given in
+    place of their sum, so that the next release may be chosen after seeing y_1."""
 
     @classmethod
     def of(
@@ -73,6 +76,15 @@ class Target:
         return cls.after(seen, _past_outcomes(seen, past, published), reads, guarantee, published)
 
     @classmethod
+    def sharing(
+        cls, seen: Seen, past: "PastOutcomes", reads: tuple[str, ...], likelihood: Fraction, budgets: tuple[Array, ...]
+    ) -> "Target":
+        """Return the constraints of a likelihood and, at every past output, of the part of δ that it may use."""
+        inputs, parts = _parts(seen, past, reads)
+        totals = tuple(total * past.unit for _, total in seen.laws)
+        return cls(seen, reads, inputs, parts, totals, likelihood, Fraction(1), budgets)
+
+    @classmethod
     def after(
         cls,
         seen: Seen,
@@ -82,21 +94,12 @@ class Target:
         published: Sequence[Any] | None = None,
     ) -> "Target":
         """Return the constraints of a promise after known outcomes; refuse it if these have broken it."""
-        (epsilon, delta), (masses, unit, off) = read_target(guarantee), past
-        inputs = tuple(sorted({seen.place(reads, point) for point in seen.points}))
-        places = np.array([inputs.index(seen.place(reads, point)) for point in seen.points])
-        steps = len(seen.values) * masses.size
-        check_size(steps, f"{masses.shape[1]} past outputs")
-        parts: list[Array] = []
-        for laws, _ in seen.laws:
-            part = np.zeros((len(laws), masses.shape[1], len(inputs)), dtype=object)
-            for at, place in enumerate(places.tolist()):
-                part[:, :, place] += laws[:, at][:, None] * masses[at][None, :]
-            parts.append(part)
+        (epsilon, delta), (_, unit, off) = read_target(guarantee), past
+        inputs, parts = _parts(seen, past, reads)
         likelihood = likelihood_below(epsilon) * (1 - 4 * off)
         allowed = Fraction(delta) * (1 - 4 * off)
         totals = tuple(total * unit for _, total in seen.laws)
-        target = cls(seen, reads, inputs, tuple(parts), totals, likelihood, allowed)
+        target = cls(seen, reads, inputs, parts, totals, likelihood, allowed)
         least = [laws.least_likelihood(allowed) for _, laws in target.of_past()]
         if None in least or max(cast(list[Fraction], least)) > likelihood:
             if off or None in least or log_above(max(cast(list[Fraction], least))) > epsilon:
@@ -108,6 +111,13 @@ class Target:
         """Return the laws under both secrets of every pair, from joint masses (values of the secret, outcomes)."""
         total = self.totals[place]
         return [(pair, ExactPair(joint[pair[0]], joint[pair[1]], total)) for pair in self.seen.pairs]
+
+    def excesses(self, place: int, joint: Array, unit: int) -> Array:
+        """Return Σ_y(J_s − t·J_s′)_+ for every pair and past output, from masses (secrets, past outputs, outputs)."""
+        over, under = self.likelihood.numerator, self.likelihood.denominator
+        rows = [np.maximum(joint[one] * under - joint[other] * over, 0).sum(axis=1) for one, other in self.seen.pairs]
+        whole = self.totals[place] * unit * under
+        return np.array([[Fraction(int(each), whole) for each in row] for row in rows], dtype=object)
 
     def of_past(self) -> "list[tuple[tuple[int, int], ExactPair]]":
         """Return the laws of past outputs alone, for every pair and table."""
@@ -148,6 +158,20 @@ def _feasible(epsilon: float, delta: float, least: float, share: float) -> str:
 def shown_outputs(published: Sequence[Any]) -> str:
     """Return outputs for an error: they are public."""
     return ", ".join(repr(cast(Any, one)) if isinstance(one, tuple) else shown(one) for one in published)
+
+
+def _parts(seen: Seen, past: "PastOutcomes", reads: tuple[str, ...]) -> tuple[tuple[Values, ...], tuple[Array, ...]]:
+    """Return what the next release reads, and for every table A_s(y_1, x)."""
+    inputs = tuple(sorted({seen.place(reads, point) for point in seen.points}))
+    places = [inputs.index(seen.place(reads, point)) for point in seen.points]
+    check_size(len(seen.values) * past.masses.size, f"{past.masses.shape[1]} past outputs")
+    parts: list[Array] = []
+    for laws, _ in seen.laws:
+        part = np.zeros((len(laws), past.masses.shape[1], len(inputs)), dtype=object)
+        for at, place in enumerate(places):
+            part[:, :, place] += laws[:, at][:, None] * past.masses[at][None, :]
+        parts.append(part)
+    return inputs, tuple(parts)
 
 
 class PastOutcomes(NamedTuple):

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import NoReturn, Protocol, TypeVar, final
+from typing import Any, NoReturn, Protocol, TypeVar, final
 
 from pufferflow.composition import (
     AccountCosts,
     Cost,
     Forecast,
+    Past,
     ReservedProfile,
     differential_privacy,
     forecast,
@@ -31,6 +32,7 @@ from pufferflow.report.evidence import Budget
 from pufferflow.scenario import Scenario
 
 T = TypeVar("T")
+Designed_co = TypeVar("Designed_co", covariant=True)
 _ID = 'id="daily-2026-11-20", or id=None for a new release each time'
 
 
@@ -42,6 +44,14 @@ class Costly(Protocol):
 
     @property
     def questions(self) -> Request: ...
+
+
+class Designable(Protocol[Designed_co]):
+    """A batch, as far as an account asks it to be designed for it."""
+
+    def design(
+        self, account: "Account", guarantee: Guarantee | None = None, *, loss: Any, outputs: Sequence[float] | None
+    ) -> Designed_co: ...
 
 
 @final
@@ -155,13 +165,16 @@ class Account:
             after = spent if release_id in account.reserved else None
             if after is None:
                 with suppress(Refused):
-                    after = reader.total(self._name, lambda spent: spent.total([cost]).guarantee)
-            remaining = reader.total(self._name, lambda spent: _remaining(spent, cost))
+                    after = reader.total(self._name, lambda spent: spent.total([_counted(plan, spent)]).guarantee, cost)
+            remaining = reader.total(self._name, lambda spent: _remaining(spent, _counted(plan, spent)), cost)
             schedule = None
             if every is not None:
                 with suppress(PufferflowError):
                     schedule = reader.total(
-                        self._name, lambda spent: forecast(spent, cost, every=every, until=None, limit=self._limit)
+                        self._name,
+                        lambda spent: forecast(
+                            spent, _counted(plan, spent), every=every, until=None, limit=self._limit
+                        ),
                     )
             return Prospect(spent, after, release_id in account.reserved, committed, remaining, schedule)
 
@@ -203,11 +216,12 @@ class Account:
             superseded = len(account.scenarios) > 1
 
             def tell(spent: AccountCosts) -> Budget:
-                outlook = Outlook(note=wrong) if wrong else outlook_of(spent, cost, every, self._limit, times)
+                next_cost = cost if plan is None or cost is None else _counted(plan, spent)
+                outlook = Outlook(note=wrong) if wrong else outlook_of(spent, next_cost, every, self._limit, times)
                 spending, totals = spending_of(spent), over_time(spent, entries, superseded=superseded)
                 return budget_of(account, entries, spending, totals, outlook)
 
-            return reader.total(self._name, tell)
+            return reader.total(self._name, tell, cost)
 
         return self._log.read(read)
 
@@ -247,6 +261,39 @@ class Account:
         lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [spending.why, spending.note])]
         lines += [f"{case.wrong[:1].upper()}{case.wrong[1:]}: {case.left}." for case in spending.what_if]
         return "\n".join(visible(line, one_line=True) for line in lines)
+
+    def past(self) -> Past:
+        """Return all releases so far with what they published, as far as the design of a further one looks at it."""
+        return self._log.read(lambda reader: reader.past(self._name))
+
+    def design(
+        self,
+        query: "Designable[Designed_co]",
+        guarantee: Guarantee | None = None,
+        *,
+        loss: Any = "absolute",
+        outputs: Sequence[float] | None = None,
+    ) -> Designed_co:
+        """Return the plan of the best next release within the limit, knowing what was published (M32).
+
+        `query` is a batch with one sum or count, about rows that are draws from a `pf.Table`. Its answer is published
+        through the channel with the least expected `loss` ("absolute", "squared", "zero-one", or a function of output
+        and answer) among all with these `outputs`, by default the possible answers. What is kept is the `guarantee` for
+        all releases about these rows together, the account's limit unless given. Only public columns are read.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> law = {"ill": ["no", "no", "yes", "yes"], "test": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]}
+        >>> scenario = pf.Scenario(pf.Derived("ill"), pf.Table(law))
+        >>> batch = pf.protect(pl.DataFrame({"test": [0, 1, 1, 0]}), scenario).private_sum("test", name="positive")
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     account = ledger.open("tests", scenario, limit=pf.Pure(0.2))
+        ...     first = batch.plan(pf.Pure(0.1)).release(account)
+        ...     best = account.design(batch)
+        ...     release = best.release(account)
+        ...     print(release.frame["positive"].item() in best.channel.outputs, account.spent().epsilon <= 0.2)
+        True True
+        """
+        return query.design(self, guarantee, loss=loss, outputs=outputs)
 
     def history(self) -> Sequence[Entry]:
         """Return the entries, in order."""
@@ -291,7 +338,7 @@ class Account:
 
         def read(reader: Reader) -> T:
             check_fingerprint(reader.account(self._name), fingerprint)
-            return reader.total(self._name, lambda spent: ask(spent, cost))
+            return reader.total(self._name, lambda spent: ask(spent, _counted(plan, spent)), cost)
 
         return self._log.read(read)
 
@@ -307,6 +354,11 @@ def _cost_of(plan: Costly) -> tuple[Cost, str]:
     if not (hasattr(plan, "cost") and hasattr(plan, "questions")):
         raise Misuse(f"The plan is of type {type(plan).__name__}.", allowed="a plan", instead="batch.plan(…)")
     return plan.cost, plan.questions.scenario.fingerprint
+
+
+def _counted(plan: Costly, spent: AccountCosts) -> Cost:
+    """Return the cost of a plan as an account counts it: with exact sums where some release was designed for it."""
+    return getattr(plan, "joint_cost", plan.cost) if spent.designed else plan.cost
 
 
 def _remaining(spent: AccountCosts, cost: Cost) -> int | float:

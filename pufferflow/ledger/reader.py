@@ -7,12 +7,12 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeGuard, TypeVar, final
 
 import msgspec
 
-from pufferflow.composition import AccountCosts, Cost, Shape, canonical
+from pufferflow.composition import AccountCosts, Cost, Past, Shape, canonical
 from pufferflow.errors import InternalError, LedgerFault, Misuse, Refused, SourceFailed
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.events import Committed, Event, Head, Reserved, decode, decode_all, misfit, read_head
@@ -87,13 +87,23 @@ class Reader:
         account = self.account(name)
         spent = account.begin() if account.spent is None else account.spent
         account.spent = None  # if what follows is interrupted, the next call begins anew
-        account.add(self._costs(account, len(spent)), spent)
+        costs = self._costs(account, len(spent))
+        if not account.designed and any(cost.shape.asked is not None for cost in costs):
+            account.designed, spent = True, account.begin()  # from now on what was published counts
+            costs = self._costs(account)
+        account.add(costs, spent)
         account.spent = spent
         return spent
 
-    def total(self, name: str, ask: Callable[[AccountCosts], T]) -> T:
-        """Apply `ask` to an account's running total; an error but `Refused` may leave it half updated, and drops it."""
-        account, spent = self.account(name), self.spent(name)
+    def total(self, name: str, ask: Callable[[AccountCosts], T], cost: Cost | None = None) -> T:
+        """Apply `ask` to an account's running total; an error but `Refused` may leave it half updated, and drops it.
+
+        If `ask` adds a `cost` that was designed for the account, the total knows what was published.
+        """
+        account = self.account(name)
+        if cost is not None and cost.shape.asked is not None and not account.designed:
+            account.designed, account.spent = True, None
+        spent = self.spent(name)
         account.spent = None
         try:
             answer = ask(spent)
@@ -114,7 +124,29 @@ class Reader:
         stored, shapes = account.costs[first:], self.state.shapes
         for digest in {cost.shape for cost in stored}.difference(shapes):
             shapes[digest] = self.shape(digest)
-        return [cost.with_shape(shapes[cost.shape]) for cost in stored]
+        costs = [cost.with_shape(shapes[cost.shape]) for cost in stored]
+        numbers = list(account.reserved.values())[first:]
+        return [*map(partial(self._answered, account), costs, numbers)] if account.designed else costs
+
+    def _answered(self, account: AccountState, cost: Cost, number: int) -> Cost:
+        """Return a cost with what was published in place of its exact sums, if it is known."""
+        body = self.payload(account, number)
+        if body is None:
+            return cost
+        answered = decode_release(body, self.event(number)[1]).certificate.answered
+        asked = cost.shape.asked
+        if asked is not None and (answered is None or len(answered.outputs) != len(asked.sums)):
+            raise misfit(number, "the release that is kept for it does not say what its channel published")
+        return msgspec.structs.replace(cost, answered=answered)
+
+    def past(self, name: str) -> Past:
+        """Return all releases of an account, with what they published, for the design of a further one."""
+        account = self.account(name)
+        account.designed, account.spent = True, None
+        costs = self._costs(account)
+        account.designed = any(cost.shape.asked is not None for cost in costs)
+        unfinished = [release for release, number in account.reserved.items() if number not in account.committed]
+        return Past(account.scenarios, account.limit, tuple(costs), tuple(unfinished), account.profiles is not None)
 
     def shape(self, digest: str) -> Shape:
         """Return a stored shape."""

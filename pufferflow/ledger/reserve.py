@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import final
 
-from pufferflow.composition import Composed, Cost, KeyDeltaPassed, TotalVariationPassed
+from pufferflow.composition import AccountCosts, Composed, Cost, KeyDeltaPassed, TotalVariationPassed
 from pufferflow.errors import InternalError, LimitReached, Misuse, Refused
 from pufferflow.guarded import outcome_of
 from pufferflow.ledger.events import Committed, Head, Reserved, StoredCost, misfit
@@ -68,11 +68,16 @@ class ReservationRequest:
     certificate: Certificate
     plan: str
     """The name of the plan, shared by plans of the same queries on the same rows."""
+    decision: Reservable
 
     @classmethod
     def of(cls, account: str, release: str, decision: Reservable) -> "ReservationRequest":
         """Return the request for the release that a plan has decided on."""
-        return cls(account, release, decision.cost, decision.certificate, decision.name)
+        return cls(account, release, decision.cost, decision.certificate, decision.name, decision)
+
+    def counted(self, spent: AccountCosts) -> Cost:
+        """Return the cost as an account counts it: with exact sums where some release was designed for it."""
+        return getattr(self.decision, "joint_cost", self.cost) if spent.designed else self.cost
 
     def reserve(self, log: Log) -> HeldReservation:
         """Return the reservation; refuse it if the limit would be passed, with nothing appended."""
@@ -93,7 +98,7 @@ class ReservationRequest:
                 self._total(reader, account.limit.loss)
 
     def _total(self, reader: Reader, allowed: float) -> Composed:
-        return reader.total(self.account, lambda spent: spent.total([self.cost], enough=allowed))
+        return reader.total(self.account, lambda spent: spent.total([self.counted(spent)], enough=allowed), self.cost)
 
     def _reserve(self, appender: Appender) -> tuple[Head, Cost, bytes | None] | Composed:
         """Return the entry of the reservation, its cost, and the release stored under it; or a total above a limit."""
@@ -157,7 +162,7 @@ class ReservationRequest:
     def _refusal(self, reader: Reader, total: Composed) -> LimitReached:
         limit = reader.account(self.account).limit
         before = reader.total(self.account, lambda spent: spent.total().total)
-        left = reader.total(self.account, lambda spent: spent.remaining(self.cost))
+        left = reader.total(self.account, lambda spent: spent.remaining(self.counted(spent)), self.cost)
         same = "one with per_group=False, " if self.certificate.quieter else ""
         return LimitReached(
             f"The release would bring the account {self.account!r} to {limit.measure} "

@@ -48,6 +48,8 @@ class AccountState:
         self.costs: list[StoredCost] = []
         self.spent: AccountCosts | None = None
         """The running total, of the first costs or of all; None if it has to begin anew."""
+        self.designed = False
+        """Whether a release is known to be designed for the account: then what is published counts."""
         self.last = opened.number
         """The number of the last event."""
         self._stated = [(opened.scenario, opened.fingerprint)]
@@ -113,6 +115,8 @@ class AccountState:
         if event.entry in self.committed:
             raise misfit(event.number, "its entry is committed already")
         self.committed[event.entry] = event.number
+        if self.designed:
+            self.spent = None
 
     def begin(self, *more: Scenario) -> AccountCosts:
         """Return a running total of no releases yet, under all scenarios and some more."""

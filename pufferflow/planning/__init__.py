@@ -5,6 +5,7 @@ from pufferflow.planning.combined import Combined
 from pufferflow.planning.decide import make_decision
 from pufferflow.planning.decision import SURELY, AnswerColumn, CellsAlike, Decision, noises_at
 from pufferflow.planning.decision_cost import cost_of, regions
+from pufferflow.planning.designed_channel import DesignedChannel
 from pufferflow.planning.error_bars import (
     CONFIDENCE,
     confidence_of_sum,
@@ -13,6 +14,7 @@ from pufferflow.planning.error_bars import (
     half_width,
     half_widths,
 )
+from pufferflow.planning.exact import exact_sums, reads_exactly
 from pufferflow.planning.facts import PublicFacts, SourceDigest, changed_source
 from pufferflow.planning.floor import impossible_values
 from pufferflow.planning.key_threshold import KeyThreshold, grid_below
@@ -29,6 +31,7 @@ __all__ = [
     "Certificate",
     "Combined",
     "Decision",
+    "DesignedChannel",
     "KeyThreshold",
     "NoisySum",
     "PublicFacts",
@@ -41,6 +44,7 @@ __all__ = [
     "confidence_of_sum",
     "cost_of",
     "error_bars",
+    "exact_sums",
     "expected_error",
     "grid_below",
     "half_width",
@@ -53,6 +57,7 @@ __all__ = [
     "read_per_group",
     "read_promise",
     "read_seconds",
+    "reads_exactly",
     "regions",
     "tables_of",
 ]

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import msgspec
 
-from pufferflow.composition import Cost
+from pufferflow.composition import Answered, Cost
 from pufferflow.errors import Misuse, visible
 from pufferflow.guarantees import Guarantee, Promise
 from pufferflow.report import at_most, counted, promise_in_words
@@ -14,7 +14,7 @@ from pufferflow.rounding import agree
 from pufferflow.source_version import SourceVersion
 
 VERSION = 1
-_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter", "keys", "correlations")
+_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter", "keys", "correlations", "answered")
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
@@ -82,7 +82,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that were read, of those that have versions, and `engine` is what read them, if it is not Polars. `quieter` are
     groups of the answer with less noise, where others need more for the same promise. `keys` says when a key appears,
     where the data chooses keys. `correlations` are those of the noise of `sums`, in their order; none where it is
-    independent.
+    independent. `answered` has the noisy sums of rows that are draws from a table, of which an account makes the joint
+    law.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -121,6 +122,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quieter: tuple[QuieterGroups, ...] = ()
     keys: ChosenKeys | None = None
     correlations: tuple[tuple[float, ...], ...] = ()
+    answered: Answered | None = None
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
@@ -149,7 +151,9 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def facts(self) -> "Certificate":
         """The certificate without prose, entry and versions: the same for all releases of one plan."""
         words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
-        return msgspec.structs.replace(self, entry=None, library="", ordinary=None, sources=(), engine="", **words)
+        return msgspec.structs.replace(
+            self, entry=None, library="", ordinary=None, sources=(), engine="", answered=None, **words
+        )
 
     @property
     def digest(self) -> str:

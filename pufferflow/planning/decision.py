@@ -15,16 +15,19 @@ from functools import cached_property
 from typing import Final, final
 
 import numpy as np
+from msgspec import structs
 
 from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import BOUNDS, Bound, Bounds, Calibration, Laws, loss
-from pufferflow.composition import Cost
+from pufferflow.composition import Answered, Cost
 from pufferflow.engine import GroupSize, Measure
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.planning.cell_noise import CellNoise, Proof, shortened
 from pufferflow.planning.certificate import Certificate, ChosenKeys
+from pufferflow.planning.designed_channel import DesignedChannel
+from pufferflow.planning.exact import exact_sums
 from pufferflow.planning.facts import PublicFacts, SourceDigest
 from pufferflow.planning.key_threshold import KeyThreshold, for_sums, keys_share, least_threshold
 from pufferflow.planning.sum_tables import Tables, free_tables
@@ -94,6 +97,8 @@ class Decision:
     """The cost that an account has reserved, perhaps from another machine."""
     cells: CellNoise | None = None
     """The cells that need less noise than the calibration has; None if all have the same."""
+    channel: DesignedChannel | None = None
+    """The channel that takes the place of noise; the calibration's noise exposes a row at least as much."""
 
     @property
     def request(self) -> Request:
@@ -210,6 +215,15 @@ class Decision:
         return self.certificate.cost
 
     @cached_property
+    def joint_cost(self) -> Cost:
+        """The cost with the exact sums behind it, where there are such: for accounts with designed releases."""
+        alone = self.channel is None and self.facts.combined is None and not self.cost.shape.row_by_row
+        if not alone or not self.request.counts_are_public:
+            return self.cost
+        asked = exact_sums(self.request, int(self.facts.cells.rows.sum()), self.noises)
+        return self.cost if asked is None else structs.replace(self.cost, answered=Answered((), asked))
+
+    @cached_property
     def ordinary(self) -> Guarantee | None:
         """The ordinary differential privacy of a single row under the least noise, over the pairs of the secret."""
         kind = self.calibration.guarantee.kind
@@ -262,6 +276,7 @@ class Decision:
             [str(share / sum(shares)) for share in shares],
             self.source.digest,
             *(() if self.facts.combined is None else ("combined",)),
+            *([] if self.channel is None else [self.channel.name]),
         )
         return SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -272,7 +287,7 @@ class Decision:
         """
         if reserved == self.cost:
             return self
-        if not agree(self.cost, reserved):
+        if self.channel is not None or not agree(self.cost, reserved):
             raise _refused("its cost is not that of this plan, not even but for rounding")
         charged, promise = reserved.shape.noise, reserved.shape.promise
         promise = for_sums(promise) if self.request.discovers else promise

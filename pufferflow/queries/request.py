@@ -209,13 +209,19 @@ class Request:
         return (*made, *map(public_words, self.filters), *others)
 
     @property
+    def conditions(self) -> tuple[list[tuple[str, str]], list[str]]:
+        """The derived columns and the filters, as texts that are the same only if they are."""
+        made = [(name, identity(expression)) for name, expression in self.derived]
+        return made, [identity(one) for one in self.filters]
+
+    @property
     def digest(self) -> str:
         """A hash that requests share only if they have the same queries on the same columns."""
-        made = [(name, identity(expression)) for name, expression in self.derived]
+        made, filters = self.conditions
         keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
         others = () if self.others is None else (self.others.listed, self.others.labelled)
         others = (DISCOVER,) if self.discovers else others
-        content = made, [identity(one) for one in self.filters], self.by, keys, self.queries, self.measures, *others
+        content = made, filters, self.by, keys, self.queries, self.measures, *others
         return hashlib.sha256(repr(content).encode()).hexdigest()
 
     def weight(self, given: object) -> Weight:

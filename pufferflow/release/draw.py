@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 
 from pufferflow.arrays import Flags, Floats
+from pufferflow.composition import Answered
 from pufferflow.engine import MOST_ROWS, Tally
-from pufferflow.planning import Combined, Decision, error_bars, grid_below
+from pufferflow.planning import Combined, Decision, DesignedChannel, error_bars, exact_sums, grid_below
 from pufferflow.queries import Query, Request
 from pufferflow.release.appearing import appearing, bars_of_appearing
 
@@ -116,13 +117,18 @@ class NoisyAnswers(NamedTuple):
     intervals: pl.DataFrame
     limits: pl.DataFrame
     notes: tuple[str, ...]
+    answered: Answered | None = None
+    """The noisy sums themselves, of rows that are draws from a table."""
 
 
 def add_noise(decision: Decision, tally: Tally) -> NoisyAnswers:
     """Return the noisy answers of a batch, with the operating system's randomness."""
     request = decision.request
     public = request.counts_are_public
-    tally, sums = appearing(decision, tally, _noisy(decision, tally))
+    if decision.channel is not None:
+        return _by_channel(decision, decision.channel, tally)
+    noisy, steps = _noisy(decision, tally)
+    tally, sums = appearing(decision, tally, noisy)
     answers, bars, limits = list[pl.Series](), list[pl.Series](), list[pl.Series]()
     for query, places in request.reads:
         own, size = sums[:, list(places)], query.size_in(tally, counts_are_public=public)
@@ -133,7 +139,25 @@ def add_noise(decision: Decision, tally: Tally) -> NoisyAnswers:
             bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
         limits += limits_of(query, size, len(sums))
     notes = tuple(of_no_rows(request.queries, tally.rows.astype(np.float64) if public else None))
-    return NoisyAnswers(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes)
+    asked = (
+        None
+        if len(sums) != 1 or not public or len(steps) != len(request.measures)
+        else exact_sums(request, int(tally.rows.sum()), decision.noises)
+    )
+    answered = None if asked is None else Answered(steps, asked)
+    return NoisyAnswers(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes, answered)
+
+
+def _by_channel(decision: Decision, channel: DesignedChannel, tally: Tally) -> NoisyAnswers:
+    """Return the answer that a channel draws in place of the only sum."""
+    (query,), (name,) = decision.request.queries, decision.request.queries[0].outputs
+    output = channel.draw(int(tally.rows[0] if decision.request.measures[0] is None else tally.sums[0, 0]))
+    answer, (low, high) = float(channel.outputs[output]), channel.bar(output)
+    bars = [pl.Series(f"{name}_low", [low]), pl.Series(f"{name}_high", [high])]
+    limits = limits_of(query, tally.rows.astype(np.float64), 1)
+    columns = ([pl.Series(name, [answer])], bars, limits)
+    frames = [_frame(tally, own) for own in columns]
+    return NoisyAnswers(frames[0], frames[1], frames[2], (), Answered((str(output),)))
 
 
 def _bars(
@@ -153,13 +177,17 @@ def _bars(
     return ends[0], ends[1]
 
 
-def _noisy(decision: Decision, tally: Tally) -> Floats:
-    """Return the sums with noise, in the units of the answers."""
+def _noisy(decision: Decision, tally: Tally) -> tuple[Floats, tuple[str, ...]]:
+    """Return the sums with noise, in the units of the answers; and those of the first cell in whole steps, exactly.
+
+    Of combinations of sums, whose noise is correlated, the latter are left out.
+    """
     request, combined = decision.request, decision.facts.combined
     if combined is not None:
-        return _of_combinations(decision, combined, tally)
+        return _of_combinations(decision, combined, tally), ()
     shown = _shown(request, tally)
     noisy, sums = np.zeros((len(tally.rows), len(request.measures))), iter(tally.sums.T)
+    exact = list[str]()
     for place, (measure, unit) in enumerate(zip(request.measures, decision.facts.weights.units, strict=True)):
         steps = tally.rows if measure is None else next(sums)
         for alike in decision.by_noise:
@@ -167,7 +195,9 @@ def _noisy(decision: Decision, tally: Tally) -> Floats:
             places = np.arange(len(noisy))[alike.places][places]
             drawn = noise.release(steps[places], grid=grid_below(noise))
             noisy[places, place] = drawn.values * float(unit)  # a power of two: exact
-    return noisy
+            if len(exact) == place and drawn.steps.size:
+                exact.append(str(int(drawn.steps[0]) * (drawn.grid or 1)))
+    return noisy, tuple(exact)
 
 
 def _of_combinations(decision: Decision, combined: Combined, tally: Tally) -> Floats:

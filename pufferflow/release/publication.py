@@ -119,7 +119,7 @@ def _draw_release(decision: Decision, source: SourceDigest, entry: str | None) -
     """Draw noise on the private sums of a source; `entry` is that of the ledger."""
     answers = outcome_of(lambda: guarded(lambda: add_noise(decision, _read(decision, source)), _not_drawn)).get()
     notes = (*decision.certificate.notes, *answers.notes)
-    certificate = structs.replace(decision.certificate, entry=entry, notes=notes)
+    certificate = structs.replace(decision.certificate, entry=entry, notes=notes, answered=answers.answered)
     return Release(answers.frame, answers.intervals, certificate, answers.limits)
 
 
@@ -139,6 +139,8 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
         selected = {source.selected, source.confirmed(request).selected}
     if None not in selected and int(tally.rows.sum()) not in selected:
         raise changed_source()  # neither those of before nor those of afterwards
+    if decision.channel is not None and int(tally.rows.sum()) != decision.channel.rows:
+        raise changed_source()  # it was designed for so many rows
     if decision.cells is not None and not _same_keys(tally.keys, decision.facts.cells.keys):
         raise changed_source()  # each cell has noise of its own
     return tally

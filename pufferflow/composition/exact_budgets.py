@@ -1,0 +1,127 @@
+"""Releases some of which were designed for an account, under a limit with a δ: shares of δ for every possible output.
+
+A δ is about all outputs that were possible, and what is asked next may depend on those that were published. So each
+path of outputs y has a budget b(y) of its own, which all that follows it has to keep: at first b = δ, and after a
+release whose outputs z have the excess c(y, z) = (J_s(y, z) − t·J_s′(y, z))_+ with t = e^ε, and Δ(y) = Σ_z c(y, z),
+
+    b(y, z) = c(y, z) + (b(y) − Δ(y))·w(z|y),    w(z|y) the mean of P(z|y, s) and P(z|y, s′).
+
+A release keeps its budget if Δ(y) ≤ b(y) for every y. Then Σ_z b(y, z) = b(y), so the excess at the ends of all paths
+is at most δ in sum, whatever was asked on each (M31): it is c ≤ b at every end. Noise is replaced by a channel that
+tells no less, of which what is published is a random function, and so is what is asked after it.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, final
+
+import numpy as np
+
+from pufferflow.arrays import Array, Indices
+from pufferflow.composition.exact_answers import ExactRelease, JointAnswers
+from pufferflow.composition.exact_rule import joint_answers
+from pufferflow.composition.rule import UnitReleases
+from pufferflow.confounding import ExactPair, PastOutcomes, likelihood_below
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Guarantee
+
+RULE: Final = "the joint law of exact answers, with a share of delta for every output (M23, M31)"
+_LARGEST_ERROR: Final = Fraction(1, 10**9)
+"""How far the likelihoods of all noises together may be off: as much is left aside from the first release on."""
+_BEYOND: Final = 1 + 1e-6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Budgets:
+    """The outcomes of all releases so far, and for each table the part of δ that is left to each pair at each outcome.
+
+    `kept` says whether no release has passed its budget; `used` is the excess so far, of shape (pairs, outcomes).
+    """
+
+    joint: JointAnswers
+    outcomes: PastOutcomes
+    likelihood: Fraction
+    left: tuple[Array, ...]
+    used: tuple[Array, ...]
+    kept: bool
+
+    @classmethod
+    def of(cls, joint: JointAnswers, limit: Guarantee) -> "Budgets":
+        """Return the budgets after all releases, whatever they published."""
+        likelihood = likelihood_below(limit.loss) * (1 - 4 * _LARGEST_ERROR)
+        first = PastOutcomes(np.ones((len(joint.seen.points), 1), dtype=object), 1, Fraction(0))
+        delta = np.full((len(joint.seen.pairs), 1), Fraction(limit.delta) * (1 - 4 * _LARGEST_ERROR), dtype=object)
+        nothing = np.zeros_like(delta) * Fraction(0)
+        tables = len(joint.seen.laws)
+        now = cls(joint, first, likelihood, (delta,) * tables, (nothing,) * tables, kept=True)
+        for place in range(len(joint.releases)):
+            for step in joint.steps(place):
+                now = now._after(step)
+        if now.outcomes.off > _LARGEST_ERROR:
+            raise Refused("Too many noisy releases.", allowed="some hundred of them", instead="another account")
+        return now
+
+    def _after(self, step: PastOutcomes) -> "Budgets":
+        """Return the budgets after one more sum was published."""
+        before, size = self.outcomes, step.masses.shape[1]
+        masses = (before.masses[:, :, None] * step.masses[:, None, :]).reshape(len(before.masses), -1)
+        there = (masses != 0).any(axis=0)
+        parents: Indices = np.arange(len(there), dtype=np.intp)[there] // size
+        outcomes = PastOutcomes(masses[:, there], before.unit * step.unit, before.off + step.off)
+        left, used, kept = list[Array](), list[Array](), self.kept
+        for place, (laws, total) in enumerate(self.joint.seen.laws):
+            now = _fractions(laws @ outcomes.masses, total * outcomes.unit)
+            was = _fractions(laws @ before.masses, total * before.unit)
+            excess = self._excess(now)
+            spent = np.zeros_like(self.left[place]) * Fraction(0)
+            np.add.at(spent.T, parents, excess.T)
+            spare = self.left[place] - spent
+            kept = kept and bool((spare >= 0).all())
+            left.append(excess + np.maximum(spare, 0)[:, parents] * self._shares(now, was[:, parents]))
+            used.append(excess)
+        return Budgets(self.joint, outcomes, self.likelihood, tuple(left), tuple(used), kept)
+
+    def _excess(self, masses: Array) -> Array:
+        pairs = self.joint.seen.pairs
+        return np.array([np.maximum(masses[one] - self.likelihood * masses[other], 0) for one, other in pairs])
+
+    def _shares(self, now: Array, was: Array) -> Array:
+        """Return w(z|y): of outcomes that neither secret can have, 0."""
+        rows = [(now[one] + now[other], was[one] + was[other]) for one, other in self.joint.seen.pairs]
+        return np.array(
+            [[a / b if b else Fraction(0) for a, b in zip(*row, strict=True)] for row in rows], dtype=object
+        )
+
+    def portion(self, share: Fraction) -> tuple[Array, ...]:
+        """Return the part of what is left that the next release may use."""
+        return tuple(used + (left - used) * share for left, used in zip(self.left, self.used, strict=True))
+
+
+def _fractions(masses: Array, unit: int) -> Array:
+    return np.array([[Fraction(int(one), unit) for one in row] for row in masses.tolist()], dtype=object)
+
+
+def epsilon_within(releases: UnitReleases, limit: Guarantee) -> float:
+    """Return the ε of a limit if all releases about a unit keep its budgets; else a larger one, ∞ if none is known.
+
+    Refused if some noise has outputs that no channel with finitely many stands for.
+    """
+    joint = joint_answers(releases)
+    if joint is None:
+        return math.inf
+    joint = joint.with_releases([ExactRelease(one.asked) for one in joint.releases])
+    budgets = Budgets.of(joint, limit)
+    if budgets.kept:
+        return limit.loss
+    return max(limit.loss * _BEYOND, _fixed_epsilon(joint, budgets.outcomes, limit.delta))
+
+
+def _fixed_epsilon(joint: JointAnswers, outcomes: PastOutcomes, delta: float) -> float:
+    """Return the ε at δ of releases that were all chosen beforehand."""
+    found: list[float] = [0.0]
+    for laws, total in joint.seen.laws:
+        masses, unit = laws @ outcomes.masses, total * outcomes.unit
+        found += [ExactPair(masses[one], masses[other], unit).epsilon(delta) for one, other in joint.seen.pairs]
+    return max(found)

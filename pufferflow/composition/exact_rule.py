@@ -1,0 +1,52 @@
+"""Releases some of which were designed for an account: the joint law of answers, at what was published (M23, M31).
+
+A channel that was designed for what had been published before keeps the promise on this path, and need not on others.
+So its loss alone says little, and what counts is the ratio of likelihoods at the outputs that were published, times
+any output that is not published yet. Each is the end of one path of queries, so that later queries may depend on
+earlier outputs.
+
+Of a channel nothing but this law and, as for rows published one by one (M35), its exposures are looked at: a promise
+that it would keep by itself is not known.
+"""
+
+import math
+from typing import final
+
+from pufferflow.composition.cost import Cost
+from pufferflow.composition.exact_answers import ExactRelease, JointAnswers, table_of
+from pufferflow.composition.rule import CompositionRule, UnitReleases
+
+
+def exact_release(cost: Cost) -> ExactRelease | None:
+    """Return the exact sums of a release, and what was published of them; None if they are unknown."""
+    asked, answered = cost.shape.asked, cost.answered
+    if answered is None:
+        return None if asked is None else ExactRelease(asked)
+    own = asked if answered.asked is None else answered.asked
+    return None if own is None else ExactRelease(own, answered.outputs or None)
+
+
+def joint_answers(releases: UnitReleases) -> JointAnswers | None:
+    """Return the joint law of the exact answers of releases some of which were designed; None if it is unknown."""
+    if all(cost.shape.asked is None for cost in releases.costs):
+        return None
+    known = [exact_release(cost) for cost in releases.costs]
+    listed = [one for one in known if one is not None]
+    about = {one.asked.same_rows for one in listed}
+    if len(listed) < len(known) or len(about) != 1 or table_of(releases.prior, releases.scenario.secret) is None:
+        return None
+    return JointAnswers.of([releases.prior], releases.scenario.secret, listed)
+
+
+@final
+class ExactRule(CompositionRule):
+    """Releases about the same rows of a table, some of them by channels that were designed for the account.
+
+    Where exact sums are unknown, or releases are about rows that are not all the same, it says nothing.
+    """
+
+    name = "the joint law of exact answers, at what was published (M23, M31)"
+
+    def pure(self, releases: UnitReleases) -> float:
+        joint = joint_answers(releases)
+        return math.inf if joint is None else joint.pure

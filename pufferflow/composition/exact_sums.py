@@ -1,0 +1,79 @@
+"""What a release reads of rows that are draws from a table: exact sums, and what was published in their place.
+
+Beside the exposures of a cost, which bound the loss whatever other rows are, this is what the joint law of the answers
+themselves is made of (M22, M31): how many rows there are, what a row adds, and the noise or the channel behind it.
+"""
+
+from fractions import Fraction
+from typing import final
+
+import msgspec
+
+from pufferflow.noise import Noise
+
+
+class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of the structs that ledgers and certificates store."""
+
+
+@final
+class ExactSum(_Stored, frozen=True):
+    """A sum over rows in whole steps, and what is published in its place."""
+
+    terms: tuple[int, ...]
+    """What a row adds at the points of the column's domain."""
+    unit: str = "1"
+    """The width of a step in the units of the answer: a rational number."""
+    noise: dict[str, str | int | float] = {}
+    """The noise on the steps; empty where a channel takes its place."""
+    channel: str = ""
+    """The channel that reads the answer, the steps times the unit; empty where noise is added."""
+
+    @property
+    def drawn_noise(self) -> Noise:
+        """The noise on the steps."""
+        return Noise.restored(self.noise)
+
+    def answer(self, steps: int) -> int | float:
+        """Return the answer of so many steps; a whole number where it is one.
+
+        >>> ExactSum((0, 1), "1/2").answer(3), ExactSum((0, 1), "1/2").answer(4)
+        (1.5, 2)
+        """
+        exact = steps * Fraction(self.unit)
+        return int(exact) if exact.denominator == 1 else float(exact)
+
+
+@final
+class ExactSums(_Stored, frozen=True):
+    """The sums of one release about the same rows."""
+
+    rows: int
+    """How many rows there are, a public number."""
+    selection: str
+    """A digest of how they are selected: filters, and columns made for them."""
+    column: str | None
+    """The column that is read; None if rows are only counted."""
+    sums: tuple[ExactSum, ...]
+
+    @property
+    def same_rows(self) -> tuple[int, str]:
+        """A key that releases about the same rows share."""
+        return self.rows, self.selection
+
+    @property
+    def designed(self) -> bool:
+        """Whether a channel takes the place of noise."""
+        return any(one.channel for one in self.sums)
+
+
+@final
+class Answered(_Stored, frozen=True):
+    """What was published in place of exact sums: a text for each.
+
+    Of noise it is the noisy sum in whole steps, a rational number; of a channel the place of its output. `asked` is
+    left out where the cost of the release has it.
+    """
+
+    outputs: tuple[str, ...]
+    asked: ExactSums | None = None

@@ -1,0 +1,172 @@
+"""The best next release of an account: the program of M32 on the joint law of exact answers, after what was published.
+
+Only releases about the same rows matter: rows are independent, so releases about other rows tell nothing of these.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, cast, final
+
+from msgspec import structs
+
+from pufferflow.channels import Channel
+from pufferflow.composition.additive import sets_of
+from pufferflow.composition.cost import Cost, Shape, digest_of
+from pufferflow.composition.exact_answers import ExactRelease, JointAnswers, table_of
+from pufferflow.composition.exact_budgets import Budgets
+from pufferflow.composition.exact_rule import exact_release
+from pufferflow.composition.exact_sums import ExactSum, ExactSums
+from pufferflow.composition.regions import Region
+from pufferflow.confounding import Loss, Target, best_channel, check_probabilities, named_loss
+from pufferflow.errors import Misuse, Refused
+from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.noise import Laplace
+from pufferflow.scenario import Scenario
+from pufferflow.scenario.priors import Prior
+
+_LEFT = Fraction(1, 1024)
+"""The part of δ that a design leaves, so that the solver's last digits need not be paid for with a worse channel."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Past:
+    """All releases of an account, with what was published of them."""
+
+    scenarios: tuple[Scenario, ...]
+    limit: Guarantee
+    costs: tuple[Cost, ...]
+    unfinished: tuple[str, ...] = ()
+    """The ids of releases that are reserved and not committed; of channels all outputs count then."""
+    reserved: bool = False
+    """Whether the account counts by profiles that were reserved."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The newest scenario."""
+        return self.scenarios[-1]
+
+    @property
+    def priors(self) -> list[Prior]:
+        """The beliefs of all scenarios, each once."""
+        return list({digest_of(prior): prior for one in self.scenarios for prior in one.priors}.values())
+
+    def about(self, asked: ExactSums, regions: dict[str, Region]) -> list[ExactRelease]:
+        """Return the releases about the rows that are selected; refuse those that may be about some of them only."""
+        releases = [exact_release(cost) for cost in self.costs if self._overlaps(cost, regions)]
+        for one in releases:
+            if one is None and self.unfinished:
+                raise Misuse(
+                    f"The release {self.unfinished[0]!r} is reserved and not committed: its sums are not on record.",
+                    allowed="a design after noisy releases that are committed",
+                    instead=f"plan.release(account, id={self.unfinished[0]!r}), which costs nothing more",
+                )
+            if one is None:
+                raise Refused(
+                    "A release of the account about some of these rows has no exact sums on record.",
+                    allowed="releases without groups, of this version of pufferflow, by private_sum and private_count",
+                    instead="an account whose releases all have them, or additive noise: batch.plan(…)",
+                )
+            if one.asked.same_rows != asked.same_rows:
+                raise Refused(
+                    f"A release of the account is about {one.asked.rows} rows that are selected in another way, and "
+                    f"this batch about {asked.rows}: how many rows both have is not known.",
+                    allowed="the same filters, or filters on literals that no row passes both of",
+                    instead="the same filters as before, or additive noise: batch.plan(…)",
+                )
+        return [one for one in releases if one is not None]
+
+    def _overlaps(self, cost: Cost, regions: dict[str, Region]) -> bool:
+        """Return whether a row may be in a release and in the selected region."""
+        shape = Shape(Pure(0.0), "", (), Laplace(1.0).stored(), 1)
+        both = [cost, Cost(shape, regions=regions)]
+        return not cost.silent and any(
+            len(some) > 1 for prior in self.priors for some in sets_of(self.scenario, prior, both)
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NextRelease:
+    """The designed sum with its channel, and what it is expected to lose: after the repair, and as the solver found."""
+
+    asked: ExactSums
+    expected_loss: float
+    solver_loss: float
+
+
+def design_next(  # noqa: PLR0913 - what is asked, and what the program is about
+    past: Past,
+    asked: ExactSums,
+    regions: dict[str, Region],
+    guarantee: Guarantee,
+    *,
+    name: str,
+    loss: Loss,
+    outputs: Sequence[Any] | None,
+) -> NextRelease:
+    """Return the channel of least expected loss for one sum that keeps a promise together with the past."""
+    _check(past)
+    (own,) = asked.sums
+    possible = asked.rows * (max(own.terms) - min(own.terms)) // (math.gcd(*_differences(own)) or 1) + 1
+    check_probabilities(possible, possible if outputs is None else len(outputs))
+    joint = JointAnswers.of(past.priors, past.scenario.secret, [*past.about(asked, regions), ExactRelease(asked)])
+    place = joint.answers[-1][0]
+    column, answer = (joint.seen.columns[place],), partial(_answer, own)
+    steps = sorted({cast(int, point[place]) for point in joint.seen.points})
+    grid = [answer(one) for one in steps] if outputs is None else outputs
+    target = _target(past, joint, column, guarantee)
+    best = best_channel(joint.seen, target, guarantee, column, _in_steps(loss, answer), grid)
+    channel = Channel(name, [answer(one) for one in steps], best.channel.outputs, best.channel.probabilities)
+    designed = structs.replace(asked, sums=(structs.replace(own, channel=channel.to_json()),))
+    return NextRelease(designed, best.expected_loss, best.solver_loss)
+
+
+def _differences(own: ExactSum) -> list[int]:
+    return [one - own.terms[0] for one in own.terms]
+
+
+def _target(past: Past, joint: JointAnswers, column: tuple[str], guarantee: Guarantee) -> Target:
+    """Return the constraints: of a pure promise at what was published, of one with δ at all possible outputs."""
+    if not past.limit.delta:
+        return Target.after(joint.seen, joint.past, column, guarantee)
+    unpublished = joint.with_releases([ExactRelease(one.asked) for one in joint.releases])
+    budgets = Budgets.of(unpublished, past.limit)
+    if not budgets.kept:
+        raise Target.after(joint.seen, budgets.outcomes, column, past.limit).broken(past.limit, None)
+    share = min(Fraction(guarantee.delta) / Fraction(past.limit.delta), 1 - _LEFT)
+    return Target.sharing(joint.seen, budgets.outcomes, column, budgets.likelihood, budgets.portion(share))
+
+
+def _in_steps(loss: Any, answer: Callable[[int], float]) -> Any:
+    """Return a loss of answers as one of steps; a matrix stays what it is."""
+    measured: Any = named_loss(loss) if isinstance(loss, str) else loss
+
+    def of_steps(output: Any, steps: int) -> float:
+        return measured(output, answer(steps))
+
+    return of_steps if callable(measured) else measured
+
+
+def _answer(own: ExactSum, steps: int) -> int | float:
+    return own.answer(steps)
+
+
+def _check(past: Past) -> None:
+    """Refuse accounts for which nothing can be designed."""
+    if any(table_of(prior, past.scenario.secret) is None for prior in past.priors):
+        believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in past.priors))
+        raise Refused(
+            f"The design of a release under {believed}: the joint law of exact answers is known for tables only.",
+            allowed="pf.Table without shared columns, and pf.Secret or pf.Derived as the secret",
+            instead="additive noise: batch.plan(…)",
+        )
+    if past.reserved:
+        raise Refused(
+            "The account counts by profiles that were reserved, which say nothing of outputs.",
+            allowed="an account that was opened without reserve=",
+            instead='ledger.open("another", scenario, limit=pf.Pure(1.0))',
+        )
