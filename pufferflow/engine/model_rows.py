@@ -65,6 +65,11 @@ class PublicOrder:
         """The number of rows."""
         return int(self.first[-1])
 
+    @property
+    def apart(self) -> bool:
+        """Whether each row is a group, so that rows are in random order."""
+        return len(self.first) == self.rows + 1
+
     @cached_property
     def digest(self) -> str:
         """A hash that sources share only if the groups have as many rows at the same positions."""
@@ -105,8 +110,8 @@ class ModelRows:
         numbers = np.empty((rows.height, len(read)))
         for place, (_, of_class) in enumerate(read):
             own = rows[names[place]].to_numpy()
-            numbers[:, place] = own if of_class is None else of_class[own]
-        return known, numbers[order]
+            np.take(own if of_class is None else of_class[own], order, out=numbers[:, place])
+        return known, numbers
 
     @property
     def _polars(self) -> PolarsEngine:
@@ -137,13 +142,15 @@ class ModelRows:
         if _MOMENT in public.columns:
             places = places_of(public[_MOMENT], self.scenario)
             positions = places.positions(places.values).astype(np.float64)
-        keys = groups.select(comparable(groups.schema))
-        rows = keys.with_columns(pl.Series("position", positions), pl.Series("key", _random(public.height)))
-        placed = guarded(lambda: rows.with_row_index("row").sort([*keys.columns, "position", "key"]))
+        keys = groups.select(comparable(groups.schema)).get_columns() if groups.width else []
+        names = [key.name for key in keys]
+        random = pl.Series("key", np.frombuffer(os.urandom(8 * public.height), dtype="<u8"))
+        rows = pl.DataFrame([*keys, pl.Series("position", positions), random]).with_row_index("row")
+        placed = guarded(lambda: rows.sort([*names, "position", "key"]))
         order = placed["row"].to_numpy().astype(np.intp)
         runs = np.zeros(public.height, dtype=np.int64)
-        if keys.width:
-            runs = placed.select(pl.struct(keys.columns).rle_id()).to_series().to_numpy().astype(np.int64)
+        if names:
+            runs = placed.select(pl.struct(names).rle_id()).to_series().to_numpy().astype(np.int64)
         first = np.append(np.flatnonzero(np.diff(runs, prepend=-1)), len(order))
         return PublicOrder(first.astype(np.intp), positions[order]), order
 
@@ -151,7 +158,8 @@ class ModelRows:
         """Return the order of rows without groups and positions: each a group if they are apart, else all one."""
         _check_number(rows)
         first = np.arange(rows + 1) if self.apart else np.array([0, rows])
-        return PublicOrder(first.astype(np.intp), np.zeros(rows)), np.argsort(_random(rows), kind="stable")
+        shuffled = np.random.default_rng(int.from_bytes(os.urandom(32), "little")).permutation(rows)
+        return PublicOrder(first.astype(np.intp), np.zeros(rows)), shuffled
 
 
 def _check_number(rows: int) -> None:
@@ -160,11 +168,6 @@ def _check_number(rows: int) -> None:
         raise Misuse(
             f"A model of {rows} rows.", allowed="at least one row, and fewer than 2^31", instead="a frame with rows"
         )
-
-
-def _random(size: int) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
-    """Return random numbers of the operating system."""
-    return np.frombuffer(os.urandom(8 * size), dtype="<u8")
 
 
 def columns_as_numbers(frame: pl.LazyFrame, names: Sequence[str]) -> Floats:

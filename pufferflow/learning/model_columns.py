@@ -17,6 +17,7 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.queries import Request
 from pufferflow.scenario import Bins, Domain, Interval, Label, Presence
 
+_AT_ONCE = 1 << 12
 _BOUNDS = "a pair (low, high) with low < high for each public feature, such as bounds={'age': (0, 120)}"
 
 
@@ -49,8 +50,13 @@ class ModelColumns:
         return (self.high - self.low) / 2
 
     def scaled(self, numbers: Floats) -> Floats:
-        """Return rows in units in which every range is [−1, 1], and no number is outside."""
-        return np.clip((numbers - self.middle) / self.half, -1.0, 1.0)
+        """Return rows, which are changed, in units in which every range is [−1, 1], and no number is outside."""
+        for start in range(0, len(numbers), _AT_ONCE):
+            some = numbers[start : start + _AT_ONCE]
+            some -= self.middle
+            some /= self.half
+            np.clip(some, -1.0, 1.0, out=some)
+        return numbers
 
     def in_words(self) -> str:
         """Return the target and the features in words."""

@@ -48,7 +48,8 @@ class PrivateRidge(PrivateRegressor):
 
     Noise is added to the sums of products X'X, X'y of columns that a scenario hides (public ones have none), or to the
     steps of a descent; `solver="auto"` takes what errs less, as public numbers say, and `plan` and `certificate_` say
-    which. `alpha` penalises the coefficients of columns scaled to [−1, 1]; None is as much as noise asks for.
+    which. `alpha` penalises the coefficients of columns scaled to [−1, 1]; None is what
+    makes bias and noise least together, from public numbers.
 
     >>> import numpy as np, polars as pl, pufferflow as pf
     >>> rng = np.random.default_rng(1)

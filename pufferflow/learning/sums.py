@@ -48,7 +48,7 @@ class SumsOfProducts:
     couplings: tuple[Coupling, ...]
     promise: Guarantee
     penalty: float | None
-    """What is added to the diagonal of X'X for each scaled column; None for as much as noise may take from it."""
+    """What is added to the diagonal of X'X for each scaled column; None for what makes bias and noise least."""
     intercept: bool = True
     proof = "sums of products of two columns, one vector (M23)"
 
@@ -79,10 +79,8 @@ class SumsOfProducts:
     @property
     def expected_error(self) -> float:
         """√(p·τ²/(n²h)) for p coefficients, noise τ on each sum, n rows, and the mean square h of a typical column."""
-        noise, count = math.sqrt(self.calibrated.variance), len(self.hidden) - 1 + self.intercept
         typical = TYPICAL + (self.penalty or 0.0) / self.order.rows
-        inside = 2.0 if self.hidden[:-1].any() else 1.0  # noise on X'X errs by as much again, for coefficients of 1
-        return math.sqrt(min(inside * count * noise**2 / (self.order.rows**2 * typical), TYPICAL))
+        return math.sqrt(min(self._times * self.calibrated.variance / (self.order.rows**2 * typical), TYPICAL))
 
     def movement(self, coupling: Coupling) -> float:
         """Return how far the noisy sums move, in deviations or in ε."""
@@ -99,8 +97,12 @@ class SumsOfProducts:
     def _penalty(self) -> float:
         if self.penalty is not None:
             return self.penalty
-        # noise on a symmetric matrix lowers its eigenvalues by up to about twice the noise's size times √p
-        return math.sqrt(self.calibrated.variance * len(self.hidden)) if self.hidden[:-1].any() else 0.0
+        return self._times * self.calibrated.variance / (self.order.rows * TYPICAL)
+
+    @property
+    def _times(self) -> float:
+        """How many sums' noise moves a prediction; noise on X'X errs by as much again, for coefficients of 1."""
+        return (2.0 if self.hidden[:-1].any() else 1.0) * (len(self.hidden) - 1 + self.intercept)
 
     @property
     def _grid(self) -> Fraction:

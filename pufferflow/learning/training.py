@@ -102,31 +102,43 @@ class Training:
         """The batch of each row: a random order that follows from public facts, and need not be secret."""
         seed = int.from_bytes(hashlib.sha256(self.order.digest.encode()).digest()[:8], "little")
         rows = self.order.rows
+        if self.order.apart:  # they are shuffled as they are read
+            return np.arange(rows) * self.batches // rows
         steps = np.empty(rows, dtype=np.intp)
         steps[np.random.default_rng(seed).permutation(rows)] = np.arange(rows) * self.batches // rows
         return steps
 
     def fit(self, scaled: Floats, start: Floats | None) -> Floats:
-        """Return the last iterate, the intercept first."""
+        """Return the last iterate, brought into the ball, the intercept first."""
         order = np.argsort(self.step_of, kind="stable")
         bounds = np.searchsorted(self.step_of[order], np.arange(self.batches + 1))
-        rows = self._rows(scaled)[order]
-        first = np.zeros(rows.shape[1] - 1) if start is None else start[0 if self.intercept else 1 :]
-        last = self._descended(rows, bounds, self._projected(first))
-        return last if self.intercept else np.append(0.0, last)
+        rows = scaled if self.order.apart else scaled[order]
+        first = np.zeros(scaled.shape[1]) if start is None else np.append(start[0] * self.intercept, start[1:])
+        return self._projected(self._descended(rows, bounds, self._projected(first)))
 
     def _descended(self, rows: Floats, bounds: Indices, weights: Floats) -> Floats:
         """Return the last iterate; every step is brought onto the grid before noise is added to it."""
         grid, factor = float(self._grid), self.step_size / self._largest_batch
         shrink = np.full(len(weights), self.step_size * self.penalty)
-        shrink[: int(self.intercept)] = 0.0
+        shrink[0] = 0.0
         for step, noise in enumerate(self._noise(len(weights))):
             batch = rows[bounds[step % self.batches] : bounds[step % self.batches + 1]]
-            here, features = self._projected(weights), batch[:, :-1]
-            slopes = self.objective.derivatives(features @ here, batch[:, -1])
-            moved = here - factor * (slopes @ features) - shrink * here
+            here, features = self._projected(weights), self._cut(batch[:, :-1])
+            slopes = self.objective.derivatives(features @ here[1:] + here[0], batch[:, -1])
+            moved = here - shrink * here
+            moved[1:] -= factor * (slopes @ features)
+            moved[0] -= factor * slopes.sum()
             weights = (np.rint(moved / grid) + noise) * grid
+            if not self.intercept:
+                weights[0] = 0.0
         return weights
+
+    def _cut(self, features: Floats) -> Floats:
+        """Return features that are no longer than `row_norm`."""
+        if self.row_norm == math.inf:
+            return features
+        lengths = np.sqrt(np.einsum("ij,ij->i", features, features))
+        return features * (self.row_norm / np.maximum(lengths, self.row_norm))[:, None]
 
     def _noise(self, weights: int) -> Iterator[Floats]:
         """Yield the noise of each step in widths of the grid, drawn for many steps at once."""
@@ -134,15 +146,6 @@ class Training:
         for start in range(0, self._steps, at_once):
             size = min(at_once, self._steps - start), weights
             yield from unit.release(np.zeros(size, dtype=np.int64), grid=1).values
-
-    def _rows(self, scaled: Floats) -> Floats:
-        """Return rows as gradients read them: cut to their length, with a 1 for the intercept, the target last."""
-        features = scaled[:, :-1]
-        if self.row_norm < math.inf:
-            lengths = np.sqrt(np.einsum("ij,ij->i", features, features))
-            features = features * np.minimum(1.0, self.row_norm / np.maximum(lengths, self.row_norm))[:, None]
-        ones = [np.ones((len(scaled), 1))] if self.intercept else []
-        return np.concatenate([*ones, features, scaled[:, -1:]], axis=1)
 
     def _projected(self, weights: Floats) -> Floats:
         length = math.sqrt(float(weights @ weights))
