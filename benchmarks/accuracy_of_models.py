@@ -62,14 +62,25 @@ def excess(rows: pl.DataFrame, coefficients: np.ndarray, names: list[str]) -> fl
 
 
 def of_peer(python: Path, rows: pl.DataFrame, epsilon: float) -> np.ndarray | None:
-    """Return diffprivlib's coefficients; None, and a word, where it does not run with the scikit-learn that there is."""
+    """Return diffprivlib's coefficients; None, and a word, where it does not run."""
     file = Path(python).parent / "rows.npy"
     np.save(file, rows.select(*NAMES, "y").to_numpy())
-    done = subprocess.run([python, "-c", _PEER_CODE, file, str(epsilon)], capture_output=True, text=True)
+    done = subprocess.run([python, "-c", _PEER_CODE, file, str(epsilon)], capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"{PEER} is left out: {done.stderr.strip().splitlines()[-1][:120]}")
         return None
     return np.array(json.loads(done.stdout))
+
+
+def of_peers(python: Path, frames: list[pl.DataFrame]) -> list[float]:
+    """Return diffprivlib's mean excess, as a list; empty where it does not run."""
+    losses: list[float] = []
+    for rows in frames:
+        coefficients = of_peer(python, rows, 1.0 / HOURS)
+        if coefficients is None:
+            return []
+        losses.append(excess(rows, coefficients, NAMES))
+    return [statistics.mean(losses)]
 
 
 def models(scenario: pf.Scenario, group: pf.Scenario) -> dict[str, object]:
@@ -137,13 +148,10 @@ def main() -> None:
     frames = [generated(seed) for seed in range(SEEDS)]
     rows = rows_of(measured(frames, models(scenario, group), NAMES), "generated")
     python = python_with("diffprivlib", PEER)
-    found = [] if python is None else [of_peer(python, frame, 1.0 / HOURS) for frame in frames[:1]]
-    if python is not None and found[0] is not None:
-        found += [of_peer(python, frame, 1.0 / HOURS) for frame in frames[1:]]
-        peer = statistics.mean(excess(frame, one, NAMES) for frame, one in zip(frames, found) if one is not None)
-        rows.append(
-            Row("generated: sums", f"{PEER} at 1/24 a row", rows[2].seconds, peer, rows[2].seconds / peer, None)
-        )
+    found = [] if python is None else of_peers(python, frames)
+    if found:
+        own = rows[2].seconds
+        rows.append(Row("generated: sums", f"{PEER}, 1/24 a row", own, found[0], own / found[0], None))
     real = household()
     if real is not None:
         table, names = real
