@@ -192,7 +192,8 @@ def test_batches_plans_and_releases_stay_values():
 
 def test_signatures_and_examples_stay():
     """Editors see every argument, and doctest finds the examples of methods that are answered for."""
-    assert list(inspect.signature(pf.Batch.private_sum).parameters) == ["self", "column", "name"]
+    arguments = ["self", "column", "name", "bounds", "otherwise"]
+    assert list(inspect.signature(pf.Batch.private_sum).parameters) == arguments
     assert list(inspect.signature(pf.protect).parameters) == ["frame", "scenario"]
     assert "within" in inspect.signature(pf.Scenario).parameters
     assert pf.Batch.private_sum.__globals__ is inspect.unwrap(pf.Batch.private_sum).__globals__
