@@ -25,7 +25,7 @@ from pufferflow.learning.model_plan import VALUE, FittedModel, Mechanism, ModelP
 from pufferflow.learning.scikit import Estimator, check_fitted, read_arrays, read_features
 from pufferflow.planning import Certificate, read_promise
 from pufferflow.queries import Request
-from pufferflow.release import CostAccount
+from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import Interval, Label, Scenario, Secret
 from pufferflow.scenario.priors import AnyCorrelation, Independent
 
@@ -49,6 +49,7 @@ class PrivateModel(Estimator, abc.ABC):
     intercept_: float
     certificate_: Certificate
     plan_: ModelPlan
+    release_: Release
     n_features_in_: int
 
     _labels = False
@@ -81,7 +82,7 @@ class PrivateModel(Estimator, abc.ABC):
         plan = self.plan(X, y)
         release = plan.release(self.account, id)
         found = release.frame[VALUE].to_numpy()
-        self.plan_, self.certificate_ = plan, release.certificate
+        self.plan_, self.release_, self.certificate_ = plan, release, release.certificate
         self.n_features_in_ = len(plan.columns.features)
         self._keep(plan.columns, found)
         return self

@@ -1,5 +1,7 @@
 """Private models as their users and scikit-learn meet them: fits, charges, what is refused, how values are read."""
 
+import dataclasses
+
 import numpy as np
 import polars as pl
 import pytest
@@ -144,6 +146,32 @@ def test_values_outside_and_missing_are_read_as_declared_and_never_tell():
     model = L.PrivateRidge(scenario_of(), pf.Pure(1e5), alpha=0.0).fit(wild, y="y")
     assert np.abs(model.coef_ - [0.5, -0.3]).max() < 0.02
     assert "numbers above 1 as 1" in "".join(model.certificate_.readings)
+
+
+def test_twenty_columns_are_hidden_together_and_sums_of_all_of_them_refused():
+    # corners of so many columns are not compared; a model needs none
+    names = [f"x{place}" for place in range(20)]
+    rng = np.random.default_rng(2)
+    rows = pl.DataFrame({name: rng.uniform(-1, 1, 5000) for name in names}).with_columns(y=pl.col("x3") * 0.5)
+    scenario = pf.Scenario([pf.Secret(name, pf.Interval(-1, 1)) for name in (*names, "y")], pf.Independent())
+    assert pf.Scenario.from_json(scenario.to_json()) == scenario
+    model = L.PrivateRidge(scenario, pf.Gdp(3.0)).fit(rows, y="y")
+    assert model.coef_.argmax() == 3
+    batch = pf.protect(rows, scenario)
+    for name in names:
+        batch = batch.private_sum(name)
+    with pytest.raises(pf.Refused, match="columns in one batch"):
+        batch.plan(pf.Pure(1.0))
+
+
+def test_a_model_has_a_page_and_is_stored_as_any_release(tmp_path):
+    model = L.PrivateSGDRegressor(scenario_of(), PROMISE).fit(rows_of(200), y="y")
+    assert "M33" in model.release_.report(tmp_path / "model.html").read_text(encoding="utf-8")
+    assert pf.Release.read(model.release_.write_parquet(tmp_path / "model")).frame.equals(model.release_.frame)
+    other = model.plan(rows_of(201), "y")
+    changed = dataclasses.replace(model.plan_, rows=other.rows)
+    with pytest.raises(pf.PufferflowError, match="other rows"):
+        changed.release()
 
 
 RIDGE, SGD, CLASSIFIER = L.PrivateRidge, L.PrivateSGDRegressor, L.PrivateSGDClassifier
