@@ -37,11 +37,16 @@ from pufferflow.queries import (
     Variance,
     WeightedMean,
     WeightedSum,
+    answer_name,
     bounded,
+    column_name,
+    named_columns,
+    one_by_one,
+    read_name,
 )
 from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import TIMES, Domain, Interval, Scenario
-from pufferflow.suggestions import EXAMPLES, Suggesting, misfit, suggests_arguments
+from pufferflow.suggestions import EXAMPLES, Suggesting, suggests_arguments
 
 if TYPE_CHECKING:
     from pufferflow.ledger import Account
@@ -110,7 +115,7 @@ class Batch(Suggesting):
         >>> batch = _example().filter(day=1)
         """
         request = self.questions
-        for predicate in (*_flat(predicates), *(pl.col(name) == value for name, value in equal.items())):
+        for predicate in (*one_by_one(predicates), *(pl.col(name) == value for name, value in equal.items())):
             request = request.with_filter(predicate)
         return Batch(request)
 
@@ -119,8 +124,8 @@ class Batch(Suggesting):
 
         >>> batch = _example().with_columns(week=pl.col("day") // 7)
         """
-        flat = _flat(expressions)
-        listed = {_name_of(expression): expression for expression in flat}
+        flat = one_by_one(expressions)
+        listed = {column_name(expression): expression for expression in flat}
         if len(listed) < len(flat) or set(listed) & set(named):
             raise Misuse(
                 "with_columns makes two columns of one name.", allowed="names of their own", instead='.alias("week")'
@@ -141,12 +146,12 @@ class Batch(Suggesting):
         >>> batch = _example().group_by(week=pl.col("day") // 7)
         """
         request, names = self.questions, list[str]()
-        for key in _flat(by):
-            columns = request.selected(key) if isinstance(key, pl.Expr) else [_name_of(key)]
+        for key in one_by_one(by):
+            columns = request.selected(key) if isinstance(key, pl.Expr) else [column_name(key)]
             if columns is None:
-                request = request.with_columns({_name_of(key): key})
-            names += columns or [_name_of(key)]
-        return Batch(request.with_columns(_expressions(named)).grouped([*names, *named], keys, other))
+                request = request.with_columns({column_name(key): key})
+            names += columns or [column_name(key)]
+        return Batch(request.with_columns(named_columns(named)).grouped([*names, *named], keys, other))
 
     # Queries
 
@@ -170,9 +175,9 @@ class Batch(Suggesting):
         if isinstance(column, pl.Expr) and has_weight(column, public):
             inner, weight = split_weight(column, public)
             values = with_weight(self._read(inner), self.questions.weight(weight), column)
-            return self._asking(WeightedSum.of(_named(name, values, "sum"), values))
+            return self._asking(WeightedSum.of(answer_name(name, values, "sum"), values))
         values = self._read(column)
-        return self._asking(Sum.of(_named(name, values, "sum"), values))
+        return self._asking(Sum.of(answer_name(name, values, "sum"), values))
 
     def private_mean(
         self,
@@ -193,7 +198,7 @@ class Batch(Suggesting):
         if bounds is not None or otherwise is not None:
             return self._bounded(BoundedMean, column, name, bounds, otherwise, weights)
         values = self._read(column)
-        called = _named(name, values, "mean")
+        called = answer_name(name, values, "mean")
         weight = None if weights is None else self.questions.weight(weights)
         if self.questions.counts_are_public:
             if weight is not None:
@@ -214,7 +219,7 @@ class Batch(Suggesting):
                     allowed="a property of a sensitive column, or a scenario whose secret is pf.Presence",
                     instead=f'private_count(pl.col("{column}") >= 3), or frame.group_by("day").len() with Polars',
                 )
-            return self._asking(Count.of(_read_name(name, "count"), None))
+            return self._asking(Count.of(read_name(name, "count"), None))
         values = self._read(predicate)
         if not values.boolean:
             raise Misuse(
@@ -222,7 +227,7 @@ class Batch(Suggesting):
                 allowed="a comparison",
                 instead=f'pl.col("{values.column}") >= 3',
             )
-        return self._asking(Count.of(_named(name, values, "count"), values))
+        return self._asking(Count.of(answer_name(name, values, "count"), values))
 
     def private_median(
         self, column: ColumnOrExpr, name: str | None = None, *, bins: Sequence[float] | None = None
@@ -246,7 +251,7 @@ class Batch(Suggesting):
         """
         known, domain = self._column(column)
         bars = indicators(known, domain, bins)
-        return self._asking(Histogram.of(_read_name(name, f"{known}_histogram"), bars))
+        return self._asking(Histogram.of(read_name(name, f"{known}_histogram"), bars))
 
     def private_variance(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
         """Add the variance: the mean squared distance from the mean.
@@ -256,7 +261,7 @@ class Batch(Suggesting):
         values = self._read(column)
         _, centered = self._centered(column, values)
         squares = centered.squared(Fraction(0))
-        called = _named(name, values, "variance")
+        called = answer_name(name, values, "variance")
         return self._asking(
             Variance.of(called, centered, squares, values.words, counts_are_public=self.questions.counts_are_public)
         )
@@ -279,7 +284,7 @@ class Batch(Suggesting):
             )
         columns = [pl.col(one) if isinstance(one, str) else one for one in (first, second)]
         products = self._read((columns[0] - middle) * (columns[1] - other_middle))
-        called = _read_name(name, f"{own.column}_{other.column}_covariance".replace(TIMES, "_"))
+        called = read_name(name, f"{own.column}_{other.column}_covariance".replace(TIMES, "_"))
         words = f"{self._read(first).words} and {self._read(second).words}"
         public = self.questions.counts_are_public
         return self._asking(Covariance.of(called, products, own, other, words, counts_are_public=public))
@@ -301,7 +306,7 @@ class Batch(Suggesting):
             instead = f"private_quantile({shown(known)}, {meant:g}{some})"
             raise Misuse(f"q is {share:g}.", allowed=allowed, instead=instead)
         numbers = domain.numbers  # refused for labels
-        called = _read_name(name, f"{known}_quantile_{share:g}")
+        called = read_name(name, f"{known}_quantile_{share:g}")
         if isinstance(domain, Interval):
             ends, inside = classes(known, domain, bins)
             return self._asking(Quantile.of(called, share, inside, ends, known))
@@ -406,7 +411,7 @@ class Batch(Suggesting):
                 allowed="one of the two",
                 instead='a filter for each group, then private_sum(pl.col("level").clip(0, 9) * pl.col("price"))',
             )
-        called = _named(name, self._read(column), "sum" if kind is BoundedSum else "mean")
+        called = answer_name(name, self._read(column), "sum" if kind is BoundedSum else "mean")
         expression = pl.col(column) if isinstance(column, str) else column
         return self._asking(bounded(kind, called, self.questions, expression, bounds, otherwise, self._read))
 
@@ -439,52 +444,6 @@ class Batch(Suggesting):
 def _some_bins(domain: Domain | None) -> str:
     """Return the further argument that a histogram on an interval needs; nothing for other domains."""
     return f", {domain.some_bins}" if isinstance(domain, Interval) else ""
-
-
-def _flat(arguments: Iterable[Any]) -> list[Any]:
-    """Return arguments one by one: Polars takes lists of them, too."""
-    return [
-        item
-        for part in arguments
-        for item in (cast("Iterable[Any]", part) if isinstance(part, list | tuple | set) else (part,))
-    ]
-
-
-def _expressions(named: Mapping[str, object]) -> dict[str, object]:
-    """Return named expressions; refuse other values, which are misspelt arguments."""
-    wrong = next((name for name, expression in named.items() if not isinstance(expression, str | pl.Expr)), None)
-    if wrong is not None:
-        raise misfit("group_by", ("columns", "keys", "other"), {wrong: None}, "")
-    return dict(named)
-
-
-def _name_of(given: object) -> str:
-    if isinstance(given, str):
-        return given
-    if isinstance(given, pl.Expr):
-        try:
-            return given.meta.output_name()
-        except pl.exceptions.PolarsError:
-            pass
-    raise Misuse(
-        f"A public column is {shown(given)}, which has no single name.",
-        allowed="the name of a column, or an expression with one",
-        instead='pl.col("hour").dt.truncate("1d").alias("day")',
-    )
-
-
-def _named(name: object, values: Values, what: str) -> str:
-    default = values.name if values.name is not None else f"{values.column}_{what}"
-    return _read_name(name, default)
-
-
-def _read_name(name: object, default: str) -> str:
-    if name is None:
-        return default
-    written = isinstance(name, str) and name.encode(errors="ignore").decode()
-    if not written or written != name:
-        raise Misuse(f"name is {shown(name)}.", allowed="a text that can be written", instead=f'name="{default}"')
-    return written
 
 
 def _example() -> Batch:  # pyright: ignore[reportUnusedFunction] - the examples that the tests run use it

@@ -3,6 +3,7 @@
 from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
 from pufferflow.queries.bounded import Bounded, BoundedMean, BoundedSum, bounded
 from pufferflow.queries.covariance import Covariance
+from pufferflow.queries.names import answer_name, column_name, named_columns, one_by_one, read_name
 from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Kinds, Statistic
@@ -26,5 +27,10 @@ __all__ = [
     "Variance",
     "WeightedMean",
     "WeightedSum",
+    "answer_name",
     "bounded",
+    "column_name",
+    "named_columns",
+    "one_by_one",
+    "read_name",
 ]

@@ -23,7 +23,7 @@ METHOD = '''
         ('level_squares',)
         """
         values = self._read(column)
-        return self._asking(SumOfSquares.of(_named(name, values, "squares"), values))
+        return self._asking(SumOfSquares.of(answer_name(name, values, "squares"), values))
 
 '''
 CHANGED = {
