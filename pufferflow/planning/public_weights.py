@@ -211,10 +211,15 @@ class PublicWeights:
         """The weights that a row has together, in steps, for all kinds of rows of which no other has more of each."""
         return largest_together(self.request.engine, self.request.selection, self.grids)
 
+    @property
+    def _one_has_all(self) -> bool:
+        """Whether some row has the largest of every weight: then no other row needs to be looked at."""
+        return self.together.tolist() == [[grid.largest for grid in self.grids.values()]]
+
     def of_each_row(self, tables: Sequence[Tables]) -> list[list[Tables]]:
         """Return the same tables for each kind of rows of which no other has larger weights, instead of the largest."""
         largest = self.factors
-        if largest is None or len(self.together) == 1:
+        if largest is None or self._one_has_all:
             return [[*tables]]
         places = {weight: place for place, weight in enumerate(self.grids)}
         by_kind = list[list[Tables]]()
@@ -253,7 +258,7 @@ class PublicWeights:
         if not self.grids:
             return ""
         largest = [(weight.identity, str(grid.unit), grid.largest) for weight, grid in self.grids.items()]
-        return repr(largest if len(self.together) == 1 else (largest, self.together.tolist()))
+        return repr(largest if self._one_has_all else (largest, self.together.tolist()))
 
     def _factor(self, measure: Measure) -> float:
         weight = measure.values.weight

@@ -323,3 +323,11 @@ def test_what_has_no_bounds_by_group_is_refused():
         asked.private_sum(pl.col("level") > 1, bounds={"a": (0, 1)})
     with pytest.raises(pf.Misuse, match="nothing is grouped"):
         pf.protect(rows(*CROSSING), asked.questions.scenario).private_sum("level", bounds=BOUNDS)
+
+
+def test_a_label_that_no_row_has_makes_no_noise():
+    """The sum of its kind is 0 everywhere: noise is that of the other groups alone."""
+    frame = pl.DataFrame({"grade": ["a", "b"] * 4, "pay": [1.0] * 8})
+    scenario = pf.Scenario(pf.Secret("pay", domain=pf.Interval(0, 100)), pf.Independent(), public=["grade"])
+    batch = pf.protect(frame, scenario).group_by("grade").private_sum("pay", bounds={"A": (0, 90)}, otherwise=(0, 5))
+    assert batch.plan(pf.Pure(1.0)).summary()["scale"].to_list() == pytest.approx([5, 5], rel=1e-3)
