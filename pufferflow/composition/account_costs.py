@@ -244,16 +244,29 @@ class AccountCosts:
 
     def _of_designed(self, by_belief: Sequence[UnitReleases]) -> Composed:
         """Return the limit if designed releases, and others about the same rows, keep it at every output."""
-        totals = [
-            epsilon_within(of_unit, self.limit)
-            if any(cost.shape.asked is not None for cost in of_unit.costs)
-            else min(least(of_unit, self.kind, meter).value for meter in meters_of(self.kind))
-            for releases in by_belief
-            for of_unit in self._of_units(releases)
-        ]
+        totals = [self._beside_designed(of_unit) for releases in by_belief for of_unit in self._of_units(releases)]
         if math.isinf(max(totals)):
             raise _not_known(self.priors, len(by_belief[0].costs), None)
         return Composed(self.kind.at(max(totals)), BUDGETS)
+
+    def _beside_designed(self, releases: UnitReleases) -> float:
+        """Return the ε of releases about one unit: by budgets from the first on, or by one meter that the first chose.
+
+        Budgets may also follow pure losses, which use no part of δ. After others a path of outputs that is counted on
+        by its meter, and one on which a release is designed, could both use all of it.
+        """
+        first = replace(releases, costs=releases.costs[:1], movements=None)
+        meter = self.meter or min(meters_of(self.kind), key=lambda one: least(first, self.kind, one).value)
+        if all(cost.shape.asked is None for cost in releases.costs):
+            return least(releases, self.kind, meter).value
+        if first.costs[0].shape.asked is None and meter != "pure":
+            counted, _ = _COUNTED[meter]
+            raise Refused(
+                f"A designed release about rows whose releases the account counts by {counted}, as suits the first.",
+                allowed="a designed release as the first about these rows, or after releases counted by pure losses",
+                instead="another account, whose first release about these rows is account.design(…)",
+            )
+        return epsilon_within(releases, self.limit)
 
     def _of_total_variation(self, more: Sequence[Cost]) -> Refused | None:
         """Return the refusal of releases that keep some ε, but not the total variation that goes with it."""

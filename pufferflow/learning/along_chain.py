@@ -41,9 +41,9 @@ class ChainRows:
     """Rows of one sequence, along a chain, that a descent visits; the secret is the state of any one of them.
 
     `distances[e][f]` is how far apart the rows of the states e and f are, at most. `rows` are the places of the
-    sequence's rows among the rows of the descent, in the order of the chain (all, as they are visited, if left out),
-    `positions` their times in steps of the chain. Other rows are independent of the sequence. `pairs` are the pairs of
-    states that must look alike; all, if left out.
+    sequence's rows among the rows of the descent, in the order of the chain (all, as they are visited, if left
+    out), `positions` their times in steps of the chain, which begins at the first of them. Other rows are
+    independent of the sequence. `pairs` are the pairs of states that must look alike; all, if left out.
 
     >>> import pufferflow as pf
     >>> descent = pf.learning.Descent(rows=40, step_size=0.1, noise=1.0, lipschitz=1.0, smoothness=1.0)

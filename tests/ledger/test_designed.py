@@ -171,6 +171,24 @@ def test_delta_after_noise(tmp_path):
         assert len(account.history()) == 3
 
 
+def test_no_design_where_other_outputs_could_use_the_same_delta(tmp_path):
+    """Rows that Gaussian curves are counted for get no design later; rows that a design comes first for get more.
+
+    At (3, 0.001624), after Laplace noise of 0.08, Gaussian noise at the upper outputs and at the lower ones a channel
+    that tells a value outright in 0.00156 of all cases had the delta 0.00176 together.
+    """
+    scenario = pf.Scenario(pf.Secret("on", [0, 1]), pf.Table({"on": [0, 1], "probability": [0.5, 0.5]}))
+    one = pf.protect(pl.DataFrame({"on": [1]}), scenario).private_sum("on")
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        noisy, fresh = (ledger.open(name, scenario, limit=pf.Approx(1.0, 0.31)) for name in ("noisy", "fresh"))
+        one.plan(pf.Pure(1.0)).release(noisy)
+        with pytest.raises(pf.Refused, match="the account counts by standard deviations of Gaussian noise"):
+            noisy.design(one).release(noisy)
+        fresh.design(one, pf.Approx(1.0, 0.1)).release(fresh)
+        fresh.design(one).release(fresh)
+        assert (len(noisy.history()), len(fresh.history())) == (1, 2)
+
+
 @pytest.mark.parametrize("noise", [pf.Laplace(1.7), pf.Gaussian(2.0), pf.GeneralizedCauchy(1.5, k=4)])
 def test_likelihoods_of_published_noise(noise):
     """The loss at noisy outputs is that of the cells of the grid, by mpmath and the rows themselves, or hardly more."""
