@@ -80,8 +80,9 @@ def differences_outward(left: Floats, right: Floats) -> Floats:
         steps = left - right
         back = steps - left  # Knuth's two-sum of left and −right: `lost` is the exact error of `steps`
         lost = (left - (steps - back)) + (-right - back)
+        further = np.nextafter(steps, np.copysign(np.inf, steps))
     outward = np.sign(lost) == np.sign(steps)
-    return np.where(outward & (lost != 0), np.nextafter(steps, np.copysign(np.inf, steps)), steps)
+    return np.where(outward & (lost != 0), further, steps)
 
 
 def distances_above(left: Floats, right: Floats) -> Floats:
@@ -100,14 +101,17 @@ def products_above(left: Floats, right: Floats) -> Floats:
         product = left * right
         missing = _product_error(left, right, product)
         above = np.where(_moderate(left) & _moderate(right), missing > 0, (left != 0) & (right != 0))
-    return np.where((left == 0) | (right == 0), 0.0, np.where(above, np.nextafter(product, np.inf), product))
+        further = np.nextafter(product, np.inf)
+    return np.where((left == 0) | (right == 0), 0.0, np.where(above, further, product))
 
 
 def sums_above(own: Floats, others: Floats) -> Floats:
     """Return sums of floats ≥ 0, rounded up only where there is something to add."""
-    total = own + others
+    with np.errstate(over="ignore"):
+        total = own + others
+        further = np.nextafter(total, np.inf)
     whole = (total == np.rint(total)) & (others == np.rint(others)) & (total < 2.0**52)
-    return np.where((others == 0) | whole & (own == np.rint(own)), total, np.nextafter(total, np.inf))
+    return np.where((others == 0) | whole & (own == np.rint(own)), total, further)
 
 
 _SPLITTER = 2.0**27 + 1
@@ -127,7 +131,8 @@ def quotient_above(dividend: Array, divisor: float) -> Array:
         missing = (dividend - product) - _product_error(quotient, divisor, product)
         moderate = (np.abs(np.log2(np.maximum(quotient, SMALLEST))) < 400) & (1 / _MODERATE < divisor < _MODERATE)
         above = np.where(moderate, missing > 0, dividend > 0)
-    return np.where(above, np.nextafter(quotient, np.inf), quotient)
+        further = np.nextafter(quotient, np.inf)
+    return np.where(above, further, quotient)
 
 
 def _moderate(factor: Array) -> Array:
