@@ -131,7 +131,7 @@ def _read_columns(request: Request, given: object) -> tuple[tuple[str, ...], Map
     if not isinstance(given, Mapping) or not given:
         one = "; the same for all groups by an expression" if isinstance(given, list | tuple) else ""
         clip = ', or pl.col("salary").clip(0, 60_000)' if one else ""
-        problem = "bounds names no group." if given == {} else f"bounds is {shown(cast(object, given))}."
+        problem = "bounds names no group." if isinstance(given, Mapping) else f"bounds is {shown(cast(object, given))}."
         raise Misuse(problem, allowed=f"{_ALLOWED}{one}", instead=f"{_INSTEAD}{clip}")
     named = cast("Mapping[Any, object]", given)
     if not any(isinstance(bounds, Mapping) for bounds in named.values()):

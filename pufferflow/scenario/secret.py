@@ -253,7 +253,8 @@ class Presence(_OptionalColumn, kind="presence"):
         by: str | Sequence[str] = (),
     ) -> None:
         set_fields(self, within=read_name(within, "within"), rows=rows, once=once, groups=groups)
-        set_fields(self, by=tuple(read_name(name, "by") for name in ([by] if isinstance(by, str) else by)))
+        names = by if isinstance(by, list | tuple) else [by]
+        set_fields(self, by=tuple(read_name(name, "by") for name in names))
         if (column is None) != (domain is None):
             raise Misuse(
                 "Presence is given a column without a domain, or a domain without a column.",

@@ -293,6 +293,7 @@ def test_units_of_other_kinds_after_the_plan_are_refused(kind):
     [
         ({}, "names no group"),
         ((0, 1), "of type tuple"),
+        (pl.DataFrame({"grade": ["a"], "high": [1]}), "of type DataFrame"),
         ({"z": (0, 1)}, "no listed key"),
         ({None: (0, 1)}, "no listed key"),
         ({1: (0, 1)}, "are no keys"),

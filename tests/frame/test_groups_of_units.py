@@ -172,6 +172,8 @@ def test_accounts_add_releases_of_units_in_several_groups():
         ({"rows": 1, "groups": 1, "by": "unit"}, "by names the unit"),
         ({"rows": 1, "groups": 1, "by": ["day", "day"]}, "by names the unit"),
         ({"rows": 1, "groups": 1, "by": [3]}, "by is 3"),
+        ({"rows": 1, "groups": 1, "by": 3}, "by is 3"),
+        ({"rows": 1, "groups": 1, "by": pl.col("day")}, 'by="day"'),
         ({"rows": 1, "max_groups": 3}, "groups=7"),
     ],
 )
