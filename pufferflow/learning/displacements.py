@@ -39,6 +39,11 @@ class Displacements:
     def __post_init__(self) -> None:
         if not (self.sizes >= 0).all():
             raise Misuse("Displacements with a NaN or a number below 0.", allowed=_ALLOWED, instead=_INSTEAD)
+        begins = np.isin(np.arange(1, len(self.at)), self.first)
+        if (self.at < 0).any() or not ((np.diff(self.at) > 0) | begins).all():
+            raise Misuse(
+                "Displacements whose steps do not rise from 0 on.", allowed="each step once", instead="Displacements.of"
+            )
 
     @property
     def count(self) -> int:
@@ -136,9 +141,16 @@ class Marginals:
                 allowed="inputs that are independent given the secret, or a coupling of whole trajectories",
                 instead="pf.learning.Trajectories(sizes, masses), or pf.learning.Trajectories.between(mu, nu)",
             )
-        laws = zip(map(_law, left), map(_law, right), strict=True)
+        first, second = [_law(one) for one in left], [_law(one) for one in right]
+        if len(first) != len(second):
+            raise Misuse(
+                f"Laws of {len(first)} steps and of {len(second)}.",
+                allowed="two laws for each step",
+                instead="[mu], [nu]",
+            )
         factor = float(read_sizes(lipschitz, "lipschitz", "a number >= 0", "lipschitz=1.0"))
-        set_fields(self, sizes=np.array([float(cast(float, winf(mu, nu))) for mu, nu in laws]) * factor)
+        sizes = [float(cast(float, winf(mu, nu))) for mu, nu in zip(first, second, strict=True)]
+        set_fields(self, sizes=np.array(sizes) * factor)
 
 
 def _law(given: object) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.engine import PublicOrder
-from pufferflow.errors import InternalError
+from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.learning.budget import DRAWN, FINE, deviations_of
 from pufferflow.learning.couplings import Coupling
@@ -65,7 +65,11 @@ class Training:
         farthest = max(self._deviations(coupling, 1.0) for coupling in self.couplings)
         allowed = deviations_of(self.promise) - self._by_grid
         if allowed <= 0:
-            raise InternalError("A promise so strong that a grid costs all of it.", instead="fewer steps")
+            raise Refused(
+                "A promise so strong that a grid costs all of it.",
+                allowed="weaker promises",
+                instead="fewer batches or passes",
+            )
         return upwards(farthest / allowed, 4 * UNIT) * DRAWN
 
     @property

@@ -252,6 +252,8 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
         (lambda: iteration_loss(Iteration(1, pf.Gaussian(1.0)), [1], pf.Renyi(2, 1.0)), "with its epsilon"),
         (lambda: iteration_loss(Iteration(1, pf.Gaussian(1.0)), [1], pf.Pure), "no pure loss"),
         (lambda: renyi(Iteration(1, pf.Gaussian(1.0)), [math.inf]), "finite"),
+        (lambda: learning.Displacements(np.array([0, 1]), np.array([-1]), np.ones(1)), "do not rise from 0"),
+        (lambda: learning.Marginals([pf.Law.point(0)], [], independent_given_secret=True), "1 steps and of 0"),
         (lambda: learning.Descent(**{**DESCENT, "step_size": 2.5}), "above 2/smoothness = 2"),
         (lambda: learning.Descent(**{**DESCENT, "noise": math.nan}), "noise is nan"),
         (lambda: learning.Descent(**{**DESCENT, "rows": 0}), "rows is 0"),
