@@ -49,9 +49,44 @@ if TYPE_CHECKING:
 COMPOSITION = "one vector of sums, joint (M23)"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class DecidedPlan(Suggesting):
+    """Base: what a plan shows of the decision behind it, whatever draws the answers."""
+
+    _decision: Decision
+
+    @property
+    def questions(self) -> Request:
+        """The queries of the batch."""
+        return self._decision.request
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of a release, in numbers: what composition adds up."""
+        return self._decision.cost
+
+    @property
+    def certificate(self) -> Certificate:
+        """What would go out with the answers."""
+        return self._decision.certificate
+
+    def readings(self) -> tuple[str, ...]:
+        """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
+
+        They follow from schema and domain; how many values are read so is private.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9), missing=1), pf.Independent())
+        >>> batch = pf.protect(pl.DataFrame({"kw": [0.5, None, 12.0]}), scenario).private_mean("kw")
+        >>> print(*batch.plan(pf.Pure(1.0)).readings())
+        kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
+        """
+        return tuple(visible(line, one_line=True) for line in readings(self.questions))
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Suggesting):
+class Plan(DecidedPlan):
     """Noise for every sum of a batch, calibrated for one promise about all answers together.
 
     A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
@@ -65,8 +100,6 @@ class Plan(Suggesting):
     >>> plan.summary()["expected_error"].round(3).to_list()
     [2.0]
     """
-
-    _decision: Decision
 
     @property
     def calibration(self) -> Calibration:
@@ -113,16 +146,6 @@ class Plan(Suggesting):
         return self._decision.ordinary
 
     @property
-    def questions(self) -> Request:
-        """The queries of the batch."""
-        return self._decision.request
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of a release, in numbers: what composition adds up."""
-        return self._decision.cost
-
-    @property
     def joint_cost(self) -> Cost:
         """The cost with the exact sums behind it, by which an account with designed releases composes."""
         return self._decision.joint_cost
@@ -139,11 +162,6 @@ class Plan(Suggesting):
     def rows(self) -> int | None:
         """The number of rows that are queried; None where that is private."""
         return int(self._decision.facts.cells.rows.sum()) if self.questions.counts_are_public else None
-
-    @property
-    def certificate(self) -> Certificate:
-        """What would go out with the answers."""
-        return self._decision.certificate
 
     def queries(self) -> list[str]:
         """Return what the engine is asked by a release, as text; nothing is read.
@@ -169,19 +187,6 @@ class Plan(Suggesting):
     def explain(self) -> str:
         """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
         return plan_in_words(self._decision)
-
-    def readings(self) -> tuple[str, ...]:
-        """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
-
-        They follow from schema and domain; how many values are read so is private.
-
-        >>> import polars as pl, pufferflow as pf
-        >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9), missing=1), pf.Independent())
-        >>> batch = pf.protect(pl.DataFrame({"kw": [0.5, None, 12.0]}), scenario).private_mean("kw")
-        >>> print(*batch.plan(pf.Pure(1.0)).readings())
-        kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
-        """
-        return tuple(visible(line, one_line=True) for line in readings(self.questions))
 
     def compare(self) -> pl.DataFrame:
         """Return the noise that every bound, and group privacy, asks for to keep the same promise."""

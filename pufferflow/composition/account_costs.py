@@ -126,7 +126,8 @@ class AccountCosts:
     @property
     def designed(self) -> bool:
         """Whether some release was designed for the account, so that outputs count."""
-        return any(shape.asked is not None for shape in {id(cost.shape): cost.shape for cost in self._costs}.values())
+        shapes = {id(cost.shape): cost.shape for cost in self._costs}
+        return any(shape.exact_sums is not None for shape in shapes.values())
 
     @property
     def steps_seen(self) -> tuple[int, int] | None:
@@ -213,7 +214,7 @@ class AccountCosts:
         ]
         if self.reserved is not None:
             return self._of_reserved(self.reserved, by_belief)
-        if self.limit.delta and any(cost.shape.asked is not None for cost in selecting):
+        if self.limit.delta and any(cost.shape.exact_sums is not None for cost in selecting):
             return self._of_designed(by_belief)
         totals = [self._by(meter, by_belief, fixed=fixed) for meter in self._meters]
         best = min(range(len(totals)), key=lambda at: totals[at][0].value)
@@ -257,9 +258,9 @@ class AccountCosts:
         """
         first = replace(releases, costs=releases.costs[:1], movements=None)
         meter = self.meter or min(meters_of(self.kind), key=lambda one: least(first, self.kind, one).value)
-        if all(cost.shape.asked is None for cost in releases.costs):
+        if all(cost.shape.exact_sums is None for cost in releases.costs):
             return least(releases, self.kind, meter).value
-        if first.costs[0].shape.asked is None and meter != "pure":
+        if first.costs[0].shape.exact_sums is None and meter != "pure":
             counted, _ = _COUNTED[meter]
             raise Refused(
                 f"A designed release about rows whose releases the account counts by {counted}, as suits the first.",

@@ -45,7 +45,7 @@ class Part(_Stored, frozen=True):
 class Rows(_Stored, frozen=True):
     """The selected rows of a group, whatever group it is."""
 
-    asked: int
+    selected: int = msgspec.field(name="asked")
     """The most selected rows of one group."""
     others: int = 0
     """The most further rows of one group."""
@@ -89,7 +89,7 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     """Whether each row is published through a channel of its own, of whose pure loss the noise only has the size."""
     key_delta: float | None = None
     """The probability that a unit makes a key of the answer appear that only it has; None where keys are public."""
-    asked: ExactSums | None = None
+    exact_sums: ExactSums | None = None
     """The exact sum that a designed channel reads; the noise has the size of its loss, whatever other rows are."""
 
     kinds: tuple[tuple[int, ...], ...] = ()
@@ -166,7 +166,7 @@ class Cost(_Stored, frozen=True, rename=COST_NAMES):
     @property
     def silent(self) -> bool:
         """Whether no row is selected, so that answers are noise alone."""
-        return self.shape.rows is not None and self.shape.rows.asked == 0
+        return self.shape.rows is not None and self.shape.rows.selected == 0
 
 
 def canonical(value: msgspec.Struct) -> bytes:

@@ -40,7 +40,7 @@ Law = dict[tuple[int, ...], int]
 class ExactRelease:
     """The exact sums of a release, and what was published in their place; None if nothing is published yet."""
 
-    asked: ExactSums
+    exact_sums: ExactSums
     outputs: tuple[str, ...] | None = None
 
 
@@ -67,15 +67,15 @@ class JointAnswers:
     def of(cls, priors: Sequence[Prior], secret: AnySecret, releases: Sequence[ExactRelease]) -> "JointAnswers":
         """Return the joint law under each of some tables, of releases about the same rows."""
         known: dict[tuple[str | None, tuple[int, ...]], int] = {}
-        every = [[(one.asked.column, own.terms) for own in one.asked.sums] for one in releases]
+        every = [[(one.exact_sums.column, own.terms) for own in one.exact_sums.sums] for one in releases]
         places = tuple(tuple(known.setdefault(own, len(known)) for own in some) for some in every)
-        return cls(_seen(priors, secret, list(known), releases[0].asked.rows), tuple(releases), places)
+        return cls(_seen(priors, secret, list(known), releases[0].exact_sums.rows), tuple(releases), places)
 
     def steps(self, place: int) -> Iterator[PastOutcomes]:
         """Yield how likely outcomes of each sum of a release are at all answers; nothing of one to be designed."""
         release, places = self.releases[place], self.answers[place]
         outputs = release.outputs or (None,) * len(places)
-        for own, at, output in zip(release.asked.sums, places, outputs, strict=True):
+        for own, at, output in zip(release.exact_sums.sums, places, outputs, strict=True):
             if own.noise or own.channel:
                 yield _outcomes(own, [cast(int, point[at]) for point in self.seen.points], output)
 

@@ -111,7 +111,7 @@ def epsilon_within(releases: UnitReleases, limit: Guarantee) -> float:
     joint = joint_answers(releases)
     if joint is None:
         return math.inf
-    joint = joint.with_releases([ExactRelease(one.asked) for one in joint.releases])
+    joint = joint.with_releases([ExactRelease(one.exact_sums) for one in joint.releases])
     budgets = Budgets.of(joint, limit)
     if budgets.kept:
         return limit.loss

@@ -19,20 +19,20 @@ from pufferflow.composition.rule import CompositionRule, UnitReleases
 
 def exact_release(cost: Cost) -> ExactRelease | None:
     """Return the exact sums of a release, and what was published of them; None if they are unknown."""
-    asked, answered = cost.shape.asked, cost.answered
+    sums, answered = cost.shape.exact_sums, cost.answered
     if answered is None:
-        return None if asked is None else ExactRelease(asked)
-    own = asked if answered.asked is None else answered.asked
+        return None if sums is None else ExactRelease(sums)
+    own = sums if answered.exact_sums is None else answered.exact_sums
     return None if own is None else ExactRelease(own, answered.outputs or None)
 
 
 def joint_answers(releases: UnitReleases) -> JointAnswers | None:
     """Return the joint law of the exact answers of releases some of which were designed; None if it is unknown."""
-    if all(cost.shape.asked is None for cost in releases.costs):
+    if all(cost.shape.exact_sums is None for cost in releases.costs):
         return None
     known = [exact_release(cost) for cost in releases.costs]
     listed = [one for one in known if one is not None]
-    about = {one.asked.same_rows for one in listed}
+    about = {one.exact_sums.same_rows for one in listed}
     if len(listed) < len(known) or len(about) != 1 or table_of(releases.prior, releases.scenario.secret) is None:
         return None
     return JointAnswers.of([releases.prior], releases.scenario.secret, listed)

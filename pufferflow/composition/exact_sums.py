@@ -71,9 +71,9 @@ class ExactSums(_Stored, frozen=True):
 class Answered(_Stored, frozen=True):
     """What was published in place of exact sums: a text for each.
 
-    Of noise it is the noisy sum in whole steps, a rational number; of a channel the place of its output. `asked` is
-    left out where the cost of the release has it.
+    Of noise it is the noisy sum in whole steps, a rational number; of a channel the place of its output. `exact_sums`
+    is left out where the cost of the release has it.
     """
 
     outputs: tuple[str, ...]
-    asked: ExactSums | None = None
+    exact_sums: ExactSums | None = None

@@ -54,7 +54,7 @@ class Past:
         """The beliefs of all scenarios, each once."""
         return list({digest_of(prior): prior for one in self.scenarios for prior in one.priors}.values())
 
-    def about(self, asked: ExactSums, regions: dict[str, Region]) -> list[ExactRelease]:
+    def about(self, sums: ExactSums, regions: dict[str, Region]) -> list[ExactRelease]:
         """Return the releases about the rows that are selected; refuse those that may be about some of them only."""
         releases = [exact_release(cost) for cost in self.costs if self._overlaps(cost, regions)]
         for one in releases:
@@ -70,10 +70,10 @@ class Past:
                     allowed="releases without groups, of this version of pufferflow, by private_sum and private_count",
                     instead="an account whose releases all have them, or additive noise: batch.plan(…)",
                 )
-            if one.asked.same_rows != asked.same_rows:
+            if one.exact_sums.same_rows != sums.same_rows:
                 raise Refused(
-                    f"A release of the account is about {one.asked.rows} rows that are selected in another way, and "
-                    f"this batch about {asked.rows}: how many rows both have is not known.",
+                    f"A release of the account is about {one.exact_sums.rows} rows that are selected in another way, "
+                    f"and this batch about {sums.rows}: how many rows both have is not known.",
                     allowed="the same filters, or filters on literals that no row passes both of",
                     instead="the same filters as before, or additive noise: batch.plan(…)",
                 )
@@ -93,14 +93,14 @@ class Past:
 class NextRelease:
     """The designed sum with its channel, and what it is expected to lose: after the repair, and as the solver found."""
 
-    asked: ExactSums
+    exact_sums: ExactSums
     expected_loss: float
     solver_loss: float
 
 
 def design_next(  # noqa: PLR0913 - what is asked, and what the program is about
     past: Past,
-    asked: ExactSums,
+    sums: ExactSums,
     regions: dict[str, Region],
     guarantee: Guarantee,
     *,
@@ -110,10 +110,10 @@ def design_next(  # noqa: PLR0913 - what is asked, and what the program is about
 ) -> NextRelease:
     """Return the channel of least expected loss for one sum that keeps a promise together with the past."""
     _check(past)
-    (own,) = asked.sums
-    possible = asked.rows * (max(own.terms) - min(own.terms)) // (math.gcd(*_differences(own)) or 1) + 1
+    (own,) = sums.sums
+    possible = sums.rows * (max(own.terms) - min(own.terms)) // (math.gcd(*_differences(own)) or 1) + 1
     check_probabilities(possible, possible if outputs is None else len(outputs))
-    joint = JointAnswers.of(past.priors, past.scenario.secret, [*past.about(asked, regions), ExactRelease(asked)])
+    joint = JointAnswers.of(past.priors, past.scenario.secret, [*past.about(sums, regions), ExactRelease(sums)])
     place = joint.answers[-1][0]
     column, answer = (joint.seen.columns[place],), partial(_answer, own)
     steps = sorted({cast(int, point[place]) for point in joint.seen.points})
@@ -121,7 +121,7 @@ def design_next(  # noqa: PLR0913 - what is asked, and what the program is about
     target = _target(past, joint, column, guarantee)
     best = best_channel(joint.seen, target, guarantee, column, _in_steps(loss, answer), grid)
     channel = Channel(name, [answer(one) for one in steps], best.channel.outputs, best.channel.probabilities)
-    designed = structs.replace(asked, sums=(structs.replace(own, channel=channel.to_json()),))
+    designed = structs.replace(sums, sums=(structs.replace(own, channel=channel.to_json()),))
     return NextRelease(designed, best.expected_loss, best.solver_loss)
 
 
@@ -133,7 +133,7 @@ def _target(past: Past, joint: JointAnswers, column: tuple[str], guarantee: Guar
     """Return the constraints: of a pure promise at what was published, of one with δ at all possible outputs."""
     if not past.limit.delta:
         return Target.after(joint.seen, joint.past, column, guarantee)
-    unpublished = joint.with_releases([ExactRelease(one.asked) for one in joint.releases])
+    unpublished = joint.with_releases([ExactRelease(one.exact_sums) for one in joint.releases])
     budgets = Budgets.of(unpublished, past.limit)
     if not budgets.kept:
         raise Target.after(joint.seen, budgets.outcomes, column, past.limit).broken(past.limit, None)

@@ -59,8 +59,8 @@ def _touches(releases: UnitReleases) -> Touches | None:
         return None
     kinds: dict[tuple[int, bytes], int] = {}
     for shape, times in zip(releases.shapes, releases.times, strict=True):
-        if shape.rows is not None and shape.rows.asked and shape.exposure.any():
-            key = shape.rows.asked, shape.exposure.tobytes()
+        if shape.rows is not None and shape.rows.selected and shape.exposure.any():
+            key = shape.rows.selected, shape.exposure.tobytes()
             kinds[key] = kinds.get(key, 0) + times
     keys = sorted(kinds)
     exposures = np.array([np.frombuffer(exposure) for _, exposure in keys])

@@ -10,12 +10,12 @@ from msgspec import structs
 from pufferflow.arguments import instance
 from pufferflow.bounds import Calibration, Group, Place
 from pufferflow.channels import Channel
-from pufferflow.composition import Cost, ExactSums, NextRelease, Past, design_next
+from pufferflow.composition import ExactSums, NextRelease, Past, design_next
 from pufferflow.errors import LimitReached, Misuse, Refused, visible
-from pufferflow.explain import queries_in_words, readings
+from pufferflow.explain import queries_in_words
 from pufferflow.guarantees import Approx, Guarantee, Pure
 from pufferflow.noise import Laplace
-from pufferflow.plan import certificate_of
+from pufferflow.plan import DecidedPlan, certificate_of
 from pufferflow.planning import (
     Certificate,
     Decision,
@@ -32,7 +32,6 @@ from pufferflow.queries import Query, Request
 from pufferflow.release import CostAccount, Release, publish
 from pufferflow.report import promise_in_words
 from pufferflow.scenario import ValueSecret
-from pufferflow.suggestions import Suggesting
 from pufferflow.transport import Certainty
 
 COMPOSITION: Final = (
@@ -47,14 +46,13 @@ _ONE: Final = "designing one sum or count without groups, such as .private_sum(c
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DesignedPlan(Suggesting):
+class DesignedPlan(DecidedPlan):
     """A channel that publishes one sum, designed for an account; nothing of a private row was read.
 
     It keeps the promise together with what the account had published: designed for that path, on others it would be
     another channel. So it can be released with this account only, which counts on the joint law of the answers.
     """
 
-    _decision: Decision
     _next: NextRelease
 
     @property
@@ -77,21 +75,6 @@ class DesignedPlan(Suggesting):
         """The promise about all releases of the account about these rows together, this one included."""
         return self._decision.calibration.guarantee
 
-    @property
-    def questions(self) -> Request:
-        """The query and the selected rows."""
-        return self._decision.request
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of a release, as composition looks at it."""
-        return self._decision.cost
-
-    @property
-    def certificate(self) -> Certificate:
-        """What would go out with the answer."""
-        return self._decision.certificate
-
     def explain(self) -> str:
         """Return the text that a person signs: what is published, what is hidden, how well, and what is assumed."""
         known = self.certificate
@@ -100,7 +83,7 @@ class DesignedPlan(Suggesting):
             *known.hidden.split("\n"),
             f"How well: {promise_in_words(self.guarantee)}, together with all that the account has published.",
             f"How: {self.channel!r}; expected loss {self.expected_loss:.6g}.",
-            *(f"Read: {line}." for line in readings(self.questions)),
+            *(f"Read: {line}." for line in self.readings()),
             f"Carried by: {known.composition}.",
             *(f"Assumed: {line}." for line in known.assumptions),
             *(f"Note: {line}." for line in known.notes),
@@ -138,12 +121,12 @@ def designed_plan(
     request: Request, past: Past, guarantee: Guarantee | None, loss: Any, outputs: Sequence[float] | None
 ) -> DesignedPlan:
     """Return the plan of the best next release of an account for a batch; reads public columns only."""
-    asked, promise = _sums_of(request, past), _promise(past, guarantee)
+    sums, promise = _sums_of(request, past), _promise(past, guarantee)
     numbers = None if outputs is None else _numbers(outputs)
     (query,) = request.queries
-    best = design_next(past, asked, regions(request), promise, name=query.name, loss=loss, outputs=numbers)
+    best = design_next(past, sums, regions(request), promise, name=query.name, loss=loss, outputs=numbers)
     kept = past.limit if past.limit.delta else promise  # shares of δ are kept by all releases, not by some
-    return DesignedPlan(_decision(request, DesignedChannel(best.asked), kept), best)
+    return DesignedPlan(_decision(request, DesignedChannel(best.exact_sums), kept), best)
 
 
 def _sums_of(request: Request, past: Past) -> ExactSums:
@@ -169,10 +152,10 @@ def _sums_of(request: Request, past: Past) -> ExactSums:
             instead="additive noise: batch.plan(…)",
         )
     rows = int(PublicFacts(request).cells.rows.sum())
-    asked = exact_sums(request, rows, ()) if rows else None
-    if asked is None:
+    sums = exact_sums(request, rows, ()) if rows else None
+    if sums is None:
         raise Refused("The design of a sum over no rows.", allowed="filters that select rows", instead="batch.plan(…)")
-    return asked
+    return sums
 
 
 def _promise(past: Past, guarantee: Guarantee | None) -> Guarantee:
@@ -243,7 +226,12 @@ def _certificate(decision: Decision) -> Certificate:
     """Return the certificate of a batch with these exposures, in the words of a channel."""
     known, channel = certificate_of(decision), cast(DesignedChannel, decision.channel)
     shape = structs.replace(
-        known.cost.shape, priors=(), coupled_movements={}, group_movement=None, row_by_row=True, asked=channel.asked
+        known.cost.shape,
+        priors=(),
+        coupled_movements={},
+        group_movement=None,
+        row_by_row=True,
+        exact_sums=channel.exact_sums,
     )
     size = f"{len(channel.channel.inputs)} answers, {len(channel.outputs)} outputs"
     return structs.replace(

@@ -66,7 +66,7 @@ class PublicOrder:
         return int(self.first[-1])
 
     @property
-    def apart(self) -> bool:
+    def single_rows(self) -> bool:
         """Whether each row is a group, so that rows are in random order."""
         return len(self.first) == self.rows + 1
 
@@ -79,13 +79,13 @@ class PublicOrder:
 @final
 @dataclass(frozen=True, eq=False)
 class ModelRows:
-    """The columns that a model reads, of the selected rows; `apart` says that rows are independent, each a group."""
+    """The columns that a model reads, of the selected rows; each of `single_rows` is a group by itself."""
 
     engine: Engine
     selection: Selection
     scenario: Scenario
     columns: tuple[NumberColumn, ...]
-    apart: bool
+    single_rows: bool
 
     def check(self) -> None:
         """Refuse engines whose rows do not come by here, and columns whose types do not fit."""
@@ -129,10 +129,12 @@ class ModelRows:
 
     @property
     def _public(self) -> list[pl.Expr]:
-        """The columns of groups and positions, under names of our own; none where rows are apart."""
+        """The columns of groups and positions, under names of our own; none where each row is a group."""
         within, order_by = self.scenario.within, self.scenario.order_by
-        known = [] if self.apart else [unsorted(name).alias(_WITHIN.format(place)) for place, name in enumerate(within)]
-        return known if self.apart or order_by is None else [*known, unsorted(order_by).alias(_MOMENT)]
+        if self.single_rows:
+            return []
+        known = [unsorted(name).alias(_WITHIN.format(place)) for place, name in enumerate(within)]
+        return known if order_by is None else [*known, unsorted(order_by).alias(_MOMENT)]
 
     def _placed(self, public: pl.DataFrame) -> tuple[PublicOrder, Indices]:
         """Return the groups and positions, and for each place the row of the source that stands there."""
@@ -155,9 +157,9 @@ class ModelRows:
         return PublicOrder(first.astype(np.intp), positions[order]), order
 
     def _shuffled(self, rows: int) -> tuple[PublicOrder, Indices]:
-        """Return the order of rows without groups and positions: each a group if they are apart, else all one."""
+        """Return the order of rows without groups and positions: each a group if `single_rows`, else all one."""
         _check_number(rows)
-        first = np.arange(rows + 1) if self.apart else np.array([0, rows])
+        first = np.arange(rows + 1) if self.single_rows else np.array([0, rows])
         shuffled = np.random.default_rng(int.from_bytes(os.urandom(32), "little")).permutation(rows)
         return PublicOrder(first.astype(np.intp), np.zeros(rows)), shuffled
 

@@ -112,7 +112,7 @@ class ModelPlan(Suggesting):
     def _cost(self) -> Cost:
         scenario, secret = self.questions.scenario, self.questions.scenario.secret
         noise: Noise = Laplace(1.0) if self.pure else Gaussian(1.0)
-        apart = self.rows.apart
+        single_rows = self.rows.single_rows
         row = self.mechanism.movement(self._single) * _SURELY
         moved = {
             digest_of(prior): self.mechanism.movement(coupling) * _SURELY
@@ -127,9 +127,9 @@ class ModelPlan(Suggesting):
             dimension=1,
             independent_moves=((0.0, row),) if interval else None,
             coupled_movements=moved,
-            group_movement=None if apart else self.mechanism.movement(self._group) * _SURELY,
+            group_movement=None if single_rows else self.mechanism.movement(self._group) * _SURELY,
             column=self._column,
-            rows=None if apart else Rows(int(np.diff(self.order.first).max())),
+            rows=None if single_rows else Rows(int(np.diff(self.order.first).max())),
         )
         return Cost(shape, regions=regions(self.questions))
 

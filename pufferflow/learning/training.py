@@ -106,7 +106,7 @@ class Training:
         """The batch of each row: a random order that follows from public facts, and need not be secret."""
         seed = int.from_bytes(hashlib.sha256(self.order.digest.encode()).digest()[:8], "little")
         rows = self.order.rows
-        if self.order.apart:  # they are shuffled as they are read
+        if self.order.single_rows:  # they are shuffled as they are read
             return np.arange(rows) * self.batches // rows
         steps = np.empty(rows, dtype=np.intp)
         steps[np.random.default_rng(seed).permutation(rows)] = np.arange(rows) * self.batches // rows
@@ -116,7 +116,7 @@ class Training:
         """Return the last iterate, brought into the ball, the intercept first."""
         order = np.argsort(self.step_of, kind="stable")
         bounds = np.searchsorted(self.step_of[order], np.arange(self.batches + 1))
-        rows = scaled if self.order.apart else scaled[order]
+        rows = scaled if self.order.single_rows else scaled[order]
         first = np.zeros(scaled.shape[1]) if start is None else np.append(start[0] * self.intercept, start[1:])
         return self._projected(self._descended(rows, bounds, self._projected(first)))
 

@@ -88,7 +88,7 @@ class Reader:
         spent = account.begin() if account.spent is None else account.spent
         account.spent = None  # if what follows is interrupted, the next call begins anew
         costs = self._costs(account, len(spent))
-        if not account.designed and any(cost.shape.asked is not None for cost in costs):
+        if not account.designed and any(cost.shape.exact_sums is not None for cost in costs):
             account.designed, spent = True, account.begin()  # from now on what was published counts
             costs = self._costs(account)
         account.add(costs, spent)
@@ -101,7 +101,7 @@ class Reader:
         If `ask` adds a `cost` that was designed for the account, the total knows what was published.
         """
         account = self.account(name)
-        if cost is not None and cost.shape.asked is not None and not account.designed:
+        if cost is not None and cost.shape.exact_sums is not None and not account.designed:
             account.designed, account.spent = True, None
         spent = self.spent(name)
         account.spent = None
@@ -134,8 +134,8 @@ class Reader:
         if body is None:
             return cost
         answered = decode_release(body, self.event(number)[1]).certificate.answered
-        asked = cost.shape.asked
-        if asked is not None and (answered is None or len(answered.outputs) != len(asked.sums)):
+        sums = cost.shape.exact_sums
+        if sums is not None and (answered is None or len(answered.outputs) != len(sums.sums)):
             raise misfit(number, "the release that is kept for it does not say what its channel published")
         return msgspec.structs.replace(cost, answered=answered)
 
@@ -144,7 +144,7 @@ class Reader:
         account = self.account(name)
         account.designed, account.spent = True, None
         costs = self._costs(account)
-        account.designed = any(cost.shape.asked is not None for cost in costs)
+        account.designed = any(cost.shape.exact_sums is not None for cost in costs)
         unfinished = [release for release, number in account.reserved.items() if number not in account.committed]
         return Past(account.scenarios, account.limit, tuple(costs), tuple(unfinished), account.profiles is not None)
 

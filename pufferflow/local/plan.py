@@ -19,17 +19,16 @@ from pufferflow.arguments import shown
 from pufferflow.arrays import Indices
 from pufferflow.bounds import Calibration
 from pufferflow.channels import Channel
-from pufferflow.composition import Cost
 from pufferflow.engine import RowByRow
 from pufferflow.errors import Misuse, Refused, visible
-from pufferflow.explain import beliefs_in_words, queries_in_words, readings
+from pufferflow.explain import beliefs_in_words, queries_in_words
 from pufferflow.expressions import indicators
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.local.mechanisms import MOST_LABELS, check_labels, randomized_response
 from pufferflow.local.release import LocalRelease, Perturbed, publish_rows
 from pufferflow.local.row_losses import RowLosses, noise_like
 from pufferflow.noise import Laplace
-from pufferflow.plan import certificate_of
+from pufferflow.plan import DecidedPlan, certificate_of
 from pufferflow.planning import Certificate, Decision, PublicFacts, Terms, read_promise
 from pufferflow.queries import Query, Request
 from pufferflow.release import CostAccount
@@ -145,13 +144,12 @@ class Perturbation(Suggesting):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalPlan(Suggesting):
+class LocalPlan(DecidedPlan):
     """A channel for every row of a column, and the promise that it keeps under the scenario about all rows together.
 
     An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
     """
 
-    _decision: Decision
     channel: Channel
 
     @property
@@ -163,25 +161,6 @@ class LocalPlan(Suggesting):
     def loss(self) -> float:
         """The pure loss proven for the channel under the scenario."""
         return self._decision.calibration.loss
-
-    @property
-    def questions(self) -> Request:
-        """The column and the selected rows."""
-        return self._decision.request
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of a release, in numbers: what composition adds up."""
-        return self._decision.cost
-
-    @property
-    def certificate(self) -> Certificate:
-        """What would go out with the rows."""
-        return self._decision.certificate
-
-    def readings(self) -> tuple[str, ...]:
-        """Return how null, values outside the domain and unknown labels are read."""
-        return tuple(visible(line, one_line=True) for line in readings(self.questions))
 
     def explain(self) -> str:
         """Return the text that a person signs: what is published, what is hidden, how well, and what is assumed."""

@@ -220,8 +220,8 @@ class Decision:
         alone = self.channel is None and self.facts.combined is None and not self.cost.shape.row_by_row
         if not alone or not self.request.counts_are_public:
             return self.cost
-        asked = exact_sums(self.request, int(self.facts.cells.rows.sum()), self.noises)
-        return self.cost if asked is None else structs.replace(self.cost, answered=Answered((), asked))
+        sums = exact_sums(self.request, int(self.facts.cells.rows.sum()), self.noises)
+        return self.cost if sums is None else structs.replace(self.cost, answered=Answered((), sums))
 
     @cached_property
     def ordinary(self) -> Guarantee | None:

@@ -22,17 +22,17 @@ COVERED = Fraction(95, 100)
 class DesignedChannel:
     """The sum that a channel reads, about so many rows; it was designed for an account."""
 
-    asked: ExactSums
+    exact_sums: ExactSums
 
     @property
     def rows(self) -> int:
         """How many rows are added up."""
-        return self.asked.rows
+        return self.exact_sums.rows
 
     @property
     def sum(self) -> ExactSum:
         """The only sum."""
-        return self.asked.sums[0]
+        return self.exact_sums.sums[0]
 
     @cached_property
     def channel(self) -> Channel:
@@ -47,7 +47,7 @@ class DesignedChannel:
     @cached_property
     def name(self) -> str:
         """A digest of the sum and its channel."""
-        return hashlib.sha256(repr(self.asked).encode()).hexdigest()
+        return hashlib.sha256(repr(self.exact_sums).encode()).hexdigest()
 
     def draw(self, steps: int) -> int:
         """Return the place of an output for a sum of so many steps, with the operating system's randomness.

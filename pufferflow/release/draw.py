@@ -139,12 +139,12 @@ def add_noise(decision: Decision, tally: Tally) -> NoisyAnswers:
             bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
         limits += limits_of(query, size, len(sums))
     notes = tuple(of_no_rows(request.queries, tally.rows.astype(np.float64) if public else None))
-    asked = (
+    sums = (
         None
         if len(sums) != 1 or not public or len(steps) != len(request.measures)
         else exact_sums(request, int(tally.rows.sum()), decision.noises)
     )
-    answered = None if asked is None else Answered(steps, asked)
+    answered = None if sums is None else Answered(steps, sums)
     return NoisyAnswers(_frame(tally, answers), _frame(tally, bars), _frame(tally, limits), notes, answered)
 
 

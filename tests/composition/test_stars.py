@@ -167,8 +167,8 @@ def random_releases(seed):
 def worst_arrangement(scenario, costs):
     """What messages say of the worst choice of rows for every release, each row with the releases that touch it."""
     star = stars._star(asked(scenario, *costs))
-    size = costs[0].shape.rows.asked + costs[0].shape.rows.others
-    choices = [list(itertools.combinations(range(size), one.shape.rows.asked)) for one in costs]
+    size = costs[0].shape.rows.selected + costs[0].shape.rows.others
+    choices = [list(itertools.combinations(range(size), one.shape.rows.selected)) for one in costs]
     found = []
     for chosen in itertools.product(*choices):
         losses = [
@@ -189,7 +189,7 @@ def by_counts(scenario, costs):
     whole = np.sum([one.shape.exposure for one in costs], axis=0)
     limits = [np.minimum(most * count, whole) for count in range(times + 1)]
     each = np.max([class_leak(star.rows, limits[count][None])[0] / count for count in range(1, times + 1)], axis=0)
-    touches = sum(one.shape.rows.asked for one in costs)
+    touches = sum(one.shape.rows.selected for one in costs)
     if star.of_group:
         return star.loss_of_class(each * touches).max()
     first = int(all(one.shape.rows.others == 0 for one in costs))

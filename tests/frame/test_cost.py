@@ -62,7 +62,7 @@ def test_groups_that_differ_are_covered():
     found = cost_of(frame({"a": range(4), "b": range(2, 6)}), scenario(pf.MarkovChain(STAY)))
     assert found.shape.rows.covers
     assert found.shape.rows.runs == ((0, 6, 0),)
-    assert found.shape.rows.asked == 4
+    assert found.shape.rows.selected == 4
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_exposures_are_what_one_row_tells():
 def test_unordered_groups_tell_how_many_rows_they_have():
     """Without an order the largest numbers of rows count."""
     found = cost_of(frame({"a": range(5), "b": range(2)}), scenario(pf.AnyCorrelation()), pl.col("part") == 0)
-    assert (found.shape.rows.asked, found.shape.rows.others) == (3, 2)
+    assert (found.shape.rows.selected, found.shape.rows.others) == (3, 2)
     assert found.shape.rows.runs is None
     assert found.shape.group_movement == pytest.approx(3 * np.ptp(found.shape.table))
 

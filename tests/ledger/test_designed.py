@@ -69,7 +69,7 @@ def designed(past, table, terms, rows, promise, limit=None):
 def cost_of(asked, output):
     """Return the cost of a release that published an output."""
     plan = batch().plan(pf.Pure(1.0))
-    shape = msgspec.structs.replace(plan.cost.shape, asked=asked)
+    shape = msgspec.structs.replace(plan.cost.shape, exact_sums=asked)
     return msgspec.structs.replace(plan.cost, shape=shape, answered=Answered((output,)))
 
 
@@ -84,12 +84,12 @@ def test_every_path_of_two_designs_keeps_the_limit(seed):
     rng = np.random.default_rng(seed)
     table, joint = random_table(rng, secrets=2 + seed % 2)
     rows, terms, promise = 2 + seed % 2, [(0, 1, 2), (0, 1, 0) if seed % 2 else (1, 0, 0)], pf.Pure(0.4)
-    first = designed([], table, terms[0], rows, pf.Pure(0.25)).asked
+    first = designed([], table, terms[0], rows, pf.Pure(0.25)).exact_sums
     one, found, channels = first.sums[0], [], set()
     for output in range(len(Channel.from_json(one.channel).outputs)):
         if not any(likelihood_of(one, output)(at) for at in Channel.from_json(one.channel).inputs):
             continue
-        second = designed([(first, str(output))], table, terms[1], rows, promise).asked.sums[0]
+        second = designed([(first, str(output))], table, terms[1], rows, promise).exact_sums.sums[0]
         channels.add(second.channel)
         pairs = [
             [likelihood_of(one, output), likelihood_of(second, at)]
@@ -123,9 +123,9 @@ def test_delta_is_kept_whatever_is_asked_after_each_output(seed):
     table, joint = random_table(rng)
     limit, terms, rows = pf.Approx(0.2, 0.04), [(0, 1, 2), (1, 0, 0), (0, 1, 0)], 2
     likelihood = Fraction(math.exp(limit.epsilon) * (1 - 1e-15))
-    first = designed([], table, terms[0], rows, pf.Approx(0.2, 0.02), limit).asked
+    first = designed([], table, terms[0], rows, pf.Approx(0.2, 0.02), limit).exact_sums
     one, paths, fixed = first.sums[0], {}, {1: {}, 2: {}}
-    seconds = {which: designed([(first, "0")], table, terms[which], rows, limit).asked.sums[0] for which in fixed}
+    seconds = {which: designed([(first, "0")], table, terms[which], rows, limit).exact_sums.sums[0] for which in fixed}
     for output in range(len(Channel.from_json(one.channel).outputs)):
         for which, second in seconds.items():
             for at in range(len(Channel.from_json(second.channel).outputs)):
@@ -138,7 +138,7 @@ def test_delta_is_kept_whatever_is_asked_after_each_output(seed):
     total = max(excess(joint, rows, terms, some, likelihood) for some in (paths, *fixed.values()))
     assert spent <= Fraction(0.02)
     assert total <= Fraction(limit.delta)
-    tight = designed([], table, terms[0], rows, limit).asked.sums[0]
+    tight = designed([], table, terms[0], rows, limit).exact_sums.sums[0]
     outputs = range(len(Channel.from_json(tight.channel).outputs))
     reached = excess(joint, rows, terms, {at: [(0, likelihood_of(tight, at))] for at in outputs}, likelihood)
     exact = excess(joint, rows, terms, {at: [(0, lambda sums, at=at: int(sums == at))] for at in range(5)}, likelihood)
@@ -152,7 +152,7 @@ def test_delta_after_noise(tmp_path):
         account = ledger.open("tests", SCENARIO, limit=limit)
         batch().plan(pf.Pure(0.1), noise=pf.Laplace).release(account)
         best = account.design(batch(), pf.Approx(0.15, 0.02))
-        (own,) = account.past().costs[0].answered.asked.sums
+        (own,) = account.past().costs[0].answered.exact_sums.sums
         places = np.linspace(-60, 63, 200_001)
         density = np.exp(own.drawn_noise.logpdf(places[:, None] - np.arange(4.0)))
         others = np.array([0.25, 0.5, 0.25])
@@ -220,8 +220,8 @@ def test_designs_are_no_worse_than_noise_on_the_same_grid(account):
     """Of all scales of rounded Laplace noise that keep the limit after what was published, none has less error."""
     batch().plan(pf.Pure(0.1)).release(account)
     best = account.design(batch())
-    (own,), past = best.cost.shape.asked.sums, account.past()
-    inputs, before = list(best.channel.inputs), past.about(best.cost.shape.asked, {})
+    (own,), past = best.cost.shape.exact_sums.sums, account.past()
+    inputs, before = list(best.channel.inputs), past.about(best.cost.shape.exact_sums, {})
     chances = np.array([math.comb(3, at) / 8 for at in inputs])
     kept = []
     for scale in np.geomspace(0.2, 50, 24):
