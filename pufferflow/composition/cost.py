@@ -26,6 +26,7 @@ _SHAPE_NAMES = {
     "independent_moves": "alone",
     "coupled_movements": "moved",
     "group_movement": "group",
+    "exact_sums": "asked",
 }
 
 

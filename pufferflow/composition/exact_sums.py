@@ -76,4 +76,4 @@ class Answered(_Stored, frozen=True):
     """
 
     outputs: tuple[str, ...]
-    exact_sums: ExactSums | None = None
+    exact_sums: ExactSums | None = msgspec.field(default=None, name="asked")
