@@ -113,11 +113,20 @@ def exact_sums(plan, row, value):
 
 def loss_of_one_row(plan, belief, asked):
     """Return the most that the noise tells of one row whose neighbours are known, over what is promised."""
-    scales = np.array([noise.scale for noise in plan._decision.noises_in_units])
-    moved = np.abs(movements(belief, asked))
+    scales, moved = independent(plan, movements(belief, asked))
     assert ((scales > 0) | (moved == 0).all(axis=(0, 1))).all()
     flat = (moved / np.where(scales > 0, scales, 1.0)).reshape(len(moved), -1)
     return max(_over(plan.calibration.noise.at(1.0), plan.guarantee, one) for one in np.unique(flat, axis=0))
+
+
+def independent(plan, moved):
+    """Return the scales of the noises that are drawn, and how far the sums with them move, or combinations (M28)."""
+    decision = plan._decision
+    if decision.facts.combined is None:
+        return np.array([noise.scale for noise in decision.noises_in_units]), np.abs(moved)
+    steps = moved / [float(measure.values.unit) for measure in plan.questions.measures]
+    factors = np.array(decision.facts.combined.factors, dtype=float)
+    return np.array([noise.scale for noise in decision.noises]), np.abs(steps @ factors.T)
 
 
 def _over(noise, promise, moved):
