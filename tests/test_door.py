@@ -29,6 +29,14 @@ def test_type_checkers_see_the_same_door():
     assert listed == set(pf.__all__)
 
 
+def test_the_reference_has_every_name():
+    """The page of all public names lists each of them once."""
+    page = (Path(__file__).parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
+    listed = [line.removeprefix("::: pufferflow.") for line in page.splitlines() if line.startswith("::: ")]
+    assert not set(pf.__all__) - set(listed)
+    assert len(listed) == len(set(listed))
+
+
 def exempt(name):
     """Errors, abstract bases and plain result fields explain themselves."""
     value = getattr(pf, name)
