@@ -17,7 +17,7 @@ import numpy as np
 from pufferflow.arguments import finite_number, instance, set_fields, shown
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.channels.cells import rounded_to
-from pufferflow.channels.drawing import Bits, Ladder
+from pufferflow.channels.drawing import Ladder
 from pufferflow.channels.labels import (
     INSTEAD,
     Label,
@@ -32,7 +32,7 @@ from pufferflow.channels.labels import (
     unwrapped,
 )
 from pufferflow.errors import Misuse, Refused
-from pufferflow.noise import Noise
+from pufferflow.noise import Bits, Noise, bit_source
 from pufferflow.rounding import UNIT, float_above, log_above, upwards
 from pufferflow.suggestions import Suggesting, suggests_arguments
 
@@ -248,7 +248,7 @@ class Channel(Suggesting):
 
         Without `rng` they come from the operating system's randomness; a Generator is for tests and simulations.
         """
-        bits = os.urandom if rng is None else _checked(rng).bytes
+        bits = bit_source(rng)
         places = np.array([self.place(one) for one in listed(given, "given")], dtype=np.intp)
         return [self.outputs[at] for at in self.draw(places, bits).tolist()]
 
@@ -292,11 +292,6 @@ def _erased_at(family: Callable[[float], Channel], share: float, epsilon: float)
 
 def _number(given: Any, name: str) -> float:
     return finite_number(given, name, allowed="finite numbers", instead="numbers, or a channel that is written down")
-
-
-def _checked(rng: object) -> np.random.Generator:
-    allowed = "None for the operating system's randomness, or a numpy.random.Generator for tests"
-    return instance(rng, np.random.Generator, "rng", allowed=allowed, instead="rng=numpy.random.default_rng(1)")
 
 
 def _gives_away() -> Refused:

@@ -6,7 +6,7 @@ just there; then more bits are read until they decide.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -15,8 +15,8 @@ from typing import Final, final
 import numpy as np
 
 from pufferflow.arrays import Array, Indices
+from pufferflow.noise import Bits
 
-Bits = Callable[[int], bytes]
 BITS: Final = 32
 _FURTHER: Final = 64
 _FEW: Final = 16

@@ -19,7 +19,7 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.channels import cell_masses
 from pufferflow.composition.exact_sums import ExactSum, ExactSums
-from pufferflow.confounding import Channel, ExactPair, PastOutcomes, Seen, check_size, knots_of, see
+from pufferflow.confounding import Channel, ExactPair, PastOutcomes, Seen, knots_of, see
 from pufferflow.errors import Refused
 from pufferflow.inference import column_and_domain
 from pufferflow.noise import Laplace, Noise, grid_of
@@ -71,13 +71,14 @@ class JointAnswers:
         places = tuple(tuple(known.setdefault(own, len(known)) for own in some) for some in every)
         return cls(_seen(priors, secret, list(known), releases[0].exact_sums.rows), tuple(releases), places)
 
-    def steps(self, place: int) -> Iterator[PastOutcomes]:
-        """Yield how likely outcomes of each sum of a release are at all answers; nothing of one to be designed."""
-        release, places = self.releases[place], self.answers[place]
-        outputs = release.outputs or (None,) * len(places)
-        for own, at, output in zip(release.exact_sums.sums, places, outputs, strict=True):
-            if own.noise or own.channel:
-                yield _outcomes(own, [cast(int, point[at]) for point in self.seen.points], output)
+    @property
+    def steps(self) -> Iterator[PastOutcomes]:
+        """How likely outcomes of each sum of each release are at all answers; nothing of one to be designed."""
+        for release, places in zip(self.releases, self.answers, strict=True):
+            outputs = release.outputs or (None,) * len(places)
+            for own, at, output in zip(release.exact_sums.sums, places, outputs, strict=True):
+                if own.noise or own.channel:
+                    yield _outcomes(own, [cast(int, point[at]) for point in self.seen.points], output)
 
     def with_releases(self, releases: Sequence[ExactRelease]) -> "JointAnswers":
         """Return the same answers for the same releases with other outputs."""
@@ -86,19 +87,16 @@ class JointAnswers:
     @cached_property
     def past(self) -> PastOutcomes:
         """How likely every outcome of all releases is at all answers."""
-        masses, unit, off = np.ones((len(self.seen.points), 1), dtype=object), 1, Fraction(0)
-        for step in (step for place in range(len(self.releases)) for step in self.steps(place)):
-            size = step.masses.shape[1]
-            check_size(masses.size * size * len(self.seen.values), f"{size} further outcomes")
-            masses = (masses[:, :, None] * step.masses[:, None, :]).reshape(len(masses), -1)
-            masses, unit, off = masses[:, (masses != 0).any(axis=0)], unit * step.unit, off + step.off
-        if not masses.size:
+        outcomes = PastOutcomes.of_nothing(len(self.seen.points))
+        for step in self.steps:
+            outcomes, _ = outcomes.followed_by(step, len(self.seen.values))
+        if not outcomes.masses.size:
             raise Refused(
                 "What was published cannot have been, by the table.",
                 allowed="releases of rows that are draws from it",
                 instead="ledger.supersede(name, scenario), with a table under which it can",
             )
-        return PastOutcomes(masses, unit, off)
+        return outcomes
 
     @cached_property
     def pairs(self) -> list[ExactPair]:

@@ -18,7 +18,7 @@ from typing import Final, final
 
 import numpy as np
 
-from pufferflow.arrays import Array, Indices
+from pufferflow.arrays import Array
 from pufferflow.composition.exact_answers import ExactRelease, JointAnswers
 from pufferflow.composition.exact_rule import joint_answers
 from pufferflow.composition.rule import UnitReleases
@@ -51,25 +51,21 @@ class Budgets:
     def of(cls, joint: JointAnswers, limit: Guarantee) -> "Budgets":
         """Return the budgets after all releases, whatever they published."""
         likelihood = likelihood_below(limit.loss) * (1 - 4 * _LARGEST_ERROR)
-        first = PastOutcomes(np.ones((len(joint.seen.points), 1), dtype=object), 1, Fraction(0))
+        first = PastOutcomes.of_nothing(len(joint.seen.points))
         delta = np.full((len(joint.seen.pairs), 1), Fraction(limit.delta) * (1 - 4 * _LARGEST_ERROR), dtype=object)
         nothing = np.zeros_like(delta) * Fraction(0)
         tables = len(joint.seen.laws)
         now = cls(joint, first, likelihood, (delta,) * tables, (nothing,) * tables, kept=True)
-        for place in range(len(joint.releases)):
-            for step in joint.steps(place):
-                now = now._after(step)
+        for step in joint.steps:
+            now = now._after(step)
         if now.outcomes.off > _LARGEST_ERROR:
             raise Refused("Too many noisy releases.", allowed="some hundred of them", instead="another account")
         return now
 
     def _after(self, step: PastOutcomes) -> "Budgets":
         """Return the budgets after one more sum was published."""
-        before, size = self.outcomes, step.masses.shape[1]
-        masses = (before.masses[:, :, None] * step.masses[:, None, :]).reshape(len(before.masses), -1)
-        there = (masses != 0).any(axis=0)
-        parents: Indices = np.arange(len(there), dtype=np.intp)[there] // size
-        outcomes = PastOutcomes(masses[:, there], before.unit * step.unit, before.off + step.off)
+        before = self.outcomes
+        outcomes, parents = before.followed_by(step, len(self.joint.seen.values))
         left, used, kept = list[Array](), list[Array](), self.kept
         for place, (laws, total) in enumerate(self.joint.seen.laws):
             now = _fractions(laws @ outcomes.masses, total * outcomes.unit)

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, cast, final
 
 from msgspec import structs
@@ -115,7 +114,7 @@ def design_next(  # noqa: PLR0913 - what is asked, and what the program is about
     check_probabilities(possible, possible if outputs is None else len(outputs))
     joint = JointAnswers.of(past.priors, past.scenario.secret, [*past.about(sums, regions), ExactRelease(sums)])
     place = joint.answers[-1][0]
-    column, answer = (joint.seen.columns[place],), partial(_answer, own)
+    column, answer = (joint.seen.columns[place],), own.answer
     steps = sorted({cast(int, point[place]) for point in joint.seen.points})
     grid = [answer(one) for one in steps] if outputs is None else outputs
     target = _target(past, joint, column, guarantee)
@@ -149,10 +148,6 @@ def _in_steps(loss: Any, answer: Callable[[int], float]) -> Any:
         return measured(output, answer(steps))
 
     return of_steps if callable(measured) else measured
-
-
-def _answer(own: ExactSum, steps: int) -> int | float:
-    return own.answer(steps)
 
 
 def _check(past: Past) -> None:

@@ -36,8 +36,7 @@ def staircase_cells(noise: Staircase, answers: Sequence[Fraction]) -> Cells:
     outside = np.array([one < 0 or one > high for one in middle.tolist()])
     repeats = np.where(outside, 1 / -math.expm1(-noise.epsilon), 1.0)
     own = {
-        atom: np.exp(-noise.epsilon * falls(middle - atom, share)) * math.exp(_log_height(noise)) * lengths * repeats
-        for atom in atoms
+        atom: np.exp(-noise.epsilon * falls(middle - atom, share)) * noise.height * lengths * repeats for atom in atoms
     }
     deepest = noise.epsilon * (float(high) + 2)
     masses, off = np.stack([own[one] for one in answers]), (32 + 4 * deepest) * UNIT
@@ -54,9 +53,4 @@ def log_stairs(noise: Staircase, distance: Fraction) -> float:
     """Return the log density at a distance from an answer, on the right side of every jump."""
     units = np.array([distance / Fraction(noise.scale)], dtype=object)
     fallen = float(falls(units, Fraction(noise.gamma or 0.0))[0])
-    return _log_height(noise) - math.log(noise.scale) - noise.epsilon * fallen
-
-
-def _log_height(noise: Staircase) -> float:
-    share, fall = noise.gamma or 0.0, math.exp(-noise.epsilon)
-    return math.log(-math.expm1(-noise.epsilon) / (2 * (share + fall * (1 - share))))
+    return math.log(noise.height) - math.log(noise.scale) - noise.epsilon * fallen

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast, final
 import numpy as np
 
 from pufferflow.arguments import finite_number, shown
-from pufferflow.arrays import Array
+from pufferflow.arrays import Array, Indices
 from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive, laplace_cells
 from pufferflow.confounding.exact_pair import ExactPair
@@ -180,6 +180,22 @@ class PastOutcomes(NamedTuple):
     masses: Array
     unit: int
     off: Fraction
+
+    @classmethod
+    def of_nothing(cls, points: int) -> "PastOutcomes":
+        """Return the one outcome of no release."""
+        return cls(np.ones((points, 1), dtype=object), 1, Fraction(0))
+
+    def followed_by(self, step: "PastOutcomes", values: int) -> "tuple[PastOutcomes, Indices]":
+        """Return the outcomes that are possible after one more step, and the place of the earlier one of each.
+
+        Refused are so many that going through them for all `values` of the secret takes too long.
+        """
+        size = step.masses.shape[1]
+        check_size(self.masses.size * size * values, f"{size} further outcomes")
+        masses = (self.masses[:, :, None] * step.masses[:, None, :]).reshape(len(self.masses), -1)
+        possible = np.flatnonzero((masses != 0).any(axis=0))
+        return PastOutcomes(masses[:, possible], self.unit * step.unit, self.off + step.off), possible // size
 
 
 def _past_outcomes(seen: Seen, past: Sequence[Release], published: Sequence[Any] | None) -> PastOutcomes:

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pufferflow.noise.cauchy import GeneralizedCauchy
 from pufferflow.noise.covariance import least_covariance
-from pufferflow.noise.drawing import STEPS_PER_SCALE, Noisy, grid_of
+from pufferflow.noise.drawing import STEPS_PER_SCALE, Bits, Noisy, bit_source, grid_of
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.joint import JointGaussian, best_rho
 from pufferflow.noise.laplace import Laplace
@@ -24,6 +24,7 @@ NOISES: Final[Mapping[str, Family | type[JointGaussian]]] = {
 __all__ = [
     "NOISES",
     "STEPS_PER_SCALE",
+    "Bits",
     "Family",
     "Gaussian",
     "GeneralizedCauchy",
@@ -35,6 +36,7 @@ __all__ = [
     "Staircase",
     "StaircaseFamily",
     "best_rho",
+    "bit_source",
     "grid_of",
     "least_covariance",
 ]

@@ -32,6 +32,7 @@ from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.errors import Misuse, Refused
 
 Bits = Callable[[int], bytes]
+"""A source of so many random bytes."""
 STEPS_PER_SCALE = 1024
 """How many steps of the grid make a scale, at least."""
 _MARGIN = 1e-11
@@ -87,7 +88,7 @@ def grid_of(scale: float) -> Fraction:
 def sample(noise: Drawable, size: int | tuple[int, ...], rng: np.random.Generator | None) -> Floats:
     """Return draws of the noise on its grid, as floats."""
     shape = _read_shape(size)
-    bits = _bit_source(rng)
+    bits = bit_source(rng)
     if noise.scale == 0:
         return np.zeros(shape)
     grid = grid_of(noise.scale)
@@ -97,7 +98,7 @@ def sample(noise: Drawable, size: int | tuple[int, ...], rng: np.random.Generato
 def release(noise: Drawable, answers: npt.ArrayLike, rng: np.random.Generator | None, grid: object = None) -> Noisy:
     """Return answers with noise, on the grid."""
     values = _read_answers(answers, plain=noise.scale > 0)
-    bits = _bit_source(rng)
+    bits = bit_source(rng)
     if noise.scale == 0:
         return Noisy(_floats(values, Fraction(1)), Fraction(0), rng is None, values)
     width = grid_of(noise.scale) if grid is None else _read_grid(grid, noise.scale)
@@ -226,7 +227,8 @@ def _as_float(number: Fraction) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def _bit_source(rng: object) -> Bits:
+def bit_source(rng: object) -> Bits:
+    """Return the operating system's randomness, or that of a generator that was passed on purpose."""
     if rng is None:
         return os.urandom
     allowed = "None for the operating system's randomness, or a numpy.random.Generator for tests"

@@ -124,7 +124,7 @@ class Staircase(Noise):
         return 0.0 if self.gamma is None else self.gamma
 
     @property
-    def _height(self) -> float:
+    def height(self) -> float:
         """The density at 0, in units."""
         return -math.expm1(-self.epsilon) / (2 * (self._share + math.exp(-self.epsilon) * (1 - self._share)))
 
@@ -168,11 +168,11 @@ class Staircase(Noise):
         if u > _MOST_STEPS:
             return math.inf  # the pure loss serves; adding up the pieces would take long
         falls_p, falls_q, log_weights = self._pieces(u)
-        logs = log_weights - self.epsilon * (alpha * falls_p - (alpha - 1) * falls_q) + math.log(self._height)
+        logs = log_weights - self.epsilon * (alpha * falls_p - (alpha - 1) * falls_q) + math.log(self.height)
         top = float(logs.max())
         total = top + math.log(math.fsum(np.exp(logs - top)))
         sizes = self.epsilon * (alpha * np.abs(falls_p - falls_q).max() + falls_q.max()) + np.abs(log_weights).max()
-        return max((total + 8 * UNIT * (float(sizes) + abs(math.log(self._height)) + 8)) / (alpha - 1), 0.0)
+        return max((total + 8 * UNIT * (float(sizes) + abs(math.log(self.height)) + 8)) / (alpha - 1), 0.0)
 
     def _pure(self, units: Floats) -> Floats:
         """Return ε for every step begun; with gamma 0 or 1 too, but for shifts of 0."""
@@ -189,9 +189,9 @@ class Staircase(Noise):
         falls_p, falls_q, log_weights = self._pieces(u)
         loss = self.epsilon * (falls_q - falls_p)
         with np.errstate(under="ignore"):
-            masses = np.exp(log_weights - self.epsilon * falls_p + math.log(self._height))
+            masses = np.exp(log_weights - self.epsilon * falls_p + math.log(self.height))
         parts = np.where(loss > epsilon, masses * -np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0)
-        sizes = np.abs(log_weights) + self.epsilon * falls_p + abs(math.log(self._height)) + 8
+        sizes = np.abs(log_weights) + self.epsilon * falls_p + abs(math.log(self.height)) + 8
         doubt = 8 * UNIT * math.fsum(np.where(loss > epsilon - 1e-9, masses * (sizes + np.abs(loss) + epsilon), 0.0))
         return math.fsum(parts) + doubt
 
@@ -205,7 +205,7 @@ class Staircase(Noise):
         sizes = np.abs(units)
         whole = np.floor(np.minimum(sizes, 2.0**1000))
         with np.errstate(over="ignore"):
-            return math.log(self._height) - self.epsilon * (whole + (sizes - whole >= self._share))
+            return math.log(self.height) - self.epsilon * (whole + (sizes - whole >= self._share))
 
     def _tail(self, units: Floats) -> Floats:
         """Return what is left of the step that u lies in, and all steps beyond it."""
@@ -215,14 +215,14 @@ class Staircase(Noise):
             part = np.minimum(units - whole, 1.0)
             left = np.maximum(self._share - part, 0.0) + fall * (1 - np.maximum(part, self._share))
             beyond = fall * (self._share + fall * (1 - self._share)) / -math.expm1(-self.epsilon)
-            return np.exp(-self.epsilon * whole) * self._height * (left + beyond)
+            return np.exp(-self.epsilon * whole) * self.height * (left + beyond)
 
     def _reach(self, tails: Floats) -> Floats:
         fall = math.exp(-self.epsilon)
         whole = np.maximum(np.floor(-np.log(2 * tails) / self.epsilon), 0.0)
         first = self._share
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            used = np.clip(0.5 - tails * np.exp(np.minimum(self.epsilon * whole, 700.0)), 0.0, 0.5) / self._height
+            used = np.clip(0.5 - tails * np.exp(np.minimum(self.epsilon * whole, 700.0)), 0.0, 0.5) / self.height
             return whole + np.where(used <= first, used, np.minimum(first + (used - first) / fall, 1.0))
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
@@ -242,7 +242,7 @@ class Staircase(Noise):
             return math.inf  # beyond the floats
         offset = first * first / 2 + fall * (1 - first * first) / 2
         weight = first + fall * (1 - first)
-        return 2 * self._height * (offset / rise + weight * fall / rise**2)
+        return 2 * self.height * (offset / rise + weight * fall / rise**2)
 
     def _mean_square(self) -> float:
         fall, first = math.exp(-self.epsilon), self._share
@@ -253,7 +253,7 @@ class Staircase(Noise):
         once = first**2 / 2 + fall * (1 - first**2) / 2
         twice = first**3 / 3 + fall * (1 - first**3) / 3
         counts = fall / rise**2, fall * (1 + fall) / rise**3
-        return 2 * self._height * (twice / rise + 2 * once * counts[0] + weight * counts[1])
+        return 2 * self.height * (twice / rise + 2 * once * counts[0] + weight * counts[1])
 
 
 @final

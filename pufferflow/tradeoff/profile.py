@@ -8,7 +8,7 @@ from typing import Any, Self, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import finite_number_above, finite_number_at_least_zero, instance, set_fields
+from pufferflow.arguments import finite_number, finite_number_above, finite_number_at_least_zero, instance, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.conversions import tv_limit
 from pufferflow.errors import Misuse
@@ -265,13 +265,15 @@ def _pairs(given: object) -> list[tuple[Any, Any]]:
 
 def _probabilities(given: object) -> Floats:
     """Return the probabilities of outputs: numbers ≥ 0 with sum 1."""
-    allowed, instead = "probabilities >= 0 with sum 1", "[0.7, 0.3]"
-    try:
-        floats = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Misuse("Probabilities of outputs are no numbers.", allowed=allowed, instead=instead) from error
-    if floats.ndim != 1 or not len(floats) or not (floats >= 0).all() or abs(math.fsum(floats) - 1) > 1e-9:
+    allowed, instead = "numbers >= 0 with sum 1", "pf.tradeoff.Profile.of_outputs([0.7, 0.3], [0.4, 0.6])"
+    plain: object = np.asarray(given, dtype=object).tolist()
+    listed = cast(list[Any], instance(plain, list, "The list of probabilities", allowed=allowed, instead=instead))
+    floats = [
+        finite_number(one, "A probability of an output", allowed=allowed, instead=instead, fits=lambda p: p >= 0)
+        for one in listed
+    ]
+    if abs(math.fsum(floats) - 1) > 1e-9:
         raise Misuse(
-            "Probabilities of outputs are negative, NaN, or their sum is not 1.", allowed=allowed, instead=instead
+            f"The probabilities of outputs have the sum {math.fsum(floats):.12g}.", allowed=allowed, instead=instead
         )
-    return floats
+    return np.array(floats)

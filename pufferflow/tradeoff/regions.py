@@ -36,10 +36,7 @@ def intersection(profiles: Iterable[Profile]) -> Profile:
     >>> round(two.epsilon, 6), round(two.tv, 6)
     (1.0, 0.282673)
     """
-    read = _read(profiles, "intersection")
-    if len(read) == 1:
-        return read[0]
-    return _merged(read, np.min)
+    return _merged(_read(profiles, "intersection"), np.min)
 
 
 def union(profiles: Iterable[Profile]) -> Profile:
@@ -49,10 +46,7 @@ def union(profiles: Iterable[Profile]) -> Profile:
     >>> round(either.epsilon, 6), round(either.delta, 6), round(either.tv, 6)
     (1.0, 0.05, 0.3)
     """
-    read = _read(profiles, "union")
-    if len(read) == 1:
-        return read[0]
-    return _merged(read, np.max)
+    return _merged(_read(profiles, "union"), np.max)
 
 
 def mixture(parts: Iterable[tuple[float, TradeOffCurve]]) -> "Mixture":
@@ -118,7 +112,9 @@ def as_profile(together: TradeOffCurve) -> Profile:
 
 
 def _merged(profiles: Sequence[Profile], choose: Callable[..., Array]) -> Profile:
-    """Return the profile with the least, or the largest, δ(ε) in both orders of the secrets."""
+    """Return the profile with the least, or the largest, δ(ε) in both orders of the secrets; a single one as it is."""
+    if len(profiles) == 1:
+        return profiles[0]
     ways = [[profile.loss.discretised() for profile in profiles]]
     if not all(atoms.symmetric for atoms in ways[0]):
         ways.append([atoms.swapped() for atoms in ways[0]])

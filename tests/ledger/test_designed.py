@@ -171,6 +171,17 @@ def test_delta_after_noise(tmp_path):
         assert len(account.history()) == 3
 
 
+def test_no_design_after_more_outcomes_than_can_be_listed(tmp_path):
+    """After four noisy releases there are 48^4 outcomes each with a share of delta: a refusal at once."""
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        account = ledger.open("tests", SCENARIO, limit=pf.Approx(0.15, 0.03))
+        for _ in range(4):
+            batch().plan(pf.Pure(0.02), noise=pf.Laplace).release(account)
+        with pytest.raises(pf.Refused, match="further outcomes"):
+            account.design(batch())
+        assert len(account.history()) == 4
+
+
 def test_no_design_where_other_outputs_could_use_the_same_delta(tmp_path):
     """Rows that Gaussian curves are counted for get no design later; rows that a design comes first for get more.
 

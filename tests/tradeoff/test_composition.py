@@ -267,6 +267,10 @@ def test_profiles_of_what_does_not_fit():
         lambda: Profile.of_outputs([1.5, -0.5], [0.5, 0.5]),
         lambda: Profile.of_outputs([math.nan], [1.0]),
         lambda: Profile.of_outputs("half", [1.0]),
+        lambda: Profile.of_outputs(["0.5", "0.5"], [0.5, 0.5]),
+        lambda: Profile.of_outputs({0.4, 0.6}, [0.5, 0.5]),
+        lambda: Profile.of_outputs([[0.5, 0.5]], [0.5, 0.5]),
+        lambda: Profile.of_outputs([], []),
     ):
         with pytest.raises((pf.Misuse, pf.Refused)):
             wrong()
