@@ -1,14 +1,12 @@
 """Private ridge regression: from noisy sums of products, or by noisy descent, whichever errs less."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
-
-import numpy as np
 
 from pufferflow.arguments import finite_number_at_least_zero, shown
 from pufferflow.arrays import Floats
 from pufferflow.engine import column_of
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.learning.estimator import ModelFacts, PrivateModel
 from pufferflow.learning.model_columns import read_pair
@@ -16,10 +14,12 @@ from pufferflow.learning.model_plan import Mechanism
 from pufferflow.learning.scikit import RegressorMixin, r2
 from pufferflow.learning.settings import descent_of
 from pufferflow.learning.sums import SumsOfProducts
+from pufferflow.learning.training import Training
 from pufferflow.release import CostAccount
 from pufferflow.scenario import Interval, Scenario, Secret
 
 Solver = Literal["auto", "sums", "descent"]
+_SUMS, _DESCENT = "noisy sums of products", "a noisy descent"
 
 
 class PrivateRegressor(RegressorMixin, PrivateModel):
@@ -92,14 +92,36 @@ class PrivateRidge(PrivateRegressor):
         if self.solver == "sums":
             return sums, sums.pure, ()
         if self.solver == "auto" and isinstance(facts.promise, Pure):
-            return sums, sums.pure, ("noisy sums of products: a descent keeps no pure promise",)
-        descent = descent_of(
-            facts, "squared", penalty=(penalty or 0.0) / facts.order.rows, intercept=bool(self.fit_intercept)
-        )
+            return sums, sums.pure, (f"{_SUMS}: a descent keeps no pure promise",)
+
+        def descent() -> Training:
+            penalised = (penalty or 0.0) / facts.order.rows
+            return descent_of(facts, "squared", penalty=penalised, intercept=bool(self.fit_intercept))
+
         if self.solver == "descent":
-            return descent, False, ()
-        both = sums.expected_error, descent.expected_error
-        errors = [f"{error * facts.columns.half[-1]:.4g}" for error in both]
-        chosen = "noisy sums of products" if both[0] <= both[1] else "a noisy descent"
-        note = f"{chosen}: of sums an error of about {errors[0]} is expected, of a descent {errors[1]}"
-        return (sums, sums.pure, (note,)) if np.less_equal(*both) else (descent, False, (note,))
+            return descent(), False, ()
+        mechanism, note = _better(sums, descent, float(facts.columns.half[-1]))
+        return mechanism, mechanism is sums and sums.pure, (note,)
+
+
+def _better(sums: SumsOfProducts, descent: Callable[[], Training], half: float) -> tuple[Mechanism, str]:
+    """Return what is expected to err less, of what the promise leaves anything to tell, and a note on the choice."""
+    ways = {_SUMS: _if_possible(lambda: sums), _DESCENT: _if_possible(descent)}
+    possible = {name: way for name, way in ways.items() if way is not None}
+    if not possible:
+        _ = sums.calibrated  # its refusal
+    name, way = min(possible.items(), key=lambda one: one[1].expected_error)
+    if len(possible) == 1:
+        return way, f"{name}: the promise leaves the other way nothing to tell"
+    errors = [f"{way.expected_error * half:.4g}" for way in possible.values()]
+    return way, f"{name}: of sums an error of about {errors[0]} is expected, of a descent {errors[1]}"
+
+
+def _if_possible(make: Callable[[], Mechanism]) -> Mechanism | None:
+    """Return a mechanism, calibrated; None if the promise leaves it nothing to tell."""
+    try:
+        mechanism = make()
+        _ = mechanism.noise
+    except Refused:
+        return None
+    return mechanism

@@ -57,7 +57,8 @@ class SumsOfProducts:
         """The family with less noise."""
         if isinstance(self.promise, Pure):
             return Laplace
-        return min((Laplace, Gaussian), key=lambda family: self._calibrated(family).variance)
+        possible = [family for family in (Laplace, Gaussian) if self._possible(family)]
+        return min(possible, key=lambda family: self._calibrated(family).variance, default=Gaussian)
 
     @cached_property
     def calibrated(self) -> Noise:
@@ -140,6 +141,14 @@ class SumsOfProducts:
                 "A promise so strong that a grid costs all of it.", allowed="weaker promises", instead="fewer features"
             )
         return family(upwards(farthest / left, 4 * UNIT) * DRAWN)
+
+    def _possible(self, family: type[Laplace] | type[Gaussian]) -> bool:
+        """Whether the promise leaves noise of a family anything to tell."""
+        try:
+            self._calibrated(family)
+        except Refused:
+            return False
+        return True
 
     def _by_grid(self, family: type[Laplace] | type[Gaussian]) -> float:
         """By how much bringing the finished sums onto their grid moves them, in scales of the noise (M13)."""

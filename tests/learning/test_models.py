@@ -72,6 +72,26 @@ def test_public_features_have_no_noise_of_their_own():
         L.PrivateRidge(scenario, PROMISE, features=["x0"]).fit(rows, y="y")
 
 
+@pytest.mark.parametrize("promise", [pf.Gdp(1e-6), pf.Approx(1e-5, 1e-9), pf.Approx(1.0, 0.0)])
+def test_ridge_takes_sums_where_a_descent_has_nothing_left_to_tell(promise):
+    # a grid uses up what a descent of many steps may tell, not what a few sums may; the note says so
+    with pytest.raises(pf.Refused):
+        L.PrivateRidge(scenario_of(), promise, solver="descent").plan(rows_of(300), "y")
+    plan = L.PrivateRidge(scenario_of(), promise).plan(rows_of(300), "y")
+    assert "leaves the other way nothing" in plan.explain()
+    assert plan.certificate.composition.startswith("sums of products")
+
+
+def test_ridge_takes_a_descent_where_sums_have_nothing_left_to_tell(monkeypatch):
+    # the other way around, with a coarse grid of sums; if neither can, the promise is refused
+    monkeypatch.setattr("pufferflow.learning.sums.FINE", 1.0)
+    plan = L.PrivateRidge(scenario_of(), pf.Gdp(1.0)).plan(rows_of(300), "y")
+    assert plan.certificate.composition.startswith("the last iterate")
+    assert "leaves the other way nothing" in plan.explain()
+    with pytest.raises(pf.Refused, match="costs all of it"):
+        L.PrivateRidge(scenario_of(), pf.Gdp(1e-9)).plan(rows_of(300), "y")
+
+
 def test_dependence_costs_what_it_is():
     # independent < weakly correlated < any correlation; a better belief than none is noted
     rows = rows_of(600).with_columns(g=pl.int_range(600) // 12, t=pl.int_range(600) % 12)
