@@ -71,7 +71,7 @@ def read_kind(kind: Any) -> Kind:
     allowed, instead = "a promise without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
     if isinstance(kind, Guarantee):
         raise Misuse(f"kind is {kind!r}, a promise with its epsilon.", allowed=allowed, instead=instead)
-    if kind in (RenyiCurve, Tv) or not callable(kind):
+    if kind is RenyiCurve or kind is Tv or not callable(kind):
         name = kind.__name__ if callable(kind) else f"of type {type(kind).__name__}"
         raise Misuse(f"kind is {name}.", allowed=allowed, instead=instead)
     if isinstance(kind, Kind):

@@ -18,7 +18,7 @@ from pufferflow.conversions import gaussian_deltas, gdp_to_approx
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Approx, Divergence, Kind, RenyiCurve
 from pufferflow.learning.descent import Descent, read_places
-from pufferflow.learning.displacements import Displacements, Proofs, read_sizes
+from pufferflow.learning.displacements import Displacements, Proofs, read_array, read_sizes
 from pufferflow.learning.gaussian_rows import largest_over_rows
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.losses import gaussian_promises, least, mean_of_shifts
@@ -237,7 +237,7 @@ def _survival(logs: Floats, rows: Indices, length: int) -> float:
 def _read_pairs(given: Any, states: int) -> Indices:
     if given is None:
         return np.argwhere(~np.eye(states, dtype=np.bool_))
-    pairs = np.atleast_2d(np.asarray(given))
+    pairs = np.atleast_2d(read_array(given, "The pairs", f"numbers below {states}", "pairs=[(0, 1)]"))
     if pairs.dtype.kind not in "iu" or pairs.shape[1:] != (2,) or pairs.min() < 0 or pairs.max() >= states:
         raise Misuse("Pairs that are not of two states.", allowed=f"numbers below {states}", instead="pairs=[(0, 1)]")
     return np.concatenate([pairs, pairs[:, ::-1]]).astype(np.intp)

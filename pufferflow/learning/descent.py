@@ -7,15 +7,17 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, in_few_digits, whole_number
+from pufferflow.arguments import finite_number, in_few_digits, instance, set_fields
 from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import Misuse
-from pufferflow.learning.displacements import Displacements, read_sizes
+from pufferflow.errors import Misuse, Refused
+from pufferflow.learning.displacements import Displacements, listed, read_array, read_count, read_size, read_sizes
 from pufferflow.learning.iteration import Iteration
 from pufferflow.noise import Gaussian
 from pufferflow.rounding import UNIT
 
 _SLACK = 1 + 8 * UNIT
+_MOVED = "rows that move, in rising order, and a distance >= 0 for each"
+_SOME = "[([3, 7], [2.0, 1.0])]"
 
 
 @final
@@ -50,21 +52,26 @@ class Descent:
 
     def __post_init__(self) -> None:
         for name in ("rows", "batch_size", "passes"):
-            whole_number(getattr(self, name), name, allowed="a whole number >= 1", instead=f"{name}=1")
+            set_fields(self, **{name: read_count(getattr(self, name), name)})
         for name in ("step_size", "noise", "smoothness"):
-            finite_number(
-                getattr(self, name),
-                name,
-                allowed="a finite number > 0",
-                instead=f"{name}=0.1",
-                fits=lambda number: number > 0,
+            number = finite_number(
+                getattr(self, name), name, allowed="a finite number > 0", instead=f"{name}=0.1", fits=lambda x: x > 0
             )
+            set_fields(self, **{name: number})
         for name in ("lipschitz", "data_lipschitz", "strong_convexity"):
-            value = read_sizes(getattr(self, name), name, "a number >= 0", f"{name}=1.0")
-            if value.ndim or (name == "strong_convexity" and value > self.smoothness):
-                raise Misuse(
-                    f"{name} is {getattr(self, name)!r}.", allowed="a number, and at most smoothness", instead="0.0"
-                )
+            set_fields(self, **{name: read_size(getattr(self, name), name, "a number >= 0", f"{name}=1.0")})
+        instance(self.convex, bool, "convex", allowed="True or False", instead="convex=False")
+        self._check_constants()
+
+    def _check_constants(self) -> None:
+        """Refuse constants under which nothing is known of a step."""
+        read_count(self.rows * self.passes, "rows times passes")
+        if self.strong_convexity > self.smoothness:
+            raise Misuse(
+                f"strong_convexity is {in_few_digits(self.strong_convexity)}, above smoothness.",
+                allowed="a number from 0 to smoothness",
+                instead="strong_convexity=0.0",
+            )
         if self.lipschitz == math.inf and self.data_lipschitz == math.inf:
             raise Misuse(
                 "Neither lipschitz nor data_lipschitz is finite: a row moves a step by any amount.",
@@ -101,12 +108,28 @@ class Descent:
         return Iteration(self.steps_per_pass * self.passes, Gaussian(self.noise), self.contraction)
 
     def check(self, iteration: Iteration) -> None:
-        """Refuse an iteration that has other steps than the descent."""
+        """Refuse an iteration whose steps are not those of the descent: their number, norm or contraction.
+
+        Steps that contract less than the descent's do are allowed: they bound it as well.
+        """
         steps = self.steps_per_pass * self.passes
         if iteration.steps != steps:
             raise Misuse(
                 f"An iteration of {iteration.steps} steps, and the descent has {steps}.",
                 allowed="the same steps, with whatever noise",
+                instead="descent.iteration",
+            )
+        if float(iteration.contractions.min()) < self.contraction:
+            raise Misuse(
+                f"An iteration with the contraction {in_few_digits(float(iteration.contractions.min()))}, and steps of "
+                f"the descent have {in_few_digits(self.contraction)}.",
+                allowed="contractions that are not below the descent's",
+                instead="descent.iteration, or contraction=descent.contraction",
+            )
+        if iteration.dimension > 1 and not iteration.gaussian:
+            raise Refused(
+                "A descent in several dimensions under noise whose norm is not that of gradients.",
+                allowed="pf.Gaussian noise, or dimension=1",
                 instead="descent.iteration",
             )
 
@@ -125,7 +148,12 @@ class Descent:
 
     def displacements_of(self, moved: Sequence[tuple[Any, Any]]) -> Displacements:
         """Return the same, given only the rows that move, each once and in rising order, with their distances."""
-        return Displacements.of_parts([self._steps_moved(np.asarray(rows), distances) for rows, distances in moved])
+        pairs = [
+            listed(one, "A pair of rows and distances", _MOVED, _SOME) for one in listed(moved, "moved", _MOVED, _SOME)
+        ]
+        if not pairs or any(len(pair) != 2 for pair in pairs):
+            raise Misuse("No pairs of rows and distances.", allowed=_MOVED, instead=_SOME)
+        return Displacements.of_parts([self._steps_moved(*pair) for pair in pairs])
 
     def independent_rows(self, distance: float = math.inf) -> Displacements:
         """Return the displacement that loses most if any one row moves by up to a distance, and no other: the last."""
@@ -133,16 +161,18 @@ class Descent:
 
     def all_rows(self, distance: float = math.inf) -> Displacements:
         """Return the displacement if all rows move by up to a distance (M7)."""
-        return self.displacements_of([(np.arange(self.rows), np.full(self.rows, distance))])
+        farthest = read_size(distance, "The distance", "a number >= 0", "distance=1.0")
+        return self.displacements_of([(np.arange(self.rows), np.full(self.rows, farthest))])
 
-    def _steps_moved(self, rows: Indices, distances: Any) -> tuple[Indices, Floats]:
-        lengths = read_sizes(distances, "The distances", "numbers >= 0", "[2.0]")
-        whole = rows.dtype.kind in "iu" and rows.shape == lengths.shape
+    def _steps_moved(self, given: Any, distances: Any) -> tuple[Indices, Floats]:
+        rows = read_array(given, "The rows", _MOVED, _SOME)
+        lengths = read_sizes(distances, "The distances", _MOVED, _SOME)
+        whole = rows.dtype.kind in "iu" and rows.ndim == 1 and rows.shape == lengths.shape
         if not whole or (np.diff(rows) <= 0).any() or (rows < 0).any() or (rows >= self.rows).any():
             raise Misuse(
                 "Rows that move which are no rows, or not given once and in rising order.",
                 allowed=f"rising numbers from 0 to {self.rows - 1}, and a distance for each",
-                instead="([3, 7], [2.0, 1.0])",
+                instead=_SOME,
             )
         batches, place = np.unique(rows // self.batch_size, return_inverse=True)
         sums = np.bincount(place, self.moves(lengths), minlength=len(batches))
@@ -177,13 +207,13 @@ class Descent:
         """Return how far a row by itself moves a step: min(2ηL, ηC·distance), rounded up; ∞ times 0 is 0."""
         with np.errstate(invalid="ignore", over="ignore"):
             bent = np.where(distances == 0, 0.0, self.data_lipschitz * distances)
-        bent = np.where(np.isnan(bent), 0.0, bent)  # gradients that do not depend on the row
-        return self.step_size * np.minimum(2 * self.lipschitz, bent) * _SLACK
+            bent = np.where(np.isnan(bent), 0.0, bent)  # gradients that do not depend on the row
+            return self.step_size * np.minimum(2 * self.lipschitz, bent) * _SLACK
 
 
 def read_places(rows: Any, positions: Any, most: int) -> tuple[Indices, Floats]:
     """Return the places of some rows among those of a descent (all, if none are named), and their positions."""
-    places = np.arange(most) if rows is None else np.asarray(rows)
+    places = np.arange(most) if rows is None else read_array(rows, "The rows", "places of rows", "rows=[0, 1, 2]")
     if places.ndim != 1 or not len(places) or places.dtype.kind not in "iu":
         raise Misuse("The rows are no list of whole numbers.", allowed="places of rows", instead="rows=[0, 1, 2]")
     if len(np.unique(places)) != len(places) or places.min() < 0 or places.max() >= most:
@@ -192,8 +222,9 @@ def read_places(rows: Any, positions: Any, most: int) -> tuple[Indices, Floats]:
             allowed=f"different whole numbers from 0 to {most - 1}",
             instead="rows=[0, 1, 2]",
         )
-    given = np.arange(len(places)) if positions is None else np.asarray(positions)
+    allowed, instead = "a rising number for each row", "positions=[0, 1]"
+    given = np.arange(len(places)) if positions is None else read_array(positions, "The positions", allowed, instead)
     times = given.astype(np.float64) if given.dtype.kind in "iuf" else np.zeros(0)
     if times.shape != places.shape or not np.isfinite(times).all() or not (np.diff(times) > 0).all():
-        raise Misuse("Positions that do not rise.", allowed="a rising number for each row", instead="positions=[0, 1]")
+        raise Misuse("Positions that do not rise.", allowed=allowed, instead=instead)
     return places.astype(np.intp), times

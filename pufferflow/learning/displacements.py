@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import instance, set_fields
+from pufferflow.arguments import finite_number_at_least_zero, instance, set_fields, shown, whole_number
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.errors import Misuse, Refused
 from pufferflow.law import GaussianLaw, Law
@@ -15,6 +16,7 @@ from pufferflow.transport import winf
 _ALLOWED = "numbers >= 0, of shape (steps,) or (pairs of secrets, steps)"
 _INSTEAD = "[[0, 1, 0.5], [0, 0, 1]] for two pairs of secrets and three steps"
 _MASS = 1e-9
+_MOST = 2**53
 Proofs = Mapping[str, tuple[float, int]]
 """The loss by each proof, and the pair of secrets, or the row, that has it."""
 
@@ -37,6 +39,19 @@ class Displacements:
     sizes: Floats
 
     def __post_init__(self) -> None:
+        parts = [read_array(one, "Displacements", _ALLOWED, _INSTEAD) for one in (self.first, self.at, self.sizes)]
+        kinds = [part.dtype.kind for part in parts]
+        if any(part.ndim != 1 for part in parts) or kinds[0] + kinds[1] not in ("ii", "iu", "ui", "uu"):
+            raise Misuse("Displacements that are no arrays.", allowed=_ALLOWED, instead="pf.learning.Displacements.of")
+        first, at, sizes = parts
+        whole = len(first) and first[0] == 0 and first[-1] == len(at) == len(sizes) and (np.diff(first) >= 0).all()
+        if not whole or kinds[2] not in "iuf":
+            raise Misuse(
+                "Displacements whose steps, sizes and beginnings do not fit each other.",
+                allowed=_ALLOWED,
+                instead="pf.learning.Displacements.of",
+            )
+        set_fields(self, first=first.astype(np.intp), at=at.astype(np.intp), sizes=sizes.astype(np.float64))
         if not (self.sizes >= 0).all():
             raise Misuse("Displacements with a NaN or a number below 0.", allowed=_ALLOWED, instead=_INSTEAD)
         begins = np.isin(np.arange(1, len(self.at)), self.first)
@@ -58,6 +73,7 @@ class Displacements:
     @classmethod
     def of(cls, given: Any, steps: int) -> "Displacements":
         """Read displacements, one per row, from an array with a column per step."""
+        steps = read_count(steps, "steps")
         read = np.atleast_2d(read_sizes(given, "The displacements", _ALLOWED, _INSTEAD))
         if read.ndim != 2 or read.shape[1] != steps or not len(read):
             raise Misuse(f"Displacements of shape {read.shape} for {steps} steps.", allowed=_ALLOWED, instead=_INSTEAD)
@@ -141,32 +157,64 @@ class Marginals:
                 allowed="inputs that are independent given the secret, or a coupling of whole trajectories",
                 instead="pf.learning.Trajectories(sizes, masses), or pf.learning.Trajectories.between(mu, nu)",
             )
-        first, second = [_law(one) for one in left], [_law(one) for one in right]
+        first, second = _laws(left, "left"), _laws(right, "right")
         if len(first) != len(second):
             raise Misuse(
                 f"Laws of {len(first)} steps and of {len(second)}.",
                 allowed="two laws for each step",
                 instead="[mu], [nu]",
             )
-        factor = float(read_sizes(lipschitz, "lipschitz", "a number >= 0", "lipschitz=1.0"))
+        factor = finite_number_at_least_zero(lipschitz, "lipschitz")
         sizes = [float(cast(float, winf(mu, nu))) for mu, nu in zip(first, second, strict=True)]
-        set_fields(self, sizes=np.array(sizes) * factor)
+        with np.errstate(over="ignore"):
+            set_fields(self, sizes=np.array(sizes) * factor)
 
 
-def _law(given: object) -> Any:
-    if isinstance(given, GaussianLaw):
-        return given
-    return instance(
-        given, Law, "A law of a step's input", allowed="pf.Law or pf.GaussianLaw", instead="pf.Law([0, 1], [0.5, 0.5])"
-    )
+def _laws(given: object, name: str) -> list[Any]:
+    allowed, instead = "a pf.Law or pf.GaussianLaw for each step", "[pf.Law([0, 1], [0.5, 0.5])]"
+    laws = listed(given, name, allowed, instead)
+    for law in laws:
+        if not isinstance(law, GaussianLaw):
+            instance(law, Law, "A law of a step's input", allowed=allowed, instead=instead)
+    return laws
+
+
+def listed(given: object, name: str, allowed: str, instead: str) -> list[Any]:
+    """Return the items of what can be gone through."""
+    try:
+        return list(cast(Iterable[Any], None if isinstance(given, str | bytes) else given))
+    except TypeError as error:
+        raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=instead) from error
+
+
+def read_count(given: object, name: str) -> int:
+    """Return a number of steps or rows, which floats can count."""
+    allowed, instead = "a whole number from 1 to 2^53", f"{name}=100"
+    count = whole_number(given, name, allowed=allowed, instead=instead, kind=Integral)
+    if count > _MOST:
+        raise Misuse(f"{name} is {shown(count)}.", allowed=allowed, instead=instead)
+    return count
+
+
+def read_size(given: object, name: str, allowed: str, instead: str) -> float:
+    """Return one number ≥ 0, or ∞."""
+    read = read_sizes(given, name, allowed, instead)
+    if read.ndim:
+        raise Misuse(f"{name} has {read.size} numbers.", allowed=allowed, instead=instead)
+    return float(read)
+
+
+def read_array(given: object, name: str, allowed: str, instead: str) -> Array:
+    """Return an array of whatever type."""
+    try:
+        return np.asarray(cast(Any, given))
+    except ValueError as error:
+        raise Misuse(f"{name} have rows of different lengths.", allowed=allowed, instead=instead) from error
 
 
 def read_sizes(given: object, name: str, allowed: str, instead: str) -> Floats:
     """Return an array of numbers ≥ 0, of which none is NaN; ∞ is allowed."""
-    try:
-        read: Array = np.asarray(cast(Any, given))
-    except ValueError as error:
-        raise Misuse(f"{name} have rows of different lengths.", allowed=allowed, instead=instead) from error
+    read = read_array(given, name, allowed, instead)
     if read.dtype.kind not in "iuf":
         raise Misuse(f"{name} are of type {read.dtype}.", allowed=allowed, instead=instead)
     floats = read.astype(np.float64)

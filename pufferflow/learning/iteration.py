@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 
-from pufferflow.arguments import instance, set_fields, shown, whole_number
+from pufferflow.arguments import instance, set_fields
 from pufferflow.arrays import Floats, Indices
 from pufferflow.errors import Misuse
-from pufferflow.learning.displacements import read_sizes
+from pufferflow.learning.displacements import listed, read_count, read_sizes
 from pufferflow.noise import Gaussian, Noise
 
 _APART = 1e100
@@ -42,12 +42,11 @@ class Iteration:
     dimension: int
 
     def __init__(self, steps: int, noise: Noise | Iterable[Noise], contraction: Any = 1.0, dimension: int = 1) -> None:
-        count = whole_number(steps, "steps", allowed="a whole number >= 1", instead=_INSTEAD)
+        count = read_count(steps, "steps")
         noises, noise_of = _read_noises(noise, count)
         set_fields(self, steps=count, noises=noises, noise_of=noise_of)
         set_fields(self, contractions=_read_contractions(contraction, count))
-        size = whole_number(dimension, "dimension", allowed="a whole number >= 1", instead="dimension=1")
-        set_fields(self, dimension=size)
+        set_fields(self, dimension=read_count(dimension, "dimension"))
 
     @property
     def gaussian(self) -> bool:
@@ -75,15 +74,15 @@ def _read_noises(given: object, steps: int) -> tuple[tuple[Noise, ...], Indices]
     allowed = "a noise with a scale above 0, as pf.Gaussian(1.0), or one for each step"
     if isinstance(given, Noise):
         noises, places = [given], [0]
-    elif isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        listed = [instance(one, Noise, "A noise", allowed=allowed, instead=_INSTEAD) for one in cast(Any, given)]
-        if len(listed) != steps:
-            raise Misuse(f"{len(listed)} noises for {steps} steps.", allowed=allowed, instead=_INSTEAD)
-        place_of: dict[Noise, int] = {}
-        places = [place_of.setdefault(noise, len(place_of)) for noise in listed]
-        noises = list(place_of)
     else:
-        raise Misuse(f"noise is {shown(given)}.", allowed=allowed, instead=_INSTEAD)
+        each = listed(given, "noise", allowed, _INSTEAD)
+        for one in each:
+            instance(one, Noise, "A noise", allowed=allowed, instead=_INSTEAD)
+        if len(each) != steps:
+            raise Misuse(f"{len(each)} noises for {steps} steps.", allowed=allowed, instead=_INSTEAD)
+        place_of: dict[Noise, int] = {}
+        places = [place_of.setdefault(noise, len(place_of)) for noise in each]
+        noises = list(place_of)
     scales = [noise.scale for noise in noises]
     if min(scales) == 0:
         raise Misuse(

@@ -9,19 +9,20 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.arguments import instance, set_fields
+from pufferflow.arguments import finite_number_at_least_zero, instance, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.conversions import gaussian_deltas
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Divergence, Kind
 from pufferflow.law import Law
-from pufferflow.learning.displacements import Displacements, Proofs, read_sizes
+from pufferflow.learning.displacements import Displacements, Proofs
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.losses import gaussian_promises, least, mean_of_shifts
 from pufferflow.learning.shifts import deviations
 from pufferflow.transport import emd
 
 _MOST_PAIRS = 40_000
+_LARGEST = 1e300
 _ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
@@ -54,7 +55,7 @@ class TrajectoryLaws:
                 allowed=f"as many steps, and at most {_MOST_PAIRS} pairs of trajectories",
                 instead="pf.learning.Trajectories, a coupling that is known",
             )
-        factor = float(read_sizes(lipschitz, "lipschitz", "a number >= 0", "lipschitz=1.0"))
+        factor = finite_number_at_least_zero(lipschitz, "lipschitz")
         set_fields(self, left=left, right=right, lipschitz=factor)
 
     def proofs(self, iteration: Iteration, kind: Kind) -> Proofs:
@@ -74,7 +75,8 @@ class TrajectoryLaws:
     def _shifts(self, iteration: Iteration) -> Floats:
         """Return the Gaussian shift of each pair of trajectories."""
         left, right = (np.asarray(law.values, np.float64).reshape(len(law), -1) for law in (self.left, self.right))
-        sizes = np.abs(left[:, None] - right[None]) * self.lipschitz * (1 + 2.0**-50)
+        with np.errstate(over="ignore"):
+            sizes = np.abs(left[:, None] - right[None]) * self.lipschitz * (1 + 2.0**-50)
         moved = Displacements.of(sizes.reshape(-1, iteration.steps), iteration.steps)
         return deviations(iteration, moved).reshape(len(left), len(right))
 
@@ -100,7 +102,8 @@ def _prices(shifts: Floats, kind: Kind) -> list[Floats]:
     """Return prices of pairs for which a coupling is to be cheap: any is sound, and the cheapest is the best tried."""
     alpha = kind.example.alpha
     orders = (alpha,) if alpha < np.inf else _ORDERS
-    squares = [order * (order - 1) / 2 * shifts * shifts for order in orders]
+    with np.errstate(over="ignore"):
+        squares = [np.minimum(order * (order - 1) / 2 * shifts * shifts, _LARGEST) for order in orders]
     prices = [np.exp(np.minimum(square - square.max(), 0.0)) for square in squares]
     if alpha == np.inf:
         flat = np.maximum(shifts, 1e-300).ravel()
