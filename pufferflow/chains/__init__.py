@@ -10,6 +10,7 @@ from pufferflow.chains.leak import Exposures, Secrets, continued_leak, endless_l
 from pufferflow.chains.nearest import nearest
 from pufferflow.chains.periods import LONG, tile
 from pufferflow.chains.quilts import Quilts, approximate_quilts, exact_quilts
+from pufferflow.chains.row_bridge import RowBridge
 from pufferflow.chains.row_mechanisms import leak_of_order, leak_with_delta
 from pufferflow.chains.star import Rates, Touches, class_leak, others_class_leak, padded_log_ratio, total_class_leak
 from pufferflow.chains.sums import Farthest, Sums, lattice
@@ -24,6 +25,7 @@ __all__ = [
     "LawRegions",
     "Quilts",
     "Rates",
+    "RowBridge",
     "Secrets",
     "Sums",
     "Touches",

@@ -139,6 +139,9 @@ class BoundedSteps:
     def send(self, which: int, limits: Floats) -> Floats:
         return self.pool[which].send(limits)
 
+    def hockey(self, which: int, losses: Floats) -> Floats:
+        return self.pool[which].hockey(losses)
+
     def tangent(self, which: int, limits: Floats, before: Tangent | None) -> None:
         return None
 

@@ -259,6 +259,19 @@ class Extremes:
         np.fill_diagonal(message, 0.0)
         return message
 
+    def hockey(self, losses: Floats) -> Floats:
+        """Return the most of P(A) − e^s·Q(A) for a set A, P among the laws of x, Q of y, s = losses(x, y) (M37)."""
+        kept = np.zeros_like(losses)
+        between = np.ix_(self.targets, self.targets)
+        most, least = _share(self.odds), _share(-self.odds[::-1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = most[:, :, None] - np.where(
+                least[:, None, :] > 0, np.exp(losses[between]) * least[:, None, :], 0.0
+            )
+        error = 64 * len(self.sources) * UNIT + 8 * SAME
+        kept[between] = np.clip(excess.max(axis=0, initial=0.0) + error, 0.0, 1.0)
+        return kept
+
     def _of_sets(self, within: Floats, widest: float) -> Floats:
         """Return the largest log ratio over functions that are e^r on a set and 1 elsewhere."""
         height = np.full((len(self.odds), 1, 1), widest)
@@ -387,6 +400,12 @@ def _ratios(low: Floats, high: Floats, total: Floats) -> Floats:
         first = np.where(inside, log_quotients, -np.inf).max(axis=1)
         second = np.where(inside, -np.inf, log_quotients.transpose(0, 2, 1)).max(axis=1)
         return np.asarray(first + second)
+
+
+def _share(odds: Floats) -> Floats:
+    """Return the probability with these log odds."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-odds))
 
 
 def _log_odds_gain(odds: Floats, height: Floats) -> Floats:

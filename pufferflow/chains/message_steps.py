@@ -25,6 +25,8 @@ from pufferflow.chains.lipschitz_ratio import (
 _MODERATE = 300.0
 _MANY_STATES = 10
 _MOST_STATES = 24
+ROUNDING = 1e-12
+"""What the rounding of a kernel's rows may take from a hockey stick, or from a triangle inequality."""
 SAME = 1e-13
 """Marginals that differ by no more than this, relatively, share a reversed kernel; every message pays for it."""
 
@@ -99,6 +101,17 @@ class Steps:
         message[step.pairs] = np.maximum(bounds.below, 0.0)
         slopes = csr_matrix(bounds.slopes)  # plans carry little mass along most limits
         return Tangent(message, step.pairs, step.sources, closed, bounds.heights, slopes)
+
+    def hockey(self, which: int, losses: Floats) -> Floats:
+        """Return E_s(P(a,·) ‖ P(b,·)) of a kernel's rows for s = losses(a, b), rounded up (M37)."""
+        rows: Floats = self.rows[which]
+        top: Floats = rows[:, None, :, None, :]
+        bottom: Floats = rows[None, :, None, :, :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors: Floats = np.exp(losses)[:, :, None, None, None]
+            excess: Floats = np.where(bottom > 0, top - factors * bottom, top)
+        shares = np.maximum(excess, 0.0).sum(axis=-1).max(axis=(2, 3))
+        return np.minimum(shares + ROUNDING * (rows.max() > 0), 1.0)
 
     def _step(self, which: int, limits: Floats) -> "_Step":
         sources, targets = np.flatnonzero(self.sources[which]), np.flatnonzero(self.targets[which])

@@ -2,45 +2,64 @@
 
 M20 is for pure losses. A mechanism that is (ε₀, δ₀)-private in each row, whatever it makes of the rows, carries a mass
 η beside the message s: with D = s + ε₀ a quasi-metric, what does not fit into D has at most the mass η, and a step
-keeps E_s of it, the hockey stick of its kernel's rows. Releases of one row each, in row order, carry Rényi losses.
-
-Messages rise from row to row. Where kernels no longer change, a message that a step does not raise stands for all later
-ones; that it does not is checked.
+keeps E_s of it, the hockey stick of its kernel's rows. All masses grow in proportion to δ₀, so they are counted in it.
+Of a class of chains s is that of its worst members, and E_s of those worst for it, each by itself (M37). Releases of
+one row each, in row order, carry Rényi losses.
 """
 
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, final
+from typing import NamedTuple, Protocol, TypeVar, final
 
 import numpy as np
 
 from pufferflow.arrays import Floats, Indices, log_sum
+from pufferflow.chains.bands import Chains
 from pufferflow.chains.chain import Chain
 from pufferflow.chains.leak import Secrets
-from pufferflow.chains.message_steps import Steps
+from pufferflow.chains.message_steps import ROUNDING, Steps
+from pufferflow.chains.row_walk import Walk, walk
 from pufferflow.rounding import UNIT
 from pufferflow.transport import small_plans
 
 M = TypeVar("M")
-_ROUNDING = 1e-12
-"""What rounding may take from a triangle inequality, and marginals of a kernel's rows from a hockey stick."""
-_PADS = (1e-9, 1e-7, 1e-5, 1e-3)
 _CALM = 1e-10
 _SPARE = 1e-9
 _LARGE = 600.0
+_QUIET = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+class RowLeak(NamedTuple):
+    """The loss of a row of a chain, and by how much its δ is larger than that of each row for itself."""
+
+    loss: float
+    growth: float
+    endless: bool
+    """Whether messages came to rest from both ends, so that it holds of chains that go on for any number of turns."""
+
+
+class WeighedSteps(Protocol):
+    """Steps of messages that know how much of a mass a step may keep."""
+
+    @property
+    def order(self) -> Indices: ...
+    def send(self, which: int, limits: Floats) -> Floats: ...
+    def hockey(self, which: int, losses: Floats) -> Floats:
+        """Return E_s(P(a,·) ‖ P(b,·)) for s = losses(a, b), rounded up."""
+        ...
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """A message `loss`, and the mass `beyond` that may not fit into it, for every two states."""
+    """A message `loss`, and the mass `beyond` that may not fit into it, in δ₀, for every two states."""
 
     loss: Floats
     beyond: Floats
 
 
-def leak_with_delta(chain: Chain, epsilon: float, delta: float, secrets: Secrets) -> tuple[float, float]:
+def leak_with_delta(chain: Chain | Chains, epsilon: float, delta: float, secrets: Secrets) -> tuple[float, float]:
     """Return the (ε, δ) that a mechanism keeps for a row of a chain if it keeps (epsilon, delta) for each row (M37).
 
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
@@ -49,16 +68,30 @@ def leak_with_delta(chain: Chain, epsilon: float, delta: float, secrets: Secrets
     >>> [round(number, 8) for number in leak_with_delta(chain, 0.1, 0.001, third)]
     [0.43856576, 0.00523416]
     """
-    nothing = np.zeros((chain.states, chain.states))
-    own = Masses(epsilon * (1 - np.eye(chain.states)), delta * (1 - np.eye(chain.states)))
-    past, future = (_walk(steps, Masses(nothing, nothing), _Deltas(steps, own)) for steps in _both(chain))
-    largest = 0.0, 0.0
-    for row, pairs in _rows(chain, secrets, len(past), len(future)):
-        before, after = past[min(row, len(past) - 1)], future[min(chain.length - 1 - row, len(future) - 1)]
-        loss = (before.loss + own.loss + after.loss)[pairs]
-        mass = _least_mass([before, own, after])[pairs]
-        largest = max(largest[0], float(loss.max(initial=0.0))), max(largest[1], float(mass.max(initial=0.0)))
-    return largest[0] * (1 + 8 * UNIT), min(largest[1] * (1 + 64 * UNIT), 1.0)
+    found = leak_of_rows(chain, epsilon, secrets)
+    return found.loss, min(found.growth * delta * (1 + 2 * UNIT), 1.0) if delta else 0.0
+
+
+@_QUIET
+def leak_of_rows(chain: Chain | Chains, epsilon: float, secrets: Secrets) -> RowLeak:
+    """Return the ε of a row of a chain, and the factor of δ₀, if a mechanism keeps (epsilon, δ₀) for each row (M37).
+
+    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> chain = Chain(stay, np.zeros(4000, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> found = leak_of_rows(chain, 0.115734354, Secrets(np.array([[0, 1], [1, 0]])))
+    >>> round(found.loss, 6), round(found.growth, 4), found.endless
+    (1.0, 14.0042, True)
+    """
+    nothing, off = np.zeros((chain.states, chain.states)), 1 - np.eye(chain.states)
+    own, start = Masses(epsilon * off, off), Masses(nothing, nothing)
+    past, future = (walk(steps.order, start, _Deltas(steps, own)) for steps in (chain.backward, chain.forward))
+    loss = growth = 0.0
+    for row, pairs in _rows(chain, secrets, past, future):
+        before, after = past.at(row), future.at(chain.length - 1 - row)
+        losses = (before.loss + own.loss + after.loss)[pairs]
+        masses = _least_mass([before, own, after])[pairs]
+        loss, growth = max(loss, float(losses.max(initial=0.0))), max(growth, float(masses.max(initial=0.0)))
+    return RowLeak(loss * (1 + 8 * UNIT), growth * (1 + 64 * UNIT), _endless(chain, past, future))
 
 
 def leak_of_order(chain: Chain, losses: Floats, alpha: float, secrets: Secrets) -> float:
@@ -73,55 +106,33 @@ def leak_of_order(chain: Chain, losses: Floats, alpha: float, secrets: Secrets) 
     0.0531159
     """
     nothing = np.zeros((chain.states, chain.states))
-    past, future = (_walk(steps, nothing, _Orders(steps, losses, alpha)) for steps in _both(chain))
+    past, future = (
+        walk(steps.order, nothing, _Orders(steps, losses, alpha)) for steps in (chain.backward, chain.forward)
+    )
     largest = 0.0
-    for row, pairs in _rows(chain, secrets, len(past), len(future)):
-        total = past[min(row, len(past) - 1)] + losses + future[min(chain.length - 1 - row, len(future) - 1)]
+    for row, pairs in _rows(chain, secrets, past, future):
+        total = past.at(row) + losses + future.at(chain.length - 1 - row)
         largest = max(largest, float(total[pairs].max(initial=0.0)))
     return largest * (1 + 8 * UNIT)
 
 
-def _both(chain: Chain) -> tuple[Steps, Steps]:
-    """Return the steps of messages about the past and about the future."""
-    return chain.backward, chain.forward
-
-
-def _rows(chain: Chain, secrets: Secrets, past: int, future: int) -> Iterator[tuple[int, tuple[Indices, Indices]]]:
+def _rows(
+    chain: Chain | Chains, secrets: Secrets, past: Walk[M], future: Walk[M]
+) -> Iterator[tuple[int, tuple[Indices, Indices]]]:
     """Yield the secret rows that differ in messages or in possible states, and the pairs of states that they hide."""
     rows = np.arange(chain.length) if secrets.rows is None else np.flatnonzero(secrets.rows)
-    places = np.minimum(rows, past - 1), np.minimum(chain.length - 1 - rows, future - 1), chain.mask_of[rows]
+    places = past.index[rows], future.index[chain.length - 1 - rows], chain.mask_of[rows]
     _, first = np.unique(np.stack(places, axis=1), axis=0, return_index=True)
     for row in rows[first].tolist():
         possible = chain.masks[chain.mask_of[row]][secrets.pairs].all(axis=1)
         yield row, (secrets.pairs[possible, 0], secrets.pairs[possible, 1])
 
 
-def _walk(steps: Steps, start: M, sender: "_Sender[M]") -> list[M]:
-    """Return the messages row by row; the last one stands for all rows after it."""
-    messages = [start]
-    changes = np.flatnonzero(np.diff(steps.order))
-    steady = int(changes[-1]) + 1 if len(changes) else 0
-    for at, which in enumerate(steps.order.tolist()):
-        following = sender.send(which, messages[-1])
-        messages.append(following)
-        if at >= steady and at + 1 < len(steps.order) and sender.calm(messages[-2], following):
-            rest = sender.rest(which, following)
-            if rest is not None:
-                return [*messages, rest]
-    return messages
-
-
-class _Sender(Protocol[M]):
-    """How messages of a kind go one row on."""
-
-    def send(self, which: int, message: M) -> M: ...
-    def calm(self, before: M, after: M) -> bool:
-        """Whether a step hardly changes the message any more."""
-        ...
-
-    def rest(self, which: int, message: M) -> M | None:
-        """Return a message above this one that the step does not raise, if one is found."""
-        ...
+def _endless(chain: Chain | Chains, past: Walk[M], future: Walk[M]) -> bool:
+    """Return whether messages of both sides rest at some rows, for a turn at least: a longer chain has no others."""
+    if past.rest is None or future.rest is None:
+        return False
+    return past.rest + future.rest + 2 * max(past.turn, future.turn) <= chain.length
 
 
 @final
@@ -129,35 +140,41 @@ class _Sender(Protocol[M]):
 class _Deltas:
     """Messages of a mechanism with (ε₀, δ₀) in each row."""
 
-    steps: Steps
+    steps: WeighedSteps
     own: Masses
 
     def send(self, which: int, message: Masses) -> Masses:
-        loss = self.steps.send(which, message.loss + self.own.loss)
-        loss = loss + _ROUNDING * _off(loss)  # so that it stays a quasi-metric
+        loss = _quasi_metric(self.steps.send(which, message.loss + self.own.loss))
         return Masses(loss, self._beyond(which, loss, message))
 
     def _beyond(self, which: int, loss: Floats, message: Masses) -> Floats:
         """Return E_s of the kernel's rows times the mass that is beyond the message and the row's own loss."""
         node = np.minimum(
             self.own.beyond + np.exp(self.own.loss) * message.beyond,
-            message.beyond + np.exp(np.minimum(message.loss, _LARGE)) * self.own.beyond,
+            message.beyond + np.exp(message.loss) * self.own.beyond,
         )
-        mass = min(float((node * _off(node)).max()) * (1 + 16 * UNIT), 1.0)
-        return np.minimum(_hockey(self.steps.rows[which], loss) * mass, 1.0) * _off(loss)
+        mass = float(np.max(node, where=_off(node) > 0, initial=0.0)) * (1 + 16 * UNIT)
+        kept = self.steps.hockey(which, loss)
+        return np.where((kept > 0) & (_off(loss) > 0), kept * mass, 0.0)
 
     def calm(self, before: Masses, after: Masses) -> bool:
         return _close(before.loss, after.loss) and _close(before.beyond, after.beyond)
 
-    def rest(self, which: int, message: Masses) -> Masses | None:
-        for pad in _PADS:
-            loss = message.loss + pad * max(float(message.loss.max()), _ROUNDING) * _off(message.loss)
-            mass = message.beyond * (1 + pad)
-            following = self.send(which, Masses(loss, mass))
-            beyond = self._beyond(which, loss, Masses(loss, mass))
-            if (following.loss <= loss).all() and (beyond <= mass).all():
-                return Masses(loss, mass)
-        return None
+    def guess(self, messages: Sequence[Masses]) -> Masses:
+        return Masses(*(_leads_to(parts) for parts in zip(*((m.loss, m.beyond) for m in messages), strict=True)))
+
+    def above(self, guess: Masses, message: Masses) -> Masses:
+        loss = _quasi_metric(np.maximum(guess.loss, message.loss))
+        return Masses(loss, np.maximum(guess.beyond, message.beyond))
+
+    def padded(self, message: Masses, pad: float) -> Masses:
+        loss = message.loss + pad * max(float(message.loss.max()), ROUNDING) * _off(message.loss)
+        return Masses(loss, message.beyond * (1 + pad))
+
+    def keeps_below(self, which: int, message: Masses, above: Masses) -> bool:
+        loss = self.send(which, message).loss
+        beyond = self._beyond(which, above.loss, message)
+        return bool((loss <= above.loss).all() and (beyond <= above.beyond).all())
 
 
 @final
@@ -178,12 +195,35 @@ class _Orders:
     def calm(self, before: Floats, after: Floats) -> bool:
         return _close(before, after)
 
-    def rest(self, which: int, message: Floats) -> Floats | None:
-        for pad in _PADS:
-            padded = message * (1 + pad)
-            if (self.send(which, padded) <= padded).all():
-                return padded
-        return None
+    def guess(self, messages: Sequence[Floats]) -> Floats:
+        return _leads_to(messages)
+
+    def above(self, guess: Floats, message: Floats) -> Floats:
+        return np.maximum(guess, message)
+
+    def padded(self, message: Floats, pad: float) -> Floats:
+        return message * (1 + pad)
+
+    def keeps_below(self, which: int, message: Floats, above: Floats) -> bool:
+        return bool((self.send(which, message) <= above).all())
+
+
+def _leads_to(messages: Sequence[Floats]) -> Floats:
+    """Return where three arrays lead to if what they change by shrinks by the same factor each time."""
+    first, second, third = messages
+    before, change = second - first, third - second
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = change / before
+        further = change * ratio / (1 - ratio)
+    return np.maximum(third + np.where((ratio > 0) & (ratio < 1) & np.isfinite(further), further, 0.0), 0.0)
+
+
+def _quasi_metric(loss: Floats) -> Floats:
+    """Return losses that keep the triangle inequality: with a little more, or all as large as the largest."""
+    off = _off(loss)
+    if len(loss) > 2 and (loss[:, None, :] > loss[:, :, None] + loss[None, :, :] + ROUNDING / 2).any():
+        return float(loss.max()) * off
+    return loss + ROUNDING * off
 
 
 def _off(matrix: Floats) -> Floats:
@@ -199,21 +239,12 @@ def _between(rows: Floats) -> tuple[Floats, Floats]:
     return rows[:, None, :, None, :], rows[None, :, None, :, :]
 
 
-def _hockey(rows: Floats, loss: Floats) -> Floats:
-    """Return E_s(P(a,·) ‖ P(b,·)) for s = loss(a, b), rounded up."""
-    top, bottom = _between(rows)
-    with np.errstate(over="ignore", invalid="ignore"):
-        factors = np.exp(loss)[:, :, None, None, None]
-        excess = np.where(bottom > 0, top - factors * bottom, top)
-    return np.minimum(np.maximum(excess, 0.0).sum(axis=-1).max(axis=(2, 3)) + _ROUNDING * (rows.max() > 0), 1.0)
-
-
 def _divergence(rows: Floats, alpha: float) -> Floats:
     """Return D_α(P(a,·) ‖ P(b,·)), rounded up."""
     top, bottom = _between(rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(top > 0, alpha * np.log(top) + (1 - alpha) * np.log(bottom), -np.inf)
-        total = np.maximum(log_sum(terms), 0.0) * (1 + 64 * UNIT) + 2 * alpha * _ROUNDING
+        total = np.maximum(log_sum(terms), 0.0) * (1 + 64 * UNIT) + 2 * alpha * ROUNDING
     return (total / (alpha - 1)).max(axis=(2, 3))
 
 
@@ -228,7 +259,7 @@ def _coupled(rows: Floats, losses: Floats, alpha: float) -> Floats:
     )
     shape, size = top.shape[:-1], top.shape[-1]
     mean = _mean_gain(top.reshape(-1, size), bottom.reshape(-1, size), gains)
-    mean = mean.reshape(shape).max(axis=(2, 3)) * (1 + 64 * size * UNIT) + _ROUNDING * float(gains.max())
+    mean = mean.reshape(shape).max(axis=(2, 3)) * (1 + 64 * size * UNIT) + ROUNDING * float(gains.max())
     return np.log1p(mean) / (alpha - 1) * (1 + 4 * UNIT)
 
 

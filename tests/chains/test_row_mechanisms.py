@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from pufferflow.chains import Chain, Secrets, leak_of_order, leak_with_delta
+from pufferflow.chains import Chain, Chains, RowBridge, Secrets, leak_of_order, leak_with_delta, stationary
+from pufferflow.chains.row_mechanisms import leak_of_rows
 
 
 def random_chain(rng, states, rows):
@@ -101,3 +102,81 @@ def test_orders_stay_finite_for_ever(alpha, rho, loss):
     chain = Chain(kernel, np.zeros(5000, dtype=np.intp), start)
     assert leak_of_order(chain, rho * (1 - np.eye(2)), alpha, pairs) == pytest.approx(loss, rel=1e-6)
     assert leak_of_order(chain, 0.3 * (1 - np.eye(2)), 2.0, pairs) == pytest.approx(4.48646973, rel=1e-6)
+
+
+def telling_response(states, epsilon, delta):
+    """Randomised response that tells the value itself with probability delta."""
+    response = np.where(np.eye(states), math.exp(epsilon), 1.0)
+    response = (1 - delta) * response / response.sum(axis=1, keepdims=True)
+    return np.concatenate([response, delta * np.eye(states)], axis=1)
+
+
+@pytest.mark.parametrize("states", [2, 3])
+def test_a_class_of_chains_keeps_what_the_worst_of_its_members_keeps(states):
+    """Members with a kernel of their own at every step lose no more than the class, by outputs and by their bounds."""
+    rng, ratios = np.random.default_rng(20 + states), []
+    pairs = np.argwhere(~np.eye(states, dtype=bool))
+    for _ in range(8):
+        rows, epsilon, delta = int(rng.integers(2, 5)), rng.uniform(0.1, 1.0), rng.uniform(0.001, 0.05)
+        members = rng.dirichlet(np.full(states, 5.0), states) * 0.8 + 0.2 * rng.dirichlet(np.ones(states), (6, states))
+        initial = rng.dirichlet(np.ones(states))[None]
+        order = np.zeros(rows - 1, dtype=np.intp)
+        band = Chains(members.min(axis=0)[None], members.max(axis=0)[None], order, initial)
+        for row in range(rows):
+            secrets = Secrets(pairs, np.arange(rows) == row)
+            found = leak_with_delta(band, epsilon, delta, secrets)
+            member = Chain(members, rng.integers(0, 6, rows - 1).astype(np.intp), initial)
+            own = leak_with_delta(member, epsilon, delta, secrets)
+            assert own[0] <= found[0] * (1 + 1e-9)
+            ratios.append(own[1] / found[1])
+            laws = laws_of_outputs(member, telling_response(states, epsilon, delta), row)
+            for p, q in itertools.permutations(laws, 2):
+                assert np.maximum(p - math.exp(found[0]) * q, 0).sum() <= found[1] + 1e-13
+    assert np.median(ratios) > 0.7
+
+
+def test_bounds_that_hold_a_single_chain_lose_what_it_loses():
+    """A class of one member has the ε and δ of the chain, for ever too."""
+    kernel, start = np.array([[[0.9, 0.1], [0.2, 0.8]]]), np.array([[2 / 3, 1 / 3]])
+    pairs, order = Secrets(np.array([[0, 1], [1, 0]])), np.zeros(4000, dtype=np.intp)
+    single = leak_of_rows(Chain(kernel, order, start), 0.1, pairs)
+    band = leak_of_rows(Chains(kernel, kernel, order, start), 0.1, pairs)
+    assert single.endless
+    assert band.endless
+    assert band[:2] == pytest.approx(single[:2], rel=1e-6)
+
+
+@pytest.mark.parametrize("stay", [0.6, 0.9, 0.99, 0.999])
+def test_slow_chains_come_to_rest(stay):
+    """The loss for ever is the closed form sinh(ε/2) = p/(1−p)·sinh(ε₀/2) of M36, within the pads, and above it."""
+    kernel = np.array([[[stay, 1 - stay], [1 - stay, stay]]])
+    chain = Chain(kernel, np.zeros(20_000, dtype=np.intp), np.array([[0.5, 0.5]]))
+    found = leak_of_rows(chain, 0.02, Secrets(np.array([[0, 1], [1, 0]])))
+    exact = 2 * math.asinh(stay / (1 - stay) * math.sinh(0.01))
+    assert found.endless
+    assert exact <= found.loss <= exact * (1 + 1e-6)
+
+
+def test_kernels_in_turn_come_to_rest_turn_by_turn():
+    """A day of kernels: a year loses no less than any part of it, and what stands for all is near to a long walk."""
+    rng = np.random.default_rng(5)
+    kernels = rng.dirichlet(np.full(3, 2.0), (24, 3))
+    pairs, start = Secrets(np.argwhere(~np.eye(3, dtype=bool))), stationary(kernels)[None]
+    chains = [Chain(kernels, np.arange(rows) % 24, start) for rows in (30, 500, 8760)]
+    losses = [leak_of_rows(chain, 0.1, pairs) for chain in chains]
+    assert [one.endless for one in losses] == [False, False, True]
+    assert losses[0].loss <= losses[1].loss <= losses[2].loss * (1 + 1e-12)
+    assert losses[2][:2] == pytest.approx(losses[1][:2], rel=1e-6)
+
+
+@pytest.mark.parametrize(("delta", "scale"), [(1e-6, 36.586640), (1e-3, 22.383174)])
+def test_one_gaussian_sum_a_row_for_ever(delta, scale):
+    """M37's figures: stay-probability .9, (1, δ) for ever, and back from the noise to ε."""
+    chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(4000, dtype=np.intp), np.array([[0.5, 0.5]]))
+    bridge = RowBridge(chain, Secrets(np.array([[0, 1], [1, 0]])), endless=True)
+    assert 1 / bridge.deviations(1.0, delta) == pytest.approx(scale, abs=1e-6)
+    assert bridge.epsilon(1 / scale, delta) == pytest.approx(1.0, abs=1e-6)
+    assert bridge.epsilon(0.9 / scale, delta) < 0.95
+    assert bridge.leak(0.115734354).growth == pytest.approx(14.004202, rel=1e-6)
+    assert bridge.epsilon(0.0, delta) == 0.0
+    assert bridge.epsilon(math.inf, delta) == math.inf

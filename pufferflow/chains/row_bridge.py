@@ -1,0 +1,112 @@
+"""What is μ-Gaussian in each row of a chain, if all others stay, crosses to the chain as an (ε, δ) (M37).
+
+A mechanism whose trade-off for any one row is no worse than that of two normal laws μ standard deviations apart keeps
+(ε₀, δ₀) in each row for every ε₀, with δ₀ their hockey stick. Along the chain it keeps ε(ε₀) with δ = growth(ε₀)·δ₀.
+The ε₀ that leaves the smallest ε for a δ is searched; whichever is taken, what is returned holds.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from pufferflow.chains.bands import Chains
+from pufferflow.chains.chain import Chain
+from pufferflow.chains.leak import Secrets
+from pufferflow.chains.row_mechanisms import RowLeak, leak_of_rows
+from pufferflow.conversions import gaussian_deltas
+from pufferflow.errors import Refused
+from pufferflow.roots import smallest
+from pufferflow.rounding import UNIT
+
+_STEPS = 8
+"""Into how many an octave of ε₀ is divided of which the best lies between two."""
+_LEAST, _MOST = -40 * _STEPS, 4 * _STEPS
+_TOLERANCE = 1e-9
+_TINY = 1e-300
+_SURELY = 1 + 64 * UNIT
+_WIDEST = 2.0**60
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowBridge:
+    """The bridge from single rows to a chain; with `endless` it holds of sequences that go on for any number of turns.
+
+    >>> chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(4000, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> bridge = RowBridge(chain, Secrets(np.array([[0, 1], [1, 0]])), endless=True)
+    >>> round(1 / bridge.deviations(1.0, 1e-6), 5), round(bridge.epsilon(1 / 36.586640, 1e-6), 6)
+    (36.58664, 1.0)
+    """
+
+    chain: Chain | Chains
+    secrets: Secrets
+    endless: bool
+    _leaks: dict[float, RowLeak] = field(default_factory=dict[float, RowLeak], repr=False)
+
+    def epsilon(self, deviations: float, delta: float) -> float:
+        """Return an ε that is kept with a δ by what is `deviations`-Gaussian in each row; ∞ if none is found."""
+        if deviations == 0:
+            return 0.0
+        if not (math.isfinite(deviations) and 0 < delta < 1):
+            return math.inf
+
+        def excess(epsilon: float) -> float:
+            return self._excess(deviations, delta, epsilon)
+
+        high = self._enough(excess)
+        return math.inf if high is None else self.leak(smallest(excess, high, _TOLERANCE)).loss
+
+    def deviations(self, epsilon: float, delta: float) -> float:
+        """Return the largest μ found that keeps an ε with a δ along the chain; 0 if none does."""
+        if not (0 < epsilon < math.inf and 0 < delta < 1):
+            return 0.0
+        own = _largest(lambda one: self.leak(one).loss / epsilon - 1, epsilon)  # no row loses more than the whole
+        return _largest(lambda one: self._excess(one, delta, own), 1.0) if own else 0.0
+
+    def _excess(self, deviations: float, delta: float, epsilon: float) -> float:
+        """Return the log of how many times too large the δ is that ε₀ comes to."""
+        own = min(float(gaussian_deltas(np.array([deviations]), epsilon)[0]), 1.0)
+        return math.log(max(self.leak(epsilon).growth * own * _SURELY, _TINY) / delta)
+
+    def leak(self, epsilon: float) -> RowLeak:
+        """Return what a loss ε₀ of each row comes to, with the factor of its δ₀."""
+        if epsilon not in self._leaks:
+            self._leaks[epsilon] = self._leak(epsilon)
+        return self._leaks[epsilon]
+
+    def _leak(self, epsilon: float) -> RowLeak:
+        try:
+            found = leak_of_rows(self.chain, epsilon, self.secrets)
+        except Refused:  # a state that becomes too unlikely for a float
+            return RowLeak(math.inf, math.inf, endless=False)
+        known = (found.endless or not self.endless) and math.isfinite(found.loss) and math.isfinite(found.growth)
+        return found if known else RowLeak(math.inf, math.inf, endless=False)
+
+    def _enough(self, excess: Callable[[float], float]) -> float | None:
+        """Return a step of ε₀ at which there is no excess, and before which there is; None if there is none."""
+        low, high = _LEAST, _MOST
+        while not excess(_at(high)) <= 0:
+            high -= _STEPS // 2
+            if high < -2 * _MOST:
+                return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if excess(_at(middle)) <= 0 else (middle, high)
+        return _at(high)
+
+
+def _at(place: int) -> float:
+    return 2.0 ** (place / _STEPS)
+
+
+def _largest(excess: Callable[[float], float], start: float) -> float:
+    """Return a number without excess, near to the largest, for an excess that rises; 0 if none is found."""
+    inverse = 1 / start
+    while not excess(1 / inverse) <= 0:
+        inverse *= 2
+        if inverse > _WIDEST / start:
+            return 0.0
+    return 1 / smallest(lambda one: excess(1 / one), inverse, _TOLERANCE)
