@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pufferflow.errors import InternalError
 
 _MOST_STEPS = 400
+_OCTAVES = 60
 
 
 def largest(holds: Callable[[float], bool], high: float = math.inf) -> float:
@@ -61,6 +62,22 @@ def smallest(excess: Callable[[float], float], high: float, tolerance: float) ->
         moved = 0.0 if doubled else guess
         slow = slow + 1 if math.log(high / low) > 0.5 * math.log(before) and slow < 3 else 0
     return high
+
+
+def largest_without(excess: Callable[[float], float], start: float, tolerance: float) -> float:
+    """Return an x > 0 with excess(x) ≤ 0, within a relative `tolerance` of the largest, for a rising `excess`.
+
+    It is looked for from `start` on, which is near or above it; 0 if there is none within 60 octaves.
+
+    >>> round(largest_without(lambda x: x / 2 - 1, start=64.0, tolerance=1e-12), 9)
+    2.0
+    """
+    inverse = 1 / start
+    while not excess(1 / inverse) <= 0:
+        inverse *= 2
+        if inverse > 2.0**_OCTAVES / start:
+            return 0.0
+    return 1 / smallest(lambda one: excess(1 / one), inverse, tolerance)
 
 
 def _bracket(excess: Callable[[float], float], high: float) -> tuple[float, float, float, float]:

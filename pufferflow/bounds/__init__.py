@@ -13,6 +13,7 @@ from pufferflow.bounds.calibrate import (
     read_family,
     read_kind,
 )
+from pufferflow.bounds.chained_rows import ROW_BY_ROW, STEP_BY_STEP, ChainedRows
 from pufferflow.bounds.choice import BOUNDS, compared_bounds, explanations, offer
 from pufferflow.bounds.dagwm import DAGWM
 from pufferflow.bounds.dependent_rows import DependentChain, DependentRows
@@ -25,6 +26,7 @@ from pufferflow.bounds.laws import Laws, ListedLaws, Reach, SeveralLaws, WorkEst
 from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.proofs import AppliedBound, Scales
 from pufferflow.bounds.quilt import Quilt
+from pufferflow.bounds.random_shifts import least, mean_of_shifts, mean_renyi, of_orders
 from pufferflow.bounds.robustness import robustness, stretched, weakest, with_keys
 
 BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
@@ -36,12 +38,15 @@ __all__ = [
     "DAGWM",
     "GAWM",
     "GWM",
+    "ROW_BY_ROW",
+    "STEP_BY_STEP",
     "AppliedBound",
     "BallLoss",
     "Bound",
     "BoundName",
     "Bounds",
     "Calibration",
+    "ChainedRows",
     "DependentChain",
     "DependentRows",
     "Exact",
@@ -67,8 +72,12 @@ __all__ = [
     "compared_bounds",
     "explanations",
     "finite_laws",
+    "least",
     "longest_reach",
     "loss",
+    "mean_of_shifts",
+    "mean_renyi",
+    "of_orders",
     "proof_of",
     "read_family",
     "read_kind",

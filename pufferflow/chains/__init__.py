@@ -3,6 +3,7 @@
 from pufferflow.chains.alternatives import AnyOf, leak_of_any
 from pufferflow.chains.bands import Chains
 from pufferflow.chains.chain import Chain, stationary
+from pufferflow.chains.differing_rows import DifferingRows
 from pufferflow.chains.exposures import Window, exposures_of
 from pufferflow.chains.farthest import farthest, listed, most_points, pair_of, three_terms
 from pufferflow.chains.law_regions import LawRegions, region_log_ratio, region_log_ratio_of_few
@@ -20,6 +21,7 @@ __all__ = [
     "AnyOf",
     "Chain",
     "Chains",
+    "DifferingRows",
     "Exposures",
     "Farthest",
     "LawRegions",

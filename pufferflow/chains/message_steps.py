@@ -103,7 +103,7 @@ class Steps:
         return Tangent(message, step.pairs, step.sources, closed, bounds.heights, slopes)
 
     def hockey(self, which: int, losses: Floats) -> Floats:
-        """Return E_s(P(a,·) ‖ P(b,·)) of a kernel's rows for s = losses(a, b), rounded up (M37)."""
+        """Return E_s(P(a,·) ‖ P(b,·)) of a kernel's rows for s = losses(a, b), rounded up (M37); 0 of no targets."""
         rows: Floats = self.rows[which]
         top: Floats = rows[:, None, :, None, :]
         bottom: Floats = rows[None, :, None, :, :]
@@ -111,7 +111,8 @@ class Steps:
             factors: Floats = np.exp(losses)[:, :, None, None, None]
             excess: Floats = np.where(bottom > 0, top - factors * bottom, top)
         shares = np.maximum(excess, 0.0).sum(axis=-1).max(axis=(2, 3))
-        return np.minimum(shares + ROUNDING * (rows.max() > 0), 1.0)
+        there = np.outer(self.targets[which], self.targets[which])
+        return np.where(there, np.minimum(shares + ROUNDING * (rows.max() > 0), 1.0), 0.0)
 
     def _step(self, which: int, limits: Floats) -> "_Step":
         sources, targets = np.flatnonzero(self.sources[which]), np.flatnonzero(self.targets[which])

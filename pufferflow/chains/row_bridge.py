@@ -18,7 +18,7 @@ from pufferflow.chains.leak import Secrets
 from pufferflow.chains.row_mechanisms import RowLeak, leak_of_rows
 from pufferflow.conversions import gaussian_deltas
 from pufferflow.errors import Refused
-from pufferflow.roots import smallest
+from pufferflow.roots import largest_without, smallest
 from pufferflow.rounding import UNIT
 
 _STEPS = 8
@@ -27,7 +27,6 @@ _LEAST, _MOST = -40 * _STEPS, 4 * _STEPS
 _TOLERANCE = 1e-9
 _TINY = 1e-300
 _SURELY = 1 + 64 * UNIT
-_WIDEST = 2.0**60
 
 
 @final
@@ -43,7 +42,7 @@ class RowBridge:
 
     chain: Chain | Chains
     secrets: Secrets
-    endless: bool
+    endless: bool = False
     _leaks: dict[float, RowLeak] = field(default_factory=dict[float, RowLeak], repr=False)
 
     def epsilon(self, deviations: float, delta: float) -> float:
@@ -63,8 +62,15 @@ class RowBridge:
         """Return the largest μ found that keeps an ε with a δ along the chain; 0 if none does."""
         if not (0 < epsilon < math.inf and 0 < delta < 1):
             return 0.0
-        own = _largest(lambda one: self.leak(one).loss / epsilon - 1, epsilon)  # no row loses more than the whole
-        return _largest(lambda one: self._excess(one, delta, own), 1.0) if own else 0.0
+        own = self.row_loss(epsilon)
+        return largest_without(lambda one: self._excess(one, delta, own), 1.0, _TOLERANCE) if own else 0.0
+
+    def row_loss(self, epsilon: float) -> float:
+        """Return the largest pure loss found of each row that keeps an ε along the chain; 0 if none does."""
+        if not 0 < epsilon < math.inf:
+            return 0.0
+        # no row loses more than the whole
+        return largest_without(lambda one: self.leak(one).loss / epsilon - 1, epsilon, _TOLERANCE)
 
     def _excess(self, deviations: float, delta: float, epsilon: float) -> float:
         """Return the log of how many times too large the δ is that ε₀ comes to."""
@@ -100,13 +106,3 @@ class RowBridge:
 
 def _at(place: int) -> float:
     return 2.0 ** (place / _STEPS)
-
-
-def _largest(excess: Callable[[float], float], start: float) -> float:
-    """Return a number without excess, near to the largest, for an excess that rises; 0 if none is found."""
-    inverse = 1 / start
-    while not excess(1 / inverse) <= 0:
-        inverse *= 2
-        if inverse > _WIDEST / start:
-            return 0.0
-    return 1 / smallest(lambda one: excess(1 / one), inverse, _TOLERANCE)

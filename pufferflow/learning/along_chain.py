@@ -13,25 +13,22 @@ import numpy as np
 
 from pufferflow.arguments import instance, set_fields
 from pufferflow.arrays import Floats, Indices
-from pufferflow.chains import Chain, Secrets, leak_of_order, leak_with_delta
-from pufferflow.conversions import gaussian_deltas, gdp_to_approx
+from pufferflow.bounds import least, mean_of_shifts
+from pufferflow.chains import Chain, DifferingRows, RowBridge, Secrets, leak_of_order
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Approx, Divergence, Kind, RenyiCurve
 from pufferflow.learning.descent import Descent, read_places
 from pufferflow.learning.displacements import Displacements, Proofs, read_array, read_sizes
 from pufferflow.learning.gaussian_rows import largest_over_rows
 from pufferflow.learning.iteration import Iteration
-from pufferflow.learning.losses import gaussian_promises, least, mean_of_shifts
+from pufferflow.learning.losses import gaussian_promises
 from pufferflow.learning.shifts import deviations
-from pufferflow.roots import smallest
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.priors import MarkovChain
 
 _ORDERS = tuple(1 + 2.0 ** (n / 2) for n in range(-8, 17))
-_LARGEST = 64.0
 _MOST_COUPLED = 20_000
 """Rows of a sequence up to which stretches that differ are counted one by one."""
-_ROUNDING = 1e-12
 _INSTEAD = "pf.learning.ChainRows(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0, 1], [1, 0]], descent)"
 
 
@@ -90,13 +87,8 @@ class ChainRows:
         return float(self.distances.max())
 
     @cached_property
-    def _forgetting(self) -> tuple[Floats, Floats]:
-        """Sums of the logs of how likely rows that differ go on differing, from row to row: onwards and backwards."""
-        onwards, backwards = (
-            np.log(np.maximum([_most_different(rows) for rows in steps.rows], 1e-300))[steps.order]
-            for steps in (self.chain.forward, self.chain.backward)
-        )
-        return np.append(0.0, np.cumsum(onwards[::-1])), np.append(0.0, np.cumsum(backwards))
+    def _differing(self) -> DifferingRows:
+        return DifferingRows.of(self.chain)
 
     def proofs(self, iteration: Iteration, kind: Kind) -> Proofs:
         """Return the loss by each proof that applies, with the row that loses most."""
@@ -139,20 +131,8 @@ class ChainRows:
     def _row_by_row(self, iteration: Iteration, kind: Kind) -> float:
         """Return the ε that follows from an (ε₀, δ₀) of each row, if it alone is exchanged (M37)."""
         shift, delta = float(deviations(iteration, self._each_row).max()), kind.example.delta
-        if shift in (0.0, math.inf):
-            return shift
-
-        def leaks(epsilon: float) -> tuple[float, float]:
-            own = min(float(gaussian_deltas(np.array([shift]), epsilon)[0]), 1.0)
-            return leak_with_delta(self.chain, epsilon, own, self.secrets)
-
-        high = max(gdp_to_approx(shift, delta / 4), 1e-3)
-        while leaks(high)[1] > delta:
-            high *= 1.25
-            if high > _LARGEST:
-                return math.inf
-        least_epsilon = smallest(lambda epsilon: math.log(max(leaks(epsilon)[1], 1e-300) / delta), high, 1e-4)
-        return kind.loss_from(Approx(leaks(least_epsilon)[0], delta))
+        epsilon = RowBridge(self.chain, self.secrets).epsilon(shift, delta)
+        return kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf
 
     def _coupled(self, iteration: Iteration, kind: Kind) -> tuple[float, int]:
         """Return the mean loss over how far rows go on differing, for the worst row (M1, M33)."""
@@ -177,11 +157,8 @@ class ChainRows:
 
     def _stretches(self, first: int, last: int) -> tuple[Displacements, Floats]:
         """Return the displacements of stretches that differ, to both sides of secret rows, and their probabilities."""
-        onwards, backwards = self._forgetting
-        later, later_masses = _lengths(onwards, np.arange(first, last + 1), len(self.rows) - 1 - last)
-        flipped = backwards[-1] - backwards[::-1]
-        places = len(self.rows) - 1 - np.arange(first, last + 1)
-        earlier, earlier_masses = _lengths(flipped, places, first)
+        later, later_masses = self._differing.later(first, last, len(self.rows) - 1 - last)
+        earlier, earlier_masses = self._differing.earlier(first, last, first)
         parts = [self._part(first - int(j), last + int(k)) for j in earlier for k in later]
         return Displacements.of_parts(parts), np.outer(earlier_masses, later_masses).ravel()
 
@@ -201,37 +178,6 @@ class ChainRows:
 
 def _unit_noise(iteration: Iteration) -> Iteration:
     return Iteration(iteration.steps, iteration.noises[0].at(1.0), float(iteration.contractions[0]))
-
-
-def _most_different(rows: Floats) -> float:
-    """Return the largest total variation between laws of the next state after two states, rounded up."""
-    laws = rows.reshape(-1, rows.shape[-1])
-    apart = np.abs(laws[:, None] - laws[None]).sum(axis=2).max() / 2
-    return min(float(apart) + _ROUNDING, 1.0)
-
-
-def _lengths(logs: Floats, rows: Indices, most: int) -> tuple[Floats, Floats]:
-    """Return lengths and their probabilities, above which rows differ no longer than with those probabilities.
-
-    `logs` adds up along the rows; `rows` are those the stretch may begin at, of which the one that forgets slowest
-    counts. Lengths are rounded up to a few.
-    """
-    lengths = [0]
-    while lengths[-1] < most:
-        lengths.append(min(max(lengths[-1] + 1, int(lengths[-1] * 1.5)), most))
-    edges = np.array(lengths)
-    longer = np.array([_survival(logs, rows, length + 1) for length in lengths[:-1]] + [0.0])
-    longer = np.maximum.accumulate(longer[::-1])[::-1]
-    return edges, -np.diff(np.append(1.0, longer))
-
-
-def _survival(logs: Floats, rows: Indices, length: int) -> float:
-    """Return a probability that rows differ for a length at least."""
-    ends = rows + length
-    inside = ends < len(logs)
-    if not inside.any():
-        return 0.0
-    return min(float(np.exp(logs[ends[inside]] - logs[rows[inside]]).max()) * (1 + length * 4 * UNIT + 1e-12), 1.0)
 
 
 def _read_pairs(given: Any, states: int) -> Indices:

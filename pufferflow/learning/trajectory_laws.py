@@ -11,13 +11,14 @@ import numpy as np
 
 from pufferflow.arguments import finite_number_at_least_zero, instance, set_fields
 from pufferflow.arrays import Floats
+from pufferflow.bounds import least, mean_of_shifts
 from pufferflow.conversions import gaussian_deltas
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Divergence, Kind
 from pufferflow.law import Law
 from pufferflow.learning.displacements import Displacements, Proofs
 from pufferflow.learning.iteration import Iteration
-from pufferflow.learning.losses import gaussian_promises, least, mean_of_shifts
+from pufferflow.learning.losses import gaussian_promises
 from pufferflow.learning.shifts import deviations
 from pufferflow.transport import emd
 

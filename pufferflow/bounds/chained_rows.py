@@ -1,0 +1,114 @@
+"""What answers tell of a row of a chain, by what they tell of each row while all others stay (M37, M38).
+
+Answers whose trade-off for any one row is no worse than that of two normal laws μ deviations apart are μ-Gaussian in
+each row; those of several releases are so with the root of the sum of squares, adaptively. There are two ways from
+single rows to the chain: their (ε₀, δ₀) travel along it (`RowBridge`); and rows are coupled step by step, so that n
+rows differ with a known probability, which move all answers by at most n·μ deviations.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.bounds.random_shifts import mean_of_shifts
+from pufferflow.chains import Chain, Chains, DifferingRows, RowBridge, Secrets
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Approx, Divergence, Guarantee, Kind
+from pufferflow.roots import largest_without
+from pufferflow.rounding import UNIT
+
+ROW_BY_ROW: Final = "row by row along the chain (M37)"
+STEP_BY_STEP: Final = "rows of the chain coupled step by step (M38)"
+_TOLERANCE = 1e-6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ChainedRows:
+    """Rows along a chain, or a class of chains; with `endless` what is said holds of any number of further turns.
+
+    >>> chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(23, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> rows = ChainedRows(chain, Secrets(np.array([[0, 1], [1, 0]])))
+    >>> loss, proof = rows.loss(Approx.of(delta=1e-6), 0.03)
+    >>> round(loss, 3), proof
+    (1.081, 'row by row along the chain (M37)')
+    """
+
+    chain: Chain | Chains
+    secrets: Secrets
+    endless: bool = False
+
+    def loss(self, kind: Kind, row: float, group: float = math.inf) -> tuple[float, str]:
+        """Return the loss of a kind, and the proof, of what is `row`-Gaussian in each row and `group`-Gaussian in all.
+
+        It is ∞ for promises that neither way leads to: pure ones, and those of all orders together.
+        """
+        losses = [(self._coupled(kind, row, group), STEP_BY_STEP)]
+        delta = kind.example.delta
+        if kind.example.divergence is Divergence.HOCKEY_STICK and 0 < delta < 1:
+            epsilon = self.bridge.epsilon(row, delta)
+            losses.append((kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf, ROW_BY_ROW))
+        return min(losses)
+
+    def deviations(self, promise: Guarantee, group: float = math.inf) -> tuple[float, str]:
+        """Return the most deviations that answers may move with a row under a promise, and the proof; 0 if none.
+
+        All rows of a group together move them by `group` times as many at most.
+        """
+        return max(
+            (min(self._carried_over(one) for one in promise.singles), ROW_BY_ROW),
+            (min(self._of_pairs(one, group) for one in promise.singles), STEP_BY_STEP),
+        )
+
+    def pure_loss(self, row: float) -> float:
+        """Return the pure loss of what has a pure loss `row` in each row (M35)."""
+        return self.bridge.leak(row).loss if row else 0.0
+
+    def pure_row(self, epsilon: float) -> float:
+        """Return the largest pure loss found that each row may have, so that the chain's is at most epsilon."""
+        return self.bridge.row_loss(epsilon)
+
+    @cached_property
+    def bridge(self) -> RowBridge:
+        """How the losses of single rows travel along the chain."""
+        return RowBridge(self.chain, self.secrets, self.endless)
+
+    def _carried_over(self, promise: Guarantee) -> float:
+        if promise.divergence is not Divergence.HOCKEY_STICK:
+            return 0.0
+        return self.bridge.deviations(promise.loss, promise.delta)
+
+    def _of_pairs(self, promise: Guarantee, group: float) -> float:
+        kind = promise.kind
+        if kind is None or kind.example.divergence not in (Divergence.HOCKEY_STICK, Divergence.RENYI):
+            return 0.0
+
+        def excess(row: float) -> float:
+            return self._coupled(kind, row, group * row) / max(promise.loss, math.ulp(0.0)) - 1
+
+        return largest_without(excess, 1.0, _TOLERANCE)
+
+    def _coupled(self, kind: Kind, row: float, group: float) -> float:
+        """Return the mean loss over how many rows differ (M1, M38)."""
+        if kind.example.divergence not in (Divergence.HOCKEY_STICK, Divergence.RENYI) or self._differing is None:
+            return math.inf
+        counts, masses = self._differing
+        with np.errstate(over="ignore", invalid="ignore"):
+            shifts = np.minimum(counts * row * (1 + 2 * UNIT), group) if row else np.zeros(len(counts))
+        return mean_of_shifts(shifts, masses, kind)
+
+    @cached_property
+    def _differing(self) -> tuple[Floats, Floats] | None:
+        """How many rows differ, and how likely; ∞ for as many as the chain has if it goes on. None if it is unknown."""
+        try:
+            counts, masses = DifferingRows.of(self.chain).counts()
+        except Refused:  # a state that becomes too unlikely for a float
+            return None
+        numbers = counts.astype(np.float64)
+        if self.endless:
+            numbers[counts >= self.chain.length] = math.inf
+        return numbers, masses / masses.sum()
