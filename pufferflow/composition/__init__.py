@@ -30,6 +30,7 @@ from pufferflow.composition.gaussian_mixture import class_digest
 from pufferflow.composition.next_release import NextRelease, Past, design_next
 from pufferflow.composition.regions import Region
 from pufferflow.composition.reserved import ReservedProfile, ReservedProfiles, read_reserved
+from pufferflow.composition.single_rows import chained_rows
 from pufferflow.composition.ways import ways_to_count
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "alike",
     "asks_elsewhere",
     "canonical",
+    "chained_rows",
     "class_digest",
     "compose",
     "design_next",

@@ -31,6 +31,7 @@ _HAIR = 2e-6
 _COUNTED = {
     "pure": ("pure losses", "pf.Laplace"),
     "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
+    "rows": ("what single rows tell while all others stay", "pf.Laplace or pf.Gaussian"),
     "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
     "zcdp": ("Rényi losses of all orders", "pf.Laplace or pf.Gaussian"),
 }

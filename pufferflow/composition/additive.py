@@ -78,7 +78,7 @@ class CouplingRule(CompositionRule):
     def gaussian(self, releases: UnitReleases) -> float:
         if not all(isinstance(shape.noise, Laplace | Gaussian) for shape in releases.shapes):
             return math.inf
-        return math.sqrt(self._added(releases, _squared_deviations)) * (1 + UNIT)
+        return math.sqrt(self._added(releases, squared_deviations)) * (1 + UNIT)
 
     def movement(self, releases: UnitReleases, shape: Shape) -> float:
         """Return how far a release moves along the coupling, in the norm of its noise; ∞ if that is unknown."""
@@ -110,7 +110,8 @@ def _about_one_place(releases: UnitReleases) -> list[UnitReleases]:
     return [replace(releases, costs=[releases.costs[at] for at in some]) for some in places]
 
 
-def _squared_deviations(shape: Shape, moved: float) -> float:
+def squared_deviations(shape: Shape, moved: float) -> float:
+    """Return the square of μ for a movement of all sums of a release; ∞ if it has no noise and moves."""
     scale = shape.noise.scale
     if scale == 0:
         return 0.0 if moved == 0 else math.inf
@@ -186,7 +187,7 @@ class GranularityRule(CompositionRule):
         return _largest(releases, lambda noise, moves: np.asarray(noise.zcdp(moves)))
 
     def gaussian(self, releases: UnitReleases) -> float:
-        squares = _largest(releases, _squares)
+        squares = _largest(releases, squares_of)
         return math.sqrt(squares) * (1 + UNIT) if squares else squares
 
     def movement(self, releases: UnitReleases, shape: Shape) -> float:
@@ -201,7 +202,7 @@ class GranularityRule(CompositionRule):
         return float(lengths.max(initial=0.0)) * (1 + (len(moves) + 2) * UNIT)
 
 
-def _squares(noise: Noise, moves: Floats) -> Floats:
+def squares_of(noise: Noise, moves: Floats) -> Floats:
     """Return the squares of μ: D_2 of Gaussian noise; of Laplace noise its own (M9); ∞ for others that are moved."""
     if isinstance(noise, Laplace):
         return np.asarray(noise.gdp(moves)) ** 2 * (1 + UNIT)

@@ -94,7 +94,7 @@ class MessagesRule(CompositionRule):
         """Return the largest of B_t + ℓ_t + F_t over all steps and pairs."""
         if not along_one_chain(releases.scenario, releases.prior, releases.costs):
             return math.inf
-        begin, last = _span(releases)
+        begin, last = span_of(releases)
         if last - begin >= _MOST_STEPS:
             return math.inf
         try:
@@ -122,7 +122,7 @@ class MessagesRule(CompositionRule):
         steady = int(max([high, *(cost.window[1] for cost in spent if math.isfinite(cost.window[1]))]))
         costs = [*spent, *(schedule.turn(turn) for turn in range(-(-(steady + every - int(low)) // every) + 1))]
         releases = replace(releases, costs=costs)
-        _, base = _chain(releases, _span(releases)[0], _span(releases)[0])
+        _, base = _chain(releases, span_of(releases)[0], span_of(releases)[0])
         chain, first = _chain(releases, base, base + period)
         if first != base or len(chain.order) != period:
             raise InternalError("A turn of a chain has too many steps.", instead="reporting it, with the prior")
@@ -169,7 +169,7 @@ def _ways(shape: Shape, offset: int, steps: int) -> list[Exposures]:
     return [exposures_of([window], one, begin, (0, steps - 1))[1] for window in windows or [whole]]
 
 
-def _span(releases: UnitReleases) -> tuple[int, int]:
+def span_of(releases: UnitReleases) -> tuple[int, int]:
     """Return the first and the last step at which a group has a row; the first one is that of `pf.Initial`."""
     spans = [one for one in [*(cost.steps_seen for cost in releases.costs), releases.steps_seen] if one]
     ends, start = np.array(spans, dtype=np.int64), releases.costs[0].start

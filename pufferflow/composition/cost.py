@@ -83,6 +83,8 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     """By a prior's digest, how far all sums move under one coupling of whole data sets, in the noise's norm."""
     group_movement: float | None = None
     """How far all sums move if every row of a group may change."""
+    row_movement: float | None = None
+    """How far one row moves all sums, in the noise's norm, if all others stay whatever they are; None if values say."""
     column: str | None = None
     rows: Rows | None = None
     """None where rows are independent."""

@@ -104,6 +104,10 @@ class CompositionRule(abc.ABC):
         """Return how many standard deviations of one Gaussian all answers move together, under one coupling."""
         return math.inf
 
+    def by_rows(self, releases: UnitReleases, kind: Kind) -> float:
+        """Return the loss of a promise from how many deviations one row moves all answers, if all others stay."""
+        return math.inf
+
     def fixed(self, releases: UnitReleases, kind: Kind) -> float:
         """Return the loss of a promise about releases none of which was chosen after seeing another."""
         return math.inf

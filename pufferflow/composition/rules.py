@@ -11,6 +11,7 @@ from pufferflow.composition.chain import MessagesRule
 from pufferflow.composition.exact_rule import ExactRule
 from pufferflow.composition.gaussian_mixture import MixtureRule
 from pufferflow.composition.rule import CompositionRule, UnitReleases, from_gaussian, from_pure
+from pufferflow.composition.single_rows import SingleRowsRule
 from pufferflow.composition.star import StarRule
 from pufferflow.composition.table import ConditionalRule, JointRule
 from pufferflow.composition.tables_near import NearRule
@@ -21,13 +22,14 @@ from pufferflow.rounding import UNIT
 TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
-    *(MessagesRule(), StarRule(), ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
+    *(MessagesRule(), SingleRowsRule(), StarRule(), ConditionalRule()),
+    *(JointRule(), NearRule(), MixtureRule(), ExactRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 _METERS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
-    Divergence.HOCKEY_STICK: ("gaussian",),
-    Divergence.RENYI: ("renyi",),
+    Divergence.HOCKEY_STICK: ("gaussian", "rows"),
+    Divergence.RENYI: ("renyi", "rows"),
     Divergence.CONCENTRATED: ("zcdp",),
     Divergence.GAUSSIAN: ("gaussian",),
 }
@@ -45,7 +47,7 @@ class RuleTotal(NamedTuple):
 
 
 def meters_of(kind: Kind) -> list[str]:
-    """Return the measures for a kind of promise: pure losses, or losses that add up along one coupling."""
+    """Return the measures for a kind of promise: pure losses, losses along one coupling, or those of single rows."""
     return ["pure", *_METERS[kind.example.divergence]]
 
 
@@ -113,6 +115,8 @@ def _by(meter: str, rule: CompositionRule, releases: UnitReleases, kind: Kind) -
         return _or_infinite(lambda: rule.renyi(releases, kind.example.alpha))
     if meter == "zcdp":
         return _or_infinite(lambda: rule.zcdp(releases))
+    if meter == "rows":
+        return _or_infinite(lambda: rule.by_rows(releases, kind))
     if meter == "gaussian":
         return _or_infinite(lambda: from_gaussian(rule.gaussian(releases), kind))
     return _or_infinite(lambda: from_pure(rule.pure(releases), kind))

@@ -19,6 +19,7 @@ from pufferflow.engine.engine import (
     Tally,
     UnitLimit,
 )
+from pufferflow.engine.groups import not_told_apart
 from pufferflow.engine.memberships import membership_patterns, with_others
 from pufferflow.engine.model_rows import ModelRows, NumberColumn, PublicOrder, column_of, columns_as_numbers
 from pufferflow.engine.one_pass import appearing_keys, comparable, places_of, published
@@ -125,6 +126,7 @@ __all__ = [
     "largest_together",
     "membership_patterns",
     "metadata_of",
+    "not_told_apart",
     "pattern_of",
     "places_of",
     "published",

@@ -59,6 +59,10 @@ class PublicOrder:
 
     first: Indices
     positions: Floats
+    start: float | None = None
+    """Where all sequences began; None if it is unknown."""
+    clock: str = ""
+    """How positions were counted."""
 
     @property
     def rows(self) -> int:
@@ -140,10 +144,11 @@ class ModelRows:
         """Return the groups and positions, and for each place the row of the source that stands there."""
         _check_number(public.height)
         groups = public.drop(_MOMENT, strict=False)
-        positions = np.zeros(public.height)
+        positions, start, clock = np.zeros(public.height), None, ""
         if _MOMENT in public.columns:
             places = places_of(public[_MOMENT], self.scenario)
-            positions = places.positions(places.values).astype(np.float64)
+            positions, clock = places.positions(places.values).astype(np.float64), places.clock
+            start = places.start if self.scenario.start_known else None
         keys = groups.select(comparable(groups.schema)).get_columns() if groups.width else []
         names = [key.name for key in keys]
         random = pl.Series("key", np.frombuffer(os.urandom(8 * public.height), dtype="<u8"))
@@ -154,7 +159,7 @@ class ModelRows:
         if names:
             runs = placed.select(pl.struct(names).rle_id()).to_series().to_numpy().astype(np.int64)
         first = np.append(np.flatnonzero(np.diff(runs, prepend=-1)), len(order))
-        return PublicOrder(first.astype(np.intp), positions[order]), order
+        return PublicOrder(first.astype(np.intp), positions[order], start, clock), order
 
     def _shuffled(self, rows: int) -> tuple[PublicOrder, Indices]:
         """Return the order of rows without groups and positions: each a group if `single_rows`, else all one."""

@@ -76,12 +76,8 @@ class Coupling:
             yield from _added(steps, length(shares.ravel()).reshape(shares.shape))
 
 
-def couplings_of(scenario: Scenario, columns: Sequence[str]) -> list[Coupling]:
-    """Return the coupling under each prior, in their order; of the `columns` those that are not hidden do not move."""
-    return [_coupling(prior, scenario, columns) for prior in scenario.priors]
-
-
-def _coupling(prior: Prior, scenario: Scenario, columns: Sequence[str]) -> Coupling:
+def coupling_of(prior: Prior, scenario: Scenario, columns: Sequence[str]) -> Coupling:
+    """Return the coupling under a prior; of the `columns` those that are not hidden do not move."""
     hidden = np.array([float(name in scenario.sensitive) for name in columns])
     if prior.independent_rows:
         return Coupling(None, hidden, "one row of independent ones", single=True)

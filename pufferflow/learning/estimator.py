@@ -19,7 +19,7 @@ from pufferflow.engine import ModelRows, PublicOrder, columns_as_numbers
 from pufferflow.errors import Misuse
 from pufferflow.frame import protect
 from pufferflow.guarantees import Guarantee
-from pufferflow.learning.couplings import Coupling, couplings_of
+from pufferflow.learning.model_belief import ModelBelief, beliefs_of
 from pufferflow.learning.model_columns import ModelColumns, read_columns, read_pair
 from pufferflow.learning.model_plan import VALUE, FittedModel, Mechanism, ModelPlan, in_scaled_units
 from pufferflow.learning.scikit import Estimator, check_fitted, read_arrays, read_features
@@ -64,13 +64,10 @@ class PrivateModel(Estimator, abc.ABC):
         apart = all(prior.independent_rows for prior in scenario.priors)
         rows = ModelRows(request.engine, request.selection, scenario, columns.read, apart)
         rows.check()
-        couplings = tuple(couplings_of(scenario, columns.names))
-        hidden = np.array([name in request.domains for name in columns.names])
-        order = rows.order()
-        mechanism, pure, notes = self._mechanism(ModelFacts(order, hidden, couplings, promise, columns))
-        plan = ModelPlan(
-            promise, request, columns, rows, order, couplings, mechanism, pure, notes, self._start(columns)
-        )
+        hidden, order = np.array([name in request.domains for name in columns.names]), rows.order()
+        beliefs = beliefs_of(scenario, columns.names, order, all_read=not request.selection.filters)
+        mechanism, pure, notes = self._mechanism(ModelFacts(order, hidden, beliefs, promise, columns))
+        plan = ModelPlan(promise, request, columns, rows, order, beliefs, mechanism, pure, notes, self._start(columns))
         _ = plan.certificate
         return plan
 
@@ -204,7 +201,7 @@ class ModelFacts:
 
     order: PublicOrder
     hidden: Flags
-    couplings: tuple[Coupling, ...]
+    beliefs: tuple[ModelBelief, ...]
     promise: Guarantee
     columns: ModelColumns
 

@@ -21,6 +21,7 @@ from pufferflow.errors import Misuse, visible
 from pufferflow.guarantees import Gdp, Guarantee, Pure
 from pufferflow.guarded import check_threads, outcome_of
 from pufferflow.learning.couplings import GROUP, Coupling
+from pufferflow.learning.model_belief import Carried, ModelBelief
 from pufferflow.learning.model_columns import ModelColumns, readings_of
 from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.planning import AskedQuery, Certificate, NoisySum, changed_source, regions
@@ -64,6 +65,11 @@ class Mechanism(Protocol):
         """The error of predictions that noise is expected to add, in units of the scaled target, from public facts."""
         ...
 
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        """The proof of each belief, with the noise that it needs."""
+        ...
+
     def movement(self, coupling: Coupling) -> float:
         """Return how many deviations (for Laplace noise, how much ε) it moves along a coupling, at most."""
         ...
@@ -86,7 +92,7 @@ class ModelPlan(Suggesting):
     columns: ModelColumns
     rows: ModelRows
     order: PublicOrder
-    couplings: tuple[Coupling, ...]
+    beliefs: tuple[ModelBelief, ...]
     mechanism: Mechanism
     pure: bool
     """Whether noise is Laplace's, and movements are counted in ε."""
@@ -115,8 +121,8 @@ class ModelPlan(Suggesting):
         single_rows = self.rows.single_rows
         row = self.mechanism.movement(self._single) * _SURELY
         moved = {
-            digest_of(prior): self.mechanism.movement(coupling) * _SURELY
-            for prior, coupling in zip(scenario.priors, self.couplings, strict=True)
+            digest_of(prior): self.mechanism.movement(belief.coupling) * _SURELY
+            for prior, belief in zip(scenario.priors, self.beliefs, strict=True)
         }
         interval = isinstance(secret, ValueSecret) and not secret.domain.finite
         shape = Shape(
@@ -128,10 +134,27 @@ class ModelPlan(Suggesting):
             independent_moves=((0.0, row),) if interval else None,
             coupled_movements=moved,
             group_movement=None if single_rows else self.mechanism.movement(self._group) * _SURELY,
+            row_movement=row if any(belief.chained is not None for belief in self.beliefs) else None,
             column=self._column,
-            rows=None if single_rows else Rows(int(np.diff(self.order.first).max())),
+            rows=None if single_rows else self._rows,
         )
-        return Cost(shape, regions=regions(self.questions))
+        selected, span, order = regions(self.questions), self._span, self.order
+        if span is None:
+            return Cost(shape, regions=selected)
+        return Cost(shape, span[0], span, order.start, selected, order.clock)
+
+    @property
+    def _rows(self) -> Rows:
+        """The rows of a group; along a chain at any step from the first to the last of all groups."""
+        most, span = int(np.diff(self.order.first).max()), self._span
+        return Rows(most) if span is None else Rows(most, runs=((0, span[1] - span[0] + 1, 0),), covers=True)
+
+    @property
+    def _span(self) -> tuple[int, int] | None:
+        """The first and the last step of rows, if they are along a chain."""
+        if all(belief.chained is None for belief in self.beliefs):
+            return None
+        return int(self.order.positions.min()), int(self.order.positions.max())
 
     @property
     def _column(self) -> str | None:
@@ -172,7 +195,7 @@ class ModelPlan(Suggesting):
     @cached_property
     def _certificate(self) -> Certificate:
         request, scenario = self.questions, self.questions.scenario
-        worst = max(self.couplings, key=self.mechanism.movement)
+        worst = max(self.mechanism.carried, key=lambda one: one.scale)
         (query,) = request.queries
         return Certificate(
             scenario=scenario.fingerprint,
@@ -183,7 +206,7 @@ class ModelPlan(Suggesting):
             sums=(self.mechanism.noise,),
             groups=(),
             bound=worst.proof,
-            sensitivity=self.mechanism.movement(worst),
+            sensitivity=self.mechanism.movement(worst.coupling),
             sensitivity_unit="in epsilon" if self.pure else "in standard deviations of one Gaussian",
             witness=f"any two secrets: {worst.proof}",
             certainty=Certainty.UPPER_BOUND.value,
@@ -208,7 +231,7 @@ class ModelPlan(Suggesting):
         return [*said, "everybody may know which rows there are, and the declared bounds of all columns"]
 
     def _notes(self) -> list[str]:
-        if all(coupling.exact for coupling in self.couplings):
+        if all(belief.exact for belief in self.beliefs):
             return []
         return ["no better coupling is known of this belief: all rows of a group were taken to move in any way (M7)"]
 

@@ -87,7 +87,7 @@ class PrivateRidge(PrivateRegressor):
             raise Misuse(f"solver is {shown(self.solver)}.", allowed="auto, sums or descent", instead='solver="auto"')
         penalty = None if self.alpha is None else finite_number_at_least_zero(self.alpha, "alpha")
         sums = SumsOfProducts(
-            facts.order, facts.hidden, facts.couplings, facts.promise, penalty, intercept=bool(self.fit_intercept)
+            facts.order, facts.hidden, facts.beliefs, facts.promise, penalty, intercept=bool(self.fit_intercept)
         )
         if self.solver == "sums":
             return sums, sums.pure, ()

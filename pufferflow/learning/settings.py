@@ -42,7 +42,7 @@ def descent_of(  # noqa: PLR0913 - the settings of a descent
     training = Training(
         facts.order,
         facts.hidden,
-        facts.couplings,
+        facts.beliefs,
         facts.promise,
         objective,
         penalty,

@@ -22,8 +22,9 @@ from pufferflow.arrays import Array, Flags, Floats, Indices
 from pufferflow.engine import PublicOrder
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Pure
-from pufferflow.learning.budget import DRAWN, FINE, deviations_of, pure_of
+from pufferflow.learning.budget import DRAWN, FINE
 from pufferflow.learning.couplings import Coupling
+from pufferflow.learning.model_belief import Carried, ModelBelief
 from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.planning import NoisySum
 from pufferflow.rounding import UNIT, upwards
@@ -41,11 +42,11 @@ _SHARES: Final = 1.0 / _RATIO ** np.arange(6000)
 @final
 @dataclass(frozen=True, eq=False)
 class SumsOfProducts:
-    """The noisy sums for columns of which some are `hidden`, the target last, calibrated along some couplings."""
+    """The noisy sums for columns of which some are `hidden`, the target last, calibrated for some beliefs."""
 
     order: PublicOrder
     hidden: Flags
-    couplings: tuple[Coupling, ...]
+    beliefs: tuple[ModelBelief, ...]
     promise: Guarantee
     penalty: float | None
     """What is added to the diagonal of X'X for each scaled column; None for what makes bias and noise least."""
@@ -133,14 +134,20 @@ class SumsOfProducts:
         return (result + np.triu(result, 1).T) / STEPS**2
 
     def _calibrated(self, family: type[Laplace] | type[Gaussian]) -> Laplace | Gaussian:
-        farthest = max(self._length(coupling, family) for coupling in self.couplings)
-        allowed = pure_of(self.promise) if family is Laplace else deviations_of(self.promise)
-        left = allowed - self._by_grid(family)
-        if left <= 0:
-            raise Refused(
-                "A promise so strong that a grid costs all of it.", allowed="weaker promises", instead="fewer features"
-            )
-        return family(upwards(farthest / left, 4 * UNIT) * DRAWN)
+        return family(upwards(max(one.scale for one in self._carried(family)), 4 * UNIT) * DRAWN)
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        """The proof of each belief, with the noise that it needs."""
+        return self._carried(self.family)
+
+    def _carried(self, family: type[Laplace] | type[Gaussian]) -> tuple[Carried, ...]:
+        spare, promise, pure = self._by_grid(family), self.promise, family is Laplace
+
+        def length(coupling: Coupling) -> float:
+            return self._length(coupling, family)
+
+        return tuple(belief.carried(length, promise, pure=pure, spare=spare) for belief in self.beliefs)
 
     def _possible(self, family: type[Laplace] | type[Gaussian]) -> bool:
         """Whether the promise leaves noise of a family anything to tell."""

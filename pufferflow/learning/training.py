@@ -18,12 +18,12 @@ import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.engine import PublicOrder
-from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
-from pufferflow.learning.budget import DRAWN, FINE, deviations_of
+from pufferflow.learning.budget import DRAWN, FINE
 from pufferflow.learning.couplings import Coupling
 from pufferflow.learning.descent import Descent
 from pufferflow.learning.displacements import Displacements
+from pufferflow.learning.model_belief import Carried, ModelBelief
 from pufferflow.learning.objectives import Objective
 from pufferflow.learning.shifts import deviations
 from pufferflow.learning.sums import TYPICAL
@@ -38,11 +38,11 @@ _ROUND: Final = 1 + 2.0**-36
 @final
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A descent on rows with `hidden` columns (the target last), with noise calibrated along some couplings."""
+    """A descent on rows with `hidden` columns (the target last), with noise calibrated for some beliefs."""
 
     order: PublicOrder
     hidden: Flags
-    couplings: tuple[Coupling, ...]
+    beliefs: tuple[ModelBelief, ...]
     promise: Guarantee
     objective: Objective
     penalty: float
@@ -62,15 +62,17 @@ class Training:
     @cached_property
     def scale(self) -> float:
         """σ: the standard deviation of the noise of each step, for each weight of a scaled column."""
-        farthest = max(self._deviations(coupling, 1.0) for coupling in self.couplings)
-        allowed = deviations_of(self.promise) - self._by_grid
-        if allowed <= 0:
-            raise Refused(
-                "A promise so strong that a grid costs all of it.",
-                allowed="weaker promises",
-                instead="fewer batches or passes",
-            )
-        return upwards(farthest / allowed, 4 * UNIT) * DRAWN
+        return upwards(max(one.scale for one in self.carried), 4 * UNIT) * DRAWN
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        """The proof of each belief, with the noise that it needs."""
+        spare, promise = self._by_grid, self.promise
+
+        def length(coupling: Coupling) -> float:
+            return self._deviations(coupling, 1.0)
+
+        return tuple(belief.carried(length, promise, pure=False, spare=spare) for belief in self.beliefs)
 
     @property
     def noise(self) -> NoisySum:

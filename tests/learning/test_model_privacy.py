@@ -8,7 +8,8 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.engine import PublicOrder
-from pufferflow.learning.couplings import Coupling, couplings_of
+from pufferflow.learning.couplings import Coupling, coupling_of
+from pufferflow.learning.model_belief import ModelBelief
 from pufferflow.learning.objectives import Objective
 from pufferflow.learning.sums import _SHARES, STEPS, SumsOfProducts, _place, _sums
 from pufferflow.learning.training import Training
@@ -23,12 +24,16 @@ def order_of(*groups, gap=1):
 
 
 def sums_of(hidden, couplings, promise=PROMISE, order=None):
-    return SumsOfProducts(order or order_of(5), np.array(hidden), tuple(couplings), promise, 0.0)
+    return SumsOfProducts(order or order_of(5), np.array(hidden), beliefs(couplings), promise, 0.0)
 
 
 def training_of(objective, order, couplings, hidden=(True, True, True), **settings):
     given = {"penalty": 0.0, "step_size": 0.1, "batches": 3, "passes": 2, "promise": PROMISE} | settings
-    return Training(order, np.array(hidden), tuple(couplings), objective=objective, **given)
+    return Training(order, np.array(hidden), beliefs(couplings), objective=objective, **given)
+
+
+def beliefs(couplings):
+    return tuple(ModelBelief(coupling, ALONE) for coupling in couplings)
 
 
 def vector(row):
@@ -80,7 +85,7 @@ def test_steps_move_no_farther_than_displacements_whatever_the_weights(prior):
     secrets = [pf.Secret(name, pf.Interval(-1, 1)) for name in "abc"]
     ordered = {"order_by": "t"} if prior.ordered else {}
     scenario = pf.Scenario(secrets, pf.GaussianPrior(prior, across=np.eye(3)), within="g", **ordered)
-    (coupling,) = couplings_of(scenario, "abc")
+    coupling = coupling_of(scenario.priors[0], scenario, "abc")
     order = order_of(5, 3, 5)
     for name, radius in (("squared", 1.0), ("huber", 1.0), ("logistic", 4.0)):
         objective = Objective(name, np.sqrt(3), radius)
@@ -134,7 +139,7 @@ def test_the_last_iterate_of_linear_descent_is_never_farther_than_promised(batch
     # features are public, so that squares make a linear iteration: its last iterate is Gaussian, and known exactly
     rng, rows = np.random.default_rng(batches), 12
     secrets = pf.Scenario(pf.Secret("y", pf.Interval(-1, 1)), pf.GaussianPrior(pf.AR1(0.6)), order_by="t")
-    (coupling,) = couplings_of(secrets, ["x", "y"])
+    coupling = coupling_of(secrets.priors[0], secrets, ["x", "y"])
     objective = Objective("squared", np.sqrt(2) * (1 + 1e-12), 1e3)
     training = training_of(
         objective, order_of(rows), [coupling], (False, True), batches=batches, passes=passes, step_size=0.4
@@ -152,7 +157,7 @@ def test_the_last_iterate_of_linear_descent_is_never_farther_than_promised(batch
         exact.append(np.sqrt(mean @ np.linalg.solve(covariance, mean)))
     assert max(exact) <= training.movement(coupling) <= 1
     if batches * passes == 1:  # one step, of a row whose gradient moves as far as any: nothing is given away
-        single = replace(training, couplings=(Coupling(None, np.ones(2), "one row", single=True),))
+        single = replace(training, beliefs=beliefs([Coupling(None, np.ones(2), "one row", single=True)]))
         assert 0.4 / 12 * 2 * np.sqrt(2) / (0.9 * single.scale) > 1.1
         drawn = np.array([single.fit(np.zeros((rows, 2)), None) for _ in range(1500)])
         assert drawn.std() == pytest.approx(single.scale, rel=0.06)
@@ -160,9 +165,8 @@ def test_the_last_iterate_of_linear_descent_is_never_farther_than_promised(batch
 
 def test_long_sequences_count_at_least_what_short_ones_do(monkeypatch):
     # rows far away are read last: that never moves less
-    (coupling,) = couplings_of(
-        pf.Scenario(pf.Secret("y", pf.Interval(-1, 1)), pf.GaussianPrior(pf.AR1(0.8)), order_by="t"), ["x", "y"]
-    )
+    scenario = pf.Scenario(pf.Secret("y", pf.Interval(-1, 1)), pf.GaussianPrior(pf.AR1(0.8)), order_by="t")
+    coupling = coupling_of(scenario.priors[0], scenario, ["x", "y"])
     training = training_of(Objective("squared", 1.5, 1.0), order_of(300), [coupling], (False, True), batches=10)
     exact = training.movement(coupling)
     monkeypatch.setattr("pufferflow.learning.couplings._MOST_PAIRS", 300 * 40)

@@ -1,0 +1,154 @@
+"""Releases about rows of a chain, by what they tell of each row while all others stay (M35, M37, M38).
+
+Messages of M20 carry pure losses of sums. Gaussian noise has none, and a fitted model is no sum; but each is μ-Gaussian
+in every row, whatever the other rows are, and so are several releases with the root of the sum of squares. From single
+rows that is carried to the chain. Releases whose places are unknown count as being about every row.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.bounds import ChainedRows
+from pufferflow.chains import Chain, Secrets, Window, exposures_of
+from pufferflow.composition.additive import squared_deviations, squares_of
+from pufferflow.composition.chain import chain_of, secrets_of, span_of
+from pufferflow.composition.cost import Cost, Shape
+from pufferflow.composition.rule import CompositionRule, UnitReleases, added
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Kind
+from pufferflow.noise import Gaussian
+from pufferflow.rounding import UNIT
+from pufferflow.scenario import Initial, Scenario, Secret
+from pufferflow.scenario.priors import ChainPrior, Prior
+
+_LONGEST = 4096
+_TURNS = 8
+_FINE_STATES = 4
+"""Of so many states messages say how far each two differ, of more how far any two do: sooner, with more noise."""
+
+
+@final
+class SingleRowsRule(CompositionRule):
+    """Releases each of which tells little of any one row, if all others stay, are carried along the chain."""
+
+    name = "single rows, carried along the chain (M37, M38)"
+
+    def pure(self, releases: UnitReleases) -> float:
+        if not any(shape.row_movement is not None for shape in releases.shapes):
+            return math.inf  # messages know more of sums
+        rows = _rows(releases)
+        return math.inf if rows is None else rows.pure_loss(added(map(_pure_row, releases.shapes), releases.times))
+
+    def by_rows(self, releases: UnitReleases, kind: Kind) -> float:
+        if not any(shape.row_movement is not None or isinstance(shape.noise, Gaussian) for shape in releases.shapes):
+            return math.inf  # nor is there more to say of Laplace noise
+        rows = _rows(releases)
+        row = math.inf if rows is None else _deviations(releases)
+        if rows is None or not math.isfinite(row):
+            return math.inf
+        return rows.loss(kind, row)[0] if row else 0.0
+
+
+def chained_rows(
+    scenario: Scenario, prior: Prior, steps: tuple[int, int] | None, start: float | None, *, all_read: bool = False
+) -> ChainedRows:
+    """Return the rows of a chain from the first to the last of some steps, of sequences that began at `start`.
+
+    Where laws repeat, a start that is unknown does not matter, and steps that are many or unknown count as endless. Of
+    rows before and behind the steps any two values count, which lose no more than those of the steps, unless `all_read`
+    says that there are none.
+    """
+    secret = scenario.secret
+    if not isinstance(prior, ChainPrior) or not isinstance(secret, Secret | Initial):
+        raise _no_chain()
+    if prior.repeats is None:
+        if steps is None or start is None or steps[0] < start:
+            raise _no_chain()
+        return _chained(prior, secret if all_read else None, int(start), steps, endless=False)
+    if steps is None or steps[1] - steps[0] >= _LONGEST or (secret.pairs != "all" and not all_read):
+        return _chained(prior, secret, 0, (0, max(_LONGEST, _TURNS * prior.repeats)), endless=True)
+    first = steps[0] % prior.repeats
+    return _chained(prior, secret if all_read else None, first, (first, first + steps[1] - steps[0]), endless=False)
+
+
+@lru_cache(maxsize=64)
+def _chained(
+    prior: ChainPrior, secret: Secret | Initial | None, begin: int, steps: tuple[int, int], *, endless: bool
+) -> ChainedRows:
+    """Return the rows of a chain; without a secret any two states have to look alike."""
+    chain, _ = chain_of(prior, np.arange(steps[0], steps[1] + 1, dtype=np.float64), float(begin))
+    if isinstance(chain, Chain) and chain.states > _FINE_STATES:
+        chain = replace(chain, coarse=True)
+    pairs = Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_))) if secret is None else secrets_of(secret)
+    return ChainedRows(chain, pairs, endless)
+
+
+def _rows(releases: UnitReleases) -> ChainedRows | None:
+    """Return the rows that releases of one unit are about; None if they are along no chain."""
+    costs = releases.costs
+    placed = all(cost.steps_seen is not None for cost in costs) and len({cost.clock for cost in costs}) == 1
+    starts = {cost.start for cost in costs}
+    try:
+        steps = span_of(releases) if placed and costs else None
+        return chained_rows(releases.scenario, releases.prior, steps, starts.pop() if len(starts) == 1 else None)
+    except Refused:
+        return None
+
+
+def _deviations(releases: UnitReleases) -> float:
+    """Return the most deviations that all answers move with one row, rounded up."""
+    known = [_squares(shape, releases.prior) for shape in releases.shapes]
+    if any(one is None for one in known):
+        return math.inf
+    squares = {id(shape): one for shape, one in zip(releases.shapes, known, strict=True) if one is not None}
+    clocks = {cost.clock for cost in releases.costs}
+    placed = [cost for cost in releases.costs if cost.shape.runs and len(clocks) == 1]
+    everywhere = [cost for cost in releases.costs if not cost.shape.runs or len(clocks) > 1]
+    total = _densest(placed, squares) + sum((squares[id(cost.shape)] for cost in everywhere), np.zeros((1, 1)))
+    return math.sqrt(float(total.max())) * (1 + (len(everywhere) + 4) * UNIT)
+
+
+def _densest(costs: Sequence[Cost], squares: dict[int, Floats]) -> Floats:
+    """Return the largest sum of squares of a step, for every two states: of all windows that touch it."""
+    if not costs:
+        return np.zeros((1, 1))
+    places = dict[int, int]()
+    windows = list[Window]()
+    for cost in costs:
+        if id(cost.shape) not in places:
+            places[id(cost.shape)] = len(windows)
+            spans = dict.fromkeys((low, high) for low, high, _ in cost.shape.runs)
+            windows.append(Window(squares[id(cost.shape)], tuple(spans)))
+    which = np.array([places[id(cost.shape)] for cost in costs], dtype=np.intp)
+    starts = np.array([cost.offset for cost in costs], dtype=np.int64)
+    return np.asarray(exposures_of(windows, which, starts)[1].losses.max(axis=0))
+
+
+def _squares(shape: Shape, prior: Prior) -> Floats | None:
+    """Return the square of the deviations that a row moves a release between every two states; None if unknown."""
+    if not isinstance(prior, ChainPrior) or shape.row_by_row or shape.exact_sums is not None:
+        return None
+    if shape.row_movement is not None:
+        return squared_deviations(shape, shape.row_movement) * (1 - np.eye(prior.states))
+    if shape.values is None or shape.table.shape[1] != prior.states:
+        return None
+    moves = np.abs(shape.table[:, :, None] - shape.table[:, None, :]) * (1 + 4 * UNIT)
+    return shape.of_one_row(squares_of(shape.noise, moves)) * (1 + (len(shape.table) + 1) * UNIT)
+
+
+def _pure_row(shape: Shape) -> float:
+    """Return the pure loss of a release about a row, if all others stay."""
+    if shape.row_movement is not None:
+        return shape.noise.pure_within(shape.row_movement, shape.dimension)
+    known = shape.values is not None and not shape.row_by_row and shape.exact_sums is None
+    return float(shape.exposure.max(initial=0.0)) if known else math.inf
+
+
+def _no_chain() -> Refused:
+    return Refused("Rows that are along no chain.", allowed="a chain whose steps are known", instead="pf.MarkovChain")

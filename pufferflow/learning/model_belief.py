@@ -1,0 +1,116 @@
+"""A prior of the rows that a model is fitted to: the proofs that apply under it, and the least noise that one needs.
+
+Under every prior noise hides what a coupling moves (`Coupling`). Along a chain it may also hide what a single row
+moves, by fewer deviations, so that all that the chain ties to the row is hidden too (M37, M38); the least noise counts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from pufferflow.arrays import Floats
+from pufferflow.bounds import ROW_BY_ROW, ChainedRows
+from pufferflow.composition import chained_rows
+from pufferflow.engine import PublicOrder, not_told_apart
+from pufferflow.errors import Refused
+from pufferflow.guarantees import Guarantee
+from pufferflow.learning.budget import deviations_of, pure_of
+from pufferflow.learning.couplings import Coupling, coupling_of
+from pufferflow.scenario import Initial, Scenario, Secret
+from pufferflow.scenario.priors import ChainPrior, Prior
+
+_LONGEST = 2**53
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """The scale of the noise that a proof needs under a belief, and the coupling along which movements count."""
+
+    scale: float
+    proof: str
+    coupling: Coupling
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ModelBelief:
+    """The coupling of whole data sets under one prior, that of a single row, and the chain, if rows are along one."""
+
+    coupling: Coupling
+    single: Coupling
+    chained: ChainedRows | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether all that is known of the prior is made use of."""
+        return self.coupling.exact or self.chained is not None
+
+    def carried(
+        self, length: Callable[[Coupling], float], promise: Guarantee, *, pure: bool, spare: float = 0.0
+    ) -> Carried:
+        """Return the proof that needs the least noise, with `length` what moves along a coupling if noise has scale 1.
+
+        Lengths are deviations of Gaussian noise, or ε of Laplace noise if `pure`; `spare` is left of every budget.
+        """
+        group = length(self.coupling)
+        ways = [(pure_of(promise) if pure else deviations_of(promise), self.coupling.proof, self.coupling)]
+        if self.chained is not None and group > 0:
+            ways.append((*self._of_rows(self.chained, promise, group / length(self.single), pure=pure), self.single))
+        possible = [
+            Carried(length(coupling) / (budget - spare), proof, coupling)
+            for budget, proof, coupling in ways
+            if budget > spare
+        ]
+        if not possible:
+            raise Refused(
+                "A promise so strong that a grid costs all of it.",
+                allowed="weaker promises",
+                instead="fewer features; for a descent fewer batches or passes",
+            )
+        return min(possible, key=lambda one: one.scale)
+
+    @staticmethod
+    def _of_rows(rows: ChainedRows, promise: Guarantee, group: float, *, pure: bool) -> tuple[float, str]:
+        """Return how much a single row may move, and the proof, where a group moves `group` times as far."""
+        if pure:
+            return rows.pure_row(pure_of(promise)), ROW_BY_ROW
+        return rows.deviations(promise, group)
+
+
+def beliefs_of(
+    scenario: Scenario, columns: Sequence[str], order: PublicOrder, *, all_read: bool
+) -> tuple[ModelBelief, ...]:
+    """Return what is known under each prior, in their order, of rows in a public order; `all_read` of all rows."""
+    hidden = np.array([float(name in scenario.sensitive) for name in columns])
+    return tuple(_belief(prior, scenario, columns, hidden, order, all_read=all_read) for prior in scenario.priors)
+
+
+def _belief(  # noqa: PLR0913 - the rows, and what is hidden of them
+    prior: Prior, scenario: Scenario, columns: Sequence[str], hidden: Floats, order: PublicOrder, *, all_read: bool
+) -> ModelBelief:
+    single = Coupling(None, hidden, "one row", single=True)
+    chained = _chained(prior, scenario, order, all_read=all_read) if isinstance(prior, ChainPrior) else None
+    return ModelBelief(coupling_of(prior, scenario, columns), single, chained)
+
+
+def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder, *, all_read: bool) -> ChainedRows | None:
+    """Return the chain that covers all groups; None where it is not known at which steps of it rows are."""
+    if not isinstance(scenario.secret, Secret | Initial):
+        return None
+    lows, highs = order.positions[order.first[:-1]], order.positions[order.first[1:] - 1]
+    inside = np.ones(order.rows, dtype=np.bool_)
+    inside[order.first[:-1]] = False
+    if (np.diff(order.positions, prepend=-np.inf)[inside] <= 0).any():
+        raise not_told_apart(scenario)
+    if (order.positions != np.rint(order.positions)).any() or max(-lows.min(), highs.max()) >= _LONGEST:
+        return None
+    steps = int(lows.min()), int(highs.max())
+    if prior.repeats is not None:  # where groups stand does not matter, but for their phase
+        steps = 0, int((highs - lows + lows % prior.repeats).max())
+    try:
+        return chained_rows(scenario, prior, steps, order.start, all_read=all_read)
+    except Refused:
+        return None
