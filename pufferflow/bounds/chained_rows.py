@@ -59,9 +59,9 @@ class ChainedRows:
 
         All rows of a group together move them by `group` times as many at most.
         """
-        return max(
-            (min(self._carried_over(one) for one in promise.singles), ROW_BY_ROW),
-            (min(self._of_pairs(one, group) for one in promise.singles), STEP_BY_STEP),
+        return min(
+            max((self._carried_over(one), ROW_BY_ROW), (self._of_pairs(one, group), STEP_BY_STEP))
+            for one in promise.singles
         )
 
     def pure_loss(self, row: float) -> float:

@@ -26,8 +26,8 @@ def least(promises: Sequence[Guarantee], kind: Kind) -> float:
 def mean_of_shifts(shifts: Floats, masses: Floats, kind: Kind) -> float:
     """Return the mean loss of Gaussian shifts that have these probabilities, of a Rényi order or at a δ (M1)."""
     if kind.example.divergence is Divergence.HOCKEY_STICK and kind.example.delta > 0:
-        delta = kind.example.delta
-        return kind.loss_from(Approx(mean_epsilon(shifts, masses, delta), delta))
+        epsilon = mean_epsilon(shifts, masses, kind.example.delta)
+        return kind.loss_from(Approx(epsilon, kind.example.delta)) if epsilon < math.inf else math.inf
     with np.errstate(over="ignore"):
         squares = shifts * shifts / 2 * (1 + 2 * UNIT)
     return least(of_orders(lambda alpha: mean_renyi(alpha * squares, masses, alpha), kind), kind)

@@ -27,6 +27,8 @@ _LEAST, _MOST = -40 * _STEPS, 4 * _STEPS
 _TOLERANCE = 1e-9
 _TINY = 1e-300
 _SURELY = 1 + 64 * UNIT
+_LARGEST = 600.0
+_EVERYTHING = RowLeak(math.inf, math.inf, endless=False)
 
 
 @final
@@ -84,12 +86,14 @@ class RowBridge:
         return self._leaks[epsilon]
 
     def _leak(self, epsilon: float) -> RowLeak:
+        if not epsilon <= _LARGEST:  # beyond it nothing is hidden, and exponentials leave the floats
+            return _EVERYTHING
         try:
             found = leak_of_rows(self.chain, epsilon, self.secrets)
         except Refused:  # a state that becomes too unlikely for a float
-            return RowLeak(math.inf, math.inf, endless=False)
+            return _EVERYTHING
         known = (found.endless or not self.endless) and math.isfinite(found.loss) and math.isfinite(found.growth)
-        return found if known else RowLeak(math.inf, math.inf, endless=False)
+        return found if known else _EVERYTHING
 
     def _enough(self, excess: Callable[[float], float]) -> float | None:
         """Return a step of ε₀ at which there is no excess, and before which there is; None if there is none."""
