@@ -22,8 +22,8 @@ from pufferflow.rounding import UNIT
 TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
-    *(MessagesRule(), SingleRowsRule(), StarRule(), ConditionalRule()),
-    *(JointRule(), NearRule(), MixtureRule(), ExactRule()),
+    *(MessagesRule(), SingleRowsRule(), StarRule()),
+    *(ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 _METERS: dict[Divergence, tuple[str, ...]] = {
