@@ -22,7 +22,7 @@ from pufferflow.guarantees import Guarantee
 from pufferflow.learning.model_belief import ModelBelief, beliefs_of
 from pufferflow.learning.model_columns import ModelColumns, read_columns, read_pair
 from pufferflow.learning.model_plan import VALUE, FittedModel, Mechanism, ModelPlan, in_scaled_units
-from pufferflow.learning.scikit import Estimator, check_fitted, read_arrays, read_features
+from pufferflow.learning.scikit import Estimator, check_fitted, check_steps, read_arrays, read_features
 from pufferflow.planning import Certificate, read_promise
 from pufferflow.queries import Request
 from pufferflow.release import CostAccount, Release
@@ -76,6 +76,7 @@ class PrivateModel(Estimator, abc.ABC):
 
         `X` is a frame and `y` the name of its target column, or both are arrays.
         """
+        check_steps()
         plan = self.plan(X, y)
         release = plan.release(self.account, id)
         found = release.frame[VALUE].to_numpy()

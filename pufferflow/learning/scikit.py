@@ -4,13 +4,18 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 import inspect
-from types import FrameType
+from collections.abc import Iterator
 from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from pufferflow.arrays import Array, Floats
@@ -27,7 +32,7 @@ class Estimator(BaseEstimator):
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same settings and the same account, which charges each fit."""
-        if _is_within_search(inspect.currentframe()):
+        if any(isinstance(caller, _SEARCH) for caller in _fitting()):
             raise Refused(
                 "A search over settings by scores on private rows: which are best tells of them, and nobody counts.",
                 allowed="settings that follow from public numbers, or that were found on a public reference",
@@ -74,10 +79,35 @@ def accuracy(truth: Any, predicted: Array, weights: Any) -> float:
     return float(accuracy_score(truth, predicted, sample_weight=weights))
 
 
-def _is_within_search(frame: FrameType | None) -> bool:
-    """Return whether a search is fitting: what it picks by scores on private rows would be published uncharged."""
+def check_steps() -> None:
+    """Refuse a fit inside a pipeline, of which another step learns from the rows that the model is fitted to."""
+    for name, step in (one for caller in _fitting() for one in _steps_beside(caller)):
+        if _learns(step):
+            raise Refused(
+                f"A model beside the step {name!r}, which learns from private rows: what it learns is not counted.",
+                allowed="steps that learn nothing (FunctionTransformer, PolynomialFeatures), or FrozenEstimator",
+                instead="the model without it; columns are scaled by their declared bounds",
+            )
+
+
+def _steps_beside(caller: Any) -> list[tuple[str, Any]]:
+    """Return what is fitted to the same rows before the model, with names."""
+    if isinstance(caller, Pipeline):
+        return cast(Any, caller).steps[:-1]
+    return [("transformer", cast(Any, caller).transformer)] if isinstance(caller, TransformedTargetRegressor) else []
+
+
+def _learns(step: Any) -> bool:
+    """Return whether a step learns more of rows than how many columns they have."""
+    if step is None or isinstance(step, str | PolynomialFeatures | FrozenEstimator):
+        return False
+    return bool(cast(Any, get_tags(step)).requires_fit)
+
+
+def _fitting() -> Iterator[object]:
+    """Yield what is being fitted at the moment, from the inside out, as far as methods called fit say so."""
+    frame = inspect.currentframe()
     while frame is not None:
-        if frame.f_code.co_name == "fit" and isinstance(frame.f_locals.get("self"), _SEARCH):
-            return True
+        if frame.f_code.co_name == "fit":
+            yield frame.f_locals.get("self")
         frame = frame.f_back
-    return False

@@ -5,10 +5,12 @@ import dataclasses
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import pufferflow as pf
@@ -276,3 +278,20 @@ def test_scikit_learn_finds_estimators_but_for_what_noise_and_secrecy_forbid(mod
     }
     assert not failed
     assert len(results) > 40
+
+
+def test_steps_that_learn_from_the_rows_are_refused_beside_a_model():
+    # a scaler's means are in the model; steps that learn nothing, or were fitted elsewhere, are not
+    rng = np.random.default_rng(3)
+    features = rng.uniform(-1, 1, (400, 2))
+    target = features @ [0.5, -0.2]
+    model = L.PrivateRidge(guarantee=PROMISE, bounds=(-1, 1), target_bounds=(-2, 2))
+    public = StandardScaler().fit(rng.uniform(-1, 1, (50, 2)))
+    for allowed in (FunctionTransformer(np.tanh), PolynomialFeatures(2, include_bias=False), FrozenEstimator(public)):
+        assert make_pipeline(allowed, model).fit(features, target).predict(features).shape == (400,)
+    assert TransformedTargetRegressor(model, func=np.tanh, inverse_func=np.arctanh, check_inverse=False).fit(
+        features, target
+    )
+    for steps in (make_pipeline(StandardScaler(), model), TransformedTargetRegressor(model, transformer=public)):
+        with pytest.raises(pf.Refused, match="learns from private rows"):
+            steps.fit(features, target)
