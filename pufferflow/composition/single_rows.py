@@ -27,7 +27,7 @@ from pufferflow.rounding import UNIT
 from pufferflow.scenario import Initial, Scenario, Secret
 from pufferflow.scenario.priors import ChainPrior, Prior
 
-_LONGEST = 4096
+_LONGEST = 1024
 _TURNS = 8
 _FINE_STATES = 4
 """Of so many states messages say how far each two differ, of more how far any two do: sooner, with more noise."""
