@@ -84,6 +84,7 @@ class CouplingRule(CompositionRule):
         """Return how far a release moves along the coupling, in the norm of its noise; ∞ if that is unknown."""
         unseen = _unseen_rows_move_farther(releases)
         known = [None if unseen else shape.coupled_movements.get(releases.digest), shape.group_movement]
+        known += [shape.row_movement] if releases.prior.independent_rows else []
         return min((length for length in known if length is not None), default=math.inf)
 
     def _added(self, releases: UnitReleases, loss: Callable[[Shape, float], float]) -> float:

@@ -18,6 +18,7 @@ from pufferflow.composition.tables_near import NearRule
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, ApproxRenyi, Divergence, Kind
 from pufferflow.rounding import UNIT
+from pufferflow.scenario.priors import ChainPrior
 
 TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
@@ -59,7 +60,12 @@ def least(
     fixed: bool = False,
     rules: Sequence[CompositionRule] = RULES,
 ) -> RuleTotal:
-    """Return the least total of a kind that a rule proves by one meter; ∞ if none does."""
+    """Return the least total of a kind that a rule proves by one meter; ∞ if none does.
+
+    Beliefs without a chain count what a coupling moves where those with one count single rows.
+    """
+    if meter == "rows" and not isinstance(releases.prior, ChainPrior):
+        meter = meters_of(kind)[1]
     but_for_keys = _but_for_keys(kind, releases.key_delta)
     if but_for_keys is None:
         return RuleTotal(math.inf, "no rule")

@@ -134,7 +134,7 @@ class ModelPlan(Suggesting):
             independent_moves=((0.0, row),) if interval else None,
             coupled_movements=moved,
             group_movement=None if single_rows else self.mechanism.movement(self._group) * _SURELY,
-            row_movement=row if any(belief.chained is not None for belief in self.beliefs) else None,
+            row_movement=None if interval else row,
             column=self._column,
             rows=None if single_rows else self._rows,
         )

@@ -155,3 +155,30 @@ def test_nothing_is_said_of_other_noises_nor_of_channels():
     account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
     with pytest.raises(pf.Refused, match="single rows tell"):
         account.total([gaussian.cost, cauchy.cost])
+
+
+def test_beliefs_without_a_chain_are_counted_along_their_coupling_beside_it():
+    # of a list of beliefs each is counted in its own way, and the worst one counts
+    beliefs = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), [CHAIN, pf.Independent()], order_by="hour", within="home", public=["x"]
+    )
+    frame = rows_of(12, homes=60)
+    model = pf.learning.PrivateSGDRegressor(beliefs, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)})
+    cost = model.plan(frame, y="on").cost
+    both = AccountCosts([beliefs], pf.Approx(9.0, 1e-5)).total([cost, cost])
+    alone = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5)).total([cost, cost])
+    assert both.meter == "rows"
+    assert both.total == alone.total
+    assert both.belief == CHAIN
+
+
+def test_a_chain_with_impossible_values_is_counted_beside_a_row_alone():
+    # where nobody believes in a value there is nothing to hide; the row alone counts too, in the same account
+    begun = pf.MarkovChain(KERNEL, initial=[1.0, 0.0])
+    secret = pf.Secret("on", domain=[0, 1])
+    scenario = pf.Scenario(secret, begun, order_by="hour", within="home", public=["x"], start=0)
+    model = pf.learning.PrivateSGDRegressor(scenario, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)})
+    cost = model.plan(rows_of(12, homes=60), y="on").cost
+    total = AccountCosts([scenario], pf.Approx(9.0, 1e-5)).total([cost, cost])
+    assert total.meter == "rows"
+    assert 0.3 < total.total < 1
