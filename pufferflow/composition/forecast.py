@@ -28,6 +28,7 @@ from pufferflow.composition.reserved import RESERVED, NoneReserved
 from pufferflow.composition.rule import UnitReleases, from_pure
 from pufferflow.composition.rules import RARE, RULES
 from pufferflow.composition.running_total import added_alone
+from pufferflow.composition.single_rows import SingleRowsRule, turns_until_endless
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.scenario import Scenario, read_step
@@ -386,6 +387,9 @@ class ScheduledReleases:
             if (value := rule.endless(releases)) is not None:
                 note = NO_REST if math.isinf(value) else ""
                 return from_pure(value * (1 + _HAIR), account.kind), rule.name, note
+        turns = turns_until_endless(account.costs, cost, self._every.steps, prior) if account.meter == "rows" else None
+        if turns is not None and turns <= _MOST_TURNS:
+            return self._under(prior, turns), SingleRowsRule.name, ""
         if cost.silent or added_alone(scenario, prior, cost, None) == 0:
             return self._under(prior, 0), "releases that tell nothing", ""
         turns = _turns_until_steady(cost, columns_of(scenario, prior), self._every, scenario, account.costs)

@@ -55,6 +55,21 @@ class SingleRowsRule(CompositionRule):
         return rows.loss(kind, row)[0] if row else 0.0
 
 
+def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Prior) -> int | None:
+    """Return after how many turns of a schedule, `every` so many steps, further ones raise no total of single rows.
+
+    By then windows of the schedule overlap as they always will, behind all other windows, and rows count as endless.
+    None where that is not known.
+    """
+    windows = [one.window for one in (*costs, cost)]
+    if not isinstance(prior, ChainPrior) or prior.repeats is None or not every or not cost.shape.runs:
+        return None
+    if not all(math.isfinite(low) and math.isfinite(high) for low, high in windows):
+        return None
+    last = max(high for _, high in windows)
+    return math.ceil((last - cost.window[0] + _LONGEST) / every) + 1
+
+
 def chained_rows(
     scenario: Scenario, prior: Prior, steps: tuple[int, int] | None, start: float | None, *, all_read: bool = False
 ) -> ChainedRows:

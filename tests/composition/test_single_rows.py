@@ -182,3 +182,23 @@ def test_a_chain_with_impossible_values_is_counted_beside_a_row_alone():
     total = AccountCosts([scenario], pf.Approx(9.0, 1e-5)).total([cost, cost])
     assert total.meter == "rows"
     assert 0.3 < total.total < 1
+
+
+def test_gaussian_windows_that_share_no_row_have_an_end_for_ever(tmp_path):
+    # a day's sum every day: the total for ever is that of many days, and is above that of each number of them
+    frame = rows_of(24)
+    plan = summed(frame, pf.Approx(0.5, 1e-6))
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        account = ledger.open("days", SCENARIO, limit=pf.Approx(9.0, 1e-5))
+        for_ever = account.forecast(plan, every=24)
+        assert for_ever.rule == RULE
+        assert for_ever.fits == math.inf
+        few = [account.forecast(plan, every=24, until=24 * days).total for days in (2, 5, 60)]
+    assert few == sorted(few)
+    assert few[-1] <= for_ever.total < 1.2 * few[1]
+    overlapping = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
+    from pufferflow.composition import forecast
+
+    every_hour = forecast(overlapping, plan.cost, every=1, limit=pf.Approx(9.0, 1e-5))
+    assert every_hour.total > 3 * for_ever.total
+    assert not math.isinf(every_hour.total)
