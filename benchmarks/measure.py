@@ -20,7 +20,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: seconds of the product and of the peer, their ratio, and the ratio it must not pass."""
+    """One comparison: seconds, or losses, of product and peer, their ratio, and the ratio it must not pass."""
 
     work: str
     peer: str
@@ -51,25 +51,25 @@ def compare(  # noqa: PLR0913 - a row of the table in one call
     return Row(work, peer, seconds, peer_seconds, seconds / peer_seconds, limit)
 
 
-def report(name: str, rows: Sequence[Row]) -> None:
-    """Print the rows as a table and write them to results/NAME.json."""
-    table = Table(title=name)
-    for column in ("work", "seconds", "peer", "seconds", "ratio", "limit"):
+def report(name: str, rows: Sequence[Row], *, unit: str = "seconds") -> None:
+    """Print the rows as a table and write them to results/NAME.json; `unit` is what stands where seconds do."""
+    table, digits = Table(title=name), ".4f" if unit == "seconds" else ".3g"
+    for column in ("work", unit, "peer", unit, "ratio", "limit"):
         table.add_column(column, justify="left" if column in {"work", "peer"} else "right")
     for row in rows:
         limit = "" if row.limit is None else f"{row.limit:g}"
         colour = "red" if row.limit is not None and row.ratio > row.limit else "green"
         cells = (
             row.work,
-            f"{row.seconds:.4f}",
+            f"{row.seconds:{digits}}",
             row.peer,
-            f"{row.peer_seconds:.4f}",
-            f"[{colour}]{row.ratio:.2f}",
+            f"{row.peer_seconds:{digits}}",
+            f"[{colour}]{row.ratio:.2g}" if unit != "seconds" else f"[{colour}]{row.ratio:.2f}",
             limit,
         )
         table.add_row(*cells)
     Console().print(table)
     RESULTS.mkdir(exist_ok=True)
     machine = {"machine": platform.machine(), "system": platform.system(), "python": platform.python_version()}
-    text = json.dumps({"name": name, **machine, "rows": [asdict(row) for row in rows]}, indent=1)
+    text = json.dumps({"name": name, "unit": unit, **machine, "rows": [asdict(row) for row in rows]}, indent=1)
     (RESULTS / f"{name}.json").write_text(text + "\n")

@@ -1,0 +1,127 @@
+"""Tables of hours that depend on each other, and what is believed of them: generated people, and a measured household.
+
+All columns are within [−1, 1], and the target is `y`. Of the generated people the belief is the way they were made:
+their numbers follow one autoregression within each person, and people are independent. The household's days stand where
+people do, and days are taken to be independent; `PUFFERFLOW_TABLES` names the folder that it is in. Of classes no
+translation is known (M15): models of them are fitted under the belief in any correlation, group privacy.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import pufferflow as pf
+
+FEATURES, PHI, SPREAD, NOISE = 5, 0.5, 0.4, 0.1
+NAMES = [f"x{place}" for place in range(FEATURES)]
+SLOPES = np.array([0.4, -0.3, 0.2, 0.1, 0.0])
+TIMES = ["sine", "cosine", "sine2", "cosine2"]
+MOST, HIGH = 6.0, 1.0
+"""Kilowatts: the end of the household's range, and what counts as a high load."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A table, a loss, and two scenarios: what is believed, and that hours of a group may depend in any way."""
+
+    name: str
+    loss: str
+    """"squared" or "logistic", whose target is 0 or 1."""
+    frames: Sequence[pl.DataFrame]
+    others: Sequence[pl.DataFrame]
+    """Tables for the choice of settings."""
+    names: Sequence[str]
+    group: int
+    """How many rows a group has."""
+    belief: pf.Scenario
+    whole: pf.Scenario
+    given: dict[str, Any] = field(default_factory=dict)
+    """What models have to know of public columns."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows a table has."""
+        return self.frames[0].height
+
+
+def shocks(rng: np.random.Generator, people: int, hours: int, columns: int) -> np.ndarray:
+    """Return autoregressive hours of people, of variance 1."""
+    values = rng.normal(size=(people, hours, columns))
+    for hour in range(1, hours):
+        values[:, hour] = PHI * values[:, hour - 1] + np.sqrt(1 - PHI**2) * values[:, hour]
+    return values.reshape(-1, columns)
+
+
+def generated(seed: int, people: int, hours: int, *, classes: bool = False) -> pl.DataFrame:
+    """Return people whose target is linear in five features but for noise, or has log odds that are."""
+    rng = np.random.default_rng(seed)
+    values = shocks(rng, people, hours, FEATURES + 1)
+    features = SPREAD * values[:, :-1]
+    means = features @ SLOPES
+    target = np.clip(means + NOISE * values[:, -1], -1, 1)
+    if classes:
+        target = (rng.logistic(size=len(means)) < 5 * means).astype(int)
+    keys = {"group": np.repeat(np.arange(people), hours), "hour": np.tile(np.arange(hours), people)}
+    return pl.DataFrame(dict(zip(NAMES, np.clip(features, -1, 1).T, strict=True)) | {"y": target} | keys)
+
+
+def autoregression() -> pf.GaussianPrior:
+    """Return the law of the generated numbers: along the hours, and across the columns of an hour."""
+    mixed = SPREAD * np.vstack([np.eye(FEATURES), SLOPES])
+    across = mixed @ mixed.T
+    across[-1, -1] += NOISE**2
+    return pf.GaussianPrior(pf.AR1(PHI), across=across)
+
+
+def people(count: int, hours: int, seeds: int, *, classes: bool = False) -> Task:
+    """Return the task of generated people; settings are chosen on three tables of other seeds."""
+    frames, others = (
+        [generated(seed, count, hours, classes=classes) for seed in some] for some in (range(seeds), range(1000, 1003))
+    )
+    domain = [0, 1] if classes else pf.Interval(-1, 1)
+    secrets = [*(pf.Secret(name, pf.Interval(-1, 1)) for name in NAMES), pf.Secret("y", domain)]
+    whole = pf.Scenario(secrets, pf.AnyCorrelation(), within="group", order_by="hour")
+    belief = whole if classes else pf.Scenario(secrets, autoregression(), within="group", order_by="hour")
+    loss = "logistic" if classes else "squared"
+    return Task(f"{count} × {hours} hours", loss, frames, others, NAMES, hours, belief, whole)
+
+
+def household(seeds: int, *, classes: bool = False) -> Task | None:
+    """Return the task of the household's load by time of day; None, and a word, without the table.
+
+    There is no other table to choose settings on: they are chosen on this one, which is in favour of who is tuned most.
+    """
+    file = Path(os.environ.get("PUFFERFLOW_TABLES", "../shared/data")) / "household_power_hourly.parquet"
+    if not file.is_file():
+        print("The household is left out: PUFFERFLOW_TABLES names no folder with it.")
+        return None
+    table = _days(pl.read_parquet(file), classes=classes)
+    sure: dict[str, Any] = {"within": "group", "order_by": "hour", "public": TIMES}
+    secret = pf.Secret("y", [0, 1] if classes else pf.Interval(-1, 1))
+    whole = pf.Scenario(secret, pf.AnyCorrelation(), **sure)
+    belief = whole if classes else pf.Scenario(secret, pf.GaussianPrior(pf.AR1(0.7)), **sure)
+    given = {"features": TIMES, "bounds": (-1, 1)}
+    loss = "logistic" if classes else "squared"
+    return Task("household", loss, [table] * seeds, [table] * 3, TIMES, 24, belief, whole, given)
+
+
+def _days(table: pl.DataFrame, *, classes: bool) -> pl.DataFrame:
+    """Return whole days, with the load as a number within [−1, 1], or whether it is high."""
+    load, turn = pl.col("active_power_kw").cast(pl.Float64).fill_null(strategy="forward").fill_null(0), 2 * np.pi / 24
+    hour = pl.col("time").dt.hour().cast(pl.Int64)
+    target = (load > HIGH).cast(pl.Int64) if classes else load.clip(0, MOST) / MOST * 2 - 1
+    rows = table.sort("time").select(
+        target.alias("y"),
+        (turn * hour).sin().alias("sine"),
+        (turn * hour).cos().alias("cosine"),
+        (2 * turn * hour).sin().alias("sine2"),
+        (2 * turn * hour).cos().alias("cosine2"),
+        pl.col("time").dt.date().alias("group"),
+        hour.alias("hour"),
+    )
+    return rows.filter(pl.len().over("group") == 24)
