@@ -18,6 +18,7 @@ from pufferflow.engine.engine import (
     Selection,
     Tally,
     UnitLimit,
+    changed_source,
 )
 from pufferflow.engine.memberships import membership_patterns, with_others
 from pufferflow.engine.model_rows import ModelRows, NumberColumn, PublicOrder, column_of, columns_as_numbers
@@ -26,6 +27,7 @@ from pufferflow.engine.public_rows import unused
 from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
 from pufferflow.engine.row_weights import StepWeights, pattern_of, weights_by_rank
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
+from pufferflow.engine.stored_rows import inverse, rows_at_once
 from pufferflow.engine.totals import (
     HALF,
     Above,
@@ -110,6 +112,7 @@ __all__ = [
     "appearing_keys",
     "bounded_grids",
     "by_weight",
+    "changed_source",
     "check_column",
     "check_engine",
     "clean_dtype",
@@ -120,6 +123,7 @@ __all__ = [
     "engine_of",
     "grids_of",
     "has_engine",
+    "inverse",
     "labelled",
     "labels_of",
     "largest_together",
@@ -130,6 +134,7 @@ __all__ = [
     "published",
     "remote_engine",
     "result_types",
+    "rows_at_once",
     "scan",
     "table",
     "unused",

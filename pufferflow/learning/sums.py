@@ -24,6 +24,7 @@ from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.learning.budget import DRAWN, FINE, deviations_of, pure_of
 from pufferflow.learning.couplings import Coupling
+from pufferflow.learning.scaled_rows import ScaledRows
 from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.planning import NoisySum
 from pufferflow.rounding import UNIT, upwards
@@ -32,6 +33,8 @@ STEPS: Final = 1 << 19
 """The steps from the middle of a range to an end."""
 AT_ONCE: Final = 1 << 12
 """Sums of so many products are whole numbers that floats hold."""
+_WHOLE: Final = 1 << 24
+"""Sums of so many products, and as many once more, are whole numbers of 64 bits."""
 TYPICAL: Final = 1 / 3
 """The mean square of what is uniform on [−1, 1], for expected errors."""
 _RATIO: Final = 1.003
@@ -89,10 +92,12 @@ class SumsOfProducts:
             self._length(coupling, self.family) / self.calibrated.scale + self._by_grid(self.family), 4 * UNIT
         )
 
-    def fit(self, scaled: Floats, start: Floats | None) -> Floats:
+    def fit(self, rows: ScaledRows, start: Floats | None) -> Floats:
         """Return the coefficients from noisy sums."""
         del start
-        return solved(self._drawn(_sums(scaled)), self.order.rows, self._penalty, intercept=self.intercept)
+        sums = ExactSums(len(self.hidden))
+        rows.each(sums.add)
+        return solved(self._drawn(sums.total), self.order.rows, self._penalty, intercept=self.intercept)
 
     @property
     def _penalty(self) -> float:
@@ -206,14 +211,35 @@ def solved(sums: Floats, rows: int, penalty: float, *, intercept: bool) -> Float
     return found if intercept else np.append(0.0, found)
 
 
-def _sums(scaled: Floats) -> Array:
-    """Return the sums of products of the columns, and of 1, in steps: Python's whole numbers."""
-    total = np.zeros((scaled.shape[1] + 1,) * 2, dtype=object)
-    for start in range(0, len(scaled), AT_ONCE):
-        some = np.rint(scaled[start : start + AT_ONCE] * STEPS)
-        steps = np.column_stack([np.full(len(some), float(STEPS)), some])
-        total += (steps.T @ steps).astype(np.int64).astype(object)
-    return total
+@final
+class ExactSums:
+    """The sums of products of the columns of scaled rows, and of 1, in steps: whole numbers, whatever comes first."""
+
+    def __init__(self, columns: int) -> None:
+        self._whole = np.zeros((columns + 1, columns + 1), dtype=object)
+        self._part = np.zeros((columns + 1, columns + 1), dtype=np.int64)
+        self._rows = 0
+
+    def add(self, scaled: Floats) -> None:
+        """Add the products of some rows."""
+        for start in range(0, len(scaled), AT_ONCE):
+            some = scaled[start : start + AT_ONCE]
+            steps = np.full((some.shape[1] + 1, len(some)), float(STEPS))
+            np.rint(some.T * STEPS, out=steps[1:])
+            self._part += (steps @ steps.T).astype(np.int64)
+            self._rows += len(some)
+            if self._rows > _WHOLE:
+                self._carry()
+
+    @property
+    def total(self) -> Array:
+        """The sums so far: Python's whole numbers."""
+        self._carry()
+        return self._whole.copy()
+
+    def _carry(self) -> None:
+        self._whole += self._part.astype(object)
+        self._part[:], self._rows = 0, 0
 
 
 def _moved(first: Floats, second: Floats, *, same: bool) -> Floats:
