@@ -27,7 +27,7 @@ from pufferflow.engine.public_rows import unused
 from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
 from pufferflow.engine.row_weights import StepWeights, pattern_of, weights_by_rank
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
-from pufferflow.engine.stored_rows import inverse, rows_at_once
+from pufferflow.engine.stored_rows import inverse
 from pufferflow.engine.totals import (
     HALF,
     Above,
@@ -134,7 +134,6 @@ __all__ = [
     "published",
     "remote_engine",
     "result_types",
-    "rows_at_once",
     "scan",
     "table",
     "unused",

@@ -134,15 +134,16 @@ class Places:
     def put(self, places: Indices, numbers: Floats) -> None:
         """Put rows into the parts where their places are."""
         parts = places // self._size
-        order = np.argsort(parts.astype(np.min_scalar_type(len(self._next))), kind="stable")
+        order = np.argsort(parts.astype(np.min_scalar_type(len(self._next))), kind="stable")  # few bits sort quickly
         places, numbers = places[order], np.ascontiguousarray(numbers)[order]
-        ends = np.cumsum(np.bincount(parts, minlength=len(self._next)))
-        for part in np.unique(parts).tolist():
-            low, high = int(ends[part - 1]) if part else 0, int(ends[part])
-            first = int(self._next[part])
+        counts = np.bincount(parts, minlength=len(self._next))
+        low = 0
+        for part in np.flatnonzero(counts).tolist():
+            first, high = int(self._next[part]), low + int(counts[part])
             self._within[first : first + high - low] = places[low:high] % self._size
             self.stored.put(first, numbers[low:high])
             self._next[part] += high - low
+            low = high
 
     def settle(self) -> StoredRows:
         """Return the rows, each part brought into order."""

@@ -34,7 +34,10 @@ STEPS: Final = 1 << 19
 AT_ONCE: Final = 1 << 12
 """Sums of so many products are whole numbers that floats hold."""
 _WHOLE: Final = 1 << 24
-"""Sums of so many products, and as many once more, are whole numbers of 64 bits."""
+"""Sums of so many products, and of a few more, are whole numbers of 64 bits."""
+_ALONE: Final = 1 << 18
+"""So few products are added up by one thread; more would wait for others, which are busy reading."""
+_FEW: Final = 64
 TYPICAL: Final = 1 / 3
 """The mean square of what is uniform on [−1, 1], for expected errors."""
 _RATIO: Final = 1.003
@@ -213,29 +216,35 @@ def solved(sums: Floats, rows: int, penalty: float, *, intercept: bool) -> Float
 
 @final
 class ExactSums:
-    """The sums of products of the columns of scaled rows, and of 1, in steps: whole numbers, whatever comes first."""
+    """The sums of products of the columns of scaled rows, and of 1, in steps: whole numbers, in whatever order."""
 
     def __init__(self, columns: int) -> None:
         self._whole = np.zeros((columns + 1, columns + 1), dtype=object)
         self._part = np.zeros((columns + 1, columns + 1), dtype=np.int64)
         self._rows = 0
+        alone = _ALONE // ((columns + 1) * (columns + 2))
+        self._at_once = min(alone, AT_ONCE) if alone >= _FEW else AT_ONCE
 
     def add(self, scaled: Floats) -> None:
         """Add the products of some rows."""
         for start in range(0, len(scaled), AT_ONCE):
-            some = scaled[start : start + AT_ONCE]
-            steps = np.full((some.shape[1] + 1, len(some)), float(STEPS))
-            np.rint(some.T * STEPS, out=steps[1:])
-            self._part += (steps @ steps.T).astype(np.int64)
-            self._rows += len(some)
-            if self._rows > _WHOLE:
-                self._carry()
+            self._add(scaled[start : start + AT_ONCE])
 
     @property
     def total(self) -> Array:
         """The sums so far: Python's whole numbers."""
         self._carry()
         return self._whole.copy()
+
+    def _add(self, scaled: Floats) -> None:
+        steps = np.full((scaled.shape[1] + 1, len(scaled)), float(STEPS))
+        np.rint(scaled.T * STEPS, out=steps[1:])
+        for start in range(0, len(scaled), self._at_once):
+            some = steps[:, start : start + self._at_once]
+            self._part += (some @ some.T).astype(np.int64)
+        self._rows += len(scaled)
+        if self._rows > _WHOLE:
+            self._carry()
 
     def _carry(self) -> None:
         self._whole += self._part.astype(object)

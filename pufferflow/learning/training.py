@@ -17,7 +17,7 @@ from typing import Final, final
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.engine import PublicOrder, inverse, rows_at_once
+from pufferflow.engine import PublicOrder, inverse
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.learning.budget import DRAWN, FINE, deviations_of
@@ -34,6 +34,8 @@ from pufferflow.progress import working
 from pufferflow.rounding import UNIT, upwards
 
 _MOST_AT_ONCE: Final = 1 << 16
+_NUMBERS: Final = 1 << 17
+"""The numbers of rows that are read at once: they stay near the processor, and one thread adds them up."""
 _ROUND: Final = 1 + 2.0**-36
 
 
@@ -147,7 +149,7 @@ class Training:
     def _gradient(self, rows: RowsInOrder, batch: int, here: Floats) -> Floats:
         """Return the sum of the gradients of a batch, read some rows at a time."""
         low, high = (-(-place * self.order.rows // self.batches) for place in (batch, batch + 1))
-        size, total = rows_at_once(rows.columns), np.zeros(len(here))
+        size, total = max(_NUMBERS // rows.columns, 1), np.zeros(len(here))
         for start in range(low, high, size):
             some = rows.read(start, min(start + size, high))
             features = self._cut(some[:, :-1])
