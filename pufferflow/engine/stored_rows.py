@@ -19,6 +19,7 @@ import numpy as np
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.errors import PufferflowError, SourceFailed
 from pufferflow.guarded import guarded
+from pufferflow.progress import working
 
 IN_MEMORY: Final = 2**28
 """The bytes of a table that is kept in memory."""
@@ -147,11 +148,13 @@ class Places:
 
     def settle(self) -> StoredRows:
         """Return the rows, each part brought into order."""
-        for low in range(0, self.stored.rows, self._size):
-            high = min(low + self._size, self.stored.rows)
-            ordered = np.empty((high - low, self.stored.columns))
-            ordered[self._within[low:high]] = self.stored.read(low, high)
-            self.stored.put(low, ordered)
+        with working("ordering rows", self.stored.rows) as work:
+            for low in range(0, self.stored.rows, self._size):
+                high = min(low + self._size, self.stored.rows)
+                ordered = np.empty((high - low, self.stored.columns))
+                ordered[self._within[low:high]] = self.stored.read(low, high)
+                self.stored.put(low, ordered)
+                work.advance(high - low)
         return self.stored
 
 
