@@ -255,6 +255,34 @@ def test_a_source_that_changed_since_the_plan_is_refused(model, belief, change, 
     assert not list(in_file.iterdir())
 
 
+@pytest.mark.parametrize("belief", PRIORS)
+def test_a_source_that_never_ends_is_left_as_soon_as_it_has_a_row_too_many(belief, in_file):
+    # rows that come on and on fill neither memory nor the disk
+    rows, ends = rows_of(), [True]
+
+    def read(*_):
+        yield rows
+        while not ends[0]:
+            yield rows
+
+    def wanted(columns, predicate, most, size):
+        del size
+        for frame in read():
+            some = frame if columns is None else frame.select(columns)
+            some = some if predicate is None else some.filter(predicate)
+            yield some if most is None else some.head(most)
+
+    plan = plan_of(register_io_source(wanted, schema=rows.schema), belief)
+    ends[0] = False
+    came = []
+    with pytest.raises(pf.SourceFailed, match="has other rows"):
+        plan.rows.each(plan.order, lambda numbers: came.append(len(numbers)))
+    assert sum(came) <= 400
+    with pytest.raises(pf.SourceFailed, match="has other rows"):
+        plan.release()
+    assert not list(in_file.iterdir())
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the file has a name until it is closed")
 @pytest.mark.parametrize("belief", ["independent", "groups"])
 def test_the_file_has_no_name_is_its_owners_alone_and_goes_with_the_fit(belief, in_file):
