@@ -18,6 +18,7 @@ from pufferflow.engine.engine import (
     Selection,
     Tally,
     UnitLimit,
+    changed_source,
 )
 from pufferflow.engine.groups import not_told_apart
 from pufferflow.engine.memberships import membership_patterns, with_others
@@ -27,6 +28,7 @@ from pufferflow.engine.public_rows import unused
 from pufferflow.engine.row_by_row import ROWS, RowByRow, counted, labels_of, metadata_of, scan
 from pufferflow.engine.row_weights import StepWeights, pattern_of, weights_by_rank
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
+from pufferflow.engine.stored_rows import inverse
 from pufferflow.engine.totals import (
     HALF,
     Above,
@@ -111,6 +113,7 @@ __all__ = [
     "appearing_keys",
     "bounded_grids",
     "by_weight",
+    "changed_source",
     "check_column",
     "check_engine",
     "clean_dtype",
@@ -121,6 +124,7 @@ __all__ = [
     "engine_of",
     "grids_of",
     "has_engine",
+    "inverse",
     "labelled",
     "labels_of",
     "largest_together",

@@ -15,7 +15,7 @@ import polars as pl
 
 from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.engine.snapshot import Snapshot
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.expressions import Values
 from pufferflow.scenario import Label, Scenario
 from pufferflow.source_version import SourceVersion
@@ -264,3 +264,12 @@ class Engine(abc.ABC):
 
         Of a limit, too, the columns are read that put rows in order.
         """
+
+
+def changed_source() -> SourceFailed:
+    """Return the error for a source whose facts have changed since planning."""
+    return SourceFailed(
+        "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
+        allowed="a source whose groups, their rows in time, and keys stay as they are between plan and release",
+        instead="planning again, batch.plan(…), and releasing that plan",
+    )

@@ -2,11 +2,15 @@
 
 Rows stand by group and position, and those that share both are shuffled with the operating system's randomness: the
 order of a source may tell what it was sorted by. So which places a group has follows from public columns alone.
+
+All is read in one query: private numbers some rows at a time, public columns beside them, so that the place of a row
+follows from what was read with it. These are held in memory; numbers are where `stored_rows` keeps them.
 """
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, final
@@ -16,18 +20,23 @@ import polars as pl
 
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.engine.classes import check_column, classes_of
-from pufferflow.engine.engine import Engine, Selection
+from pufferflow.engine.engine import Engine, Selection, changed_source
 from pufferflow.engine.one_pass import comparable
 from pufferflow.engine.places import places_of
-from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, PolarsEngine, collect
+from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, PolarsEngine, batches, collect
+from pufferflow.engine.stored_rows import Places, StoredRows, inverse, rows_at_once, stored_rows
 from pufferflow.engine.totals import FloatInside
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions import unsorted
 from pufferflow.guarded import guarded
+from pufferflow.progress import working
 from pufferflow.scenario import Domain, Interval, Label, Scenario
 
-_WITHIN, _MOMENT = "within {}", "moment"
+_WITHIN, _MOMENT, _COLUMN = "within {}", "moment", "column {}"
 _MOST: Final = 2**31
+
+Take = Callable[[Floats], None]
+Change = Callable[[Floats], Floats]
 
 
 @final
@@ -77,7 +86,10 @@ class PublicOrder:
     @cached_property
     def digest(self) -> str:
         """A hash that sources share only if the groups have as many rows at the same positions."""
-        return hashlib.sha256(self.first.astype("<i8").tobytes() + self.positions.astype("<f8").tobytes()).hexdigest()
+        found = hashlib.sha256()
+        for numbers in (self.first.astype("<i8", copy=False), self.positions.astype("<f8", copy=False)):
+            found.update(np.ascontiguousarray(numbers).data)
+        return found.hexdigest()
 
 
 @final
@@ -101,21 +113,27 @@ class ModelRows:
         """Return the groups and positions of rows; only public columns are read."""
         public = self._public
         rows = collect(self._frame.select(public or [pl.len()]), PUBLIC)
-        return (self._placed(rows) if public else self._shuffled(int(rows.item())))[0]
+        return self._placed(rows)[0] if public else self._unplaced(int(rows.item()))
 
-    def numbers(self) -> tuple[PublicOrder, Floats]:
-        """Return the rows in order, read once: of shape (rows, columns)."""
-        schema = self._polars.schema(self.selection.derived)
-        read = [column.read(schema[column.name]) for column in self.columns]
-        names = [f"column {place}" for place in range(len(read))]
-        values = [expression.alias(name) for (expression, _), name in zip(read, names, strict=True)]
-        rows = collect(self._frame.select(*self._public, *values), PRIVATE)
-        known, order = self._placed(rows.drop(names)) if self._public else self._shuffled(rows.height)
-        numbers = np.empty((rows.height, len(read)))
-        for place, (_, of_class) in enumerate(read):
-            own = rows[names[place]].to_numpy()
-            np.take(own if of_class is None else of_class[own], order, out=numbers[:, place])
-        return known, numbers
+    def each(self, known: PublicOrder, take: Take) -> None:
+        """Hand all rows to `take` as they come, some at a time; refuse a source whose rows are not those `known`."""
+        public = self._read(known, take)
+        found = self._placed(public)[0] if public.width else self._unplaced(public.height)
+        _check_same(found, known)
+
+    @contextmanager
+    def in_order(self, known: PublicOrder, visits: Indices | None, change: Change) -> Generator[StoredRows]:
+        """Yield all rows, changed, in the order in which they are visited; refuse those that are not `known`.
+
+        `visits` is when the row of each place is visited; None for rows that are visited as they stand.
+        """
+        with stored_rows(known.rows, len(self.columns)) as stored:
+            places = Places(stored)
+            if self._public:
+                self._sorted(known, visits, change, places)
+            else:
+                self._shuffled(known, visits, change, places)
+            yield places.settle()
 
     @property
     def _polars(self) -> PolarsEngine:
@@ -161,12 +179,73 @@ class ModelRows:
         first = np.append(np.flatnonzero(np.diff(runs, prepend=-1)), len(order))
         return PublicOrder(first.astype(np.intp), positions[order], start, clock), order
 
-    def _shuffled(self, rows: int) -> tuple[PublicOrder, Indices]:
+    def _unplaced(self, rows: int) -> PublicOrder:
         """Return the order of rows without groups and positions: each a group if `single_rows`, else all one."""
         _check_number(rows)
         first = np.arange(rows + 1) if self.single_rows else np.array([0, rows])
-        shuffled = np.random.default_rng(int.from_bytes(os.urandom(32), "little")).permutation(rows)
-        return PublicOrder(first.astype(np.intp), np.zeros(rows)), shuffled
+        return PublicOrder(first.astype(np.intp, copy=False), np.zeros(rows))
+
+    def _read(self, known: PublicOrder, take: Take) -> pl.DataFrame:
+        """Hand all rows to `take`, no more than are known, and return their public columns."""
+        schema = self._polars.schema(self.selection.derived)
+        read = [column.read(schema[column.name]) for column in self.columns]
+        names = [_COLUMN.format(place) for place in range(len(read))]
+        values = [expression.alias(name) for (expression, _), name in zip(read, names, strict=True)]
+        public, rows = list[pl.DataFrame](), 0
+        with working(PRIVATE, known.rows) as work:
+            for batch in batches(self._frame.select(*self._public, *values), rows_at_once(len(read))):
+                rows += batch.height
+                if rows > known.rows:
+                    raise changed_source()
+                public.append(batch.drop(names))
+                take(_numbers(batch.select(names), [of_class for _, of_class in read]))
+                work.advance(batch.height)
+        _check_number(rows)
+        return guarded(lambda: pl.concat(public))
+
+    def _shuffled(self, known: PublicOrder, visits: Indices | None, change: Change, places: Places) -> None:
+        """Put rows without groups and positions to random places, as they come."""
+        random = np.random.default_rng(int.from_bytes(os.urandom(32), "little")).permutation(known.rows)
+        chosen, came = random if visits is None else visits[random], 0
+
+        def take(numbers: Floats) -> None:
+            nonlocal came
+            places.put(chosen[came : came + len(numbers)], change(numbers))
+            came += len(numbers)
+
+        self.each(known, take)
+
+    def _sorted(self, known: PublicOrder, visits: Indices | None, change: Change, places: Places) -> None:
+        """Keep rows as they come, and put them to their places when all groups and positions are read."""
+        with stored_rows(known.rows, len(self.columns)) as source:
+            came = 0
+
+            def take(numbers: Floats) -> None:
+                nonlocal came
+                source.put(came, change(numbers))
+                came += len(numbers)
+
+            found, order = self._placed(self._read(known, take))
+            _check_same(found, known)
+            chosen, size = inverse(order) if visits is None else visits[inverse(order)], rows_at_once(source.columns)
+            for low in range(0, known.rows, size):
+                part = chosen[low : low + size]
+                places.put(part, source.read(low, low + len(part)))
+
+
+def _numbers(batch: pl.DataFrame, of_classes: Sequence[Floats | None]) -> Floats:
+    """Return the numbers of rows; those of classes are looked up."""
+    numbers = np.empty(batch.shape, order="F")
+    for place, (column, of_class) in enumerate(zip(batch.get_columns(), of_classes, strict=True)):
+        own = column.to_numpy()
+        numbers[:, place] = own if of_class is None else of_class[own]
+    return numbers
+
+
+def _check_same(found: PublicOrder, known: PublicOrder) -> None:
+    """Refuse rows whose groups or positions have changed."""
+    if found.digest != known.digest:
+        raise changed_source()
 
 
 def _check_number(rows: int) -> None:

@@ -1,6 +1,6 @@
 """The engine that reads Polars frames: queries are lazy, streamed, and guarded."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
@@ -127,3 +127,14 @@ def collect(frame: pl.LazyFrame, what: str = PRIVATE) -> pl.DataFrame:
             return frame.collect(engine="streaming")
 
     return guarded(run)
+
+
+def batches(frame: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
+    """Run one streaming query, and yield its rows in their order, at most so many at once.
+
+    Polars reads a few groups of rows of a file ahead. Ctrl-C is heard between two batches.
+    """
+    run = guarded(lambda: frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"))
+    while (batch := guarded(lambda: next(run, None))) is not None:
+        for start in range(0, batch.height, rows):
+            yield batch[start : start + rows]

@@ -23,8 +23,9 @@ from pufferflow.guarded import check_threads, outcome_of
 from pufferflow.learning.couplings import GROUP, Coupling
 from pufferflow.learning.model_belief import Carried, ModelBelief
 from pufferflow.learning.model_columns import ModelColumns, readings_of
+from pufferflow.learning.scaled_rows import RowsOfTable, ScaledRows
 from pufferflow.noise import Gaussian, Laplace, Noise
-from pufferflow.planning import AskedQuery, Certificate, NoisySum, changed_source, regions
+from pufferflow.planning import AskedQuery, Certificate, NoisySum, regions
 from pufferflow.queries import Query, Request
 from pufferflow.release import CostAccount, Release, check_account
 from pufferflow.report import promise_in_words
@@ -74,7 +75,7 @@ class Mechanism(Protocol):
         """Return how many deviations (for Laplace noise, how much ε) it moves along a coupling, at most."""
         ...
 
-    def fit(self, scaled: Floats, start: Floats | None) -> Floats:
+    def fit(self, rows: ScaledRows, start: Floats | None) -> Floats:
         """Return the coefficients of scaled columns with the intercept first, from rows; noise is drawn here."""
         ...
 
@@ -293,10 +294,8 @@ class ModelPlan(Suggesting):
 
     def _fitted(self) -> Floats:
         """Return the coefficients of the columns in their own units, the intercept first."""
-        order, numbers = self.rows.numbers()
-        if order.digest != self.order.digest:
-            raise changed_source()
-        return in_own_units(self.columns, self.mechanism.fit(self.columns.scaled(numbers), self.start))
+        rows = RowsOfTable(self.rows, self.columns, self.order)
+        return in_own_units(self.columns, self.mechanism.fit(rows, self.start))
 
     def __repr__(self) -> str:
         """Show the model and the promise."""

@@ -25,6 +25,7 @@ from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.learning.budget import DRAWN, FINE
 from pufferflow.learning.couplings import Coupling
 from pufferflow.learning.model_belief import Carried, ModelBelief
+from pufferflow.learning.scaled_rows import ScaledRows
 from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.planning import NoisySum
 from pufferflow.rounding import UNIT, upwards
@@ -33,6 +34,11 @@ STEPS: Final = 1 << 19
 """The steps from the middle of a range to an end."""
 AT_ONCE: Final = 1 << 12
 """Sums of so many products are whole numbers that floats hold."""
+_WHOLE: Final = 1 << 24
+"""Sums of so many products, and of a few more, are whole numbers of 64 bits."""
+_ALONE: Final = 1 << 18
+"""So few products are added up by one thread; more would wait for others, which are busy reading."""
+_FEW: Final = 64
 TYPICAL: Final = 1 / 3
 """The mean square of what is uniform on [−1, 1], for expected errors."""
 _RATIO: Final = 1.003
@@ -90,10 +96,12 @@ class SumsOfProducts:
             self._length(coupling, self.family) / self.calibrated.scale + self._by_grid(self.family), 4 * UNIT
         )
 
-    def fit(self, scaled: Floats, start: Floats | None) -> Floats:
+    def fit(self, rows: ScaledRows, start: Floats | None) -> Floats:
         """Return the coefficients from noisy sums."""
         del start
-        return solved(self._drawn(_sums(scaled)), self.order.rows, self._penalty, intercept=self.intercept)
+        sums = ExactSums(len(self.hidden))
+        rows.each(sums.add)
+        return solved(self._drawn(sums.total), self.order.rows, self._penalty, intercept=self.intercept)
 
     @property
     def _penalty(self) -> float:
@@ -213,14 +221,41 @@ def solved(sums: Floats, rows: int, penalty: float, *, intercept: bool) -> Float
     return found if intercept else np.append(0.0, found)
 
 
-def _sums(scaled: Floats) -> Array:
-    """Return the sums of products of the columns, and of 1, in steps: Python's whole numbers."""
-    total = np.zeros((scaled.shape[1] + 1,) * 2, dtype=object)
-    for start in range(0, len(scaled), AT_ONCE):
-        some = np.rint(scaled[start : start + AT_ONCE] * STEPS)
-        steps = np.column_stack([np.full(len(some), float(STEPS)), some])
-        total += (steps.T @ steps).astype(np.int64).astype(object)
-    return total
+@final
+class ExactSums:
+    """The sums of products of the columns of scaled rows, and of 1, in steps: whole numbers, in whatever order."""
+
+    def __init__(self, columns: int) -> None:
+        self._whole = np.zeros((columns + 1, columns + 1), dtype=object)
+        self._part = np.zeros((columns + 1, columns + 1), dtype=np.int64)
+        self._rows = 0
+        alone = _ALONE // ((columns + 1) * (columns + 2))
+        self._at_once = min(alone, AT_ONCE) if alone >= _FEW else AT_ONCE
+
+    def add(self, scaled: Floats) -> None:
+        """Add the products of some rows."""
+        for start in range(0, len(scaled), AT_ONCE):
+            self._add(scaled[start : start + AT_ONCE])
+
+    @property
+    def total(self) -> Array:
+        """The sums so far: Python's whole numbers."""
+        self._carry()
+        return self._whole.copy()
+
+    def _add(self, scaled: Floats) -> None:
+        steps = np.full((scaled.shape[1] + 1, len(scaled)), float(STEPS))
+        np.rint(scaled.T * STEPS, out=steps[1:])
+        for start in range(0, len(scaled), self._at_once):
+            some = steps[:, start : start + self._at_once]
+            self._part += (some @ some.T).astype(np.int64)
+        self._rows += len(scaled)
+        if self._rows > _WHOLE:
+            self._carry()
+
+    def _carry(self) -> None:
+        self._whole += self._part.astype(object)
+        self._part[:], self._rows = 0, 0
 
 
 def _moved(first: Floats, second: Floats, *, same: bool) -> Floats:

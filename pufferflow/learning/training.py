@@ -17,7 +17,7 @@ from typing import Final, final
 import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.engine import PublicOrder
+from pufferflow.engine import PublicOrder, inverse
 from pufferflow.guarantees import Guarantee
 from pufferflow.learning.budget import DRAWN, FINE
 from pufferflow.learning.couplings import Coupling
@@ -25,13 +25,17 @@ from pufferflow.learning.descent import Descent
 from pufferflow.learning.displacements import Displacements
 from pufferflow.learning.model_belief import Carried, ModelBelief
 from pufferflow.learning.objectives import Objective
+from pufferflow.learning.scaled_rows import RowsInOrder, ScaledRows
 from pufferflow.learning.shifts import deviations
 from pufferflow.learning.sums import TYPICAL
 from pufferflow.noise import Gaussian
 from pufferflow.planning import NoisySum
+from pufferflow.progress import working
 from pufferflow.rounding import UNIT, upwards
 
 _MOST_AT_ONCE: Final = 1 << 16
+_NUMBERS: Final = 1 << 17
+"""The numbers of rows that are read at once: they stay near the processor, and one thread adds them up."""
 _ROUND: Final = 1 + 2.0**-36
 
 
@@ -114,30 +118,47 @@ class Training:
         steps[np.random.default_rng(seed).permutation(rows)] = np.arange(rows) * self.batches // rows
         return steps
 
-    def fit(self, scaled: Floats, start: Floats | None) -> Floats:
-        """Return the last iterate, brought into the ball, the intercept first."""
-        order = np.argsort(self.step_of, kind="stable")
-        bounds = np.searchsorted(self.step_of[order], np.arange(self.batches + 1))
-        rows = scaled if self.order.single_rows else scaled[order]
-        first = np.zeros(scaled.shape[1]) if start is None else np.append(start[0] * self.intercept, start[1:])
-        return self._projected(self._descended(rows, bounds, self._projected(first)))
+    @property
+    def visits(self) -> Indices | None:
+        """When each row is visited in a pass; None for rows that are visited as they stand."""
+        return None if self.order.single_rows else inverse(np.argsort(self.step_of, kind="stable"))
 
-    def _descended(self, rows: Floats, bounds: Indices, weights: Floats) -> Floats:
-        """Return the last iterate; every step is brought onto the grid before noise is added to it."""
-        grid, factor = float(self._grid), self.step_size / self._largest_batch
-        shrink = np.full(len(weights), self.step_size * self.penalty)
-        shrink[0] = 0.0
-        for step, noise in enumerate(self._noise(len(weights))):
-            batch = rows[bounds[step % self.batches] : bounds[step % self.batches + 1]]
-            here, features = self._projected(weights), self._cut(batch[:, :-1])
-            slopes = self.objective.derivatives(features @ here[1:] + here[0], batch[:, -1])
-            moved = here - shrink * here
-            moved[1:] -= factor * (slopes @ features)
-            moved[0] -= factor * slopes.sum()
-            weights = (np.rint(moved / grid) + noise) * grid
-            if not self.intercept:
-                weights[0] = 0.0
+    def fit(self, rows: ScaledRows, start: Floats | None) -> Floats:
+        """Return the last iterate, brought into the ball, the intercept first."""
+        with rows.in_order(self.visits) as visited:
+            return self.last_iterate(visited, start)
+
+    def last_iterate(self, rows: RowsInOrder, start: Floats | None) -> Floats:
+        """Return the same of rows in the order in which they are visited."""
+        first = np.zeros(rows.columns) if start is None else np.append(start[0] * self.intercept, start[1:])
+        weights = self._projected(first)
+        with working("visiting rows", self._steps) as work:
+            for step, noise in enumerate(self._noise(len(weights))):
+                weights = self._step(rows, step % self.batches, weights, noise)
+                work.advance()
+        return self._projected(weights)
+
+    def _step(self, rows: RowsInOrder, batch: int, weights: Floats, noise: Floats) -> Floats:
+        """Return the next iterate; it is brought onto the grid before noise is added to it."""
+        grid, here = float(self._grid), self._projected(weights)
+        moved = here - self.step_size * self.penalty * np.append(0.0, here[1:])
+        moved -= self.step_size / self._largest_batch * self._gradient(rows, batch, here)
+        weights = (np.rint(moved / grid) + noise) * grid
+        if not self.intercept:
+            weights[0] = 0.0
         return weights
+
+    def _gradient(self, rows: RowsInOrder, batch: int, here: Floats) -> Floats:
+        """Return the sum of the gradients of a batch, read some rows at a time."""
+        low, high = (-(-place * self.order.rows // self.batches) for place in (batch, batch + 1))
+        size, total = max(_NUMBERS // rows.columns, 1), np.zeros(len(here))
+        for start in range(low, high, size):
+            some = rows.read(start, min(start + size, high))
+            features = self._cut(some[:, :-1])
+            slopes = self.objective.derivatives(features @ here[1:] + here[0], some[:, -1])
+            total[1:] += slopes @ features
+            total[0] += slopes.sum()
+        return total
 
     def _cut(self, features: Floats) -> Floats:
         """Return features that are no longer than `row_norm`."""

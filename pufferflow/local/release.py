@@ -19,11 +19,11 @@ from msgspec import structs
 from pufferflow.addresses import local_path
 from pufferflow.arguments import shown
 from pufferflow.channels import Channel
-from pufferflow.engine import ROWS, RowByRow, counted, metadata_of, scan
+from pufferflow.engine import ROWS, RowByRow, changed_source, counted, metadata_of, scan
 from pufferflow.errors import Misuse, SourceFailed, visible
 from pufferflow.guarded import check_threads, outcome_of
 from pufferflow.local.estimates import estimated_frequencies, estimated_means, estimated_sums
-from pufferflow.planning import Certificate, Decision, SourceDigest, changed_source
+from pufferflow.planning import Certificate, Decision, SourceDigest
 from pufferflow.release import (
     CostAccount,
     Release,

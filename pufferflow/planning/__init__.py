@@ -15,7 +15,7 @@ from pufferflow.planning.error_bars import (
     half_widths,
 )
 from pufferflow.planning.exact import exact_sums, reads_exactly
-from pufferflow.planning.facts import PublicFacts, SourceDigest, changed_source
+from pufferflow.planning.facts import PublicFacts, SourceDigest
 from pufferflow.planning.floor import impossible_values
 from pufferflow.planning.key_threshold import KeyThreshold, grid_below
 from pufferflow.planning.sum_tables import Tables, known_values, on_interval, tables_of
@@ -40,7 +40,6 @@ __all__ = [
     "Tables",
     "Terms",
     "Within",
-    "changed_source",
     "confidence_of_sum",
     "cost_of",
     "error_bars",

@@ -34,6 +34,7 @@ from pufferflow.engine import (
     Patterns,
     Snapshot,
     Tally,
+    changed_source,
 )
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.inference import ShortestMovement, of_pattern, window
@@ -146,15 +147,6 @@ class RowsRead:
     @staticmethod
     def _taken(request: Request, orders: tuple[Order, ...], key: bytes) -> str | None:
         return request.engine.fingerprint(request.selection, request.scenario, orders, key)
-
-
-def changed_source() -> SourceFailed:
-    """Return the error for a source whose facts have changed since planning."""
-    return SourceFailed(
-        "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
-        allowed="a source whose groups, their rows in time, and keys stay as they are between plan and release",
-        instead="planning again, batch.plan(…), and releasing that plan",
-    )
 
 
 @final

@@ -12,10 +12,10 @@ from msgspec import structs
 
 from pufferflow.arguments import shown
 from pufferflow.composition import Cost
-from pufferflow.engine import Tally, weighted_tally
+from pufferflow.engine import Tally, changed_source, weighted_tally
 from pufferflow.errors import InternalError, Misuse
 from pufferflow.guarded import check_threads, guarded, outcome_of
-from pufferflow.planning import Certificate, Decision, SourceDigest, changed_source
+from pufferflow.planning import Certificate, Decision, SourceDigest
 from pufferflow.release.draw import add_noise
 from pufferflow.release.release import Release
 

@@ -8,10 +8,11 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.engine import PublicOrder
+from pufferflow.engine.stored_rows import stored_rows
 from pufferflow.learning.couplings import Coupling, coupling_of
 from pufferflow.learning.model_belief import ModelBelief
 from pufferflow.learning.objectives import Objective
-from pufferflow.learning.sums import _SHARES, STEPS, SumsOfProducts, _place, _sums
+from pufferflow.learning.sums import _SHARES, STEPS, ExactSums, SumsOfProducts, _place
 from pufferflow.learning.training import Training
 
 PROMISE = pf.Gdp(1.0)
@@ -36,8 +37,14 @@ def beliefs(couplings):
     return tuple(ModelBelief(coupling, ALONE) for coupling in couplings)
 
 
+def exact(rows):
+    sums = ExactSums(rows.shape[1])
+    sums.add(rows)
+    return sums.total
+
+
 def vector(row):
-    products = _sums(row[None]).astype(float) / STEPS**2
+    products = exact(row[None]).astype(float) / STEPS**2
     return products[np.triu_indices(len(products))][:-1]
 
 
@@ -71,7 +78,7 @@ def test_noise_of_sums_is_what_the_promise_asks_and_nine_tenths_are_too_little()
     moved = np.linalg.norm(vector(np.array([1.0, 1.0])) - vector(np.array([1.0, -1.0])))
     assert pf.Gdp(moved / known.calibrated.scale).mu <= 1
     assert moved / (0.9 * known.calibrated.scale) > 1.1
-    drawn = np.array([known._drawn(_sums(np.ones((5, 2))))[0, 2] for _ in range(1500)])
+    drawn = np.array([known._drawn(exact(np.ones((5, 2))))[0, 2] for _ in range(1500)])
     assert drawn.mean() == pytest.approx(5, abs=0.5)
     assert drawn.std() == pytest.approx(known.calibrated.scale, rel=0.08)
 
@@ -159,7 +166,9 @@ def test_the_last_iterate_of_linear_descent_is_never_farther_than_promised(batch
     if batches * passes == 1:  # one step, of a row whose gradient moves as far as any: nothing is given away
         single = replace(training, beliefs=beliefs([Coupling(None, np.ones(2), "one row", single=True)]))
         assert 0.4 / 12 * 2 * np.sqrt(2) / (0.9 * single.scale) > 1.1
-        drawn = np.array([single.fit(np.zeros((rows, 2)), None) for _ in range(1500)])
+        zeros = stored_rows(rows, 2)
+        zeros.put(0, np.zeros((rows, 2)))
+        drawn = np.array([single.last_iterate(zeros, None) for _ in range(1500)])
         assert drawn.std() == pytest.approx(single.scale, rel=0.06)
 
 

@@ -39,6 +39,12 @@ def planned(frame, promise, model=learning.PrivateSGDRegressor, belief=None, **s
     return model(belief or scenario(), promise, **given).plan(frame, y="on")
 
 
+def features_of(plan):
+    """The public feature of every row, as rows stand by hour."""
+    with plan.rows.in_order(plan.order, None, plan.columns.scaled) as rows:
+        return rows.read(0, plan.order.rows)[:, 0].copy()
+
+
 def conditioned(weights):
     """Atoms of Σ weights·(±1) and probabilities, for every secret row and state of one person's rows."""
     states = np.array(list(itertools.product(range(2), repeat=len(weights))))
@@ -69,8 +75,7 @@ def test_the_last_iterate_of_a_linear_descent_keeps_its_promise_exactly(batches,
     for promise in (pf.Approx(0.7, delta), pf.Renyi(3, 0.4)):
         plan = planned(frame, promise, **settings)
         assert plan.certificate.bound in (ROW_BY_ROW, STEP_BY_STEP)
-        _, numbers = plan.rows.numbers()
-        shares, spread = factors_of(plan.mechanism, numbers[:, 0])
+        shares, spread = factors_of(plan.mechanism, features_of(plan))
         at = np.linspace(-1, 1, 4001) * (10 * spread + np.abs(shares).sum())
         step, worst = at[1] - at[0], 0.0
         for laws in conditioned(shares):
@@ -89,10 +94,10 @@ def test_sums_keep_their_pure_promise_exactly():
     # Laplace noise on Σ x·y: the loss is largest at an atom or in the tails
     frame = table(8)
     plan = planned(frame, pf.Pure(0.8), learning.PrivateRidge, fit_intercept=False, solver="sums")
-    _, numbers = plan.rows.numbers()
+    features = features_of(plan)
     scale = plan.mechanism.calibrated.scale
     worst = 0.0
-    for (atoms, left), (_, right) in conditioned(numbers[:, 0]):
+    for (atoms, left), (_, right) in conditioned(features):
         at = np.append(np.unique(atoms), [-1e3 * scale, 1e3 * scale])
         kernel = np.exp(-np.abs(at[:, None] - atoms) / scale + np.abs(at[:, None]) / scale)
         ratio = np.abs(np.log(kernel @ left) - np.log(kernel @ right))
