@@ -16,7 +16,7 @@ Settings of ours and of DP-SGD are chosen on tables of other seeds; "default" ar
 import statistics
 
 import fitted
-from hourly import Task, household, people
+from hourly import Task, along_a_chain, household, people
 from measure import Row, report
 
 SEEDS, EPSILON = 20, 1.0
@@ -24,11 +24,12 @@ EXCHANGED = "DP-SGD, rows exchanged"
 
 
 def tasks() -> list[Task]:
-    """Return days and weeks of people, and a household's days: numbers, and two classes."""
+    """Return days and weeks of people, numbers and two classes, days along a chain, and a household's days."""
     found = [
         people(600, 24, SEEDS),
         people(100, 168, SEEDS),
         people(600, 24, SEEDS, classes=True),
+        along_a_chain(600, 24, SEEDS),
         household(SEEDS),
         household(SEEDS, classes=True),
     ]

@@ -110,28 +110,16 @@ def by_default(task: Task) -> Settings:
 
 
 def _candidates(task: Task) -> list[Settings]:
-    """Return the default, and descents of few batches with long steps."""
-    if task.loss == "squared":
-        huber = {"model": "descent", "loss": "huber"}
-        found = [
-            huber | {"width": width, "row_norm": norm, **_steps(task, norm, 1, batches, passes)}
-            for norm in (1.0, None)
-            for width, batches, passes in (
-                (0.05, 1, 100),
-                (0.1, 1, 100),
-                (0.3, 1, 100),
-                (0.03, 2, 60),
-                (0.02, 2, 100),
-            )
-        ]
-    else:
-        found = [
-            {"model": "classifier", "row_norm": norm, "radius": radius, **_steps(task, norm, 4, batches, passes)}
-            for norm in (0.3, 0.5, 1.0, None)
-            for radius in (1.0, 3.0)
-            for batches, passes in ((1, 10), (1, 30), (1, 100))
-        ]
-    return [by_default(task), *found]
+    """Return the defaults, and descents with long steps of one batch or a few, whose gradients are cut."""
+    model, bend = ("descent", 1) if task.loss == "squared" else ("classifier", 4)
+    cuts = (0.03, 0.1, 0.2, 0.3) if task.loss == "squared" else (0.1, 0.2, 0.4, 0.8)
+    found = [
+        {"model": model, "clip": cut, "row_norm": norm, **_steps(task, norm, bend, batches, passes)}
+        for norm in (1.0, None)
+        for cut in cuts
+        for batches, passes in ((1, 30), (1, 100), (1, 300), (2, 60), (4, 60))
+    ]
+    return [by_default(task), {"model": model}, *found]
 
 
 def _steps(task: Task, norm: float | None, bend: int, batches: int, passes: int) -> Settings:

@@ -2,10 +2,12 @@
 
 All columns are within [−1, 1], and the target is `y`. Of the generated people the belief is the way they were made:
 their numbers follow one autoregression within each person, and people are independent. The household's days stand where
-people do, and days are taken to be independent; `PUFFERFLOW_TABLES` names the folder that it is in. Of classes no
-translation is known (M15): models of them are fitted under the belief in any correlation, group privacy.
+people do, and days are taken to be independent; `PUFFERFLOW_TABLES` names the folder that it is in. Classes of numbers
+have no translation (M15): models of them are fitted under the belief in any correlation, group privacy. Of further
+people three switches and a class are chains: their hours are states of one Markov chain, which is the belief.
 """
 
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +22,8 @@ import pufferflow as pf
 FEATURES, PHI, SPREAD, NOISE = 5, 0.5, 0.4, 0.1
 NAMES = [f"x{place}" for place in range(FEATURES)]
 SLOPES = np.array([0.4, -0.3, 0.2, 0.1, 0.0])
+STAY, ODDS = 0.75, np.array([2.0, -1.5, 1.0])
+SWITCHES = ["x0", "x1", "x2"]
 TIMES = ["sine", "cosine", "sine2", "cosine2"]
 MOST, HIGH = 6.0, 1.0
 """Kilowatts: the end of the household's range, and what counts as a high load."""
@@ -89,6 +93,37 @@ def people(count: int, hours: int, seeds: int, *, classes: bool = False) -> Task
     belief = whole if classes else pf.Scenario(secrets, autoregression(), within="group", order_by="hour")
     loss = "logistic" if classes else "squared"
     return Task(f"{count} × {hours} hours", loss, frames, others, NAMES, hours, belief, whole)
+
+
+def switched(seed: int, people: int, hours: int) -> pl.DataFrame:
+    """Return people with three switches that mostly stay as they are, on which the class of an hour depends."""
+    rng = np.random.default_rng(seed)
+    flips = rng.random((people, hours, 3)) > STAY
+    flips[:, 0] = rng.integers(2, size=(people, 3))
+    switches = np.cumsum(flips, axis=1) % 2 * 2 - 1
+    classes = rng.random((people, hours)) < _likely(switches)
+    keys = {"group": np.repeat(np.arange(people), hours), "hour": np.tile(np.arange(hours), people)}
+    return pl.DataFrame(dict(zip(SWITCHES, switches.reshape(-1, 3).T, strict=True)) | {"y": classes.ravel() * 1} | keys)
+
+
+def _likely(switches: np.ndarray) -> np.ndarray:
+    """Return how likely the class is 1."""
+    return 1 / (1 + np.exp(-switches @ ODDS))
+
+
+def along_a_chain(count: int, hours: int, seeds: int) -> Task:
+    """Return the task of switches and classes, whose hours are states of a chain, all of them hidden."""
+    frames, others = ([switched(seed, count, hours) for seed in some] for some in (range(seeds), range(1000, 1003)))
+    states = np.array(list(itertools.product((-1, 1), repeat=4)))
+    likely = _likely(states[:, :3])
+    flips = (states[:, None, :3] != states[None, :, :3]).sum(axis=2)
+    kernel = STAY ** (3 - flips) * (1 - STAY) ** flips * np.where(states[:, 3] > 0, likely, 1 - likely)
+    secrets = [*(pf.Secret(name, [-1, 1]) for name in SWITCHES), pf.Secret("y", [0, 1])]
+    belief, whole = (
+        pf.Scenario(secrets, prior, within="group", order_by="hour")
+        for prior in (pf.MarkovChain(kernel), pf.AnyCorrelation())
+    )
+    return Task(f"{count} × {hours} hours along a chain", "logistic", frames, others, SWITCHES, hours, belief, whole)
 
 
 def household(seeds: int, *, classes: bool = False) -> Task | None:

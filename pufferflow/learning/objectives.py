@@ -3,6 +3,10 @@
 A row is (z, y): features within [−1, 1], with a 1 for the intercept, at most B long together; a target in [−1, 1], or
 −1 and 1 for two classes. Weights are in the ball of radius W. Each loss is convex, its gradient at most `lipschitz`
 long, β-smooth, and changes by at most `by_features`·‖z − z′‖ + `by_target`·|y − y′| with the row.
+
+A gradient is a slope times z, so cutting its length to c cuts the slope to c/‖z‖. That is still a slope that rises with
+w·z: of a loss that goes on straight, as Huber's does. So it stays convex and as smooth, and the cut gradient is the
+projection of the gradient onto a ball, which moves no farther.
 """
 
 import math
@@ -23,6 +27,8 @@ _SLACK = 1 + 16 * UNIT
 class Objective:
     """A loss by its name, for rows `length` long and weights up to `radius`; `width` is where Huber's becomes linear.
 
+    Gradients are cut to the length `clip`; no row is below `shortest`, which is 1 with an intercept.
+
     >>> Objective("logistic", length=2.0, radius=5.0).smoothness
     1.0
     """
@@ -31,11 +37,13 @@ class Objective:
     length: float
     radius: float
     width: float = 0.5
+    clip: float = math.inf
+    shortest: float = 0.0
 
     @property
     def lipschitz(self) -> float:
         """The longest gradient."""
-        return self._slope * self.length * _SLACK
+        return min(self._slope * self.length, self.clip) * _SLACK
 
     @property
     def smoothness(self) -> float:
@@ -46,9 +54,10 @@ class Objective:
 
     @property
     def by_features(self) -> float:
-        """How fast gradients change with the features."""
+        """How fast gradients change with the features: those that are not cut have a slope of `clip` over a length."""
         bend = 0.25 if self.name == "logistic" else 1.0
-        return (self._slope + bend * self.length * self.radius) * _SLACK
+        steepest = min(self._slope, self.clip / self.shortest) if self.shortest else self._slope
+        return (steepest + bend * self.length * self.radius) * _SLACK
 
     @property
     def by_target(self) -> float:
@@ -65,12 +74,15 @@ class Objective:
             return 1 / (1 + math.exp(-min(reach, 700.0)))
         return min(reach + 1, self.width) if self.name == "huber" else reach + 1
 
-    def derivatives(self, scores: Floats, targets: Floats) -> Floats:
-        """Return the derivative of each row's loss in w·z."""
+    def derivatives(self, scores: Floats, targets: Floats, lengths: Floats | float = 0.0) -> Floats:
+        """Return the derivative of each row's loss in w·z, cut so that no gradient is too long for rows so long."""
         if self.name == "logistic":
-            return -targets / (1 + np.exp(np.clip(targets * scores, -700, 700)))
-        residuals = scores - targets
-        return np.clip(residuals, -self.width, self.width) if self.name == "huber" else residuals
+            slopes = -targets / (1 + np.exp(np.clip(targets * scores, -700, 700)))
+        else:
+            slopes = scores - targets
+        if self.name == "huber":
+            slopes = np.clip(slopes, -self.width, self.width)
+        return slopes if self.clip == math.inf else slopes / np.maximum(np.abs(slopes) * lengths / self.clip, 1.0)
 
     def moved(self, features: Floats, targets: Floats) -> Floats:
         """Return how far the gradient of a row moves with it, at most."""

@@ -96,7 +96,8 @@ class PrivateRidge(PrivateRegressor):
 
         def descent() -> Training:
             penalised = (penalty or 0.0) / facts.order.rows
-            return descent_of(facts, "squared", penalty=penalised, intercept=bool(self.fit_intercept))
+            # squares: no residual is above 2 while predictions stay within the range of the target
+            return descent_of(facts, "huber", width=2.0, penalty=penalised, intercept=bool(self.fit_intercept))
 
         if self.solver == "descent":
             return descent(), False, ()

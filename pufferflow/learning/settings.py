@@ -7,8 +7,11 @@ from pufferflow.arguments import finite_number, shown, whole_number
 from pufferflow.errors import Misuse
 from pufferflow.learning.estimator import ModelFacts
 from pufferflow.learning.objectives import Name, Objective
+from pufferflow.learning.sums import TYPICAL
 from pufferflow.learning.training import Training
 
+_SHARE = 2 / 3
+"""Of the length of a typical row, the length to which gradients are cut."""
 _REACH = 30.0
 """Step size times steps: after so much, what features of the mean square 1/6 say is read but for e^−5."""
 
@@ -25,6 +28,7 @@ def descent_of(  # noqa: PLR0913 - the settings of a descent
     batch_size: Any = "auto",
     passes: Any = "auto",
     width: float = 0.5,
+    clip: Any = None,
 ) -> Training:
     """Return a descent for public facts; batches and passes are as many as the steps that it takes to arrive.
 
@@ -35,7 +39,14 @@ def descent_of(  # noqa: PLR0913 - the settings of a descent
     longest = math.sqrt(count) if row_norm is None else _positive(row_norm, "row_norm")
     length = math.sqrt(min(longest, math.sqrt(count)) ** 2 + intercept) * (1 + 1e-12)
     ball = (5.0 if loss == "logistic" else 1.0) if radius == "auto" else _positive(radius, "radius")
-    objective = Objective(loss, length, ball, _positive(width, "width"))
+    objective = Objective(
+        loss,
+        length,
+        ball,
+        _positive(width, "width"),
+        _longest_gradient(clip, len(facts.columns.features) * TYPICAL + intercept),
+        float(intercept),
+    )
     size, rounds, steps = _batches(facts.order.rows, objective, penalty, batch_size, passes)
     most = 1 / (objective.smoothness + penalty)
     step = min(most, _REACH / steps) if step_size == "auto" else _positive(step_size, "step_size")
@@ -67,6 +78,13 @@ def _batches(rows: int, objective: Objective, penalty: float, size: Any, passes:
         batches = -(-rows // min(_whole(size, "batch_size"), rows))
     rounds = -(-wanted // batches) if passes == "auto" else _whole(passes, "passes")
     return batches, rounds, batches * rounds
+
+
+def _longest_gradient(given: Any, square: float) -> float:
+    """Return how long gradients may be; "auto" is two thirds of the length of a row, whose square is typically so."""
+    if given is None:
+        return math.inf
+    return _SHARE * math.sqrt(square) if given == "auto" else _positive(given, "clip")
 
 
 def _positive(given: object, name: str) -> float:

@@ -1,5 +1,6 @@
 """Linear models by noisy gradient descent, of which the last iterate alone is published (M33, M34)."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, final
 
@@ -21,7 +22,7 @@ from pufferflow.release import CostAccount
 from pufferflow.scenario import Scenario, Secret
 
 Auto = Literal["auto"]
-_SETTINGS = ("alpha", "fit_intercept", "radius", "row_norm", "step_size", "batch_size", "passes", "warm_start")
+_SETTINGS = ("alpha", "fit_intercept", "radius", "row_norm", "clip", "step_size", "batch_size", "passes", "warm_start")
 
 
 class _Descending(PrivateModel):
@@ -31,6 +32,7 @@ class _Descending(PrivateModel):
     fit_intercept: bool
     radius: float | Auto
     row_norm: float | None
+    clip: float | Auto | None
     step_size: float | Auto
     batch_size: int | Auto
     passes: int | Auto
@@ -59,13 +61,16 @@ class _Descending(PrivateModel):
             batch_size=self.batch_size,
             passes=self.passes,
             width=getattr(self, "width", 0.5),
+            clip=self.clip,
         )
         done = (
             f"{descent.passes} passes of {descent.batches} batches with the step size {descent.step_size:.4g}, weights "
             f"of scaled columns at most {descent.objective.radius:g} long"
         )
-        cut = f"rows longer than {self.row_norm:g} in scaled features are cut to that" if self.row_norm else ""
-        return descent, False, tuple(filter(None, [done, cut]))
+        rows = f"rows longer than {self.row_norm:g} in scaled features are cut to that" if self.row_norm else ""
+        longest = descent.objective.clip
+        gradients = f"gradients of rows longer than {longest:.4g} are cut to that" if longest < math.inf else ""
+        return descent, False, tuple(filter(None, [done, rows, gradients]))
 
 
 @final
@@ -73,7 +78,8 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
     """Linear regression by noisy descent: squares, with a penalty ridge, or Huber's loss.
 
     Columns are scaled to [−1, 1] by their bounds; all constants follow from these, `radius` (of the ball of weights),
-    and `row_norm` (to which rows of features are cut), never from the rows. Noise is made for the last iterate: what
+    `row_norm` (to which rows of features are cut), and `clip` (to which the gradient of each row is cut: noise is as
+    large as the longest; None leaves them as they are), never from the rows. Noise is made for the last iterate: what
     rows moved is hidden by the noise of all steps after them. Settings that are "auto" follow from the number of rows
     and columns. `width` is where Huber's loss becomes linear, in units of half the target's range.
 
@@ -100,6 +106,7 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
         fit_intercept: bool = True,
         radius: float | Auto = "auto",
         row_norm: float | None = None,
+        clip: float | Auto | None = "auto",
         step_size: float | Auto = "auto",
         batch_size: int | Auto = "auto",
         passes: int | Auto = "auto",
@@ -110,7 +117,8 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
     ) -> None:
         self.scenario, self.guarantee, self.epsilon, self.loss, self.width = scenario, guarantee, epsilon, loss, width
         self.alpha, self.features, self.fit_intercept, self.radius = alpha, features, fit_intercept, radius
-        self.row_norm, self.step_size, self.batch_size, self.passes = row_norm, step_size, batch_size, passes
+        self.row_norm, self.clip, self.step_size = row_norm, clip, step_size
+        self.batch_size, self.passes = batch_size, passes
         self.warm_start, self.bounds, self.target_bounds, self.account = warm_start, bounds, target_bounds, account
 
     @property
@@ -157,6 +165,7 @@ class PrivateSGDClassifier(ClassifierMixin, _Descending):
         fit_intercept: bool = True,
         radius: float | Auto = "auto",
         row_norm: float | None = None,
+        clip: float | Auto | None = "auto",
         step_size: float | Auto = "auto",
         batch_size: int | Auto = "auto",
         passes: int | Auto = "auto",
@@ -166,7 +175,8 @@ class PrivateSGDClassifier(ClassifierMixin, _Descending):
     ) -> None:
         self.scenario, self.guarantee, self.epsilon, self.classes = scenario, guarantee, epsilon, classes
         self.alpha, self.features, self.fit_intercept, self.radius = alpha, features, fit_intercept, radius
-        self.row_norm, self.step_size, self.batch_size, self.passes = row_norm, step_size, batch_size, passes
+        self.row_norm, self.clip, self.step_size = row_norm, clip, step_size
+        self.batch_size, self.passes = batch_size, passes
         self.warm_start, self.bounds, self.account = warm_start, bounds, account
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803 - scikit-learn's name

@@ -88,9 +88,11 @@ class Training:
         """The error of predictions by what noise leaves after all steps, and by what so many steps do not reach.
 
         For features whose mean square is h: noise of variance σ² shrinks by 1 − ηh a step, and so does the distance
-        to coefficients that are one long.
+        to coefficients that are one long; by less where gradients of rows with half of the steepest slope are cut.
         """
-        pull = TYPICAL / (4 if self.objective.name == "logistic" else 1) + self.penalty
+        typical = math.sqrt(self.intercept + TYPICAL * (len(self.hidden) - 1))
+        left_of_slopes = min(2 * self.objective.clip / typical, 1.0)
+        pull = TYPICAL / (4 if self.objective.name == "logistic" else 1) * left_of_slopes + self.penalty
         shrinks = max(1 - self.step_size * pull, 0.0)
         left = self.scale**2 * (1 - shrinks ** (2 * self._steps)) / (1 - shrinks**2)
         return math.sqrt(min(TYPICAL * (len(self.hidden) * left + shrinks ** (2 * self._steps)), TYPICAL))
@@ -155,10 +157,16 @@ class Training:
         for start in range(low, high, size):
             some = rows.read(start, min(start + size, high))
             features = self._cut(some[:, :-1])
-            slopes = self.objective.derivatives(features @ here[1:] + here[0], some[:, -1])
+            slopes = self.objective.derivatives(features @ here[1:] + here[0], some[:, -1], self._lengths(features))
             total[1:] += slopes @ features
             total[0] += slopes.sum()
         return total
+
+    def _lengths(self, features: Floats) -> Floats | float:
+        """Return how long rows are with the 1 of the intercept, rounded up; of no use where gradients are not cut."""
+        if self.objective.clip == math.inf:
+            return 0.0
+        return np.sqrt(np.einsum("ij,ij->i", features, features) + self.intercept) * _ROUND
 
     def _cut(self, features: Floats) -> Floats:
         """Return features that are no longer than `row_norm`."""

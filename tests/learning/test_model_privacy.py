@@ -94,8 +94,11 @@ def test_steps_move_no_farther_than_displacements_whatever_the_weights(prior):
     scenario = pf.Scenario(secrets, pf.GaussianPrior(prior, across=np.eye(3)), within="g", **ordered)
     coupling = coupling_of(scenario.priors[0], scenario, "abc")
     order = order_of(5, 3, 5)
-    for name, radius in (("squared", 1.0), ("huber", 1.0), ("logistic", 4.0)):
-        objective = Objective(name, np.sqrt(3), radius)
+    for name, radius, clip in (
+        *(("squared", 1.0, np.inf), ("huber", 1.0, np.inf), ("logistic", 4.0, np.inf)),
+        *(("squared", 1.0, 0.4), ("logistic", 4.0, 0.3)),
+    ):
+        objective = Objective(name, np.sqrt(3), radius, clip=clip, shortest=1.0)
         training = training_of(objective, order, [coupling])
         sizes = training.displacements(coupling)
         most = np.zeros((sizes.count, 6))
@@ -138,7 +141,43 @@ def _correlation(prior, lag):
 
 def _gradient(objective, rows, weights):
     features = np.column_stack([np.ones(len(rows)), rows[:, :-1]])
-    return objective.derivatives(features @ weights, rows[:, -1]) @ features
+    return objective.derivatives(features @ weights, rows[:, -1], np.linalg.norm(features, axis=1)) @ features
+
+
+@pytest.mark.parametrize("name", ["squared", "huber", "logistic"])
+@pytest.mark.parametrize("clip", [np.inf, 1.0, 0.1])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_gradients_that_are_cut_keep_their_constants(name, clip, intercept):
+    # length, change with the row, and steps that bring weights no farther apart: all at random, cut or not
+    rng, columns = np.random.default_rng(7), 3
+    length = np.sqrt(columns + intercept)
+    objective = Objective(name, length, 2.0, width=0.7, clip=clip, shortest=float(intercept))
+    most, longest = 0.0, 0.0
+    for _ in range(4000):
+        first, second = rng.uniform(-1, 1, (2, columns + 1))
+        if rng.uniform() < 0.5:
+            second = np.clip(first + rng.normal(scale=0.01, size=columns + 1), -1, 1)
+        if name == "logistic":
+            first[-1], second[-1] = np.sign(first[-1]), np.sign(second[-1])
+        weights, others = rng.normal(size=(2, columns + intercept))
+        weights, others = (w * 2 / max(np.linalg.norm(w), 2) for w in (weights, others))
+        rows = [np.append(np.ones(int(intercept)), one[:-1]) for one in (first, second)]
+        slopes = [
+            objective.derivatives(np.array([z @ w]), np.array([y]), np.array([np.linalg.norm(z)]))[0]
+            for z, w, y in ((rows[0], weights, first[-1]), (rows[1], weights, second[-1]), (rows[0], others, first[-1]))
+        ]
+        own, moved, elsewhere = slopes[0] * rows[0], slopes[1] * rows[1], slopes[2] * rows[0]
+        assert np.linalg.norm(own) <= objective.lipschitz * (1 + 1e-12)
+        bound = objective.moved(np.array([np.linalg.norm(rows[0] - rows[1])]), np.array([abs(first[-1] - second[-1])]))[
+            0
+        ]
+        assert np.linalg.norm(own - moved) <= bound * (1 + 1e-12)
+        step = 2 / objective.smoothness
+        apart = np.linalg.norm((weights - step * own) - (others - step * elsewhere))
+        assert apart <= np.linalg.norm(weights - others) * (1 + 1e-12)
+        most, longest = max(most, np.linalg.norm(own - moved) / bound), max(longest, np.linalg.norm(own))
+    assert longest > 0.5 * objective.lipschitz
+    assert most > 0.4
 
 
 @pytest.mark.parametrize(("batches", "passes"), [(1, 1), (4, 1), (3, 4), (12, 2)])

@@ -71,7 +71,7 @@ def factors_of(training, features):
 def test_the_last_iterate_of_a_linear_descent_keeps_its_promise_exactly(batches, passes):
     # public features and squares: the last iterate is a mixture of Gaussians over all sequences of targets
     frame, delta = table(8), 1e-3
-    settings = {"fit_intercept": False, "batch_size": -(-8 // batches), "passes": passes, "radius": 1e3}
+    settings = {"fit_intercept": False, "clip": None, "batch_size": -(-8 // batches), "passes": passes, "radius": 1e3}
     for promise in (pf.Approx(0.7, delta), pf.Renyi(3, 0.4)):
         plan = planned(frame, promise, **settings)
         assert plan.certificate.bound in (ROW_BY_ROW, STEP_BY_STEP)

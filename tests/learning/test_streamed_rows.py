@@ -123,7 +123,8 @@ def test_steps_read_all_rows_of_their_batches_some_at_a_time(loss, monkeypatch, 
         batch = rows[known.step_of == step % known.batches]
         assert len(batch) in (101 // known.batches, 101 // known.batches + 1)
         here = known._projected(weights)
-        slopes = known.objective.derivatives(batch[:, 0] * here[1] + here[0], batch[:, 1])
+        lengths = np.hypot(1, batch[:, 0])
+        slopes = known.objective.derivatives(batch[:, 0] * here[1] + here[0], batch[:, 1], lengths)
         gradient = np.array([slopes.sum(), slopes @ batch[:, 0]]) / known._largest_batch
         weights = here - known.step_size * (gradient + known.penalty * np.array([0, here[1]]))
     with plan.rows.in_order(plan.order, known.visits, plan.columns.scaled) as stored:
