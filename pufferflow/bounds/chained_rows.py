@@ -103,12 +103,16 @@ class ChainedRows:
 
     @cached_property
     def _differing(self) -> tuple[Floats, Floats] | None:
-        """How many rows differ, and how likely; ∞ for as many as the chain has if it goes on. None if it is unknown."""
+        """How many rows differ, and how likely; ∞ for many in a chain that goes on. None if it is unknown.
+
+        Many are as many as half of the chain has: the other half holds a secret row of every phase.
+        """
+        most = self.chain.length // 2 if self.endless else None
         try:
-            counts, masses = DifferingRows.of(self.chain).counts()
+            counts, masses = DifferingRows.of(self.chain).counts(most)
         except Refused:  # a state that becomes too unlikely for a float
             return None
         numbers = counts.astype(np.float64)
-        if self.endless:
-            numbers[counts >= self.chain.length] = math.inf
+        if most is not None:
+            numbers[counts > most] = math.inf
         return numbers, masses / masses.sum()

@@ -59,10 +59,14 @@ class DifferingRows:
         flipped = self.backwards[-1] - self.backwards[::-1]
         return _numbers(flipped, self.length - 1 - np.arange(first, last + 1), most)
 
-    def counts(self) -> tuple[Indices, Floats]:
-        """Return how many rows differ in all, whichever row is the secret: numbers, and their probabilities."""
+    def counts(self, most: int | None = None) -> tuple[Indices, Floats]:
+        """Return how many rows differ in all, whichever row is the secret: numbers, and their probabilities.
+
+        Numbers above `most` stand for as many or any more rows, to one side or in all.
+        """
         last = self.length - 1
-        (later, after), (earlier, before) = self.later(0, last, last), self.earlier(0, last, last)
+        side = last if most is None else most
+        (later, after), (earlier, before) = self.later(0, last, side), self.earlier(0, last, side)
         totals = np.minimum(1 + earlier[:, None] + later, self.length).ravel()
         counts, place = np.unique(totals, return_inverse=True)
         return counts, np.bincount(place, np.outer(before, after).ravel()).astype(np.float64)

@@ -7,7 +7,8 @@ The ε₀ that leaves the smallest ε for a δ is searched; whichever is taken, 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -88,8 +89,18 @@ class RowBridge:
     def _leak(self, epsilon: float) -> RowLeak:
         if not epsilon <= _LARGEST:  # beyond it nothing is hidden, and exponentials leave the floats
             return _EVERYTHING
+        found = self._leak_along(self.chain, epsilon)
+        return self._leak_along(self._coarse, epsilon) if found is _EVERYTHING and self._coarse is not None else found
+
+    @cached_property
+    def _coarse(self) -> Chain | None:
+        """The same endless chain with coarser messages, which come to rest sooner; None if there is none."""
+        finer = self.endless and isinstance(self.chain, Chain) and self.chain.states > 2 and not self.chain.coarse
+        return replace(self.chain, coarse=True) if finer and isinstance(self.chain, Chain) else None
+
+    def _leak_along(self, chain: Chain | Chains, epsilon: float) -> RowLeak:
         try:
-            found = leak_of_rows(self.chain, epsilon, self.secrets)
+            found = leak_of_rows(chain, epsilon, self.secrets)
         except Refused:  # a state that becomes too unlikely for a float
             return _EVERYTHING
         known = (found.endless or not self.endless) and math.isfinite(found.loss) and math.isfinite(found.growth)

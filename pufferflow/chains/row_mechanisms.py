@@ -8,6 +8,7 @@ one row each, in row order, carry Rényi losses.
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar, final
@@ -90,6 +91,8 @@ def leak_of_rows(chain: Chain | Chains, epsilon: float, secrets: Secrets) -> Row
         before, after = past.at(row), future.at(chain.length - 1 - row)
         losses = (before.loss + own.loss + after.loss)[pairs]
         masses = _least_mass([before, own, after])[pairs]
+        if np.isnan(losses).any() or np.isnan(masses).any():  # beyond the floats: nothing is known to be hidden
+            return RowLeak(math.inf, math.inf, endless=False)
         loss, growth = max(loss, float(losses.max(initial=0.0))), max(growth, float(masses.max(initial=0.0)))
     return RowLeak(loss * (1 + 8 * UNIT), growth * (1 + 64 * UNIT), _endless(chain, past, future))
 
@@ -150,12 +153,12 @@ class _Deltas:
     def _beyond(self, which: int, loss: Floats, message: Masses) -> Floats:
         """Return E_s of the kernel's rows times the mass that is beyond the message and the row's own loss."""
         node = np.minimum(
-            self.own.beyond + np.exp(self.own.loss) * message.beyond,
-            message.beyond + np.exp(message.loss) * self.own.beyond,
+            self.own.beyond + _times(self.own.loss, message.beyond),
+            message.beyond + _times(message.loss, self.own.beyond),
         )
         mass = float(np.max(node, where=_off(node) > 0, initial=0.0)) * (1 + 16 * UNIT)
         kept = self.steps.hockey(which, loss)
-        return np.where((kept > 0) & (_off(loss) > 0), kept * mass, 0.0)
+        return np.where((kept > 0) & (_off(loss) > 0), kept * mass if mass else 0.0, 0.0)
 
     def calm(self, before: Masses, after: Masses) -> bool:
         return _close(before.loss, after.loss) and _close(before.beyond, after.beyond)
@@ -282,9 +285,14 @@ def _mean_gain(top: Floats, bottom: Floats, gains: Floats) -> Floats:
 
 def _least_mass(parts: Sequence[Masses]) -> Floats:
     """Return the least η₁ + e^{s₁}·η₂ + e^{s₁+s₂}·η₃ over the orders of three parts (M37)."""
-    with np.errstate(over="ignore"):
-        totals = [
-            one.beyond + np.exp(one.loss) * two.beyond + np.exp(one.loss + two.loss) * three.beyond
-            for one, two, three in itertools.permutations(parts)
-        ]
+    totals = [
+        one.beyond + _times(one.loss, two.beyond) + _times(one.loss + two.loss, three.beyond)
+        for one, two, three in itertools.permutations(parts)
+    ]
     return np.min(totals, axis=0)
+
+
+def _times(loss: Floats, beyond: Floats) -> Floats:
+    """Return e^loss times a mass: 0 of no mass at all, however large the loss, and never NaN."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(beyond > 0, np.exp(loss) * beyond, np.where(beyond == 0, 0.0, np.inf))

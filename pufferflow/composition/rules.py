@@ -30,7 +30,7 @@ RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cro
 _METERS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
     Divergence.HOCKEY_STICK: ("gaussian", "rows"),
-    Divergence.RENYI: ("renyi", "rows"),
+    Divergence.RENYI: ("renyi",),
     Divergence.CONCENTRATED: ("zcdp",),
     Divergence.GAUSSIAN: ("gaussian",),
 }

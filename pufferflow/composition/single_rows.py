@@ -77,19 +77,25 @@ def chained_rows(
 
     Where laws repeat, a start that is unknown does not matter, and steps that are many or unknown count as endless. Of
     rows before and behind the steps any two values count, which lose no more than those of the steps, unless `all_read`
-    says that there are none.
+    says that there are none; a first value may be one of them.
     """
     secret = scenario.secret
     if not isinstance(prior, ChainPrior) or not isinstance(secret, Secret | Initial):
         raise _no_chain()
+    known = secret if all_read and isinstance(secret, Secret) else None
     if prior.repeats is None:
         if steps is None or start is None or steps[0] < start:
             raise _no_chain()
-        return _chained(prior, secret if all_read else None, int(start), steps, endless=False)
-    if steps is None or steps[1] - steps[0] >= _LONGEST or (secret.pairs != "all" and not all_read):
-        return _chained(prior, secret, 0, (0, max(_LONGEST, _TURNS * prior.repeats)), endless=True)
+        return _chained(prior, known, int(start), steps, endless=False)
+    if steps is None or steps[1] - steps[0] >= _LONGEST or (secret.pairs != "all" and known is None):
+        return _endless(prior, secret)
     first = steps[0] % prior.repeats
-    return _chained(prior, secret if all_read else None, first, (first, first + steps[1] - steps[0]), endless=False)
+    return _chained(prior, known, first, (first, first + steps[1] - steps[0]), endless=False)
+
+
+def _endless(prior: ChainPrior, secret: Secret | Initial) -> ChainedRows:
+    """Return the rows of a chain whose laws repeat, from any row to any other."""
+    return _chained(prior, secret, 0, (0, max(_LONGEST, _TURNS * (prior.repeats or 1))), endless=True)
 
 
 @lru_cache(maxsize=64)
@@ -105,15 +111,24 @@ def _chained(
 
 
 def _rows(releases: UnitReleases) -> ChainedRows | None:
-    """Return the rows that releases of one unit are about; None if they are along no chain."""
-    costs = releases.costs
-    placed = all(cost.steps_seen is not None for cost in costs) and len({cost.clock for cost in costs}) == 1
-    starts = {cost.start for cost in costs}
-    try:
-        steps = span_of(releases) if placed and costs else None
-        return chained_rows(releases.scenario, releases.prior, steps, starts.pop() if len(starts) == 1 else None)
-    except Refused:
+    """Return the rows that releases of one unit are about; None if they are along no chain.
+
+    Which rows there are must not depend on earlier answers, as the span of releases may: the whole sequence counts,
+    for ever where laws repeat. Other chains count as far as their matrices go, or up to a length that is fixed.
+    """
+    prior, secret = releases.prior, releases.scenario.secret
+    if not isinstance(prior, ChainPrior) or not isinstance(secret, Secret | Initial):
         return None
+    if prior.repeats is not None:
+        return _endless(prior, secret)
+    costs, starts = releases.costs, {cost.start for cost in releases.costs}
+    placed = all(cost.steps_seen is not None for cost in costs) and len({cost.clock for cost in costs}) == 1
+    begin = starts.pop() if len(starts) == 1 else None
+    if begin is None or not placed:
+        return None
+    first, last = int(begin), int(begin) + min(prior.steps_known, _LONGEST)
+    inside = first <= span_of(releases)[0] and span_of(releases)[1] <= last
+    return _chained(prior, None, first, (first, last), endless=False) if inside else None
 
 
 def _deviations(releases: UnitReleases) -> float:

@@ -65,7 +65,7 @@ class PrivateModel(Estimator, abc.ABC):
         rows = ModelRows(request.engine, request.selection, scenario, columns.read, apart)
         rows.check()
         hidden, order = np.array([name in request.domains for name in columns.names]), rows.order()
-        beliefs = beliefs_of(scenario, columns.names, order, all_read=not request.selection.filters)
+        beliefs = beliefs_of(scenario, columns.names, order)
         mechanism, pure, notes = self._mechanism(ModelFacts(order, hidden, beliefs, promise, columns))
         plan = ModelPlan(promise, request, columns, rows, order, beliefs, mechanism, pure, notes, self._start(columns))
         _ = plan.certificate

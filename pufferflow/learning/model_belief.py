@@ -80,24 +80,25 @@ class ModelBelief:
         return rows.deviations(promise, group)
 
 
-def beliefs_of(
-    scenario: Scenario, columns: Sequence[str], order: PublicOrder, *, all_read: bool
-) -> tuple[ModelBelief, ...]:
-    """Return what is known under each prior, in their order, of rows in a public order; `all_read` of all rows."""
+def beliefs_of(scenario: Scenario, columns: Sequence[str], order: PublicOrder) -> tuple[ModelBelief, ...]:
+    """Return what is known under each prior, in their order, of all rows of a table in a public order."""
     hidden = np.array([float(name in scenario.sensitive) for name in columns])
-    return tuple(_belief(prior, scenario, columns, hidden, order, all_read=all_read) for prior in scenario.priors)
+    return tuple(_belief(prior, scenario, columns, hidden, order) for prior in scenario.priors)
 
 
-def _belief(  # noqa: PLR0913 - the rows, and what is hidden of them
-    prior: Prior, scenario: Scenario, columns: Sequence[str], hidden: Floats, order: PublicOrder, *, all_read: bool
+def _belief(
+    prior: Prior, scenario: Scenario, columns: Sequence[str], hidden: Floats, order: PublicOrder
 ) -> ModelBelief:
     single = Coupling(None, hidden, "one row", single=True)
-    chained = _chained(prior, scenario, order, all_read=all_read) if isinstance(prior, ChainPrior) else None
+    chained = _chained(prior, scenario, order) if isinstance(prior, ChainPrior) else None
     return ModelBelief(coupling_of(prior, scenario, columns), single, chained)
 
 
-def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder, *, all_read: bool) -> ChainedRows | None:
-    """Return the chain that covers all groups; None where it is not known at which steps of it rows are."""
+def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder) -> ChainedRows | None:
+    """Return the chain that covers all groups; None where it is not known at which steps of it rows are.
+
+    A model reads every row of its table, so that none is hidden but those; a first value may stand before them.
+    """
     if not isinstance(scenario.secret, Secret | Initial):
         return None
     lows, highs = order.positions[order.first[:-1]], order.positions[order.first[1:] - 1]
@@ -111,6 +112,6 @@ def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder, *, all_r
     if prior.repeats is not None:  # where groups stand does not matter, but for their phase
         steps = 0, int((highs - lows + lows % prior.repeats).max())
     try:
-        return chained_rows(scenario, prior, steps, order.start, all_read=all_read)
+        return chained_rows(scenario, prior, steps, order.start, all_read=True)
     except Refused:
         return None

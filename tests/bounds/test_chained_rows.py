@@ -136,6 +136,27 @@ def test_a_chain_that_goes_on_loses_more_than_any_part_of_it():
         assert finite.loss(kind, 0.05, group=3.0)[0] <= endless.loss(kind, 0.05, group=3.0)[0] * (1 + 1e-6)
 
 
+def test_a_chain_whose_messages_do_not_come_to_rest_has_no_endless_bound():
+    # rows that never forget lose without end, although a thousand of them lose a finite amount
+    still = [[1.0, 0.0], [0.0, 1.0]]
+    finite, endless = chained(still, 1200, [0.5, 0.5]), chained(still, 1200, [0.5, 0.5], endless=True)
+    assert finite.pure_loss(0.01) < 13
+    assert endless.pure_loss(0.01) == math.inf
+    assert endless.loss(pf.Approx.of(delta=1e-6), 0.01)[0] == math.inf
+    assert endless.loss(pf.Renyi.of(alpha=2), 0.01)[0] == math.inf
+
+
+def test_many_differing_rows_of_an_endless_chain_move_answers_by_any_amount():
+    # nothing bounds how far so many rows move answers, unless all rows of a group do
+    endless = chained([[0.99, 0.01], [0.01, 0.99]], 1025, endless=True)
+    counts, masses = endless._differing
+    assert counts[-1] == math.inf
+    assert masses[-1] > 0
+    assert counts[np.isfinite(counts)].max() <= 512
+    assert endless._coupled(pf.Renyi.of(alpha=2), 0.001, math.inf) == math.inf
+    assert endless._coupled(pf.Renyi.of(alpha=2), 0.001, 1.0) < 1.01
+
+
 def test_rough_messages_are_above_fine_ones():
     # of many states messages say how far any two differ: sooner, and never less
     fine = chained(np.random.default_rng(0).dirichlet(np.ones(4), size=4) * 0.5 + np.eye(4) / 2, 12)

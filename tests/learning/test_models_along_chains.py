@@ -195,8 +195,8 @@ def test_several_columns_follow_the_chain_of_their_tuples():
     assert scales[pf.MarkovChain] < 0.8 * scales[pf.AnyCorrelation]
 
 
-def test_pairs_and_filters():
-    # neighbouring values only: less noise where all rows of a group are read; rows left out count as rows behind
+def test_neighbouring_values_alone_need_less_noise():
+    # all rows of the table are read, so that no pairs but those of the secret are hidden
     levels = pf.MarkovChain([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
     frame = table(24, people=5).with_columns(on=pl.Series(np.arange(120) % 3))
     promise, scales = pf.Approx(1.0, 1e-6), {}
@@ -207,6 +207,16 @@ def test_pairs_and_filters():
         chained = planned(frame, promise, belief=belief).beliefs[0].chained
         assert len(chained.secrets.pairs) == (6 if pairs == "all" else 4)
     assert scales["adjacent"] < scales["all"]
+
+
+def test_the_phase_in_which_groups_begin_counts():
+    # steps of a chain take turns: a group that begins in a sticky step needs more noise than one that ends there
+    sticky, loose = [[0.999, 0.001], [0.001, 0.999]], [[0.5, 0.5], [0.5, 0.5]]
+    prior, promise, scales = pf.MarkovChain([loose, sticky], period=2), pf.Approx(1.0, 1e-6), {}
+    for begin in (6, 7):
+        frame = table(2, people=20).with_columns(pl.col("hour") + begin)
+        scales[begin] = planned(frame, promise, belief=scenario(prior)).mechanism.scale
+    assert scales[7] > 1.5 * scales[6]
 
 
 def test_rows_that_stand_at_one_place_are_refused_and_unknown_places_count_as_a_group():

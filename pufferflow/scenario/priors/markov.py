@@ -1,6 +1,7 @@
 """Rows in order, each depending on the one before it: one Markov chain, or all between two bounds (M18–M20)."""
 
 import abc
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
@@ -95,6 +96,11 @@ class ChainPrior(Prior):
     def repeats(self) -> int | None:
         # sequences forget any other start gradually, so that laws change with the distance from it
         return self.period if self.initial == "stationary" else None
+
+    @property
+    def steps_known(self) -> float:
+        """How many steps the matrices lead from the first one; ∞ if they repeat."""
+        return len(self._arrays[0]) if self.period is None else math.inf
 
     @cached_property
     def _arrays(self) -> tuple[Floats, ...]:
