@@ -35,7 +35,7 @@ class ChainedRows:
     >>> rows = ChainedRows(chain, Secrets(np.array([[0, 1], [1, 0]])))
     >>> loss, proof = rows.loss(Approx.of(delta=1e-6), 0.03)
     >>> round(loss, 3), proof
-    (1.081, 'row by row along the chain (M37)')
+    (1.096, 'row by row along the chain (M37)')
     """
 
     chain: Chain | Chains

@@ -24,7 +24,7 @@ from pufferflow.composition.running_total import RunningTotal
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Approx, ApproxRenyi, Divergence, Guarantee, Kind, Pure
 from pufferflow.scenario import Initial, Presence, Scenario, ValueSecret
-from pufferflow.scenario.priors import AnyCorrelation, Independent, Prior
+from pufferflow.scenario.priors import AnyCorrelation, ChainPrior, Independent, Prior
 
 _MOST_TIMES = 1 << 17
 _HAIR = 2e-6
@@ -136,8 +136,12 @@ class AccountCosts:
         return _steps_seen_by(self._costs)
 
     @property
-    def _meters(self) -> list[str]:
-        return [self.meter] if self.meter is not None else meters_of(self.kind)
+    def meters(self) -> list[str]:
+        """The measures by which it may be counted: the one that was chosen, or all; single rows count along chains."""
+        if self.meter is not None:
+            return [self.meter]
+        chained = any(isinstance(prior, ChainPrior) for prior in self.priors)
+        return [meter for meter in meters_of(self.kind) if meter != "rows" or chained]
 
     def __len__(self) -> int:
         return len(self._costs)
@@ -217,7 +221,7 @@ class AccountCosts:
             return self._of_reserved(self.reserved, by_belief)
         if self.limit.delta and any(cost.shape.exact_sums is not None for cost in selecting):
             return self._of_designed(by_belief)
-        totals = [self._by(meter, by_belief, fixed=fixed) for meter in self._meters]
+        totals = [self._by(meter, by_belief, fixed=fixed) for meter in self.meters]
         best = min(range(len(totals)), key=lambda at: totals[at][0].value)
         (chosen, belief), single = totals[best], self._of_one(by_belief)
         if single is not None and single.value < chosen.value:
@@ -229,7 +233,7 @@ class AccountCosts:
         if math.isinf(chosen.value):
             refusal = self._of_key_delta(by_belief) or self._of_total_variation(more)
             raise refusal or _not_known(self.priors, len(costs), self.meter)
-        meter = None if self._pure or not selecting else self._meters[best]
+        meter = None if self._pure or not selecting else self.meters[best]
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def _of_key_delta(self, by_belief: Sequence[UnitReleases]) -> Refused | None:
@@ -258,7 +262,7 @@ class AccountCosts:
         by its meter, and one on which a release is designed, could both use all of it.
         """
         first = replace(releases, costs=releases.costs[:1], movements=None)
-        meter = self.meter or min(meters_of(self.kind), key=lambda one: least(first, self.kind, one).value)
+        meter = self.meter or min(self.meters, key=lambda one: least(first, self.kind, one).value)
         if all(cost.shape.exact_sums is None for cost in releases.costs):
             return least(releases, self.kind, meter).value
         if first.costs[0].shape.exact_sums is None and meter != "pure":
@@ -365,7 +369,7 @@ class AccountCosts:
         if self.reserved is not None or any(running.movements is None for running in self._running):
             return None
         totals = list[tuple[RuleTotal, str, Prior]]()
-        for meter in self._meters:
+        for meter in self.meters:
             by_belief = list[tuple[RuleTotal, str, Prior]]()
             for one in self._running:
                 releases = UnitReleases(self.scenario, one.prior, more, None, one.movements, more, schedule)

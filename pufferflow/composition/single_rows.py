@@ -58,8 +58,7 @@ class SingleRowsRule(CompositionRule):
 def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Prior) -> int | None:
     """Return after how many turns of a schedule, `every` so many steps, further ones raise no total of single rows.
 
-    By then windows of the schedule overlap as they always will, behind all other windows, and rows count as endless.
-    None where that is not known.
+    By then windows of the schedule overlap as they always will, behind all other windows. None where that is unknown.
     """
     windows = [one.window for one in (*costs, cost)]
     if not isinstance(prior, ChainPrior) or prior.repeats is None or not every or not cost.shape.runs:
@@ -67,7 +66,7 @@ def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Pr
     if not all(math.isfinite(low) and math.isfinite(high) for low, high in windows):
         return None
     last = max(high for _, high in windows)
-    return math.ceil((last - cost.window[0] + _LONGEST) / every) + 1
+    return math.ceil(2 * (last - cost.window[0]) / every) + 1
 
 
 def chained_rows(

@@ -15,7 +15,6 @@ from pufferflow.composition.additive import sets_of
 from pufferflow.composition.cost import Cost
 from pufferflow.composition.forecast import later, read_every
 from pufferflow.composition.reserved import ReservedProfiles, read_pairs, read_reserved
-from pufferflow.composition.rules import meters_of
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.scenario import Scenario
@@ -46,7 +45,7 @@ def ways_to_count(
     by_plan = [_releases(plan, times, scenario, every) for plan, times in pairs]
     costs = [cost for releases in by_plan for cost in releases]
     ways = list[Composed]()
-    for meter in meters_of(AccountCosts([scenario], limit).kind):
+    for meter in AccountCosts([scenario], limit).meters:
         with suppress(Refused):
             ways.append(_total(AccountCosts([scenario], limit, meter), costs))
     if limit.divergence is Divergence.HOCKEY_STICK and limit.delta > 0:
