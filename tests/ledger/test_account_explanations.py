@@ -64,7 +64,7 @@ CASES = {
     "gaussian noise": (
         scenario_of(pf.MarkovChain(STAY)),
         {"promise": pf.Approx(0.5, 1e-6), "noise": pf.Gaussian, "limit": {"delta": 1e-6}},
-        "How soon a row is forgotten along the chain is not counted",
+        "A row's 'level' is forgotten to 1 % after 21 steps",
     ),
     "autoregressive": (
         scenario_of(pf.GaussianPrior(pf.AR1(0.8), variance=4.0, mean=5.0), WATTS),
