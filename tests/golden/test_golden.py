@@ -11,6 +11,17 @@ import pytest
 from cases import CASES, FEW, record
 from readings import BITS
 
+TIED = {
+    "laws/chain, closer, missing/": "/secrets[",
+    "laws/chains between, four/": "/secrets[",
+    "plan/chain, adjacent/within": "",  # whose sentences name the pair, too
+}
+"""Cases in which two pairs of secrets cost the same but for the last bits of a machine, and where they are named."""
+
+
+def named_by_last_bits(line):
+    return any(line.startswith(case) and where in line for case, where in TIED.items())
+
 
 @functools.cache
 def golden():
@@ -18,7 +29,8 @@ def golden():
 
 
 def check(names):
-    wrong = [f"{name}{line}" for name in names for line in compared.differences(golden()[name], record(name))]
+    lines = [f"{name}{line}" for name in names for line in compared.differences(golden()[name], record(name))]
+    wrong = [line for line in lines if not named_by_last_bits(line)]
     assert not wrong, "\n".join([*wrong[:40], "anew, if this is meant: python tests/golden/record.py --commit"])
 
 
