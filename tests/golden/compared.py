@@ -11,7 +11,7 @@ from typing import Any
 from readings import BITS
 
 GOLDEN = Path(__file__).parent / "golden.jsonl.xz"
-CLOSE = 1e-9  # searches for scales end so near, and last bits of processors decide on which side
+CLOSE = 1e-12
 _FLOAT = re.compile(r"(-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+)(?![\w.])")
 _HASH = re.compile(r"\b[0-9a-f]{32,64}\b|\bpf1-[0-9a-f]{32}\b")
 _DIGITS = 12
@@ -36,20 +36,21 @@ def read(place: Path = GOLDEN) -> dict[str, Any]:
     return dict(map(json.loads, lzma.decompress(place.read_bytes()).decode().splitlines()))
 
 
-def differences(expected: Any, found: Any) -> list[str]:
+def differences(expected: Any, found: Any, close: float = CLOSE) -> list[str]:
     """Return a line for each thing in which two records differ.
 
     Floats may differ in their last bits, in texts too, as machines do. A hash may differ only where some float of the
     record does: it may be made of it.
     """
-    comparison = _Comparison()
+    comparison = _Comparison(close)
     comparison.compare("", json.loads(json.dumps(stored(expected))), json.loads(json.dumps(stored(found))))
     return comparison.lines if comparison.bits_differ else [*comparison.lines, *comparison.hashes]
 
 
 class _Comparison:
-    def __init__(self) -> None:
+    def __init__(self, close: float) -> None:
         self.lines, self.hashes, self.bits_differ = list[str](), list[str](), False
+        self._close = close
 
     def compare(self, path: str, expected: Any, found: Any) -> None:
         """Compare two trees."""
@@ -85,7 +86,7 @@ class _Comparison:
     def _compare_floats(self, path: str, expected: float, found: float) -> None:
         if expected == found or (math.isnan(expected) and math.isnan(found)):
             return
-        if math.isclose(expected, found, rel_tol=CLOSE, abs_tol=0.0):
+        if math.isclose(expected, found, rel_tol=self._close, abs_tol=0.0):
             self.bits_differ = True
         else:
             self._differ(path, repr(expected), repr(found))

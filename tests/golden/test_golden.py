@@ -19,6 +19,11 @@ TIED = {
 """Cases in which two pairs of secrets cost the same but for the last bits of a machine, and where they are named."""
 
 
+def near(name):
+    """Along chains searches for scales end within 1e-9, and last bits of processors decide on which side."""
+    return 1e-9 if "chain" in name else compared.CLOSE
+
+
 def named_by_last_bits(line):
     return any(line.startswith(case) and where in line for case, where in TIED.items())
 
@@ -29,7 +34,9 @@ def golden():
 
 
 def check(names):
-    lines = [f"{name}{line}" for name in names for line in compared.differences(golden()[name], record(name))]
+    lines = [
+        f"{name}{line}" for name in names for line in compared.differences(golden()[name], record(name), near(name))
+    ]
     wrong = [line for line in lines if not named_by_last_bits(line)]
     assert not wrong, "\n".join([*wrong[:40], "anew, if this is meant: python tests/golden/record.py --commit"])
 
