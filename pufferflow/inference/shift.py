@@ -186,7 +186,8 @@ def _of_one_row(prior: Prior, statistic: Statistic, secret: AnySecret) -> Questi
 def _since(statistic: Statistic) -> Floats:
     """Return the time since the start of the sequence, rounded down."""
     since = statistic.positions - statistic.start
-    whole = (since == np.rint(since)) & (statistic.positions < 2.0**52)
+    last = max(abs(statistic.start), float(np.abs(statistic.positions).max()))
+    whole = (since == np.rint(since)) & (last < 2.0**52)
     return np.where(whole | (statistic.positions == statistic.start), since, np.nextafter(since, 0.0))
 
 

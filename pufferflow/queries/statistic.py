@@ -197,9 +197,9 @@ def _positions(given: Any, size: int, counts: Whole | None) -> Floats:
             )
     if given is None or counts is not None:
         return follow
-    allowed, instead = "one number >= 0 for each row, growing", "positions=range(24)"
+    allowed, instead = "one number for each row, growing", "positions=range(24)"
     read = _floats(given, "positions", allowed, instead)
-    if read.shape != (size,) or (read < 0).any():
+    if read.shape != (size,):
         raise Misuse(f"positions has shape {read.shape} for {size} rows.", allowed=allowed, instead=instead)
     if not (np.diff(read) > 0).all():
         raise Misuse("positions do not grow, or two rows have the same.", allowed=allowed, instead=instead)

@@ -75,18 +75,18 @@ sys.stderr.write(repr([name for name in sys.modules if name.startswith("pufferfl
 
 @pytest.mark.slow
 def test_help_answers_at_once():
-    """Help takes less than two and a half times the processor time that Polars takes to start, at its best of five."""
+    """Help takes less than three times the processor time that Polars takes to start, each at its best of ten turns."""
 
-    def best(command):
-        times = []
-        for _ in range(5):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run(command, capture_output=True, check=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            times.append(after.ru_utime - before.ru_utime)
-        return min(times)
+    def processor_time(*command):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        subprocess.run(command, capture_output=True, check=True)
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
-    assert best([*PROGRAM, "--help"]) < 2.5 * best([sys.executable, "-c", "import polars"])
+    turns = [  # in turns, because other tests run beside them
+        (processor_time(*PROGRAM, "--help"), processor_time(sys.executable, "-c", "import polars")) for _ in range(10)
+    ]
+    helps, starts = zip(*turns, strict=True)
+    assert min(helps) < 3 * min(starts)
 
 
 def test_the_program_is_installed_under_its_name():
