@@ -41,7 +41,7 @@ def of_mixture(prior: GaussianMixture, statistic: Statistic, secret: Secret | In
     prior.check(secret)
     question = Question.of(prior, statistic, secret)
     for one in prior.members:
-        one.covariance.check(statistic.positions)
+        one.covariance.check(question.known_positions)
     walks: list[MixtureRows] = []
     between = _between(prior, question)
     for pairs in prior.pairs(secret):

@@ -73,6 +73,12 @@ class Question:
         return self.positions == self.start
 
     @property
+    def known_positions(self) -> Floats:
+        """Where a prior has to know the law of values: at the rows, and at the start if the secret is there."""
+        at_start = self.first and not self.starts.any()
+        return np.concatenate([[self.start], self.positions]) if at_start else self.positions
+
+    @property
     def answers(self) -> int:
         """How many answers there are."""
         return len(self.weights)

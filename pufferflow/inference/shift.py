@@ -89,7 +89,7 @@ def _translated(prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *
         columns = _of_columns(prior, statistic, secret, open_cells=open_cells)
         return MovementLaws(prior, columns.movement(), columns.group)
     question = _of_one_row(prior, statistic, secret)
-    prior.covariance.check(statistic.positions)
+    prior.covariance.check(question.known_positions)
     return MovementLaws(prior, Translation(question, prior.covariance, open_cells).movement(), question.group)
 
 

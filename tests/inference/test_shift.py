@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.inference.implied import implied
 from pufferflow.inference.movement import MovementLaws
+from pufferflow.inference.shift import _since
 from pufferflow.scenario.priors import AR1, AnyCorrelation, Exchangeable, Independent, Kernel, Matrix
 from pufferflow.scenario.priors.gaussian import GaussianPrior
 
@@ -389,3 +391,14 @@ def test_numbers_near_the_end_of_floats_are_a_misuse():
     with pytest.raises(pf.Misuse):
         pf.Secret("x", [2**60, 2**60 + 1])
     assert float(pf.Diffusion(1e308).shares(np.array([1000.0]))[0]) < 1e-300
+
+
+@pytest.mark.parametrize("start", [0.0, -0.1, -3.0, -(2.0**40) - 0.3, -(2.0**52) - 3, -(2.0**53), -1e300])
+@pytest.mark.parametrize("times", [[0.0], [0.3, 1.5, 2.0**51], [1.0, 2.0**52 + 1]])
+def test_the_time_since_a_start_is_never_too_long(start, times):
+    """What a start far below 0 rounds away would let an effect fade more than it does; small whole times are exact."""
+    since = _since(pf.Statistic(np.ones(len(times)), positions=times, start=start))
+    truth = [Fraction(time) - Fraction(start) for time in times]
+    assert all(Fraction(float(one)) <= exact for one, exact in zip(since, truth, strict=True))
+    if start in (0.0, -3.0) and times == [0.0]:
+        assert since.tolist() == [-start]

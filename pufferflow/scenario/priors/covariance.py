@@ -258,9 +258,10 @@ class Factors(Covariance, kind="factors"):
 
 def check_places(positions: Floats, rows: int) -> None:
     """Refuse positions that a matrix has no row for."""
-    if whole(positions, "A covariance matrix")[-1] >= rows:
+    steps = whole(positions, "A covariance matrix")
+    if (outside := steps[(steps < 0) | (steps >= rows)]).size:
         raise Misuse(
-            f"A row at position {positions[-1]:.0f}, and the covariance matrix has {rows} rows.",
+            f"A row at position {outside[-1]}, and the covariance matrix has {rows} rows.",
             allowed=f"positions from 0 to {rows - 1}",
             instead="a larger matrix, or pf.AR1, pf.Exchangeable or pf.Kernel for groups of any size",
         )

@@ -114,7 +114,7 @@ def check_states(states: int, secret: AnySecret) -> None:
 def whole_positions(positions: Floats) -> Indices:
     """Return positions counted in whole steps."""
     steps = np.asarray(positions)
-    if not (steps == np.floor(steps)).all() or steps[-1] > 2**52:
+    if not (steps == np.floor(steps)).all() or max(-steps[0], steps[-1]) > 2**52:
         raise Misuse(
             "Positions along a chain are not whole numbers of steps.",
             allowed="whole numbers",

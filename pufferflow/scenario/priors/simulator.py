@@ -73,7 +73,8 @@ class Simulator(Prior):
 
     `fn(value, row, statistic, draws, rng)` returns an array with `draws` independent draws of the statistic of one
     group, of shape (draws,) or (draws, answers), given that the secret has the value: in row `row` for a `pf.Secret`,
-    None for a `pf.Derived`. With `exchangeable` rows of equal weight stand for each other, and only one is drawn.
+    None for a `pf.Derived`. `statistic.positions` may be below 0. With `exchangeable` rows
+    of equal weight stand for each other, and only one is drawn.
 
     Nothing but nearness can be certified by draws (M8): bounds with a delta hold with the given confidence, others are
     refused. The draws are seeded by the operating system unless `seed` is given, which is for tests. A function is
