@@ -28,6 +28,7 @@ from pufferflow.composition.forecast import (
 )
 from pufferflow.composition.gaussian_mixture import class_digest
 from pufferflow.composition.next_release import NextRelease, Past, design_next
+from pufferflow.composition.opening import Opening, default_keys_delta, read_keys_delta
 from pufferflow.composition.regions import Region
 from pufferflow.composition.reserved import ReservedProfile, ReservedProfiles, read_reserved
 from pufferflow.composition.single_rows import chained_rows
@@ -48,6 +49,7 @@ __all__ = [
     "JointAnswers",
     "KeyDeltaPassed",
     "NextRelease",
+    "Opening",
     "Part",
     "Past",
     "Recurring",
@@ -64,6 +66,7 @@ __all__ = [
     "chained_rows",
     "class_digest",
     "compose",
+    "default_keys_delta",
     "design_next",
     "differential_privacy",
     "digest_of",
@@ -71,6 +74,7 @@ __all__ = [
     "forecast",
     "group_privacy",
     "read_every",
+    "read_keys_delta",
     "read_reserved",
     "recurring",
     "table_of",

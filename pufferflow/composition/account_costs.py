@@ -17,14 +17,15 @@ from pufferflow.composition.autoregression import RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
 from pufferflow.composition.exact_budgets import RULE as BUDGETS
 from pufferflow.composition.exact_budgets import epsilon_within
+from pufferflow.composition.opening import Opening, default_keys_delta
 from pufferflow.composition.reserved import RESERVED, ReservedProfiles, keys_not_reserved
-from pufferflow.composition.rule import UnitReleases
-from pufferflow.composition.rules import TRANSLATION, RuleTotal, least, meters_of
+from pufferflow.composition.rule import UnitReleases, steps_seen_by
+from pufferflow.composition.rules import TRANSLATION, RuleTotal, least, meters_for
 from pufferflow.composition.running_total import RunningTotal
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Approx, ApproxRenyi, Divergence, Guarantee, Kind, Pure
+from pufferflow.guarantees import Approx, Divergence, Guarantee, Kind, Pure
 from pufferflow.scenario import Initial, Presence, Scenario, ValueSecret
-from pufferflow.scenario.priors import AnyCorrelation, ChainPrior, Independent, Prior
+from pufferflow.scenario.priors import AnyCorrelation, Independent, Prior
 
 _MOST_TIMES = 1 << 17
 _HAIR = 2e-6
@@ -33,6 +34,7 @@ _COUNTED = {
     "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
     "rows": ("what single rows tell while all others stay", "pf.Laplace or pf.Gaussian"),
     "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
+    "classes": ("Rényi losses within hidden classes", "pf.Laplace or pf.Gaussian"),
     "zcdp": ("Rényi losses of all orders", "pf.Laplace or pf.Gaussian"),
 }
 _NOTHING_ASKED = "no release about any row"
@@ -104,13 +106,16 @@ class AccountCosts:
         limit: Guarantee,
         meter: str | None = None,
         priors: Sequence[Prior] | None = None,
-        reserved: ReservedProfiles | None = None,
+        opening: Opening | None = None,
     ) -> None:
-        self.scenario, self.reserved = scenarios[-1], reserved
+        opening = opening or Opening()
+        self.scenario, self.reserved, share = scenarios[-1], opening.reserved, opening.keys_delta
+        self.keys_delta = default_keys_delta(self.scenario, limit) if share is None else share
         every = [prior for scenario in scenarios for prior in scenario.priors]
         chosen = _counted(self.scenario, every) if priors is None else priors
         self.priors = list({digest_of(prior): prior for prior in chosen}.values())
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
+        self._kind_of_sums = self.kind.sparing(self.keys_delta) if self.keys_delta else self.kind
         self._costs = list[Cost]()
         self._running = [RunningTotal(self.scenario, prior) for prior in self.priors]
         self._pure = self.kind.example.divergence is Divergence.LOG_RATIO
@@ -120,9 +125,18 @@ class AccountCosts:
         """The total that was worked out last, and of how many releases it is."""
 
     @property
+    def _opening(self) -> Opening:
+        return Opening(self.reserved, self.keys_delta)
+
+    @property
     def costs(self) -> tuple[Cost, ...]:
         """All costs so far of releases that selected some row."""
         return tuple(cost for cost in self._costs if not cost.silent)
+
+    @property
+    def all_costs(self) -> Sequence[Cost]:
+        """All costs so far, of releases that selected no row too."""
+        return tuple(self._costs)
 
     @property
     def designed(self) -> bool:
@@ -133,15 +147,12 @@ class AccountCosts:
     @property
     def steps_seen(self) -> tuple[int, int] | None:
         """The first and the last step of all rows that releases have seen; None if steps are unknown."""
-        return _steps_seen_by(self._costs)
+        return steps_seen_by(self._costs)
 
     @property
     def meters(self) -> list[str]:
-        """The measures by which it may be counted: the one that was chosen, or all; single rows count along chains."""
-        if self.meter is not None:
-            return [self.meter]
-        chained = any(isinstance(prior, ChainPrior) for prior in self.priors)
-        return [meter for meter in meters_of(self.kind) if meter != "rows" or chained]
+        """The accounting methods by which it may be counted: the one that was chosen, or all."""
+        return meters_for(self.kind, self.priors) if self.meter is None else [self.meter]
 
     def __len__(self) -> int:
         return len(self._costs)
@@ -188,7 +199,7 @@ class AccountCosts:
         priors: Sequence[Prior],
         running: list[RunningTotal] | None = None,
     ) -> "AccountCosts":
-        account = AccountCosts([self.scenario], self.limit, meter, priors, self.reserved)
+        account = AccountCosts([self.scenario], self.limit, meter, priors, self._opening)
         account._running = running or account._running
         for cost in costs:
             account.add(cost)
@@ -211,7 +222,7 @@ class AccountCosts:
     def _least(self, more: Sequence[Cost], *, fixed: bool) -> Composed:
         """Return the least proven total; the quick one is seldom the least, but a proof as well."""
         costs = [*self._costs, *more]
-        selecting, seen = [cost for cost in costs if not cost.silent], _steps_seen_by(costs)
+        selecting, seen = [cost for cost in costs if not cost.silent], steps_seen_by(costs)
         unseen_rows = any(cost.silent and cost.steps_seen is None for cost in costs)
         by_belief = [
             UnitReleases(self.scenario, one.prior, selecting, seen, one.movements, more, unseen_rows=unseen_rows)
@@ -221,35 +232,42 @@ class AccountCosts:
             return self._of_reserved(self.reserved, by_belief)
         if self.limit.delta and any(cost.shape.exact_sums is not None for cost in selecting):
             return self._of_designed(by_belief)
+        refusal = self._of_key_delta(by_belief)
         totals = [self._by(meter, by_belief, fixed=fixed) for meter in self.meters]
         best = min(range(len(totals)), key=lambda at: totals[at][0].value)
         (chosen, belief), single = totals[best], self._of_one(by_belief)
+        chosen = chosen if refusal is None else chosen._replace(value=math.inf)
         if single is not None and single.value < chosen.value:
             chosen = single
         chosen = chosen._replace(value=self.promised(chosen.value, more))
-        quick = None if fixed else self._quickly(more)
+        quick = None if fixed or refusal is not None else self._quickly(more)
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
-            refusal = self._of_key_delta(by_belief) or self._of_total_variation(more)
-            raise refusal or _not_known(self.priors, len(costs), self.meter)
+            raise refusal or self._of_total_variation(more) or _not_known(self.priors, len(costs), self.meter)
         meter = None if self._pure or not selecting else self.meters[best]
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def _of_key_delta(self, by_belief: Sequence[UnitReleases]) -> Refused | None:
-        """Return the refusal of keys that the data chooses, if they take δ and the limit has not so much."""
+        """Return the refusal of keys that the data chooses, if they take more δ than the account has for keys."""
         taken = max((unit.key_delta for releases in by_belief for unit in self._of_units(releases)), default=0.0)
-        if not taken or (isinstance(self.limit, Approx | ApproxRenyi) and taken <= self.limit.delta):
+        if taken <= self.keys_delta:
             return None
         return KeyDeltaPassed(
-            f'Keys that the data chooses (keys="discover") take delta {taken:.6g} of a total of the kind '
-            f"{type(self.limit).__name__} with delta {self.limit.delta:g}.",
-            allowed="totals with a delta, pf.Approx or pf.ApproxRenyi, of which every release takes its keys' part",
-            instead="limit=pf.Approx(3.0, 1e-5), releases with a smaller delta, or listed keys",
+            f'Keys that the data chooses (keys="discover") take delta {taken:.6g}, and this account of the limit '
+            f"{self.limit!r} has keys_delta {self.keys_delta:g} for them.",
+            allowed="limits with a delta, and keys that together take no more than keys_delta, fixed at the opening",
+            instead="listed keys; or releases with a smaller delta, or an account opened with a larger keys_delta",
         )
 
     def _of_designed(self, by_belief: Sequence[UnitReleases]) -> Composed:
         """Return the limit if designed releases, and others about the same rows, keep it at every output."""
+        if not isinstance(self.limit, Approx):
+            raise Refused(
+                f"A designed release on an account of the limit {self.limit!r}.",
+                allowed="designed releases on accounts of pf.Pure or pf.Approx",
+                instead="additive noise: batch.plan(…)",
+            )
         totals = [self._beside_designed(of_unit) for releases in by_belief for of_unit in self._of_units(releases)]
         if math.isinf(max(totals)):
             raise _not_known(self.priors, len(by_belief[0].costs), None)
@@ -258,8 +276,8 @@ class AccountCosts:
     def _beside_designed(self, releases: UnitReleases) -> float:
         """Return the ε of releases about one unit: by budgets from the first on, or by one meter that the first chose.
 
-        Budgets may also follow pure losses, which use no part of δ. After others a path of outputs that is counted on
-        by its meter, and one on which a release is designed, could both use all of it.
+        Budgets may also follow pure losses, whose own shares of δ they begin with (`exact_budgets`). After others, a
+        path of outputs that is counted by its meter and one with a designed release could both use all of δ.
         """
         first = replace(releases, costs=releases.costs[:1], movements=None)
         meter = self.meter or min(self.meters, key=lambda one: least(first, self.kind, one).value)
@@ -279,7 +297,7 @@ class AccountCosts:
         odds, *others = self.kind.example.singles
         if not others:
             return None
-        account = AccountCosts([self.scenario], odds, self.meter, self.priors)
+        account = AccountCosts([self.scenario], odds, self.meter, self.priors, Opening(keys_delta=self.keys_delta))
         for cost in self._costs:
             account.add(cost)
         try:
@@ -296,7 +314,7 @@ class AccountCosts:
     def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
         """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
         totals = [
-            (least(of_unit, self.kind, meter, fixed=fixed), of_unit.prior)
+            (least(of_unit, self._kind_of_sums, meter, fixed=fixed), of_unit.prior)
             for releases in by_belief
             for of_unit in self._of_units(releases)
         ]
@@ -320,8 +338,8 @@ class AccountCosts:
         units = [unit for releases in by_belief for unit in ([releases] if spread else self._of_units(releases))]
         if any(unit.key_delta for unit in units):
             raise keys_not_reserved()
-        if not all(map(reserved.suffice, units)):
-            raise reserved.refusal(count)
+        for unit in units:
+            reserved.check(unit, count)
         if count and math.isinf(reserved.epsilon):
             raise self._of_total_variation(()) or _not_known(self.priors, count, None)
         return Composed(self.kind.at(reserved.epsilon if count else 0.0), RESERVED if count else _NOTHING_ASKED)
@@ -373,7 +391,7 @@ class AccountCosts:
             by_belief = list[tuple[RuleTotal, str, Prior]]()
             for one in self._running:
                 releases = UnitReleases(self.scenario, one.prior, more, None, one.movements, more, schedule)
-                by_belief.append((least(releases, self.kind, meter, rules=[TRANSLATION]), meter, one.prior))
+                by_belief.append((least(releases, self._kind_of_sums, meter, rules=[TRANSLATION]), meter, one.prior))
             totals.append(max(by_belief, key=lambda one: one[0].value))
         total, meter, belief = min(totals, key=lambda one: one[0].value)
         if not 0 < total.value < math.inf:
@@ -394,22 +412,6 @@ class AccountCosts:
     def _epsilon(self, shape: Shape) -> float:
         """Return the ε that a release promises; ∞ if its promise is of another kind than the totals."""
         return shape.promise.epsilon if self._pure and isinstance(shape.promise, Pure) else math.inf
-
-
-def _steps_seen_by(costs: Sequence[Cost]) -> tuple[int, int] | None:
-    """Return the first and the last step of all rows that releases have seen.
-
-    Steps of different clocks are less than one step apart: then a row may be a step before and behind those counted.
-    """
-    known = [cost for cost in costs if cost.steps_seen is not None]
-    if not known:
-        return None
-    spans = {cost.steps_seen for cost in known if cost.steps_seen is not None}
-    first, last = min(first for first, _ in spans), max(last for _, last in spans)
-    if len({cost.clock for cost in known}) == 1:
-        return first, last
-    starts = [math.floor(cost.start) for cost in known if cost.start is not None]
-    return max(first - 1, min([first, *starts])) if starts else first - 1, last + 1
 
 
 def most(fits: Callable[[int], bool], largest: int) -> int | float:

@@ -46,6 +46,7 @@ class SingleRule(CompositionRule):
     """A release that is the only one about its unit, whose pure promise was made for this belief."""
 
     name = "one release alone, its own promise"
+    why = "a unit that is in one release only has its pure promise on every path"
 
     def pure(self, releases: UnitReleases) -> float:
         if len(releases.costs) != 1:
@@ -64,6 +65,10 @@ class CouplingRule(CompositionRule):
     """
 
     name = "one coupling of the data, along which losses add (M24)"
+    why = (
+        "each release counts by its farthest movement along one coupling, which bounds what it loses between every two "
+        "data sets of that coupling, and these losses are added (M1, M24)"
+    )
     adds_up = True
 
     def pure(self, releases: UnitReleases) -> float:
@@ -82,7 +87,7 @@ class CouplingRule(CompositionRule):
 
     def movement(self, releases: UnitReleases, shape: Shape) -> float:
         """Return how far a release moves along the coupling, in the norm of its noise; ∞ if that is unknown."""
-        unseen = _unseen_rows_move_farther(releases)
+        unseen = unseen_rows_move_farther(releases)
         known = [None if unseen else shape.coupled_movements.get(releases.digest), shape.group_movement]
         known += [shape.row_movement] if releases.prior.independent_rows else []
         return min((length for length in known if length is not None), default=math.inf)
@@ -121,7 +126,7 @@ def squared_deviations(shape: Shape, moved: float) -> float:
     return (moved / scale * (1 + UNIT)) ** 2 * (1 + UNIT)
 
 
-def _unseen_rows_move_farther(releases: UnitReleases) -> bool:
+def unseen_rows_move_farther(releases: UnitReleases) -> bool:
     """Return whether rows that a release did not see may move it farther than those that it saw.
 
     Not so where correlations are the same for all rows, or fall off with the distance (M16), nor of first values: there
@@ -143,6 +148,7 @@ class TranslationRule(CompositionRule):
     """
 
     name = "one translation of all rows, along which losses add (M15, M16)"
+    why = "for each secret row the movements of all releases along its own translation are added (M1, M15)"
 
     def pure(self, releases: UnitReleases) -> float:
         return self._length(releases, 1)
@@ -176,6 +182,7 @@ class GranularityRule(CompositionRule):
     """A row with two possible values: the losses of all sums it adds to, or squared movements, pair by pair."""
 
     name = "disjoint groups of independent rows (M27)"
+    why = "for each two values of a row, all else being equal, what releases lose is added (M1, M27)"
     adds_up = True
 
     def pure(self, releases: UnitReleases) -> float:

@@ -89,6 +89,7 @@ class MessagesRule(CompositionRule):
     """
 
     name = "messages along the chain (M20)"
+    why = "only pure totals, which bound the ratio of likelihoods on each path (M20)"
 
     def pure(self, releases: UnitReleases) -> float:
         """Return the largest of B_t + ℓ_t + F_t over all steps and pairs."""

@@ -1,26 +1,38 @@
 """The loss of several releases together, by the rule that applies."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from pufferflow.arguments import instance
 from pufferflow.composition.account_costs import AccountCosts, Composed, single_kind
 from pufferflow.composition.cost import Cost
+from pufferflow.composition.opening import Opening, may_discover
+from pufferflow.composition.rule import added
+from pufferflow.composition.rules import meters_for
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import AnyKind, Approx, Guarantee, Kind, Pure
+from pufferflow.guarantees import AnyKind, Approx, Divergence, Guarantee, Kind, Pure
 from pufferflow.scenario import Scenario
 
 
 def compose(
-    releases: Iterable[Any], scenario: Scenario, kind: AnyKind | None = None, *, fixed: bool = False
+    releases: Iterable[Any],
+    scenario: Scenario,
+    kind: AnyKind | None = None,
+    *,
+    method: str | None = None,
+    fixed: bool = False,
 ) -> Composed:
     """Return the total loss of releases about the secrets of a scenario; refused where no rule bounds it.
 
     Losses of single Pufferfish releases do not add: two releases of loss 0 may reveal everything. `releases` are
     releases, their certificates, or plans; all are taken to be about the same data. `kind` is the kind of promise to
-    total (`pf.Pure`, `pf.Zcdp`, `pf.Renyi.of(alpha=4)` and so on); left out, that of the releases. Later queries
-    may have been chosen after seeing earlier answers, unless `fixed` says that all were chosen beforehand: then more
-    rules apply.
+    total (`pf.Pure`, `pf.Zcdp`, `pf.Renyi.of(alpha=4)` and so on); left out, that of the releases.
+
+    Later queries may have been chosen after seeing earlier answers where the result is `adaptive`. Pure totals are.
+    Others are if the accounting `method` was chosen before the first answer: "pure", "gaussian", "rows", "renyi",
+    "classes" or "zcdp", as an account names it. Without a method the least total of all methods is returned, which
+    holds for queries that were fixed beforehand. `fixed` says that they were: then more rules apply.
 
     >>> import polars as pl, pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -40,10 +52,39 @@ def compose(
             allowed="releases with the same secret, within, order_by, step, start and public columns",
             instead="the scenario that the releases were planned with",
         )
-    account = AccountCosts([scenario], _example(costs, kind))
+    example = _example(costs, kind)
+    pure = example.divergence is Divergence.LOG_RATIO
+    chosen = None if method is None else _method(method, single_kind(example), scenario, fixed=fixed)
+    opening = Opening(keys_delta=_of_keys(costs, scenario, example) if method is None else None)
+    account = AccountCosts([scenario], example, None if pure else chosen, opening=opening)
     for cost in costs:
         account.add(cost)
-    return account.total(fixed=fixed)
+    total = account.total(fixed=fixed)
+    return total if pure or chosen is not None else replace(total, adaptive=False)
+
+
+def _method(given: object, kind: Kind, scenario: Scenario, *, fixed: bool) -> str:
+    """Read an accounting method, which has to be one for the kind of promise."""
+    known = meters_for(kind, scenario.priors)
+    if fixed:
+        raise Misuse(
+            "method and fixed are both given.",
+            allowed="a method for queries chosen by earlier answers, or fixed=True for queries chosen beforehand",
+            instead="fixed=True alone: then the least total of all methods holds",
+        )
+    if given not in known:
+        raise Misuse(
+            f"The method {given!r} is none for {type(kind.example).__name__} under these priors.",
+            allowed=", ".join(f'"{one}"' for one in known),
+            instead=f'method="{known[-1]}"',
+        )
+    return str(given)
+
+
+def _of_keys(costs: Sequence[Cost], scenario: Scenario, example: Guarantee) -> float | None:
+    """Return the δ that keys of these releases take, if it is less than δ; None for the default of an account."""
+    taken = added([cost.shape.key_delta or 0.0 for cost in costs])
+    return taken if taken <= example.delta and may_discover(scenario, example) else None
 
 
 def _listed(releases: object) -> list[Any]:

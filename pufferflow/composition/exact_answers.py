@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import takewhile
 from typing import cast, final
 
 import numpy as np
@@ -79,6 +80,12 @@ class JointAnswers:
             for own, at, output in zip(release.exact_sums.sums, places, outputs, strict=True):
                 if own.noise or own.channel:
                     yield _outcomes(own, [cast(int, point[at]) for point in self.seen.points], output)
+
+    @property
+    def steps_before_designed(self) -> int:
+        """How many of the `steps` come before the first release that was designed."""
+        before = takewhile(lambda one: not one.exact_sums.designed, self.releases)
+        return sum(1 for one in before for own in one.exact_sums.sums if own.noise)
 
     def with_releases(self, releases: Sequence[ExactRelease]) -> "JointAnswers":
         """Return the same answers for the same releases with other outputs."""

@@ -7,12 +7,18 @@ release whose outputs z have the excess c(y, z) = (J_s(y, z) − t·J_s′(y, z)
     b(y, z) = c(y, z) + (b(y) − Δ(y))·w(z|y),    w(z|y) the mean of P(z|y, s) and P(z|y, s′).
 
 A release keeps its budget if Δ(y) ≤ b(y) for every y. Then Σ_z b(y, z) = b(y), so the excess at the ends of all paths
-is at most δ in sum, whatever was asked on each (M31): it is c ≤ b at every end. Noise is replaced by a channel that
+is at most δ in sum, whatever was asked on each (M31): it is c ≤ b at every end.
+
+Releases before the first designed one were counted by pure losses, and so is what follows them on other paths. All
+those together may reach a ratio m above t, the largest of which (m, 0) keeps (ε, δ); the excess below an outcome y is
+then at most (m − t)·(m·J_s(y) − J_s′(y))_+/(m² − 1). These shares add up to δ over all y, so they are the budgets with
+which designed releases begin. Equal shares would leave more than pure losses do where J_s(y) is small, and together
+with these more than δ. Noise is replaced by a channel that
 tells no less, of which what is published is a random function, and so is what is asked after it.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, final
 
@@ -56,8 +62,11 @@ class Budgets:
         nothing = np.zeros_like(delta) * Fraction(0)
         tables = len(joint.seen.laws)
         now = cls(joint, first, likelihood, (delta,) * tables, (nothing,) * tables, kept=True)
-        for step in joint.steps:
+        pure = joint.steps_before_designed
+        for number, step in enumerate(joint.steps, 1):
             now = now._after(step)
+            if number == pure:
+                now = now.after_pure(Fraction(limit.delta))
         if now.outcomes.off > _LARGEST_ERROR:
             raise Refused("Too many noisy releases.", allowed="some hundred of them", instead="another account")
         return now
@@ -78,6 +87,27 @@ class Budgets:
             left.append(excess + np.maximum(spare, 0)[:, parents] * self._shares(now, was[:, parents]))
             used.append(excess)
         return Budgets(self.joint, outcomes, self.likelihood, tuple(left), tuple(used), kept)
+
+    def after_pure(self, delta: Fraction) -> "Budgets":
+        """Return the budgets after releases that were counted by pure losses; those of before are no matter."""
+        left, kept = list[Array](), True
+        for place, (laws, total) in enumerate(self.joint.seen.laws):
+            masses = _fractions(laws @ self.outcomes.masses, total * self.outcomes.unit)
+            pairs = self.joint.seen.pairs
+            left.append(np.array([self._shares_of_pure(masses[one], masses[other], delta) for one, other in pairs]))
+            kept = kept and bool((self.used[place] <= left[place]).all())
+        return replace(self, left=tuple(left), kept=kept)
+
+    def _shares_of_pure(self, first: Array, second: Array, delta: Fraction) -> Array:
+        """Return (m − t)·(m·p − q)_+/(m² − 1), rounded down: the likelihoods t and masses are off by so much at most.
+
+        It is δ·(m·p − q)/(m − 1), which falls or rises with m.
+        """
+        shares = list[Array]()
+        for likelihood in (self.likelihood, self.likelihood * (1 + 16 * _LARGEST_ERROR)):
+            most = (likelihood + delta) / (1 - delta)
+            shares.append(np.maximum(most * (1 - 8 * _LARGEST_ERROR) * first - second, 0) * (delta / (most - 1)))
+        return np.minimum(*shares) * (1 - 4 * _LARGEST_ERROR)
 
     def _excess(self, masses: Array) -> Array:
         pairs = self.joint.seen.pairs

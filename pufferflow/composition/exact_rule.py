@@ -46,6 +46,7 @@ class ExactRule(CompositionRule):
     """
 
     name = "the joint law of exact answers, at what was published (M23, M31)"
+    why = "only pure totals: the exact ratio of likelihoods at the outputs of the path, and at any output to come (M31)"
 
     def pure(self, releases: UnitReleases) -> float:
         joint = joint_answers(releases)

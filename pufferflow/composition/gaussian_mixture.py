@@ -3,6 +3,9 @@
 Given the class all rows are translated once and for all, so losses ε_c of releases add, adaptively, as they do under
 one Gaussian (M24); the other rows' part in telling classes apart is bounded by the losses of the whole group, which add
 as well (M7). The class given the secret's value is the same in all releases: its ratio is paid once for all of them.
+
+Rényi totals couple data sets within a class, which is revealed first. Group privacy couples them in another way, so an
+account keeps to one of the two from its first release on.
 """
 
 import math
@@ -34,6 +37,10 @@ class MixtureRule(CompositionRule):
     """Translations of each class, and the class given the secret, for any number of releases."""
 
     name = "one translation in each hidden class, whose law is charged once (M54)"
+    why = (
+        "pure totals bound the ratio of likelihoods on each path; Rényi totals are a method of their own, which "
+        "charges the class once and adds losses along the translation of the class that loses most (M54)"
+    )
 
     def pure(self, releases: UnitReleases) -> float:
         prior, secret = releases.prior, releases.scenario.secret
@@ -57,33 +64,54 @@ class MixtureRule(CompositionRule):
             for pairs in prior.pairs(secret)
         )
 
-    def renyi(self, releases: UnitReleases, alpha: float) -> float:
+    def by_class(self, releases: UnitReleases, alpha: float) -> float:
+        """Return what the class alone loses, and the loss in the class that loses most.
+
+        A mean over classes of the losses on the path asked would be too small: an answer may reveal the class, and what
+        is asked next be dear in this class only (M54).
+        """
         prior, secret = releases.prior, releases.scenario.secret
-        costs = _of_classes(releases, lambda shape, moved: shape.noise.renyi_within(moved, alpha, shape.dimension))
-        if costs is None or not isinstance(prior, GaussianMixture) or not isinstance(secret, Secret | Initial):
-            return math.inf
-        return max(
-            float(renyi_of_classes(pairs.tops, pairs.bottoms, costs, alpha).max()) for pairs in prior.pairs(secret)
+        losses = _of_classes(
+            releases,
+            lambda shape, moved: shape.noise.renyi_within(moved, alpha, shape.dimension),
+            with_groups=True,
         )
+        if losses is None or not isinstance(prior, GaussianMixture) or not isinstance(secret, Secret | Initial):
+            return math.inf
+        revealed = max(
+            float(renyi_of_classes(pairs.tops, pairs.bottoms, np.zeros(len(losses)), alpha).max())
+            for pairs in prior.pairs(secret)
+        )
+        return added([revealed, float(losses.max())])
 
 
-def _of_classes(releases: UnitReleases, loss: Callable[[Shape, float], float]) -> Floats | None:
+def _of_classes(
+    releases: UnitReleases, loss: Callable[[Shape, float], float], *, with_groups: bool = False
+) -> Floats | None:
     """Return the sum of losses in each class, each a function of the movement of its release; None if unknown.
 
     Rows that a release did not see may move it farther, unless correlations fall off with the distance in every class.
+    Losses `with_groups` count by the movement of a whole group where it is shorter, or the only one that is known.
     """
     prior = releases.prior
-    if not isinstance(prior, GaussianMixture) or releases.beyond_promises:
+    if not isinstance(prior, GaussianMixture):
         return None
-    first = isinstance(releases.scenario.secret, Initial)
-    if releases.wider and not first and not all(one.covariance.falls_off for one in prior.members):
-        return None
+    known = not _unseen_rows_move_farther(releases, prior)
     losses = list[float]()
     for place in range(len(prior.members)):
         key = class_digest(releases.digest, place)
-        moves = [shape.coupled_movements.get(key) for shape in releases.shapes]
-        known = [move for move in moves if move is not None]
-        if len(known) < len(moves):
+        moves = list[float]()
+        for shape in releases.shapes:
+            ways = [shape.coupled_movements.get(key) if known else None, shape.group_movement if with_groups else None]
+            moves.append(min((way for way in ways if way is not None), default=math.inf))
+        if math.inf in moves:
             return None
-        losses.append(added(map(loss, releases.shapes, known), releases.times))
+        losses.append(added(map(loss, releases.shapes, moves), releases.times))
     return np.array(losses)
+
+
+def _unseen_rows_move_farther(releases: UnitReleases, prior: GaussianMixture) -> bool:
+    """Return whether rows that a release did not see may move it farther than those that it saw."""
+    first = isinstance(releases.scenario.secret, Initial)
+    alike = first or all(one.covariance.falls_off for one in prior.members)
+    return releases.beyond_promises or (releases.wider and not alike)

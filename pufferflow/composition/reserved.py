@@ -20,7 +20,7 @@ import numpy as np
 
 from pufferflow.arguments import whole_number
 from pufferflow.arrays import Floats
-from pufferflow.composition.additive import CouplingRule, GranularityRule
+from pufferflow.composition.additive import CouplingRule, GranularityRule, unseen_rows_move_farther
 from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.rule import UnitReleases
 from pufferflow.errors import LimitReached, Misuse, Refused
@@ -162,35 +162,59 @@ class ReservedProfiles:
         """How many releases there may be about a unit."""
         return sum(one.times for one in self.profiles)
 
-    def suffice(self, releases: UnitReleases) -> bool:
-        """Say whether each of the releases about a unit has a profile of its own.
+    def check(self, releases: UnitReleases, count: int) -> None:
+        """Refuse the last of `count` releases unless each about a unit has a profile of its own.
 
-        Each has the first one that covers it and is left, in the order of releases: a choice that no later release
-        changes, so that it depends on earlier answers only. Had a unit no part in some of them, the others would have
-        profiles too: where one is left over, it goes to a later release, which leaves over another.
+        Each has the first one that covers it and is left, in the order of releases and by what was known when it was
+        made: a choice that no later release changes, so that it depends on earlier answers only. Had a unit no part in
+        some of them, the others would have profiles too: where one is left over, it goes to a later release, which
+        leaves over another. Rows that a release did not see may move it farther; a later release about such rows is
+        refused where the earlier one would tell more of them than its profile.
         """
-        left, covering = [one.times for one in self.profiles], dict[int, list[int]]()
-        for cost in releases.costs:
-            shape = cost.shape
-            if id(shape) not in covering:
-                covering[id(shape)] = self._covering(movement_of(releases, shape))
-            place = next((place for place in covering[id(shape)] if left[place]), None)
+        left, early = [one.times for one in self.profiles], _number_before_unseen_rows(releases)
+        views = {True: releases.first(early), False: releases}
+        covering = dict[tuple[int, bool], list[int]]()
+
+        def covered(shape: Shape, *, then: bool) -> list[int]:
+            key = id(shape), then
+            if key not in covering:
+                movement = movement_of(views[then], shape)
+                covering[key] = [place for place, profile in enumerate(self.profiles) if profile.covers(movement)]
+            return covering[key]
+
+        for number, cost in enumerate(releases.costs):
+            place = next((at for at in covered(cost.shape, then=number < early) if left[at]), None)
             if place is None:
-                return False
+                raise self._none_left(count)
+            if number < early and place not in covered(cost.shape, then=False):
+                raise _profile_outgrown(number + 1, count)
             left[place] -= 1
-        return True
 
-    def _covering(self, release: ReleaseMovement) -> list[int]:
-        return [place for place, profile in enumerate(self.profiles) if profile.covers(release)]
-
-    def refusal(self, count: int) -> NoneReserved:
-        """Return the refusal of so many releases."""
+    def _none_left(self, count: int) -> NoneReserved:
         return NoneReserved(
             f"The account reserved profiles of {self.releases} releases; of {count} releases the last has none: all "
             "are taken, or those left are more private than it is.",
             allowed="as many releases about a unit as were reserved, each no less private than its profile",
             instead="a plan with more noise; nothing was read or charged",
         )
+
+
+def _number_before_unseen_rows(releases: UnitReleases) -> int:
+    """Return how many releases came before one that saw other rows, which may move those before it farther."""
+    low, high = 0, len(releases.costs)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (low, middle - 1) if unseen_rows_move_farther(releases.first(middle)) else (middle, high)
+    return low
+
+
+def _profile_outgrown(number: int, count: int) -> NoneReserved:
+    return NoneReserved(
+        f"Release {count} is about rows that earlier ones did not see. About such rows release {number} may tell more "
+        "than the profile that it took.",
+        allowed="releases that all see the same rows, where correlations do not fall off with the distance",
+        instead="one file for all releases, or an account without reserve; nothing was read or charged",
+    )
 
 
 def keys_not_reserved() -> Refused:

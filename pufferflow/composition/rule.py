@@ -4,7 +4,8 @@ import abc
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, final
@@ -56,6 +57,11 @@ class UnitReleases:
         """The probability that a unit makes a key appear in one of these releases that only it has; rounded up."""
         return added([shape.key_delta or 0.0 for shape in self.shapes], self.times)
 
+    def first(self, count: int) -> "UnitReleases":
+        """Return the first so many of the releases, with the steps that these have seen."""
+        costs = self.costs[:count]
+        return replace(self, costs=costs, steps_seen=steps_seen_by(costs), movements=None, unseen_rows=False)
+
     @cached_property
     def digest(self) -> str:
         """The digest of the prior."""
@@ -73,15 +79,32 @@ class UnitReleases:
         return [counts[id(shape)] for shape in self.shapes]
 
 
+class Adaptive(Enum):
+    """Whether totals of a rule hold although later releases are chosen by earlier answers."""
+
+    YES = "yes"
+    ONLY_QUERIES = "only queries"
+    """Which rows and columns later releases read may depend on answers; their number and privacy may not."""
+    NO = "no"
+
+
 class CompositionRule(abc.ABC):
     """Base of the rules; each total is ∞ where a rule says nothing.
 
-    To add one, write a file with a subclass and give it a place in `RULES`. Totals hold for queries chosen adaptively,
-    except those of `fixed`, which are for releases that were all chosen beforehand.
+    To add one, write a file with a subclass, give it a place in `RULES`, and answer the question that decides whether
+    an account may use it. *Is the total, for each fixed pair of data sets of one coupling, on every path at least the
+    sum of what its releases lose?* Pure totals need less: a bound of the ratio of likelihoods at the end of each path
+    (M20), since two paths never share an output.
+
+    Two totals of one account may be exchanged for each other on different paths only if both bound the same sum.
+    Otherwise each is an accounting method of its own, fixed before the first answer (M61).
     """
 
     name: ClassVar[str]
     """The theorem behind the total, in words."""
+    adaptive: ClassVar[Adaptive] = Adaptive.YES
+    why: ClassVar[str]
+    """The answer to the question, in one sentence with its statement."""
     adds_up: ClassVar[bool] = False
     """Whether pure losses of single releases add up, with those of other such rules too: all are along one coupling."""
 
@@ -93,7 +116,10 @@ class CompositionRule(abc.ABC):
         return math.inf
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
-        """Return the Rényi loss of one order, for one coupling that does not depend on the queries (M1)."""
+        """Return the Rényi loss of one order, for one coupling that does not depend on the queries (M1).
+
+        A bound of what each release loses given all answers before it counts as well: such losses add (M1).
+        """
         return math.inf
 
     def zcdp(self, releases: UnitReleases) -> float:
@@ -102,6 +128,10 @@ class CompositionRule(abc.ABC):
 
     def gaussian(self, releases: UnitReleases) -> float:
         """Return how many standard deviations of one Gaussian all answers move together, under one coupling."""
+        return math.inf
+
+    def by_class(self, releases: UnitReleases, alpha: float) -> float:
+        """Return the Rényi loss of one order where a hidden class is revealed first, and rows are coupled within it."""
         return math.inf
 
     def by_rows(self, releases: UnitReleases, kind: Kind) -> float:
@@ -117,6 +147,22 @@ class CompositionRule(abc.ABC):
 
         None where the rule says nothing of releases for ever.
         """
+
+
+def steps_seen_by(costs: Sequence[Cost]) -> tuple[int, int] | None:
+    """Return the first and the last step of all rows that releases have seen.
+
+    Steps of different clocks are less than one step apart: then a row may be a step before and behind those counted.
+    """
+    known = [cost for cost in costs if cost.steps_seen is not None]
+    if not known:
+        return None
+    spans = {cost.steps_seen for cost in known if cost.steps_seen is not None}
+    first, last = min(first for first, _ in spans), max(last for _, last in spans)
+    if len({cost.clock for cost in known}) == 1:
+        return first, last
+    starts = [math.floor(cost.start) for cost in known if cost.start is not None]
+    return max(first - 1, min([first, *starts])) if starts else first - 1, last + 1
 
 
 def added(losses: Iterable[float], times: Iterable[int] | None = None) -> float:

@@ -1,7 +1,7 @@
 """All rules of composition, and the least total that they prove of releases about one unit under one belief."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, final
 
@@ -16,9 +16,9 @@ from pufferflow.composition.star import StarRule
 from pufferflow.composition.table import ConditionalRule, JointRule
 from pufferflow.composition.tables_near import NearRule
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Approx, ApproxRenyi, Divergence, Kind
+from pufferflow.guarantees import Divergence, Kind
 from pufferflow.rounding import UNIT
-from pufferflow.scenario.priors import ChainPrior
+from pufferflow.scenario.priors import ChainPrior, GaussianMixture, Prior
 
 TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
@@ -30,7 +30,7 @@ RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cro
 _METERS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
     Divergence.HOCKEY_STICK: ("gaussian", "rows"),
-    Divergence.RENYI: ("renyi",),
+    Divergence.RENYI: ("renyi", "classes"),
     Divergence.CONCENTRATED: ("zcdp",),
     Divergence.GAUSSIAN: ("gaussian",),
 }
@@ -48,8 +48,22 @@ class RuleTotal(NamedTuple):
 
 
 def meters_of(kind: Kind) -> list[str]:
-    """Return the measures for a kind of promise: pure losses, losses along one coupling, or those of single rows."""
+    """Return the accounting methods for a kind of promise: an account is counted by one of them.
+
+    Pure losses, losses along one coupling, what single rows tell, or losses within hidden classes.
+    """
     return ["pure", *_METERS[kind.example.divergence]]
+
+
+def meters_for(kind: Kind, priors: Iterable[Prior]) -> list[str]:
+    """Return the accounting methods that differ from each other under some priors."""
+    needed: dict[str, type[Prior]] = {"rows": ChainPrior, "classes": GaussianMixture}
+    believed = list(priors)
+    return [
+        meter
+        for meter in meters_of(kind)
+        if meter not in needed or any(isinstance(prior, needed[meter]) for prior in believed)
+    ]
 
 
 def least(
@@ -62,70 +76,60 @@ def least(
 ) -> RuleTotal:
     """Return the least total of a kind that a rule proves by one meter; ∞ if none does.
 
-    Beliefs without a chain count what a coupling moves where those with one count single rows.
+    Priors without a chain, or without hidden classes, count what one coupling moves where others count by these.
     """
-    if meter == "rows" and not isinstance(releases.prior, ChainPrior):
+    if meter not in meters_for(kind, [releases.prior]) and meter in meters_of(kind):
         meter = meters_of(kind)[1]
-    but_for_keys = _but_for_keys(kind, releases.key_delta)
-    if but_for_keys is None:
-        return RuleTotal(math.inf, "no rule")
-    kind = but_for_keys
     spare = kind.example.delta * _SPARE if Movements.fit(releases.scenario, releases.prior) else 0.0
     # without that part of δ for all rules: which one holds may hang on the answers
-    counted = kind.sparing(spare) if spare else kind
+    counted, more = (kind.sparing(spare), _of_cutting(spare, kind, meter)) if spare else (kind, 0.0)
     totals = [RuleTotal(math.inf, "no rule")]
     row_by_row = any(shape.row_by_row for shape in releases.shapes)
     if row_by_row:  # of a channel only pure losses are known (M35)
         rules, fixed = (rules, False) if meter == "pure" else ((), False)
     for rule in rules:
         value = _by(meter, rule, releases, counted)
-        totals.append(RuleTotal(value, rule.name))
+        if value == 0:
+            return RuleTotal(0.0, rule.name)
+        totals.append(RuleTotal(_sum(value, more), rule.name))
         if fixed and kind.example.divergence is not Divergence.LOG_RATIO:
             fixed_value = _or_infinite(lambda rule=rule: rule.fixed(releases, kind))
             totals.append(RuleTotal(fixed_value, rule.name, adaptive=False))
-        if value == 0:
-            break
     if spare and not row_by_row:
-        totals.append(RuleTotal(_but_for_rare(replace(releases, spare=spare), counted, meter), RARE))
+        totals.append(RuleTotal(_sum(_by(meter, TRANSLATION, replace(releases, spare=spare), counted), more), RARE))
     return min(totals, key=lambda total: total.value)
 
 
-def _but_for_keys(kind: Kind, delta: float) -> Kind | None:
-    """Return the kind that sums have to keep where keys of the answers take so much δ; None if it has not so much.
+def _of_cutting(spare: float, kind: Kind, meter: str) -> float:
+    """Return what Rényi losses grow by where a small part of δ covers that a row far away crosses a step (M4).
 
-    Whatever the noise of the numbers of rows makes appear, all releases together are those of listed keys but for an
-    event of this probability (`planning.key_threshold`).
+    Both laws are cut down to transcripts without such a row, which may have different probabilities. It counts for all
+    rules of an account, since answers may decide by which of them a path is counted.
     """
-    if not delta:
-        return kind
-    carries = isinstance(kind.example, Approx | ApproxRenyi) and delta <= kind.example.delta
-    return kind.sparing(delta) if carries else None
+    if kind.example.divergence is not Divergence.RENYI or meter == "pure":
+        return 0.0
+    alpha = kind.example.alpha
+    return -alpha / (alpha - 1) * math.log1p(-spare) * (1 + 8 * UNIT)
 
 
-def _but_for_rare(releases: UnitReleases, kind: Kind, meter: str) -> float:
-    """Return a total that holds but for a small part of δ, with which a row far away may cross a step of the grid (M4).
-
-    With orders both laws are cut down to transcripts without such a row, which may have different probabilities.
-    """
-    alpha, more = kind.example.alpha, 0.0
-    if kind.example.divergence is Divergence.RENYI:
-        more = -alpha / (alpha - 1) * math.log1p(-releases.spare) * (1 + 8 * UNIT)
-    return (_by(meter, TRANSLATION, releases, kind) + more) * (1 + UNIT)
+def _sum(value: float, more: float) -> float:
+    return (value + more) * (1 + UNIT) if more else value
 
 
 def _by(meter: str, rule: CompositionRule, releases: UnitReleases, kind: Kind) -> float:
     """Return the total that a rule proves by one meter."""
     if meter not in meters_of(kind):
         return math.inf
-    if meter == "renyi":
-        return _or_infinite(lambda: rule.renyi(releases, kind.example.alpha))
-    if meter == "zcdp":
-        return _or_infinite(lambda: rule.zcdp(releases))
-    if meter == "rows":
-        return _or_infinite(lambda: rule.by_rows(releases, kind))
-    if meter == "gaussian":
-        return _or_infinite(lambda: from_gaussian(rule.gaussian(releases), kind))
-    return _or_infinite(lambda: from_pure(rule.pure(releases), kind))
+    alpha = kind.example.alpha
+    totals: dict[str, Callable[[], float]] = {
+        "pure": lambda: from_pure(rule.pure(releases), kind),
+        "gaussian": lambda: from_gaussian(rule.gaussian(releases), kind),
+        "rows": lambda: rule.by_rows(releases, kind),
+        "renyi": lambda: rule.renyi(releases, alpha),
+        "classes": lambda: rule.by_class(releases, alpha),
+        "zcdp": lambda: rule.zcdp(releases),
+    }
+    return _or_infinite(totals[meter])
 
 
 def _or_infinite(total: Callable[[], float]) -> float:

@@ -38,6 +38,10 @@ class SingleRowsRule(CompositionRule):
     """Releases each of which tells little of any one row, if all others stay, are carried along the chain."""
 
     name = "single rows, carried along the chain (M37, M38)"
+    why = (
+        "for each row the squared movements of the releases that touch it are added, and the largest sum on a path is "
+        "carried along a chain whose length no answer decides (M37); pure totals bound the ratio on each path (M35)"
+    )
 
     def pure(self, releases: UnitReleases) -> float:
         if not any(shape.row_movement is not None for shape in releases.shapes):

@@ -30,6 +30,7 @@ class StarRule(CompositionRule):
     """Rows of a group that share a class, touched by any number of releases."""
 
     name = "messages between rows and the class they share (M20)"
+    why = "only pure totals, which bound the ratio of likelihoods on each path (M20)"
 
     def pure(self, releases: UnitReleases) -> float:
         touches = _touches(releases)

@@ -15,8 +15,9 @@ Rows are independent draws, so the one that holds the secret is all that matters
 only have no more loss than if they touched this one.
 
 Where columns are independent of each other given the secret, every part's answers are as likely as they are without the
-others, on every path of queries: D_α of all is at most the sum over parts of what each loses to queries chosen
-adaptively (M25).
+others, on every path of queries, so pure losses of parts add (M25). Rényi losses add release by release: of a column
+that is independent of all columns read before, the answer has the law that it has alone, whatever was answered. The law
+of a later answer of the same part depends on the answers before, so it counts by its loss between any two values.
 """
 
 import math
@@ -33,9 +34,9 @@ from pufferflow.bounds import loss
 from pufferflow.chains import padded_log_ratio
 from pufferflow.composition.additive import CouplingRule
 from pufferflow.composition.cost import Shape
-from pufferflow.composition.rule import CompositionRule, UnitReleases, added
+from pufferflow.composition.rule import Adaptive, CompositionRule, UnitReleases, added
 from pufferflow.errors import Misuse, Refused
-from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.inference import column_and_domain, hidden_column
 from pufferflow.law import Law
 from pufferflow.queries import Statistic
@@ -162,6 +163,11 @@ class JointRule(CompositionRule):
     """A row that is one draw of all columns read; the queries may read any of them, each any number of times."""
 
     name = "the joint law of all answers about a row (M23)"
+    adaptive = Adaptive.YES
+    why = (
+        "pure totals bound the ratio of likelihoods on each path (M20); totals of other kinds are for releases that "
+        "were all chosen beforehand, and no account counts by them"
+    )
 
     def pure(self, releases: UnitReleases) -> float:
         row = RowReadings.of(releases)
@@ -272,41 +278,71 @@ def _vector_loss(row: RowReadings, kind: Kind) -> float:
 class ConditionalRule(CompositionRule):
     """Parts of a row that are independent given the secret, as a table says.
 
-    What a part loses is what `JointRule` finds, or for a release alone its promise.
+    What a part loses is what `JointRule` finds, or for a release alone its promise. Rényi losses are added release by
+    release instead: a part's joint law is known only once all of it was asked.
     """
 
     name = "answers that are independent given the secret (M25)"
+    why = (
+        "pure totals bound the ratio of likelihoods on each path; Rényi totals add, release by release, what is lost "
+        "given all answers before and all other rows (M1, M25)"
+    )
 
     def pure(self, releases: UnitReleases) -> float:
         parts, distance = _independent_parts(releases)
-        losses = [min(part.pure, _epsilon(part.promise, None)) for part in parts]
+        losses = [
+            min(part.pure, math.inf if part.promise is None else part.promise.approx_epsilon(0.0)) for part in parts
+        ]
         return added([2 * distance, *losses])
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
-        parts, distance = _independent_parts(releases)
-        losses = [
-            min(
-                _epsilon(part.promise, alpha),
-                math.inf if math.isinf(part.pure) else Pure(part.pure).renyi_epsilon(alpha),
-                CouplingRule().renyi(part.releases, alpha),
-            )
-            for part in parts
-        ]
-        return added([distance * (2 * alpha - 1) / (alpha - 1), *losses])  # M30
+        """Return the sum of what each release loses, given all answers before it and all other rows.
+
+        A release keeps its own promise if it is the first that reads its column, and this is independent, given the
+        secret, of all columns read before. Any other may tell any two values of the row apart (group privacy): what
+        was read before may have left just these. No loss depends on what is asked later.
+        """
+        row = RowReadings.of(releases)
+        if row is None:
+            return math.inf
+        column_of = {one.shape.digest: one.column for one in row.readings}
+        losses, times, distance, read = list[float](), list[int](), 0.0, list[str]()
+        for shape, often in zip(releases.shapes, releases.times, strict=True):
+            column, any_two = column_of[shape.digest], _of_any_two_values(releases, shape, alpha)
+            if column not in read:
+                own, apart = _of_column_alone(releases, row, shape, (column, read), alpha)
+                read.append(column)
+            else:
+                own, apart = any_two, 0.0
+            distance += apart if own < any_two else 0.0
+            losses += [min(own, any_two), *([any_two] if often > 1 else [])]
+            times += [1, *([often - 1] if often > 1 else [])]
+        farther = distance * (2 * alpha - 1) / (alpha - 1) * (1 + (len(read) + 8) * UNIT)  # M30
+        return added([farther, *losses], [1, *times])
+
+
+def _of_any_two_values(releases: UnitReleases, shape: Shape, alpha: float) -> float:
+    """Return the Rényi loss of a release between any two values of a row; ∞ if unknown."""
+    moved = CouplingRule().movement(releases, shape)
+    return shape.noise.renyi_within(moved, alpha, shape.dimension) if math.isfinite(moved) else math.inf
+
+
+def _of_column_alone(
+    releases: UnitReleases, row: "RowReadings", shape: Shape, columns: tuple[str, Sequence[str]], alpha: float
+) -> tuple[float, float]:
+    """Return the promise of a release about a column that is independent of those before, but for a log ratio (M30)."""
+    column, before = columns
+    if releases.digest not in shape.priors or shape.row_by_row or shape.exact_sums is not None:
+        return math.inf, math.inf
+    apart = _dependence(row, [column], before)
+    return (shape.promise.renyi_epsilon(alpha), apart) if math.isfinite(apart) else (math.inf, math.inf)
 
 
 class _Part(NamedTuple):
-    """The releases about one part of a row, their pure loss, and the promise of a release that is alone in it."""
+    """The pure loss of all that is read of one part of a row, and the promise of a release that is alone in it."""
 
-    releases: UnitReleases
     pure: float
     promise: Guarantee | None
-
-
-def _epsilon(promise: Guarantee | None, alpha: float | None) -> float:
-    if promise is None:
-        return math.inf
-    return promise.approx_epsilon(0.0) if alpha is None else promise.renyi_epsilon(alpha)
 
 
 def _independent_parts(releases: UnitReleases) -> tuple[list[_Part], float]:
@@ -327,8 +363,7 @@ def _independent_parts(releases: UnitReleases) -> tuple[list[_Part], float]:
         digests = {one.shape.digest for one in own.readings}
         costs = [cost for cost in releases.costs if cost.shape.digest in digests]
         known = len(costs) == 1 and releases.digest in costs[0].shape.priors
-        about = UnitReleases(releases.scenario, releases.prior, costs)
-        parts.append(_Part(about, pure_loss(own), costs[0].shape.promise if known else None))
+        parts.append(_Part(pure_loss(own), costs[0].shape.promise if known else None))
     return parts, distance * (1 + len(together) * UNIT)
 
 

@@ -26,6 +26,7 @@ class NearRule(CompositionRule):
     """A row that is one draw of all columns read, from a table that is known up to a region."""
 
     name = "the joint laws of all answers about a row, near those counted (M23)"
+    why = "only pure totals, which bound the ratio of likelihoods on each path under every table of the class (M23)"
 
     def pure(self, releases: UnitReleases) -> float:
         prior, secret = releases.prior, releases.scenario.secret

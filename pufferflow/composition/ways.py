@@ -14,6 +14,7 @@ from pufferflow.composition.account_costs import AccountCosts, Composed
 from pufferflow.composition.additive import sets_of
 from pufferflow.composition.cost import Cost
 from pufferflow.composition.forecast import later, read_every
+from pufferflow.composition.opening import Opening
 from pufferflow.composition.reserved import ReservedProfiles, read_pairs, read_reserved
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Divergence, Guarantee
@@ -51,7 +52,7 @@ def ways_to_count(
     if limit.divergence is Divergence.HOCKEY_STICK and limit.delta > 0:
         with suppress(Refused):
             reserved = _reserved(pairs, by_plan, scenario, limit)
-            ways.append(_total(AccountCosts([scenario], limit, reserved=reserved), costs))
+            ways.append(_total(AccountCosts([scenario], limit, opening=Opening(reserved)), costs))
     return tuple(sorted(ways, key=lambda way: way.total))
 
 

@@ -102,6 +102,13 @@ class Charged(TomlTable, frozen=True):
         ]
         | None
     ) = None
+    keys_delta: (
+        Annotated[
+            float,
+            Meta(ge=0, lt=1, description="the part of the limit's delta for keys that a new account takes from data"),
+        ]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
         """Refuse addresses that no ledger has, and reservations under limits whose losses add up anyway."""

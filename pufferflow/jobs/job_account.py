@@ -60,5 +60,12 @@ class JobAccount:
         reserve = None
         if charged.reserve is not None and charged.account not in ledger.accounts():
             reserve = [(plan, charged.reserve)]  # of an account that exists, plans may differ by a hair by now
-        account = ledger.open(charged.account, scenario, limit=limit, dataset=charged.dataset, reserve=reserve)
+        account = ledger.open(
+            charged.account,
+            scenario,
+            limit=limit,
+            dataset=charged.dataset,
+            reserve=reserve,
+            keys_delta=charged.keys_delta,
+        )
         return plan.release(account, release_id, estimates=estimates)

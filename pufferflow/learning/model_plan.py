@@ -12,7 +12,6 @@ from typing import Final, Protocol, final
 
 import numpy as np
 import polars as pl
-from msgspec import structs
 
 from pufferflow.arrays import Floats
 from pufferflow.composition import Cost, Rows, Shape, digest_of
@@ -27,7 +26,7 @@ from pufferflow.learning.scaled_rows import RowsOfTable, ScaledRows
 from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.planning import AskedQuery, Certificate, NoisySum, regions
 from pufferflow.queries import Query, Request
-from pufferflow.release import CostAccount, Release, check_account
+from pufferflow.release import CostAccount, Release, Reservation, certified, check_account
 from pufferflow.report import promise_in_words
 from pufferflow.rounding import agree
 from pufferflow.scenario import ValueSecret
@@ -284,10 +283,10 @@ class ModelPlan(Suggesting):
                 allowed="the plan that was reserved, or the same on another machine",
                 instead="another id, which costs again",
             )
-        return reservation.commit(self._drawn(reservation.entry))
+        return reservation.commit(self._drawn(reservation))
 
-    def _drawn(self, entry: str | None) -> Release:
-        certificate = structs.replace(self.certificate, entry=entry)
+    def _drawn(self, reservation: Reservation | None) -> Release:
+        certificate = certified(self.certificate, reservation)
         coefficients = outcome_of(self._fitted).get()
         terms = [INTERCEPT, *self.columns.features]
         return Release(pl.DataFrame({TERM: terms, VALUE: coefficients}), pl.DataFrame(), certificate)

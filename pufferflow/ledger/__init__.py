@@ -2,6 +2,7 @@
 
 from pufferflow.ledger.account import Account, Prospect
 from pufferflow.ledger.address import check_scheme, read_address, shown_address
+from pufferflow.ledger.corrections import Correction
 from pufferflow.ledger.ledger import Ledger, facts_of
 from pufferflow.ledger.published import Published
 from pufferflow.ledger.reader import Entry
@@ -9,6 +10,7 @@ from pufferflow.ledger.verify import Verified
 
 __all__ = [
     "Account",
+    "Correction",
     "Entry",
     "Ledger",
     "Prospect",

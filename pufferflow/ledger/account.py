@@ -20,6 +20,7 @@ from pufferflow.composition import (
 from pufferflow.errors import Misuse, PufferflowError, Refused, visible
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.budget import Outlook, budget_of, outlook_of, over_time, read_ahead, spending_of
+from pufferflow.ledger.corrections import corrections
 from pufferflow.ledger.events import read_text
 from pufferflow.ledger.log import Log
 from pufferflow.ledger.reader import Entry, Reader
@@ -27,12 +28,13 @@ from pufferflow.ledger.reserve import HeldReservation, ReservationRequest, check
 from pufferflow.ledger.state import AccountState
 from pufferflow.queries import Request
 from pufferflow.release import Release, Reservable
-from pufferflow.report import SPENT, at_most
+from pufferflow.report import SPENT, at_most, counted
 from pufferflow.report.evidence import Budget
 from pufferflow.scenario import Scenario
 
 T = TypeVar("T")
 Designed_co = TypeVar("Designed_co", covariant=True)
+_NAMED = 20
 _ID = 'id="daily-2026-11-20", or id=None for a new release each time'
 
 
@@ -110,6 +112,11 @@ class Account:
     def reserved(self) -> tuple[ReservedProfile, ...]:
         """The profiles that were reserved when the account was opened, those that tell less first (M26)."""
         return () if self._profiles is None else tuple(self._profiles.profiles)
+
+    @property
+    def keys_delta(self) -> float:
+        """The part of the limit's δ for keys that releases take from the data; sums keep the rest."""
+        return self._total(lambda spent: spent.keys_delta)
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
@@ -259,8 +266,21 @@ class Account:
             else f"{self._limit.measure} {at_most(spending.spent, SPENT)}"
         )
         lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [spending.why, spending.note])]
+        if keys := self.keys_delta:
+            lines.append(f"Of delta {at_most(self._limit.delta, SPENT)}, {at_most(keys, SPENT)} is for keys from data.")
         lines += [f"{case.wrong[:1].upper()}{case.wrong[1:]}: {case.left}." for case in spending.what_if]
+        lines += self._corrected()
         return "\n".join(visible(line, one_line=True) for line in lines)
+
+    def _corrected(self) -> list[str]:
+        """Return a sentence that names entries whose recorded totals are too small, if there are any."""
+        found = self._log.read(lambda reader: corrections(reader, self._name))
+        if not found:
+            return []
+        numbers = ", ".join(str(one.number) for one in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
+        many = counted(len(found), "entry", "entries")
+        recorded = f"An older version recorded totals that are too small with {many}: {numbers}."
+        return [f"{recorded} The account goes on with the corrected total."]
 
     def past(self) -> Past:
         """Return all releases so far with what they published, as far as the design of a further one looks at it."""

@@ -104,14 +104,18 @@ class Opened(_Event, frozen=True, tag="open", omit_defaults=True):
     fingerprint: str
     profiles: tuple[ReservedProfile, ...] = ()
     """What releases may tell at most, where that was reserved; none in an account that counts what they tell."""
+    keys_delta: float | None = None
+    """The part of the limit's δ for keys that the data chooses; None in older ledgers: the default."""
 
 
 @final
-class Superseded(_Event, frozen=True, tag="supersede"):
+class Superseded(_Event, frozen=True, tag="supersede", omit_defaults=True):
     """From here on plans are made for another scenario, and totals hold for its priors too."""
 
     scenario: str
     fingerprint: str
+    regardless_of_answers: bool = False
+    """Whether it was declared that no answer of the account decided on the new prior; unknown in older ledgers."""
 
 
 @final

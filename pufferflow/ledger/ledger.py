@@ -14,7 +14,13 @@ from typing import NoReturn, Self, final
 
 from pufferflow.addresses import local_path
 from pufferflow.arguments import finite_number, instance
-from pufferflow.composition import AccountCosts, ReservedProfiles, read_reserved
+from pufferflow.composition import (
+    AccountCosts,
+    ReservedProfiles,
+    default_keys_delta,
+    read_keys_delta,
+    read_reserved,
+)
 from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.account import Account, not_sent
@@ -65,6 +71,8 @@ class AccountRequest:
     separate: bool
     profiles: ReservedProfiles | None = None
     """The profiles to reserve; an account that exists has those that it was opened with."""
+    keys_delta: float | None = None
+    """The part of δ for keys that the data chooses; None for that of the account, or the default."""
 
     def find(self, reader: Reader) -> AccountState | None:
         """Return the account if it exists; it must be as requested."""
@@ -76,6 +84,8 @@ class AccountRequest:
             wrong.append(f"dataset ({account.dataset!r})")
         if self.profiles is not None and not self.profiles.agrees(account.profiles):
             wrong.append("reserve")
+        if self.keys_delta not in {None, self._share(account)}:
+            wrong.append(f"keys_delta ({self._share(account):g})")
         if self.scenario.fingerprint != account.fingerprint:
             wrong += differences(account.scenarios[-1], self.scenario)
         if wrong:
@@ -85,6 +95,15 @@ class AccountRequest:
                 instead=f"ledger.account({self.name!r}); or ledger.supersede, for another prior",
             )
         return account
+
+    def _default_share(self) -> float | None:
+        """Return the part of δ for keys that a new account has; None if it needs none."""
+        return default_keys_delta(self.scenario, self.limit) or None
+
+    def _share(self, account: AccountState) -> float:
+        """Return the part of δ for keys of an account that exists."""
+        share = account.keys_delta
+        return default_keys_delta(self.scenario, account.limit) if share is None else share
 
     def open(self, appender: Appender) -> None:
         """Open the account, unless it exists by now."""
@@ -106,6 +125,7 @@ class AccountRequest:
                 scenario=self.scenario.to_json(),
                 fingerprint=self.scenario.fingerprint,
                 profiles=() if self.profiles is None else tuple(self.profiles.profiles),
+                keys_delta=self.keys_delta if self.keys_delta is not None else self._default_share(),
             )
         )
 
@@ -144,6 +164,7 @@ class Ledger:
         dataset: str | None = None,
         separate: bool = False,
         reserve: Iterable[tuple[object, int]] | None = None,
+        keys_delta: float | None = None,
     ) -> Account:
         """Return the account of this name, opened if need be; an existing one must agree with the arguments.
 
@@ -154,6 +175,10 @@ class Ledger:
         or a promise and a number: `reserve=[(plan, 365)]`. Under a limit with a δ they are then counted together by the
         laws of their losses (M26), which often leaves room for many times as many; queries may still depend on earlier
         answers. `pf.ways_to_count` compares this with the other ways.
+
+        `keys_delta` is the part of the limit's δ for keys that releases take from the data (`keys="discover"`); sums
+        keep the rest. Left out, it is half of δ under `pf.Presence`, where keys may be discovered, else nothing. It is
+        fixed here, since answers must not decide whether keys or sums take it.
         """
         scenario, name = _read_scenario(scenario), read_text(name, "name", _NAME)
         limit = instance(limit, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Pure(3.0)")
@@ -163,6 +188,7 @@ class Ledger:
             None if dataset is None else read_text(dataset, "dataset", 'dataset="power"'),
             instance(separate, bool, "separate", allowed="True or False", instead="separate=True"),  # "no" is no False
             None if reserve is None else read_reserved(reserve, scenario, limit).within_limit(),
+            None if keys_delta is None else read_keys_delta(keys_delta, scenario, limit),
         )
         state = self._log.read(request.find)
         if state is not None:
@@ -178,13 +204,26 @@ class Ledger:
         """Return the names of all accounts, the oldest first."""
         return self._log.read(lambda reader: tuple(reader.state.accounts))
 
-    def supersede(self, name: str, scenario: Scenario) -> Account:
+    @suggests_arguments
+    def supersede(self, name: str, scenario: Scenario, *, regardless_of_answers: bool = False) -> Account:
         """Continue an account with a better prior: past costs stay charged, and all priors so far must remain.
 
         Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if what was
         spent cannot be told under all priors together.
+
+        The total under the new prior counts all releases, those before included. It holds although later releases are
+        chosen by earlier answers, if answers do not decide whether there is a new prior, and which. Once there are
+        releases, `regardless_of_answers=True` declares just that: the prior comes from a survey, a calendar, a review.
+        If answers decided, what holds under the new prior is said only of the transcripts in which it came.
         """
         name, scenario = read_text(name, "name", _NAME), _read_scenario(scenario)
+        declared = instance(
+            regardless_of_answers,
+            bool,
+            "regardless_of_answers",
+            allowed="True or False",
+            instead="regardless_of_answers=True",
+        )
 
         def append(appender: Appender) -> None:
             account = appender.account(name)
@@ -197,9 +236,13 @@ class Ledger:
                     allowed="the same scenario with another prior",
                     instead="another account, for another data set",
                 )
+            regardless = declared or not account.reserved
+            if not regardless:
+                raise _undeclared(name)
             scenario.check_sound()
             appender.check_composes(account, scenario)
-            appender.append(Superseded(appender.next, name, appender.now, scenario.to_json(), scenario.fingerprint))
+            stated = scenario.to_json(), scenario.fingerprint
+            appender.append(Superseded(appender.next, name, appender.now, *stated, regardless))
 
         self._log.write(append)
         return self._account(name)
@@ -320,6 +363,14 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger {self.address}>"
+
+
+def _undeclared(name: str) -> Misuse:
+    return Misuse(
+        f"The account {name!r} has releases, and nothing says whether their answers decided on the new prior.",
+        allowed="a declaration that no answer of the account did: the prior comes from elsewhere, whatever they were",
+        instead=f"ledger.supersede({name!r}, scenario, regardless_of_answers=True); else a new account",
+    )
 
 
 def facts_of(ledger: Ledger) -> LedgerFacts:

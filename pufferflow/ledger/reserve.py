@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import final
 
+from msgspec import structs
+
 from pufferflow.composition import AccountCosts, Composed, Cost, KeyDeltaPassed, TotalVariationPassed
 from pufferflow.errors import InternalError, LimitReached, Misuse, Refused
 from pufferflow.guarded import outcome_of
@@ -33,6 +35,12 @@ class HeldReservation:
     entry: str
     cost: Cost
     stored: Release | None = None
+    notes: tuple[str, ...] = ()
+    """What the account has to say of the release in its certificate."""
+
+    def certified(self, certificate: Certificate) -> Certificate:
+        """Return a certificate that names the entry, with the notes of the account."""
+        return structs.replace(certificate, entry=self.entry, notes=(*certificate.notes, *self.notes))
 
     def commit(self, release: Release) -> Release:
         """Store a release, durably; return the one that is stored, which is another if another process was first."""
@@ -88,7 +96,8 @@ class ReservationRequest:
             raise log.read(lambda reader: self._refusal(reader, outcome))
         head, cost, payload = outcome
         stored = None if payload is None else decode_release(payload, head)
-        return HeldReservation(log, self.account, head, str(head), cost, stored)
+        notes = log.read(lambda reader: reader.account(self.account).notes)
+        return HeldReservation(log, self.account, head, str(head), cost, stored, notes)
 
     def _total_ahead(self, reader: Reader) -> None:
         """Compute the total for a new shape before taking the write lock; the result is cached."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, final
 
-from pufferflow.composition import AccountCosts, Cost, ReservedProfiles, Shape
+from pufferflow.composition import AccountCosts, Cost, Opening, ReservedProfiles, Shape
 from pufferflow.errors import LedgerFault, Misuse
 from pufferflow.ledger.events import (
     EMPTY,
@@ -31,6 +31,12 @@ from pufferflow.suggestions import nearest
 
 _BATCH: Final = 10_000
 _NAMED: Final = 5
+_SUPERSEDED: Final = "the account has a newer prior, under which its total counts all releases, those before included; "
+_DECLARED: Final = "it was declared that no answer decided on this prior, so the total holds for the account as a whole"
+_NOT_DECLARED: Final = (
+    "whether answers decided on it is not known, so the total under this prior is about transcripts in which it came, "
+    "and not about all that might have been asked"
+)
 
 
 @final
@@ -39,6 +45,8 @@ class AccountState:
 
     def __init__(self, opened: Opened) -> None:
         self.name, self.dataset, self.limit = opened.account, opened.dataset, opened.limit
+        self.keys_delta = opened.keys_delta
+        """The part of δ for keys that the data chooses; None if it was left to the default."""
         self.profiles = ReservedProfiles(opened.profiles, opened.limit) if opened.profiles else None
         """The profiles that were reserved, if the account counts by them."""
         self.reserved: dict[str, int] = {}
@@ -53,6 +61,10 @@ class AccountState:
         self.last = opened.number
         """The number of the last event."""
         self._stated = [(opened.scenario, opened.fingerprint)]
+        self._declared: list[bool] = []
+        """Of every later scenario, whether it was declared that no answer decided on it."""
+        self._superseded_after: list[int] = []
+        """After how many reservations each of the later scenarios came."""
         self._scenarios: list[Scenario] = []
         self._entries: set[int] = set()
         self._meters: list[tuple[int, str]] = []
@@ -93,6 +105,8 @@ class AccountState:
                 self._commit(event)
             case Superseded():
                 self._stated.append((event.scenario, event.fingerprint))
+                self._declared.append(event.regardless_of_answers)
+                self._superseded_after.append(len(self.costs))
                 self.spent = None
             case Opened():
                 raise misfit(event.number, "it opens an account that is open")
@@ -118,9 +132,33 @@ class AccountState:
         if self.designed:
             self.spent = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What certificates say of the account's newer priors, if it has any."""
+        if not self._declared:
+            return ()
+        return (_SUPERSEDED + (_DECLARED if all(self._declared) else _NOT_DECLARED),)
+
     def begin(self, *more: Scenario) -> AccountCosts:
         """Return a running total of no releases yet, under all scenarios and some more."""
-        return AccountCosts([*self.scenarios, *more], self.limit, reserved=self.profiles)
+        return self._of([*self.scenarios, *more])
+
+    def scenarios_known(self, place: int) -> int:
+        """Return how many scenarios the account had when the reservation at a place was made."""
+        return 1 + sum(after <= place for after in self._superseded_after)
+
+    def under(self, spent: AccountCosts, count: int) -> AccountCosts:
+        """Return a running total under the first so many scenarios."""
+        if count == len(self.scenarios):
+            return spent
+        then = self._of(self.scenarios[:count])
+        then.meter = spent.meter
+        for cost in spent.all_costs:
+            then.add(cost)
+        return then
+
+    def _of(self, scenarios: Sequence[Scenario]) -> AccountCosts:
+        return AccountCosts(scenarios, self.limit, opening=Opening(self.profiles, self.keys_delta))
 
     def add(self, costs: Sequence[Cost], spent: AccountCosts) -> None:
         """Add the costs that follow to a running total, by the meter of the first release that selects a row.

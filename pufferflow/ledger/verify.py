@@ -12,9 +12,10 @@ from typing import Final, final
 import sqlalchemy as sa
 
 from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.ledger.corrections import Correction, corrections
 from pufferflow.ledger.events import EMPTY, Committed, Head, Opened, Reserved, Superseded, decode, misfit, read_head
 from pufferflow.ledger.log import Appender
-from pufferflow.ledger.reader import decode_release, decode_shape, is_payload
+from pufferflow.ledger.reader import Reader, decode_release, decode_shape, is_payload
 from pufferflow.ledger.state import LedgerState
 from pufferflow.ledger.tables import (
     ADD_EVENT,
@@ -37,10 +38,15 @@ _EXPORTED: Final = 10_000
 @final
 @dataclass(frozen=True)
 class Verified:
-    """The result for a sound ledger: its number of entries, and its head, to be stored elsewhere."""
+    """The result for a sound ledger: its number of entries, and its head, to be stored elsewhere.
+
+    `corrected` are entries with which an older version recorded a total that is too small; accounts go on with the
+    corrected totals.
+    """
 
     entries: int
     head: str
+    corrected: tuple[Correction, ...] = ()
 
 
 def read_kept_head(given: object) -> Head | None:
@@ -72,7 +78,9 @@ def verify(transaction: Transaction, trusted: Head | None = None) -> Verified:
                 allowed="a ledger that has grown since",
                 instead="the copy that was in use when the head was kept",
             )
-    return Verified(state.head.number, str(state.head))
+    reader = Reader(state, transaction)
+    corrected = [one for name in state.accounts for one in corrections(reader, name)]
+    return Verified(state.head.number, str(state.head), tuple(corrected))
 
 
 class _NamedBlobs:

@@ -14,7 +14,6 @@ from typing import Final, cast, final
 
 import msgspec
 import polars as pl
-from msgspec import structs
 
 from pufferflow.addresses import local_path
 from pufferflow.arguments import shown
@@ -28,6 +27,7 @@ from pufferflow.release import (
     CostAccount,
     Release,
     Reservation,
+    certified,
     check_account,
     move_file,
     name_beside,
@@ -176,7 +176,7 @@ def publish_rows(
     if reservation.stored is not None:
         return act.again(reservation.stored)
     act.check_charged(reservation)
-    drawn = act.draw(source, reservation.entry)
+    drawn = act.draw(source, reservation)
     stored = reservation.commit(drawn.release)
     if act.digest_in(stored) != act.digest_in(drawn.release):  # another process was first: its rows are published
         _remove(drawn.beside)
@@ -242,9 +242,9 @@ class _Publication:
                 instead="another id, which costs again",
             )
 
-    def draw(self, source: SourceDigest, entry: str | None) -> _Drawn:
+    def draw(self, source: SourceDigest, reservation: Reservation | None) -> _Drawn:
         """Draw all rows, and return what is to be kept of them."""
-        certificate = structs.replace(self.decision.certificate, entry=entry)
+        certificate = certified(self.decision.certificate, reservation)
         return outcome_of(lambda: self._draw(source, certificate)).get()
 
     def _draw(self, source: SourceDigest, certificate: Certificate) -> _Drawn:

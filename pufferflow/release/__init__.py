@@ -5,7 +5,7 @@ from pufferflow.release.draw import columns_of, of_no_rows
 from pufferflow.release.durable import move_file, name_beside, unfinished_in, write_whole
 from pufferflow.release.files import CERTIFICATE, check_format
 from pufferflow.release.folder import add, copies_in, entry_of, files_of, send, table_differences
-from pufferflow.release.publication import CostAccount, Reservable, Reservation, check_account, publish
+from pufferflow.release.publication import CostAccount, Reservable, Reservation, certified, check_account, publish
 from pufferflow.release.release import Release, put_text, written
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Reservable",
     "Reservation",
     "add",
+    "certified",
     "check_account",
     "check_format",
     "columns_of",

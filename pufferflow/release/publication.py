@@ -57,6 +57,10 @@ class Reservation(Protocol):
         """The release, if it was committed before under the same id."""
         ...
 
+    def certified(self, certificate: Certificate) -> Certificate:
+        """Return a certificate that names the entry, with what the account has to say of it."""
+        ...
+
     def commit(self, release: Release) -> Release:
         """Store a release; return the stored one, which is another if another process was first."""
         ...
@@ -94,7 +98,7 @@ def publish(decision: Decision, account: CostAccount | None, release_id: str | N
     reservation = account.reserve(decision, release_id)
     if reservation.stored is not None:
         return reservation.stored
-    return reservation.commit(_draw_release(decision.at(reservation.cost), source, reservation.entry))
+    return reservation.commit(_draw_release(decision.at(reservation.cost), source, reservation))
 
 
 def check_account(account: CostAccount | None, release_id: str | None) -> None:
@@ -115,11 +119,16 @@ def check_account(account: CostAccount | None, release_id: str | None) -> None:
         )
 
 
-def _draw_release(decision: Decision, source: SourceDigest, entry: str | None) -> Release:
-    """Draw noise on the private sums of a source; `entry` is that of the ledger."""
+def certified(certificate: Certificate, reservation: Reservation | None) -> Certificate:
+    """Return the certificate of a release; without a reservation nobody counts it."""
+    return certificate if reservation is None else reservation.certified(certificate)
+
+
+def _draw_release(decision: Decision, source: SourceDigest, reservation: Reservation | None) -> Release:
+    """Draw noise on the private sums of a source."""
     answers = outcome_of(lambda: guarded(lambda: add_noise(decision, _read(decision, source)), _not_drawn)).get()
-    notes = (*decision.certificate.notes, *answers.notes)
-    certificate = structs.replace(decision.certificate, entry=entry, notes=notes, answered=answers.answered)
+    known = certified(decision.certificate, reservation)
+    certificate = structs.replace(known, notes=(*known.notes, *answers.notes), answered=answers.answered)
     return Release(answers.frame, answers.intervals, certificate, answers.limits)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.composition import AccountCosts
+from pufferflow.composition import AccountCosts, Opening
 from pufferflow.composition.reserved import ReleaseMovement, ReservedProfile, ReservedProfiles, read_reserved
 
 LIMIT = pf.Approx(9.0, 1e-6)
@@ -272,7 +272,7 @@ def test_units_with_the_same_releases_in_another_order_are_units_of_their_own():
     variation = 0.5 * (1 - math.exp(-0.05)) + 0.5 * (1 - math.exp(-0.025))
     reserve = [(pf.Pure(0.1001), 1), (pf.Tv(variation), 1)]  # the first covers both, the second the quiet one only
     reserved = read_reserved(reserve, scenario, pf.Approx(9.0, 0.2))
-    account = AccountCosts([scenario], pf.Approx(9.0, 0.2), reserved=reserved)
+    account = AccountCosts([scenario], pf.Approx(9.0, 0.2), opening=Opening(reserved))
     for cost in (quiet[0], loud[1], quiet[1]):
         account.add(cost)
     assert account.total().total == reserved.epsilon

@@ -205,14 +205,17 @@ def test_the_ratio_of_classes_is_paid_once():
     assert totals[0] <= 3.0 + 1e-9
     assert (steps < 3.0 - 0.3).all()
     gaussian = batch.private_sum("x").plan(pf.Renyi(2, 2.0), noise=pf.Gaussian).release()
-    renyi = [pf.compose([gaussian] * n, believed).total for n in (1, 2)]
-    assert renyi[1] < 2 * renyi[0]
+    renyi = [pf.compose([gaussian] * n, believed, method="classes").total for n in (2, 3)]
     (pairs,) = CLASSES.pairs(believed.secret)
     shape = gaussian.certificate.cost.shape
     moved = [length for name, length in shape.coupled_movements.items() if "/" in name]
-    costs = np.array([2 * shape.noise.renyi_within(one, 2.0) for one in moved])
-    assert renyi[1] == pytest.approx(renyi_of_classes(pairs.tops, pairs.bottoms, costs, 2.0).max(), rel=1e-9)
-    assert pf.compose([gaussian] * 2, believed).rule == MixtureRule.name
+    worst = max(shape.noise.renyi_within(min(one, shape.group_movement), 2.0) for one in moved)
+    revealed = renyi_of_classes(pairs.tops, pairs.bottoms, np.zeros(len(moved)), 2.0).max()
+    assert renyi == pytest.approx([revealed + 2 * worst, revealed + 3 * worst], rel=1e-9)
+    found = pf.compose([gaussian] * 2, believed, method="classes")
+    assert found.rule == MixtureRule.name
+    assert found.adaptive
+    assert not pf.compose([gaussian] * 2, believed).adaptive
 
 
 WRONG = {

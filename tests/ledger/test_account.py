@@ -214,7 +214,7 @@ def test_plans_of_another_scenario(account):
 def test_superseding(account, ledger):
     """What was spent stays, plans are of the new scenario, all priors count; nothing but the prior may differ."""
     stored = release(account, ready(), "old")
-    newer = ledger.supersede("power", OTHER_PRIOR)
+    newer = ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
     assert newer.scenario == OTHER_PRIOR
     assert newer.scenarios == (SCENARIO, OTHER_PRIOR)
     assert account.scenario == OTHER_PRIOR
@@ -230,9 +230,9 @@ def test_superseding(account, ledger):
         ("within", pf.Scenario(SECRET, pf.Independent(), within="meter")),
     ):
         with pytest.raises(pf.Misuse, match=wrong):
-            ledger.supersede("power", scenario)
+            ledger.supersede("power", scenario, regardless_of_answers=True)
     head = ledger.head()
-    ledger.supersede("power", OTHER_PRIOR)
+    ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
     assert ledger.head() == head
     with pytest.raises(pf.Misuse, match="prior"):
         ledger.open("power", SCENARIO, limit=pf.Pure(3.0))
@@ -252,7 +252,7 @@ def test_a_total_that_cannot_be_told_is_not_superseded(ledger):
         release(account, made)
     before = ledger.head(), account.spent()
     with pytest.raises(pf.Refused):
-        ledger.supersede("power", OTHER_PRIOR)
+        ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
     assert (ledger.head(), account.spent()) == before
 
 

@@ -22,7 +22,7 @@ def filled(address):
         account = ledger.open("power", SCENARIO, limit=pf.Pure(9.0))
         release(account, ready(), "a")
         account.reserve(ready(0.5), "b")
-        ledger.supersede("power", OTHER_PRIOR)
+        ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
         release(account, ready(scenario=OTHER_PRIOR), "c")
         ledger.open("water", SCENARIO, limit=pf.Pure(1.0))
         return address, ledger.head()

@@ -3,6 +3,7 @@
 `pufferflow verify`: whether what is published is what its ledger keeps, release by release.
 """
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ from pufferflow.cli.screen import Screen
 from pufferflow.errors import LedgerFault, Misuse
 
 if TYPE_CHECKING:
-    from pufferflow.ledger import Account, Entry
+    from pufferflow.ledger import Account, Correction, Entry
     from pufferflow.report.evidence import Charge
 
 AccountName = Annotated[
@@ -55,10 +56,35 @@ def verify(screen: Screen, ledger: LedgerAddress, head: Head = None) -> Answer:
     with existing(ledger) as open_ledger:
         sound, place = open_ledger.verify(head), open_ledger.address
     screen.facts([("ledger", place), ("entries", f"{sound.entries}, all sound"), ("head", sound.head)])
+    corrected = [_corrected(one) for one in sound.corrected]
+    if corrected:
+        screen.say("An older version recorded totals that are too small; accounts go on with the corrected ones:")
+        screen.table(("account", "no", "release", "recorded", "corrected"), [list(one.values()) for one in corrected])
     compared = head is not None
     if not compared:
         screen.note("Keep the head elsewhere, and give it next time: --head HEAD finds an older copy.")
-    return Answer({"ledger": place, "entries": sound.entries, "head": sound.head, "sound": True, "compared": compared})
+    return Answer(
+        {
+            "ledger": place,
+            "entries": sound.entries,
+            "head": sound.head,
+            "sound": True,
+            "compared": compared,
+            "corrected": corrected,
+        }
+    )
+
+
+def _corrected(one: "Correction") -> dict[str, Any]:
+    """Return an entry whose total is corrected; None where no rule bounds it any more."""
+    total = one.total if math.isfinite(one.total) else None
+    return {
+        "account": one.account,
+        "number": one.number,
+        "release": one.release_id,
+        "recorded": one.recorded,
+        "total": total,
+    }
 
 
 def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = False) -> Answer:  # noqa: FBT002
@@ -82,6 +108,7 @@ def _account_document(account: "Account", *, history: bool) -> dict[str, Any]:
         "name": account.name,
         "dataset": account.dataset,
         "limit": account.limit,
+        "keys_delta": account.keys_delta,
         "spent": spent,
         "explanation": account.explain(),
         "differential_privacy": account.differential_privacy(),

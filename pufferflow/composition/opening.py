@@ -1,0 +1,65 @@
+"""What is fixed when an account is opened, before its first answer: profiles, and a part of δ for keys.
+
+The part of δ is for keys that the data chooses; the sums of all releases keep the rest. Whatever the noise of the
+numbers of rows makes appear, all releases together are those of listed keys but for an event of the probability that
+their keys take (`planning.key_threshold`). If each path took as much δ for keys as it needs, answers could decide
+whether keys or sums take it, and together they would take more than there is.
+"""
+
+from dataclasses import dataclass
+from typing import Final, final
+
+from pufferflow.arguments import finite_number
+from pufferflow.composition.reserved import ReservedProfiles
+from pufferflow.errors import Misuse
+from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, TradeOff
+from pufferflow.scenario import Presence, Scenario
+
+_LEAST: Final = 1e-290
+_INSTEAD: Final = "keys_delta=0.0, for an account whose keys are all listed"
+
+
+@final
+@dataclass(frozen=True)
+class Opening:
+    """What an account was opened with beside its limit; the default part of δ where none is named."""
+
+    reserved: ReservedProfiles | None = None
+    keys_delta: float | None = None
+
+
+def may_discover(scenario: Scenario, limit: Guarantee) -> bool:
+    """Return whether releases under a scenario may take keys from the data, and a limit has a δ for them."""
+    carries = isinstance(limit, Approx | ApproxRenyi | TradeOff) and limit.delta >= _LEAST
+    return carries and isinstance(scenario.secret, Presence)
+
+
+def default_keys_delta(scenario: Scenario, limit: Guarantee) -> float:
+    """Return half of the limit's δ where keys may be discovered, else nothing.
+
+    >>> import pufferflow as pf
+    >>> visits = pf.Scenario(pf.Presence("person", ["visits"], [pf.Interval(0, 9)], rows=1), pf.Independent())
+    >>> default_keys_delta(visits, pf.Approx(1.0, 1e-6)), default_keys_delta(visits, pf.Pure(1.0))
+    (5e-07, 0.0)
+    """
+    return limit.delta / 2 if may_discover(scenario, limit) else 0.0
+
+
+def read_keys_delta(given: object, scenario: Scenario, limit: Guarantee) -> float:
+    """Return the share that is given, or the default; refuse one that the limit has not."""
+    if given is None:
+        return default_keys_delta(scenario, limit)
+    share = finite_number(
+        given,
+        "keys_delta",
+        allowed=f"a number from 0 to the delta {limit.delta:g} of the limit",
+        instead=f"keys_delta={limit.delta / 2:g}",
+        fits=lambda number: 0 <= number <= limit.delta,
+    )
+    if share and not may_discover(scenario, limit):
+        raise Misuse(
+            f"keys_delta is {share:g}, and no release of the account can take keys from the data.",
+            allowed="a part of delta for keys under pf.Presence, and a limit with a delta",
+            instead=_INSTEAD,
+        )
+    return share
