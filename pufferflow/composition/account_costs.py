@@ -8,6 +8,7 @@ values that the scenario hides. If they may have anything to do with each other,
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import final
@@ -178,6 +179,19 @@ class AccountCosts:
         view._costs, view._last, view.priors = list(self.costs), None, [prior]
         view._running = [running for running in self._running if running.prior is prior]
         return view
+
+    def method_meant(self, recorded: str | None, cost: Cost) -> str | None:
+        """Return the accounting method of an account that recorded one with its first release, which has this cost.
+
+        Older versions had one name for Rényi losses along one coupling and within hidden classes, and counted by the
+        less of both. Now it is the one that suits the first release, as for a new account.
+        """
+        if recorded != "renyi" or "classes" not in meters_for(self.kind, self.priors):
+            return recorded
+        with suppress(Refused):
+            suits = self._anew((), None, self.priors).total([cost]).meter
+            return suits if suits == "classes" else recorded
+        return recorded
 
     def begun(self, cost: Cost) -> "AccountCosts":
         """Return the same, counted as an account counts once a release with this cost was its first."""

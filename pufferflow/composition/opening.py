@@ -38,7 +38,7 @@ def default_keys_delta(scenario: Scenario, limit: Guarantee) -> float:
     """Return half of the limit's δ where keys may be discovered, else nothing.
 
     >>> import pufferflow as pf
-    >>> visits = pf.Scenario(pf.Presence("person", ["visits"], [pf.Interval(0, 9)], rows=1), pf.Independent())
+    >>> visits = pf.Scenario(pf.Presence("person", "visits", domain=[0, 1, 2], rows=1), pf.Independent())
     >>> default_keys_delta(visits, pf.Approx(1.0, 1e-6)), default_keys_delta(visits, pf.Pure(1.0))
     (5e-07, 0.0)
     """

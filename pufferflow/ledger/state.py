@@ -168,7 +168,8 @@ class AccountState:
         for cost in costs:
             if self._meters and spent.meter is None and not cost.silent:
                 place = len(spent)
-                spent.meter = next((meter for first, meter in reversed(self._meters) if first <= place), None)
+                recorded = next((meter for first, meter in reversed(self._meters) if first <= place), None)
+                spent.meter = spent.method_meant(recorded, cost)
             spent.add(cost)
 
 

@@ -81,6 +81,22 @@ def test_an_empty_variable_is_no_place(make, monkeypatch):
         pf.Job.read(job.path).run(DAY)
 
 
+def test_a_job_opens_its_account_with_a_part_of_delta_for_keys(make):
+    """The account has it from its first release on; a part that is more than there is, is refused."""
+    visits = (
+        "scenario = pf.Scenario(pf.Presence('meter', 'on', domain=[0, 1], rows=24), pf.Independent(), public=['hour'])"
+    )
+    job = make(visits, limit="3.0, delta = 1e-6")
+    text = job.path.read_text()
+    job.path.write_text(text.replace("[ledger]", "[ledger]\nkeys_delta = 2e-7"))
+    job = pf.Job.read(job.path)
+    job.run(DAY)
+    assert job.account().keys_delta == 2e-7
+    job.path.write_text(text.replace("[ledger]", "[ledger]\nkeys_delta = 2e-6"))
+    with pytest.raises(pf.Misuse, match="keys_delta"):
+        pf.Job.read(job.path).run(NEXT)
+
+
 def test_a_job_reserves_its_releases_when_its_account_is_opened(make):
     """As many periods are released as were reserved, at one total; under a pure limit the key is refused."""
     unknown = "scenario = pf.Scenario(pf.Secret('on', domain=[0, 1]), pf.AnyCorrelation(), order_by='hour', step='1h')"

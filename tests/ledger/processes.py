@@ -50,8 +50,9 @@ def told(pipe):
     def tell(*words):
         os.write(pipe, (json.dumps(words) + "\n").encode())
 
-    def new(decision, source, entry):
+    def new(decision, source, reservation):
         del decision, source
+        entry = None if reservation is None else reservation.entry
         tell("read", entry)
         rows = collect()
         noise = draw(rows)

@@ -239,6 +239,38 @@ def test_superseding(account, ledger):
     ledger.verify()
 
 
+def test_a_new_prior_after_releases_needs_the_declaration_that_no_answer_decided_on_it(account, ledger):
+    """Before the first release nothing could; later certificates say what the total under the new prior is about."""
+    before = release(account, ready(), "before")
+    head = ledger.head()
+    with pytest.raises(pf.Misuse, match="whether their answers decided") as caught:
+        ledger.supersede("power", OTHER_PRIOR)
+    assert "regardless_of_answers=True" in caught.value.instead
+    with pytest.raises(pf.Misuse, match="regardless_of_answers"):
+        ledger.supersede("power", OTHER_PRIOR, regardless_of_answers="yes")
+    assert ledger.head() == head
+    later = ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
+    kept = later.reserve(ready(scenario=OTHER_PRIOR), "after")
+    assert "declared that no answer decided" in kept.certified(before.certificate).notes[-1]
+    unused = ledger.open("unused", SCENARIO, limit=pf.Pure(3.0))
+    assert unused.scenarios == (SCENARIO,)
+    assert ledger.supersede("unused", OTHER_PRIOR).scenarios == (SCENARIO, OTHER_PRIOR)
+
+
+def test_an_older_ledger_does_not_know_whether_answers_decided_on_a_prior():
+    """So certificates say that the total under this prior is about transcripts in which it came."""
+    from pufferflow.ledger.events import Opened, Superseded
+    from pufferflow.ledger.state import AccountState
+
+    stated = SCENARIO.to_json(), SCENARIO.fingerprint
+    state = AccountState(
+        Opened(1, "power", "", "power", False, limit=pf.Pure(1.0), scenario=stated[0], fingerprint=stated[1])
+    )
+    assert state.notes == ()
+    state.apply(Superseded(2, "power", "", OTHER_PRIOR.to_json(), OTHER_PRIOR.fingerprint))
+    assert "whether answers decided on it is not known" in state.notes[0]
+
+
 def test_a_total_that_cannot_be_told_is_not_superseded(ledger):
     """A prior under which what was spent cannot be totalled is refused, and nothing changes."""
     account = ledger.open("power", SCENARIO, limit=pf.Pure(3.0))

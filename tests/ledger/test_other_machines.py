@@ -199,7 +199,7 @@ def test_names_of_older_versions_are_known_whatever_the_digits(name, account, ma
     elsewhere = plan(name)
     paid.reserve(older(elsewhere), "open")
     kept = paid.reserve(older(elsewhere), "done")
-    done = kept.commit(_released(elsewhere, kept.entry))
+    done = kept.commit(_released(elsewhere, kept))
     machine(0.0)
     assert plan(name).release(paid, id="open").certificate.cost == elsewhere.cost
     assert plan(name).release(paid, id="done").frame.equals(done.frame)
@@ -210,10 +210,10 @@ def test_names_of_older_versions_are_known_whatever_the_digits(name, account, ma
             other.release(paid, id=taken)
 
 
-def _released(made, entry):
+def _released(made, reservation):
     from pufferflow.release.publication import _draw_release
 
-    return _draw_release(made._decision, made._decision.source, entry)
+    return _draw_release(made._decision, made._decision.source, reservation)
 
 
 @pytest.mark.slow

@@ -1,8 +1,9 @@
 """The ledgers that older versions wrote: what is in them, and the script that wrote them.
 
 `tests/ledger/written` keeps `sound.sqlite`, written by commit af7a85e, and `refused.sqlite`, written by commit e596eba,
-which took beliefs that were refused later; beside each a JSON file says what its accounts told then. They are never
-written again: whatever the library becomes, they have to be read. A ledger of a later version is added in the same way,
+which took beliefs that were refused later, and `corrected.sqlite`, written by commit 33c274a, which counted some
+accounts too low (see `corrected`); beside each a JSON file says what its accounts told then. They are never written
+again: whatever the library becomes, they have to be read. A ledger of a later version is added in the same way,
 
     git worktree add --detach /tmp/older COMMIT
     PYTHONPATH=/tmp/older:tests/support python tests/support/written.py sound tests/ledger/written
@@ -281,6 +282,58 @@ def write(kind: str, folder: Path) -> None:
     place.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
+def corrected() -> dict[str, tuple[pf.Scenario, pf.Guarantee, Any, list[Any]]]:
+    """Return accounts that were counted too low: their scenario, limit, profiles reserved, and plans in order."""
+    table = {"s": [0, 0, 0, 0, 1, 1, 1, 1], "x": [0, 0, 1, 1] * 2, "z": [0, 1] * 4}
+    chances = [0.28, 0.07, 0.12, 0.03, 0.03, 0.12, 0.07, 0.28]
+    free = pf.Scenario(pf.Derived("s"), pf.Table({**table, "probability": chances}))
+    one = pf.protect(pl.DataFrame({"x": [0], "z": [0]}), free)
+    other = one.private_sum("x").plan(pf.Renyi(2.0, 0.05), noise=pf.Gaussian)
+    again = one.private_sum("z").plan(pf.Renyi(2.0, 0.2), noise=pf.Laplace)
+    classes = pf.GaussianMixture([0.5, 0.5], [0.0, 1.0], [pf.AR1(0.8), pf.AR1(0.2)])
+    mixed = pf.Scenario(pf.Secret("x", pf.Interval(0, 1), pairs=[(0.4, 0.6)]), classes, order_by="t")
+    rows = pf.protect(pl.DataFrame({"t": range(3), "x": [0.0] * 3}), mixed)
+    mean = rows.private_sum("x").plan(pf.Renyi(2.0, 0.5), noise=pf.Gaussian)
+    there = pf.Scenario(pf.Presence("unit", "x", domain=[0, 1], rows=1), pf.Independent(), public=["town"])
+    towns = pf.protect(pl.DataFrame({"unit": [0, 1], "town": ["a", "b"], "x": [0, 1]}), there)
+    keys = towns.group_by("town", keys="discover").private_count().plan(pf.Approx(0.2, 1.6e-5), noise=pf.Gaussian)
+    count = towns.private_count().plan(pf.Approx(0.2, 1e-6), noise=pf.Gaussian)
+    first = pf.Scenario(
+        pf.Secret("x", domain=pf.Interval(0, 1.02), pairs=[(0, 1)]), pf.GaussianPrior(pf.AR1(0.5)), order_by="t"
+    )
+
+    def of(length: int, promise: pf.Guarantee, steepness: float, column: pl.Expr) -> Any:
+        frame = pl.DataFrame({"t": range(length), "x": [0.0] * length})
+        batch = pf.protect(frame, first).filter(pl.col("t") == 0).private_sum(column, name="x")
+        return batch.plan(promise, noise=pf.Staircase.of(steepness, 0.5), floor=None)
+
+    longer = [of(1, pf.Pure(1.05), 1.05, pl.col("x")), of(2, pf.Pure(2.0), 2.0, pl.col("x").clip(0, 1))]
+    reserve = [(pf.Pure(2.0), 1), (pf.Approx(0.0, 0.49), 1)]
+    return {
+        "a column again": (free, pf.Renyi(2.0, 30.0), None, [other, again, again, again]),
+        "classes": (mixed, pf.Renyi(2.0, 30.0), None, [mean, mean]),
+        "keys": (there, pf.Approx(1.0, 1e-5), None, [keys, count]),
+        "profiles": (first, pf.Approx(2.0, 0.4901), reserve, longer),
+    }
+
+
+def write_corrected(folder: Path) -> None:
+    """Write a ledger of accounts that were counted too low, and what they told."""
+    place, told = folder / "corrected.sqlite", dict[str, Any]()
+    ledger = pf.Ledger(place)
+    for name, (scenario, limit, reserve, plans) in corrected().items():
+        account = ledger.open(name, scenario, limit=limit, reserve=reserve)
+        spent = list[float]()
+        for number, plan in enumerate(plans):
+            account.reserve(plan._decision, f"{number}")
+            spent.append(account.spent().loss)
+        told[name] = {"spent": spent, "charged": [entry.at_most for entry in account.history()]}
+    found = {"head": ledger.head(), "entries": int(ledger.head().partition(":")[0]), "accounts": told}
+    ledger.close()
+    _settle(place)
+    place.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
 def _of_job(place: Path) -> dict[str, Any]:
     """Run a job that pays from the ledger, and return its release."""
     import tempfile
@@ -304,4 +357,7 @@ def _settle(place: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], Path(sys.argv[2]))
+    if sys.argv[1] == "corrected":
+        write_corrected(Path(sys.argv[2]))
+    else:
+        write(sys.argv[1], Path(sys.argv[2]))
