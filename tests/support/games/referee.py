@@ -1,0 +1,136 @@
+"""Who admits releases: an account of a ledger, or its running total asked as the ledger asks it."""
+
+import atexit
+from functools import cache
+from itertools import count
+from tempfile import TemporaryDirectory
+
+import pufferflow as pf
+
+_NAMES = count()
+
+
+@cache
+def _ledger():
+    """Return a ledger for accounts that nothing is ever released with, which goes away with the process."""
+    folder = TemporaryDirectory()
+    ledger = pf.Ledger(f"{folder.name}/ledger.db")
+    atexit.register(folder.cleanup)
+    atexit.register(ledger.close)
+    return ledger
+
+
+class Referee:
+    """An account's running total, asked about paths of releases as a ledger asks it before each release.
+
+    The first release that is about a row says by what the account counts from then on.
+    """
+
+    def __init__(self, scenario, limit, **options):
+        self.limit, self._known = limit, {}
+        self._account = _ledger().open(f"game {next(_NAMES)}", scenario, limit=limit, **options)
+
+    def admits(self, path):
+        """Say whether the account lets all of these releases through, one after another."""
+        return self._verdict(tuple(path))[0]
+
+    def fits(self, path, cost):
+        """Say whether the account lets one more cost through after a path that it admits."""
+        return self._asked(tuple(path), cost)[0]
+
+    def total(self, path):
+        """Return the total of a path as the account states it; None if it is refused."""
+        try:
+            return self._begun(tuple(path), joint=False).total()
+        except pf.Refused:
+            return None
+
+    def _begun(self, path, *, joint):
+        name = self._account.name
+        account = self._account._log.read(lambda reader: reader.account(name).begin())
+        for place, release in enumerate(path):
+            if account.meter is None and not release.cost.silent:
+                account.meter = self._meter(account, path[: place + 1])
+            account.add(release.joint_cost if joint else release.cost)
+        return account
+
+    def _meter(self, account, path):
+        meter = self._verdict(path)[1]
+        return account.method_meant(meter, path[-1].cost) if hasattr(account, "method_meant") else meter
+
+    def _verdict(self, path):
+        if not path:
+            return True, None
+        if path not in self._known:
+            before, last = path[:-1], path[-1]
+            designed = any(one.designed for one in path)
+            cost = last.joint_cost if designed else last.cost
+            fits = self._verdict(before)[0]
+            self._known[path] = self._asked(before, cost, joint=designed) if fits else (False, None)
+        return self._known[path]
+
+    def _asked(self, before, cost, *, joint=False):
+        try:
+            total = self._begun(before, joint=joint).total([cost], enough=self.limit.loss)
+        except pf.Refused:
+            return False, None
+        return bool(total.total <= self.limit.loss), total.meter
+
+
+class LedgerReferee:
+    """Accounts of a real ledger: each path of releases is made in an account of its own, through the public door."""
+
+    def __init__(self, scenario, limit, **options):
+        self._scenario, self._limit, self._options = scenario, limit, options
+        self._known = {(): True}
+
+    def admits(self, path):
+        """Say whether an account lets all of these releases through, one after another."""
+        path = tuple(path)
+        if path not in self._known:
+            self._known[path] = self.admits(path[:-1]) and self._made(path)
+        return self._known[path]
+
+    def _made(self, path):
+        account = _ledger().open(f"game {next(_NAMES)}", self._scenario, limit=self._limit, **self._options)
+        try:
+            for release in path:
+                release.plan.release(account)
+        except pf.Refused:
+            return False
+        return True
+
+
+class Composing:
+    """pf.compose: paths whose total it says to be within a limit although later queries depend on earlier answers."""
+
+    def __init__(self, scenario, limit, **options):
+        self._scenario, self.limit, self._options, self._known = scenario, limit, options, {}
+
+    def admits(self, path):
+        """Say whether all releases of a path have such a total."""
+        path = tuple(path)
+        if path not in self._known:
+            self._known[path] = self.fits(path[:-1], path[-1].plan)
+        return self._known[path]
+
+    def fits(self, path, last):
+        """Say whether a path with one more plan or cost has such a total."""
+        plans = [*(one.plan for one in path), last]
+        try:
+            found = pf.compose(plans, self._scenario, self.limit, **self._options)
+        except pf.Refused:
+            return False
+        return found.adaptive and found.total <= self.limit.loss
+
+
+class Everything:
+    """A referee for checks of the engine: it admits every path, or those given with all their beginnings."""
+
+    def __init__(self, *paths):
+        self._paths = paths
+
+    def admits(self, path):
+        """Say whether a path is allowed."""
+        names = [one.name for one in path]
+        return not self._paths or any([one.name for one in some[: len(names)]] == names for some in self._paths)
