@@ -267,11 +267,14 @@ class AccountCosts:
         taken = max((unit.key_delta for releases in by_belief for unit in self._of_units(releases)), default=0.0)
         if taken <= self.keys_delta:
             return None
+        listed = "listed keys"
+        if self.limit.delta:
+            listed += "; or releases with a smaller delta, or an account opened with a larger keys_delta"
         return KeyDeltaPassed(
-            f'Keys that the data chooses (keys="discover") take delta {taken:.6g}, and this account of the limit '
+            f'Keys that the data chooses (keys="discover") take delta {taken:.6g}, and an account of the limit '
             f"{self.limit!r} has keys_delta {self.keys_delta:g} for them.",
             allowed="limits with a delta, and keys that together take no more than keys_delta, fixed at the opening",
-            instead="listed keys; or releases with a smaller delta, or an account opened with a larger keys_delta",
+            instead=listed if self.limit.delta else f"limit=pf.Approx(3.0, 1e-5), or {listed}",
         )
 
     def _of_designed(self, by_belief: Sequence[UnitReleases]) -> Composed:

@@ -163,10 +163,10 @@ def test_where_rows_are_public_their_keys_cost_nothing(prior):
 
 
 def test_accounts_charge_the_delta_of_keys(tmp_path):
-    """Each release takes κ of the limit's δ; limits without one refuse, and so do profiles and schedules for ever."""
+    """Each release takes κ of the account's part; limits without δ refuse, as do profiles and endless schedules."""
     plan = batch(people("a")).private_count().plan(PROMISE, noise=pf.Laplace)
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        account = ledger.open("towns", SCENARIO, limit=pf.Approx(5.0, 1.5e-6))
+        account = ledger.open("towns", SCENARIO, limit=pf.Approx(5.0, 1.5e-6), keys_delta=1.5e-6)
         assert account.remaining(plan) == 3  # by δ: 3κ; by ε it would be 5
         for place in range(3):
             plan.release(account, id=str(place))
@@ -200,7 +200,7 @@ def test_totals_are_those_of_listed_keys_with_what_is_left_of_delta(times):
             found = pf.compose([discovered] * times, SCENARIO, kind(delta))
             alike = pf.compose([listed] * times, SCENARIO, kind(delta - times * 2**-11))
             assert found.total == pytest.approx(alike.total, rel=1e-6 if times > 1 else 1e-3)  # one is its own promise
-    with pytest.raises(pf.Refused, match="with delta 0"):
+    with pytest.raises(pf.Refused, match="keys_delta 0"):
         pf.compose([discovered] * 2, SCENARIO, pf.Zcdp)
 
 

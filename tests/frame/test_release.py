@@ -5,6 +5,7 @@ import math
 from datetime import date, datetime
 from decimal import Decimal
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -246,6 +247,9 @@ class Recorder:
         return self
 
     entry = "entry 1"
+
+    def certified(self, certificate):
+        return msgspec.structs.replace(certificate, entry=self.entry)
 
     def commit(self, release):
         self.events.append(("commit", release.certificate.entry))

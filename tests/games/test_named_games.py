@@ -2,13 +2,13 @@
 
 import polars as pl
 import pytest
-
-import pufferflow as pf
 from games.known import asked_of_table, classes, longer_file, presence, table_of
 from games.measures import hockey_stick, measures_of
 from games.player import Player
 from games.referee import Composing, LedgerReferee, Referee
 from games.world import Release
+
+import pufferflow as pf
 
 MOST = 1 + 1e-9
 

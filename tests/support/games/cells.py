@@ -163,7 +163,10 @@ def keys(rng, kind):
         chance = tail(known.noise, float(known.above - 1 + known.grid / 2))
         return finite(name, plan, [[0.0, chance], [1.0, 1 - chance]])
 
-    asked = [Question("count", batch.private_count(), there, BOTH), Question("sum", batch.private_sum("x"), there, BOTH)]
+    asked = [
+        Question("count", batch.private_count(), there, BOTH),
+        Question("sum", batch.private_sum("x"), there, BOTH),
+    ]
     found = batch.group_by("town", keys="discover").private_count()
     asked += [Question("keys", found, None, (one,), appears, own=True) for one in BOTH]
     return game_of(rng, kind, scenario, world, asked, size=9)
@@ -220,7 +223,9 @@ def reserving(rng, kind):
     for size in (1, 2):
         frame = pl.DataFrame({"t": range(size), "day": range(size), "x": [0] * size})
         batch = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum("x")
-        asked.append(Question(f"row 0 of {size}", batch, values, (pf.Laplace, pf.Gaussian, stairs, pf.Staircase.of(20.0, 0.5))))
+        asked.append(
+            Question(f"row 0 of {size}", batch, values, (pf.Laplace, pf.Gaussian, stairs, pf.Staircase.of(20.0, 0.5)))
+        )
 
     def reserve(limit):
         size, delta = max(limit.epsilon, 0.4), limit.delta

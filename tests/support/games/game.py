@@ -117,7 +117,6 @@ class Dealer:
                 return release
         return None
 
-
     def _searched(self, before, question, noise, steps=6):
         """Return the least noisy release by bisection over plans."""
         low, high, found = 0.0, 1.1, None

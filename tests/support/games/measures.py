@@ -58,9 +58,7 @@ def renyi(alpha, epsilon, *, spare=False):
         possible = (p > FAINT) & (q > FAINT) if spare else p > FAINT
         return np.where(possible, safe * np.exp(alpha * np.log(np.maximum(p, FAINT) / safe)), 0.0)
 
-    return Measure(
-        f"D_{alpha:g}", gain, epsilon, finish=lambda total: math.log(max(total, 1e-300)) / (alpha - 1)
-    )
+    return Measure(f"D_{alpha:g}", gain, epsilon, finish=lambda total: math.log(max(total, 1e-300)) / (alpha - 1))
 
 
 def delta_of_gdp(mu, epsilon):

@@ -51,10 +51,25 @@ def _questions(scenario, atoms, ties, centres, variances):
     frame = pl.DataFrame({"t": range(size), "x": [0.0] * size})
     revealing = list(range(5, size))
     asked = []
-    for rows in ([0], [1], [2], [3], [4], [0, 1], [0, 2], [1, 2], [3, 4], revealing[:4], revealing[4:], [0, *revealing]):
+    for rows in (
+        [0],
+        [1],
+        [2],
+        [3],
+        [4],
+        [0, 1],
+        [0, 2],
+        [1, 2],
+        [3, 4],
+        revealing[:4],
+        revealing[4:],
+        [0, *revealing],
+    ):
         batch = pf.protect(frame, scenario).filter(pl.col("t").is_in(rows)).private_sum("x", name="answer")
         release = _released(rows, atoms, ties, centres, variances)
-        asked.append(Question(f"rows {rows[:3]}", batch, None, (pf.Gaussian,), release, {"bound": pf.Messages()}, own=True))
+        asked.append(
+            Question(f"rows {rows[:3]}", batch, None, (pf.Gaussian,), release, {"bound": pf.Messages()}, own=True)
+        )
     return asked
 
 
