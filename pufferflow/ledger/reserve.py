@@ -94,9 +94,8 @@ class ReservationRequest:
         outcome = log.write(self._reserve)
         if isinstance(outcome, Composed):
             raise log.read(lambda reader: self._refusal(reader, outcome))
-        head, cost, payload = outcome
+        (head, cost, payload), notes = outcome
         stored = None if payload is None else decode_release(payload, head)
-        notes = log.read(lambda reader: reader.account(self.account).notes)
         return HeldReservation(log, self.account, head, str(head), cost, stored, notes)
 
     def _total_ahead(self, reader: Reader) -> None:
@@ -109,11 +108,11 @@ class ReservationRequest:
     def _total(self, reader: Reader, allowed: float) -> Composed:
         return reader.total(self.account, lambda spent: spent.total([self.counted(spent)], enough=allowed), self.cost)
 
-    def _reserve(self, appender: Appender) -> tuple[Head, Cost, bytes | None] | Composed:
-        """Return the entry of the reservation, its cost, and the release stored under it; or a total above a limit."""
+    def _reserve(self, appender: Appender) -> tuple[tuple[Head, Cost, bytes | None], tuple[str, ...]] | Composed:
+        """Return the reservation's entry, cost and stored release, and notes on it; or a total above the limit."""
         account = appender.account(self.account)
         if self.release in account.reserved:
-            return self._reserved_before(account, appender)
+            return self._reserved_before(account, appender), account.notes
         check_fingerprint(account, self.certificate.scenario)
         allowed = account.limit.loss
         try:
@@ -140,7 +139,7 @@ class ReservationRequest:
             rule=total.rule,
             meter=total.meter,
         )
-        return appender.append(event), self.cost, None
+        return (appender.append(event), self.cost, None), account.notes
 
     def _reserved_before(self, account: AccountState, reader: Reader) -> tuple[Head, Cost, bytes | None]:
         number = account.reserved[self.release]
