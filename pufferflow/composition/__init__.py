@@ -3,13 +3,11 @@
 from pufferflow.composition.account_costs import (
     AccountCosts,
     Composed,
-    KeyDeltaPassed,
-    TotalVariationPassed,
     asks_elsewhere,
     differential_privacy,
     group_privacy,
 )
-from pufferflow.composition.additive import CouplingRule
+from pufferflow.composition.additive import CouplingRule, is_understated
 from pufferflow.composition.chain import temporal_leakage
 from pufferflow.composition.compose import compose
 from pufferflow.composition.cost import COST_NAMES, Cost, Part, Rows, Shape, canonical, digest_of
@@ -29,6 +27,7 @@ from pufferflow.composition.forecast import (
 from pufferflow.composition.gaussian_mixture import class_digest
 from pufferflow.composition.next_release import NextRelease, Past, design_next
 from pufferflow.composition.opening import Opening, default_keys_delta, read_keys_delta
+from pufferflow.composition.refusals import KeyDeltaPassed, TotalVariationPassed
 from pufferflow.composition.regions import Region
 from pufferflow.composition.reserved import ReservedProfile, ReservedProfiles, read_reserved
 from pufferflow.composition.single_rows import chained_rows
@@ -73,6 +72,7 @@ __all__ = [
     "exact_release",
     "forecast",
     "group_privacy",
+    "is_understated",
     "read_every",
     "read_keys_delta",
     "read_reserved",

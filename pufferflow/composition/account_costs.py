@@ -19,6 +19,13 @@ from pufferflow.composition.cost import Cost, Shape, digest_of
 from pufferflow.composition.exact_budgets import RULE as BUDGETS
 from pufferflow.composition.exact_budgets import epsilon_within
 from pufferflow.composition.opening import Opening, default_keys_delta
+from pufferflow.composition.refusals import (
+    designed_elsewhere,
+    designed_too_late,
+    keys_pass,
+    total_unknown,
+    total_variation_passed,
+)
 from pufferflow.composition.reserved import RESERVED, ReservedProfiles, keys_not_reserved
 from pufferflow.composition.rule import UnitReleases, steps_seen_by
 from pufferflow.composition.rules import TRANSLATION, RuleTotal, least, meters_for
@@ -30,23 +37,7 @@ from pufferflow.scenario.priors import AnyCorrelation, Independent, Prior
 
 _MOST_TIMES = 1 << 17
 _HAIR = 2e-6
-_COUNTED = {
-    "pure": ("pure losses", "pf.Laplace"),
-    "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
-    "rows": ("what single rows tell while all others stay", "pf.Laplace or pf.Gaussian"),
-    "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
-    "classes": ("Rényi losses within hidden classes", "pf.Laplace or pf.Gaussian"),
-    "zcdp": ("Rényi losses of all orders", "pf.Laplace or pf.Gaussian"),
-}
 _NOTHING_ASKED = "no release about any row"
-
-
-class TotalVariationPassed(Refused):
-    """The releases have an ε, but more than the total variation that was promised with it."""
-
-
-class KeyDeltaPassed(Refused):
-    """The keys that releases chose from the data take more δ than the limit has."""
 
 
 @final
@@ -111,7 +102,8 @@ class AccountCosts:
     ) -> None:
         opening = opening or Opening()
         self.scenario, self.reserved, share = scenarios[-1], opening.reserved, opening.keys_delta
-        self.keys_delta = default_keys_delta(self.scenario, limit) if share is None else share
+        by_default = 0.0 if self.reserved is not None else default_keys_delta(self.scenario, limit)
+        self.keys_delta = by_default if share is None else share
         every = [prior for scenario in scenarios for prior in scenario.priors]
         chosen = _counted(self.scenario, every) if priors is None else priors
         self.priors = list({digest_of(prior): prior for prior in chosen}.values())
@@ -124,6 +116,11 @@ class AccountCosts:
         """The promises of single releases, each once, in order."""
         self._last: tuple[int, Composed] | None = None
         """The total that was worked out last, and of how many releases it is."""
+
+    @property
+    def _all_for_keys(self) -> bool:
+        """Whether no δ is left for sums."""
+        return bool(self.limit.delta) and self.keys_delta >= self.limit.delta
 
     @property
     def _opening(self) -> Opening:
@@ -258,7 +255,11 @@ class AccountCosts:
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
-            raise refusal or self._of_total_variation(more) or _not_known(self.priors, len(costs), self.meter)
+            raise (
+                refusal
+                or self._of_total_variation(more)
+                or total_unknown(self.priors, len(costs), self.meter, all_for_keys=self._all_for_keys)
+            )
         meter = None if self._pure or not selecting else self.meters[best]
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
@@ -267,27 +268,15 @@ class AccountCosts:
         taken = max((unit.key_delta for releases in by_belief for unit in self._of_units(releases)), default=0.0)
         if taken <= self.keys_delta:
             return None
-        listed = "listed keys"
-        if self.limit.delta:
-            listed += "; or releases with a smaller delta, or an account opened with a larger keys_delta"
-        return KeyDeltaPassed(
-            f'Keys that the data chooses (keys="discover") take delta {taken:.6g}, and an account of the limit '
-            f"{self.limit!r} has keys_delta {self.keys_delta:g} for them.",
-            allowed="limits with a delta, and keys that together take no more than keys_delta, fixed at the opening",
-            instead=listed if self.limit.delta else f"limit=pf.Approx(3.0, 1e-5), or {listed}",
-        )
+        return keys_pass(taken, self.keys_delta, self.limit)
 
     def _of_designed(self, by_belief: Sequence[UnitReleases]) -> Composed:
         """Return the limit if designed releases, and others about the same rows, keep it at every output."""
         if not isinstance(self.limit, Approx):
-            raise Refused(
-                f"A designed release on an account of the limit {self.limit!r}.",
-                allowed="designed releases on accounts of pf.Pure or pf.Approx",
-                instead="additive noise: batch.plan(…)",
-            )
+            raise designed_elsewhere(self.limit)
         totals = [self._beside_designed(of_unit) for releases in by_belief for of_unit in self._of_units(releases)]
         if math.isinf(max(totals)):
-            raise _not_known(self.priors, len(by_belief[0].costs), None)
+            raise total_unknown(self.priors, len(by_belief[0].costs))
         return Composed(self.kind.at(max(totals)), BUDGETS)
 
     def _beside_designed(self, releases: UnitReleases) -> float:
@@ -301,12 +290,7 @@ class AccountCosts:
         if all(cost.shape.exact_sums is None for cost in releases.costs):
             return least(releases, self.kind, meter).value
         if first.costs[0].shape.exact_sums is None and meter != "pure":
-            counted, _ = _COUNTED[meter]
-            raise Refused(
-                f"A designed release about rows whose releases the account counts by {counted}, as suits the first.",
-                allowed="a designed release as the first about these rows, or after releases counted by pure losses",
-                instead="another account, whose first release about these rows is account.design(…)",
-            )
+            raise designed_too_late(meter)
         return epsilon_within(releases, self.limit)
 
     def _of_total_variation(self, more: Sequence[Cost]) -> Refused | None:
@@ -321,12 +305,7 @@ class AccountCosts:
             account.total(more)
         except Refused:
             return None
-        return TotalVariationPassed(
-            f"What {len(self) + len(more)} releases tell together may pass the total variation {others[0].delta:g} of "
-            f"the promise, whatever its epsilon.",
-            allowed="fewer releases or more noise, or a limit with a larger tv",
-            instead="a limit of pf.Approx(epsilon, delta), which bounds no total variation",
-        )
+        return total_variation_passed(len(self) + len(more), others[0].delta)
 
     def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
         """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
@@ -358,7 +337,7 @@ class AccountCosts:
         for unit in units:
             reserved.check(unit, count)
         if count and math.isinf(reserved.epsilon):
-            raise self._of_total_variation(()) or _not_known(self.priors, count, None)
+            raise self._of_total_variation(()) or total_unknown(self.priors, count)
         return Composed(self.kind.at(reserved.epsilon if count else 0.0), RESERVED if count else _NOTHING_ASKED)
 
     def _of_one(self, by_belief: Sequence[UnitReleases]) -> RuleTotal | None:
@@ -446,24 +425,6 @@ def most(fits: Callable[[int], bool], largest: int) -> int | float:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def _not_known(priors: Sequence[Prior], count: int, meter: str | None) -> Refused:
-    """Return the refusal of a total that no rule bounds, with the declaration or the noise that would help."""
-    believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
-    problem = f"What {count} releases tell together under {believed}: no rule of composition bounds it"
-    if meter is not None:
-        counted, noise = _COUNTED[meter]
-        problem += f" by {counted}, by which an account counts that its first release began so"
-        instead = f"noise={noise} in every plan for this account, or another account for other noise"
-    else:
-        problem += ", and the losses of single ones do not add"
-        instead = "asking everything in one batch; or pf.AnyCorrelation() as the prior from the first release on"
-    return Refused(
-        f"{problem}.",
-        allowed="answers with noise, about rows whose movements are known under one coupling, or rows of one chain",
-        instead=instead,
-    )
 
 
 def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:

@@ -88,7 +88,7 @@ class CouplingRule(CompositionRule):
     def movement(self, releases: UnitReleases, shape: Shape) -> float:
         """Return how far a release moves along the coupling, in the norm of its noise; ∞ if that is unknown."""
         unseen = unseen_rows_move_farther(releases)
-        known = [None if unseen else shape.coupled_movements.get(releases.digest), shape.group_movement]
+        known = [None if unseen else coupled_movement(releases.prior, releases.digest, shape), shape.group_movement]
         known += [shape.row_movement] if releases.prior.independent_rows else []
         return min((length for length in known if length is not None), default=math.inf)
 
@@ -102,6 +102,37 @@ class CouplingRule(CompositionRule):
             moves = [self.movement(some, shape) for shape in some.shapes]
             sums.append(math.inf if math.inf in moves else added(map(loss, some.shapes, moves), some.times))
         return max(sums)
+
+
+def coupled_movement(prior: Prior, digest: str, shape: Shape) -> float | None:
+    """Return the stored movement of a release along one coupling under a prior; None if there is none.
+
+    Of a row that is a draw from a table, where the secret is something else, it is at least that between any two values
+    of the row. Older versions stored less for sums with public weights, so the stored one alone is not relied on.
+    """
+    stored = shape.coupled_movements.get(digest)
+    if stored is None or not prior.independent_rows or isinstance(prior, Independent):
+        return stored
+    return None if shape.values is None else max(stored, any_two_values(shape))
+
+
+def is_understated(prior: Prior, digest: str, shape: Shape) -> bool:
+    """Return whether an older version stored a movement of a release that is less than it is, or may be."""
+    stored = shape.coupled_movements.get(digest)
+    known = coupled_movement(prior, digest, shape)
+    if stored is None or shape.row_movement is not None:
+        return False
+    return known is None or stored < known * (1 - 64 * UNIT)
+
+
+def any_two_values(shape: Shape) -> float:
+    """Return how far a row moves all sums between any two of its values, in the norm of the noise, rounded up."""
+    moves = distances_above(shape.table[:, :, None], shape.table[:, None, :])
+    if len(moves) == 1:
+        return float(moves.max(initial=0.0))
+    powers = moves if shape.noise.norm == 1 else moves**2
+    total = float(shape.of_one_row(powers).max(initial=0.0)) * (1 + (len(moves) + 2) * UNIT)
+    return total if shape.noise.norm == 1 else math.sqrt(total) * (1 + UNIT)
 
 
 def _about_one_place(releases: UnitReleases) -> list[UnitReleases]:

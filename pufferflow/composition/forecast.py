@@ -19,10 +19,11 @@ from typing import Any, NamedTuple, final
 import msgspec
 
 from pufferflow.arguments import shown
-from pufferflow.composition.account_costs import AccountCosts, Composed, KeyDeltaPassed, most
+from pufferflow.composition.account_costs import AccountCosts, Composed, most
 from pufferflow.composition.additive import columns_of
 from pufferflow.composition.autoregression import Movements, RepeatedRelease
 from pufferflow.composition.cost import Cost
+from pufferflow.composition.refusals import KeyDeltaPassed
 from pufferflow.composition.regions import Region
 from pufferflow.composition.reserved import RESERVED, NoneReserved
 from pufferflow.composition.rule import UnitReleases, from_pure

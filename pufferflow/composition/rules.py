@@ -82,7 +82,7 @@ def least(
         meter = meters_of(kind)[1]
     spare = kind.example.delta * _SPARE if Movements.fit(releases.scenario, releases.prior) else 0.0
     # without that part of δ for all rules: which one holds may hang on the answers
-    counted, more = (kind.sparing(spare), _of_cutting(spare, kind, meter)) if spare else (kind, 0.0)
+    counted, more = (kind.sparing(spare), _of_cutting(spare, kind)) if spare else (kind, 0.0)
     totals = [RuleTotal(math.inf, "no rule")]
     row_by_row = any(shape.row_by_row for shape in releases.shapes)
     if row_by_row:  # of a channel only pure losses are known (M35)
@@ -100,13 +100,13 @@ def least(
     return min(totals, key=lambda total: total.value)
 
 
-def _of_cutting(spare: float, kind: Kind, meter: str) -> float:
+def _of_cutting(spare: float, kind: Kind) -> float:
     """Return what Rényi losses grow by where a small part of δ covers that a row far away crosses a step (M4).
 
     Both laws are cut down to transcripts without such a row, which may have different probabilities. It counts for all
     rules of an account, since answers may decide by which of them a path is counted.
     """
-    if kind.example.divergence is not Divergence.RENYI or meter == "pure":
+    if kind.example.divergence is not Divergence.RENYI:
         return 0.0
     alpha = kind.example.alpha
     return -alpha / (alpha - 1) * math.log1p(-spare) * (1 + 8 * UNIT)

@@ -20,7 +20,7 @@ from pufferflow.composition import (
 from pufferflow.errors import Misuse, PufferflowError, Refused, visible
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.budget import Outlook, budget_of, outlook_of, over_time, read_ahead, spending_of
-from pufferflow.ledger.corrections import corrections
+from pufferflow.ledger.corrections import last_corrected
 from pufferflow.ledger.events import read_text
 from pufferflow.ledger.log import Log
 from pufferflow.ledger.reader import Entry, Reader
@@ -28,13 +28,12 @@ from pufferflow.ledger.reserve import HeldReservation, ReservationRequest, check
 from pufferflow.ledger.state import AccountState
 from pufferflow.queries import Request
 from pufferflow.release import Release, Reservable
-from pufferflow.report import SPENT, at_most, counted
+from pufferflow.report import SPENT, at_most
 from pufferflow.report.evidence import Budget
 from pufferflow.scenario import Scenario
 
 T = TypeVar("T")
 Designed_co = TypeVar("Designed_co", covariant=True)
-_NAMED = 20
 _ID = 'id="daily-2026-11-20", or id=None for a new release each time'
 
 
@@ -273,14 +272,12 @@ class Account:
         return "\n".join(visible(line, one_line=True) for line in lines)
 
     def _corrected(self) -> list[str]:
-        """Return a sentence that names entries whose recorded totals are too small, if there are any."""
-        found = self._log.read(lambda reader: corrections(reader, self._name))
-        if not found:
+        """Return a sentence on a recorded total that is too small, if the newest is."""
+        found = self._log.read(lambda reader: last_corrected(reader, self._name))
+        if found is None:
             return []
-        numbers = ", ".join(str(one.number) for one in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
-        many = counted(len(found), "entry", "entries")
-        recorded = f"An older version recorded totals that are too small with {many}: {numbers}."
-        return [f"{recorded} The account goes on with the corrected total."]
+        recorded = f"An older version recorded a total of {at_most(found.recorded, SPENT)} with entry {found.number}"
+        return [f"{recorded}, which is too small; the ledger's verify names all such entries."]
 
     def past(self) -> Past:
         """Return all releases so far with what they published, as far as the design of a further one looks at it."""

@@ -5,22 +5,24 @@ when an entry was charged stays in the log, which only grows; here such entries 
 
 An older version took the least total over ways of counting after the answers were known: hidden classes and columns
 under Rényi limits, δ of keys that the data chooses, profiles of releases about rows that others had not seen, designed
-releases after others or under limits of other kinds than `pf.Approx`. Pure totals are what they were.
+releases after others or under limits of other kinds than `pf.Approx`. It also stored too short a movement of a row for
+sums with public weights under a `pf.Table`. Accounts that were opened since need no correction.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from pufferflow.composition import AccountCosts
+from pufferflow.composition import AccountCosts, digest_of, is_understated
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence
+from pufferflow.ledger.events import RULES
 from pufferflow.ledger.reader import Entry, Reader
 from pufferflow.scenario.priors import Empirical, GaussianMixture, Table
 
 _MORE: Final = 1e-5
 """Totals of two machines may differ by less, relatively."""
-_MOST: Final = 1_000
+_MOST: Final = 200
 """So many entries of an account are looked at, of more some that lie evenly among them."""
 
 
@@ -38,30 +40,50 @@ class Correction:
 
 
 def corrections(reader: Reader, name: str) -> tuple[Correction, ...]:
-    """Return the entries of an account whose totals are corrected, in order."""
-    account = reader.account(name)
-    if account.limit.divergence is Divergence.LOG_RATIO or not _may_differ(spent := reader.spent(name)):
-        return ()
-    entries = reader.entries(name)
+    """Return the entries of an account whose totals are corrected, in order; of very many, some and the last."""
+    return _corrected(reader, name, _MOST) if _may_differ(reader, name) else ()
+
+
+def last_corrected(reader: Reader, name: str) -> Correction | None:
+    """Return the newest entry of an account if its total is corrected."""
+    found = _corrected(reader, name, 1) if _may_differ(reader, name) else ()
+    return found[-1] if found else None
+
+
+def _corrected(reader: Reader, name: str, most: int) -> tuple[Correction, ...]:
+    account, spent = reader.account(name), reader.spent(name)
+    entries = _some(reader.entries(name), most)
     views = {count: account.under(spent, count) for count in {account.scenarios_known(one.place) for one in entries}}
     found = list[Correction]()
-    for entry in _some(entries):
+    for entry in entries:
         total = _total(views[account.scenarios_known(entry.place)], entry.place)
         if not total <= entry.at_most * (1 + _MORE):
             found.append(Correction(name, entry.number, entry.release_id, entry.at_most, total))
     return tuple(found)
 
 
-def _may_differ(spent: AccountCosts) -> bool:
+def _may_differ(reader: Reader, name: str) -> bool:
     """Return whether an older version may have counted too little."""
+    account = reader.account(name)
+    if account.rules >= RULES:
+        return False
+    spent = reader.spent(name)
+    known = list({id(cost.shape): cost.shape for cost in spent.costs}.values())
+    if any(is_understated(prior, digest_of(prior), shape) for prior in spent.priors for shape in known):
+        return True
+    if spent.limit.divergence is Divergence.LOG_RATIO:
+        return False
     mixed = any(isinstance(prior, GaussianMixture | Table | Empirical) for prior in spent.priors)
-    special = any(cost.shape.key_delta or cost.shape.exact_sums for cost in spent.costs)
-    return spent.reserved is not None or special or (mixed and spent.limit.divergence is Divergence.RENYI)
+    special = bool(spent.keys_delta) or spent.reserved is not None or any(shape.exact_sums for shape in known)
+    return special or (mixed and spent.limit.divergence is Divergence.RENYI)
 
 
-def _some(entries: Sequence[Entry]) -> Sequence[Entry]:
-    last, count = len(entries) - 1, min(len(entries), _MOST)
-    return [entries[place] for place in sorted({round(at * last / max(count - 1, 1)) for at in range(count)})]
+def _some(entries: Sequence[Entry], most: int) -> Sequence[Entry]:
+    """Return so many of the entries, evenly among them, with the last."""
+    last, count = len(entries) - 1, min(len(entries), most)
+    if count <= 1:
+        return entries[-1:]
+    return [entries[place] for place in sorted({round(at * last / (count - 1)) for at in range(count)})]
 
 
 def _total(spent: AccountCosts, place: int) -> float:

@@ -93,6 +93,10 @@ class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     at: str
 
 
+RULES: Final = 2
+"""The version of the rules of today: 1 took the least total over ways of counting after the answers were known."""
+
+
 @final
 class Opened(_Event, frozen=True, tag="open", omit_defaults=True):
     """An account begins."""
@@ -106,6 +110,8 @@ class Opened(_Event, frozen=True, tag="open", omit_defaults=True):
     """What releases may tell at most, where that was reserved; none in an account that counts what they tell."""
     keys_delta: float | None = None
     """The part of the limit's δ for keys that the data chooses; None in older ledgers: the default."""
+    rules: int = 1
+    """The version of the rules by which the account counts from its first release on; see `corrections`."""
 
 
 @final

@@ -26,7 +26,7 @@ from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.account import Account, not_sent
 from pufferflow.ledger.address import read_address
 from pufferflow.ledger.database import Database
-from pufferflow.ledger.events import Opened, Superseded, read_text
+from pufferflow.ledger.events import RULES, Opened, Superseded, read_text
 from pufferflow.ledger.log import Appender, Log
 from pufferflow.ledger.published import Published, check_places, compare, in_folder
 from pufferflow.ledger.reader import Reader
@@ -97,13 +97,13 @@ class AccountRequest:
         return account
 
     def _default_share(self) -> float | None:
-        """Return the part of δ for keys that a new account has; None if it needs none."""
-        return default_keys_delta(self.scenario, self.limit) or None
+        """Return the part of δ for keys that a new account has; None if it needs none, or counts by profiles."""
+        return None if self.profiles is not None else default_keys_delta(self.scenario, self.limit) or None
 
     def _share(self, account: AccountState) -> float:
         """Return the part of δ for keys of an account that exists."""
-        share = account.keys_delta
-        return default_keys_delta(self.scenario, account.limit) if share is None else share
+        by_default = 0.0 if account.profiles is not None else default_keys_delta(self.scenario, account.limit)
+        return by_default if account.keys_delta is None else account.keys_delta
 
     def open(self, appender: Appender) -> None:
         """Open the account, unless it exists by now."""
@@ -126,6 +126,7 @@ class AccountRequest:
                 fingerprint=self.scenario.fingerprint,
                 profiles=() if self.profiles is None else tuple(self.profiles.profiles),
                 keys_delta=self.keys_delta if self.keys_delta is not None else self._default_share(),
+                rules=RULES,
             )
         )
 
@@ -190,6 +191,12 @@ class Ledger:
             None if reserve is None else read_reserved(reserve, scenario, limit).within_limit(),
             None if keys_delta is None else read_keys_delta(keys_delta, scenario, limit),
         )
+        if request.profiles is not None and request.keys_delta:
+            raise Misuse(
+                "keys_delta beside reserve: profiles say nothing of keys that the data chooses.",
+                allowed="reserve for listed keys, or keys_delta without reserve",
+                instead="reserve alone, which has all of delta",
+            )
         state = self._log.read(request.find)
         if state is not None:
             return Account(self._log, state)

@@ -45,6 +45,8 @@ class AccountState:
 
     def __init__(self, opened: Opened) -> None:
         self.name, self.dataset, self.limit = opened.account, opened.dataset, opened.limit
+        self.rules = opened.rules
+        """The version of the rules by which the account counted when it was opened."""
         self.keys_delta = opened.keys_delta
         """The part of δ for keys that the data chooses; None if it was left to the default."""
         self.profiles = ReservedProfiles(opened.profiles, opened.limit) if opened.profiles else None
@@ -169,7 +171,8 @@ class AccountState:
             if self._meters and spent.meter is None and not cost.silent:
                 place = len(spent)
                 recorded = next((meter for first, meter in reversed(self._meters) if first <= place), None)
-                spent.meter = spent.method_meant(recorded, cost)
+                then = self._of(self.scenarios[: self.scenarios_known(place)]) if recorded == "renyi" else spent
+                spent.meter = then.method_meant(recorded, cost)
             spent.add(cost)
 
 

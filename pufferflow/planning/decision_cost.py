@@ -47,6 +47,7 @@ def cost_of(decision: Decision) -> Cost:
         independent_moves=_independent_moves(decision) if interval and _rows_move_less(decision) else None,
         coupled_movements=_coupled_movements(decision),
         group_movement=_group_movement(decision, placed),
+        row_movement=_row_movement(decision),
         column=decision.request.column,
         rows=_rows(decision, placed),
         key_delta=decision.key_delta or None,
@@ -114,14 +115,25 @@ def _coupled_movements(decision: Decision) -> dict[str, float]:
     return movements
 
 
+def _row_movement(decision: Decision) -> float | None:
+    """Return how far a row moves all sums between any two values, where no values say it and no pair is all of it."""
+    priors = decision.request.scenario.priors
+    of_tables = any(prior.independent_rows and not isinstance(prior, Independent) for prior in priors)
+    if not of_tables or _tells_values(decision) or isinstance(decision.request.scenario.secret, Presence):
+        return None
+    return _movement_of_one_row(decision, [decision.free_tables])
+
+
 def _movement_of_one_row(decision: Decision, way: Sequence[Tables]) -> float:
     """Return how far an independent row moves all sums from any value to any other.
 
     Of rows with weights by what was planned with, too, if that is of any two values: it knows of a row on an interval
-    how far it moves each sum, without the room for roundings that corners have.
+    how far it moves each sum, without the room for roundings that corners have. What was planned with is of any two
+    values of the row only where nothing else of it is hidden: a table has laws given the secret instead.
     """
     facts, secret, norm = decision.facts, decision.request.scenario.secret, decision.calibration.noise.norm
-    any_two = isinstance(secret, Secret) and secret.pairs == "all" and facts.weights.grids
+    of_values = all(isinstance(one.prior, Independent) for one in way)  # not where a table has laws given the secret
+    any_two = of_values and isinstance(secret, Secret) and secret.pairs == "all" and facts.weights.grids
     tables: list[Tables] = [decision.free_tables, *(way if any_two else ())]
     return max(
         min(facts.laws_on([ONE_ROW], one, decision.weights).winf(norm).length for one in of_kind)

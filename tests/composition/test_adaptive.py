@@ -98,6 +98,25 @@ def test_an_account_is_opened_with_a_part_of_delta_for_keys(tmp_path):
             ledger.open("wrong", LEVELS, limit=limit, keys_delta=1e-7)
 
 
+def test_reserved_profiles_have_all_of_delta(tmp_path):
+    """They carry no discovered keys, so nothing of δ is set aside, and a part for keys is refused."""
+    limit, plan = pf.Approx(3.0, 1e-6), plan_of_count(pf.Pure(0.1), pf.Laplace)
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        account = ledger.open("units", THERE, limit=limit, reserve=[(plan, 3)])
+        assert account.keys_delta == 0
+        assert "for keys" not in account.explain()
+        assert ledger.open("units", THERE, limit=limit, keys_delta=0.0).reserved == account.reserved
+        with pytest.raises(pf.Misuse, match="keys_delta beside reserve"):
+            ledger.open("wrong", THERE, limit=limit, reserve=[(plan, 3)], keys_delta=1e-7)
+
+
+def test_an_account_with_all_of_delta_for_keys_says_so_where_sums_need_some():
+    limit = pf.Approx(3.0, 1e-5)
+    account = account_of(plan_of_count(pf.Approx(0.3, 1e-6)), limit=limit, keys_delta=1e-5)
+    with pytest.raises(pf.Refused, match="keys_delta leaves the sums no delta"):
+        account.total([plan_of_count(pf.Approx(0.3, 1e-6)).cost])
+
+
 def test_a_first_release_keeps_its_own_promise_whatever_the_parts():
     """It is chosen before any answer (M61)."""
     limit = pf.Approx(1.0, 1e-5)

@@ -216,6 +216,9 @@ def test_the_ratio_of_classes_is_paid_once():
     assert found.rule == MixtureRule.name
     assert found.adaptive
     assert not pf.compose([gaussian] * 2, believed).adaptive
+    # group privacy couples data sets in another way: the two methods never meet in one total
+    whole = shape.noise.renyi_within(shape.group_movement, 2.0)
+    assert pf.compose([gaussian] * 2, believed, method="renyi").total == pytest.approx(2 * whole, rel=1e-9)
 
 
 WRONG = {

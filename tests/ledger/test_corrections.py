@@ -12,7 +12,7 @@ import pufferflow as pf
 
 KEPT = Path(__file__).parent / "written" / "corrected"
 TOLD = json.loads(KEPT.with_suffix(".json").read_text(encoding="utf-8"))
-CORRECTED = {"a column again": (4, 5), "classes": (8,), "keys": (10, 11), "profiles": (14,)}
+CORRECTED = {"a column again": (4, 5), "classes": (8,), "keys": (10, 11), "weights": (14,), "profiles": (17,)}
 """By account, the entries whose totals an older version recorded too small."""
 
 
@@ -33,17 +33,17 @@ def test_verify_names_the_entries_whose_totals_are_corrected(ledger):
     assert all(one.total > one.recorded for one in found.corrected)
 
 
-@pytest.mark.parametrize("name", ["a column again", "classes"])
+@pytest.mark.parametrize("name", ["a column again", "classes", "weights"])
 def test_an_account_goes_on_with_its_corrected_total(name, ledger):
     """What it has spent is more than was recorded, and a further release is counted from there."""
     account, told = ledger.account(name), TOLD["accounts"][name]["spent"]
     spent = account.spent().epsilon
     corrected = [one.total for one in ledger.verify().corrected if one.account == name]
     assert spent == pytest.approx(corrected[-1])
-    assert spent > told[-1] * 1.01
+    assert spent > told[-1] * 1.01 if told[-1] else spent > 1000
     *_, plan = written.corrected()[name][3]
     assert account.after(plan).epsilon > spent
-    assert f"entries: {CORRECTED[name][0]}" in account.explain() or f"entry: {CORRECTED[name][0]}" in account.explain()
+    assert f"with entry {CORRECTED[name][-1]}, which is too small" in account.explain()
 
 
 @pytest.mark.parametrize("name", ["keys", "profiles"])

@@ -15,6 +15,7 @@ import datetime as dt
 import json
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -307,12 +308,18 @@ def corrected() -> dict[str, tuple[pf.Scenario, pf.Guarantee, Any, list[Any]]]:
         batch = pf.protect(frame, first).filter(pl.col("t") == 0).private_sum(column, name="x")
         return batch.plan(promise, noise=pf.Staircase.of(steepness, 0.5), floor=None)
 
+    quarter = [Fraction(1, 4)] * 4
+    parity = pf.Table({"s": [0, 1, 1, 0], "x": [0, 0, 1, 1], "y": [0, 1, 0, 1], "probability": quarter})
+    coins = pf.Scenario(pf.Secret("s", domain=[0, 1]), parity, public=["w"])
+    drawn = pf.protect(pl.DataFrame({"s": [0, 1], "x": [0, 1], "y": [0, 0], "w": [1.0, 2.0]}), coins)
+    weighted = [drawn.private_sum(pl.col(name) * pl.col("w"), name=name).plan(pf.Pure(0.005)) for name in "xy"]
     longer = [of(1, pf.Pure(1.05), 1.05, pl.col("x")), of(2, pf.Pure(2.0), 2.0, pl.col("x").clip(0, 1))]
     reserve = [(pf.Pure(2.0), 1), (pf.Approx(0.0, 0.49), 1)]
     return {
         "a column again": (free, pf.Renyi(2.0, 30.0), None, [other, again, again, again]),
         "classes": (mixed, pf.Renyi(2.0, 30.0), None, [mean, mean]),
         "keys": (there, pf.Approx(1.0, 1e-5), None, [keys, count]),
+        "weights": (coins, pf.Pure(0.01), None, weighted),
         "profiles": (first, pf.Approx(2.0, 0.4901), reserve, longer),
     }
 
