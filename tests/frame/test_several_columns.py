@@ -10,7 +10,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from thinned import thinned
+from thinned import nightly, thinned
 
 import pufferflow as pf
 
@@ -120,7 +120,7 @@ def test_chains_of_tuples_lose_no_more_than_is_promised(seed):
     assert true_loss(of_row, 0.25 * scales(plan)) > 1.0
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), *nightly(range(2, 5))])
 def test_one_column_of_a_chain_of_tuples(seed):
     """A sum of one column tells of both, by the chain: with the exact bound hardly less noise would do."""
     rng = np.random.default_rng(seed)
