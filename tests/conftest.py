@@ -1,10 +1,12 @@
-"""Shared by all tests: reproducible hypothesis runs, few garbage collections, and the folder of real tables."""
+"""Shared by all tests: reproducible runs of hypothesis, time budgets, few garbage collections, and real tables."""
 
+import collections
 import gc
 import os
 from pathlib import Path
 
 import pytest
+import within_time
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -14,12 +16,43 @@ os.environ.setdefault("PUFFERFLOW_WORKERS", "1")
 """Tests run side by side already."""
 gc.set_threshold(100_000, 50, 100)
 """Thousands of collected tests make every search for garbage long: a fifth of the time of a run with the usual 700."""
+LONG = 60
+"""Tests of more seconds than this are listed at the end of a run."""
 
 
 def pytest_collection_finish():
     """Leave what was imported and collected out of every later search for garbage."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Give every property of Hypothesis its time, and keep what a test has left out for want of time."""
+    within_time.cut.clear()
+    try:
+        if hasattr(getattr(item, "obj", None), "hypothesis"):  # which machines of states have not
+            marks = (seconds for mark, seconds in within_time.SECONDS.items() if item.get_closest_marker(mark))
+            with within_time.examples_within_time(item.obj, next(marks, within_time.OTHERWISE)):
+                return (yield)
+        return (yield)
+    finally:
+        item.user_properties += [("cut", what) for what in within_time.cut]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """List the tests that took long and those that left cases out: a slow hour is told, and fails nothing."""
+    took, cut = collections.Counter(), []
+    for report in (one for some in terminalreporter.stats.values() for one in some):
+        if isinstance(report, pytest.TestReport):
+            took[report.nodeid] += report.duration
+            if report.when == "call":
+                cut += [f"{report.nodeid}: {what}" for name, what in report.user_properties if name == "cut"]
+    long = [f"{seconds:7.1f} s  {name}" for name, seconds in took.most_common() if seconds > LONG]
+    for title, lines in ((f"tests of more than {LONG} s", long), ("cases left out for want of time", sorted(cut))):
+        if lines:
+            terminalreporter.section(title)
+            terminalreporter.write_line("\n".join(lines))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import tasks
+from thinned import nightly
 
 import pufferflow as pf
 from pufferflow import workers
@@ -149,9 +150,9 @@ def _words(plan):
 
 
 CASES = [
-    pytest.param(name, number, marks=[] if (name, number) == ("a class", "2") else pytest.mark.slow)
-    for name in PLANS
-    for number in ("2", "3", "9")
+    ("a class", "2"),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in (("a class", "9"), ("two chains, δ", "2"))),
+    *nightly([("a class", "3"), ("two chains, δ", "3"), ("two chains, δ", "9")], unpack=True),
 ]
 
 

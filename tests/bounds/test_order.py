@@ -41,7 +41,7 @@ every_family = pytest.mark.parametrize(
     [pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, one in FAMILIES.items()],
 )
 every_promise = pytest.mark.parametrize("promise", PROMISES, ids=repr)
-every_part = pytest.mark.parametrize("part", thinned(range(2), 0.5))
+every_part = pytest.mark.parametrize("part", thinned(range(2), 0.5, slow=0.5))
 """Each part has every other pair."""
 
 

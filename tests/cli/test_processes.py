@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from thinned import thinned
+from thinned import nightly, thinned
 
 import pufferflow as pf
 from pufferflow.jobs import starter
@@ -167,7 +167,7 @@ def test_completion_can_be_shown():
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("script") is None, reason="the program script makes a terminal")
-@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("width", [40, *nightly([80, 120])])
 def test_a_real_terminal(tmp_path, width):
     """On a terminal of any width a starter is planned, run and looked at, and no line is too wide."""
     starter.write(tmp_path)

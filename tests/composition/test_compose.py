@@ -57,7 +57,7 @@ def test_windows_never_cost_less_than_they_tell(seed):
     assert found.adaptive
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(25, 400))
 def test_many_windows_never_cost_less_than_they_tell(seed):
     """The same for many more cases."""

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from answers import close_above
-from thinned import thinned
+from thinned import nightly, thinned
 
 import pufferflow as pf
 from pufferflow.composition import AccountCosts
@@ -99,7 +99,7 @@ def test_of_one_row_it_is_what_the_row_tells_at_worst(name, pairs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6, 60))
+@pytest.mark.parametrize("seed", [*range(6, 16), *nightly(range(16, 60))])
 def test_many_batches_and_schedules(seed):
     """The same for many more cases, of a chain."""
     spent, releases = case(seed, CHAIN)

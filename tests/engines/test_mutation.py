@@ -187,20 +187,44 @@ def has_halves(of):
     return of[1].module.DIALECT.halves is not None
 
 
+@pytest.mark.parametrize("of", ["duckdb"], indirect=True)
 def test_without_a_guard_the_machine_is_refused(of):
+    """Some guards of one machine; the next test has all of it, and these too of the others."""
     without(dict(list(MUTANTS.items())[::QUICK]), of)
+
+
+def guards_of(of):
+    return list((MUTANTS | (OF_HALVES if has_halves(of) else OF_PARTS)).items())
 
 
 @pytest.mark.slow
 def test_without_any_guard_the_machine_is_refused(of):
-    without(MUTANTS | (OF_HALVES if has_halves(of) else OF_PARTS), of)
+    """Spark takes seconds for each guard, and every third is taken from it; the next test takes all."""
+    without(dict(guards_of(of)[:: 3 if of[0].name == "Spark" else 1]), of)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("of", ["spark"], indirect=True)
+def test_without_any_guard_spark_is_refused(of):
+    without(dict(guards_of(of)), of)
 
 
 @pytest.mark.slow
 def test_what_changes_no_answer(of):
+    """Of Spark, which answers the whole self-test each time, the first is tried; the next test tries all."""
+    unchanged(of, 1 if of[0].name == "Spark" else None)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("of", ["spark"], indirect=True)
+def test_what_changes_no_answer_of_spark(of):
+    unchanged(of, None)
+
+
+def unchanged(of, most):
     backend, mutated = of
     passed = digest(backend)
-    for what, change in (EQUIVALENT if has_halves(of) else EQUIVALENT | EQUIVALENT_PARTS).items():
+    for what, change in list((EQUIVALENT if has_halves(of) else EQUIVALENT | EQUIVALENT_PARTS).items())[:most]:
         mutated.by(*change)
         assert digest(backend) == passed, what
         assert mutated.seen, what

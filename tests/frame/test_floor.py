@@ -177,7 +177,17 @@ def test_a_change_of_one_row_is_hidden_as_well_as_promised(belief):
 @pytest.mark.parametrize("promise", PROMISES)
 @pytest.mark.parametrize("belief", BELIEFS)
 def test_a_change_of_one_row_is_hidden_whatever_is_asked(belief, promise):
-    """The same for every batch, promise, bound and noise."""
+    """The same for every belief with every promise, bound and noise, and two batches in turn."""
+    turn = list(BELIEFS).index(belief) + list(PROMISES).index(promise)
+    for place in (turn, turn + 2):
+        check(belief, list(ASKED)[place % len(ASKED)], promise)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("belief", BELIEFS)
+def test_a_change_of_one_row_is_hidden_whatever_is_asked_of_all(belief, promise):
+    """The same for every batch."""
     for asked in ASKED:
         check(belief, asked, promise)
 

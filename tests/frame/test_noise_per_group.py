@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from alarms import alarms_twice
+from thinned import nightly
 
 import pufferflow as pf
 
@@ -99,7 +101,7 @@ def prior_of(kind, transition):
     return pf.LatentClass([0.4, 0.6], transition.tolist())
 
 
-SEEDS = [7, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 14))]
+SEEDS = [7, pytest.param(8, marks=pytest.mark.slow), *nightly(range(9, 14))]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -211,14 +213,17 @@ def test_answers_have_their_own_noise_and_bars_that_cover():
     """Drawn noise is as wide as each group's scale says, with nine tenths it is not, and bars hold 95 of 100 times."""
     count = 3000
     plan = families([1, 3] * count).group_by("town").private_sum("on").plan(pf.Pure(1.0))
-    release = plan.release()
     exact = np.add.reduceat(np.arange(4 * count) % 2, np.cumsum([0, *([1, 3] * count)])[:-1])
-    errors = np.abs(release.frame["on_sum"].to_numpy() - exact).reshape(count, 2)
-    assert errors.mean(axis=0) == pytest.approx([1.0, 3.0], rel=0.08)
-    low, high = (release.intervals[f"on_sum_{end}"].to_numpy() for end in ("low", "high"))
-    inside = ((low <= exact) & (exact <= high)).reshape(count, 2).mean(axis=0)
-    assert inside == pytest.approx([0.95, 0.95], abs=0.02)
-    assert np.unique(np.round(high - low, 6)).size == 2
+
+    def look(_turn):
+        release = plan.release()
+        errors = np.abs(release.frame["on_sum"].to_numpy() - exact).reshape(count, 2).mean(axis=0)
+        low, high = (release.intervals[f"on_sum_{end}"].to_numpy() for end in ("low", "high"))
+        inside = ((low <= exact) & (exact <= high)).reshape(count, 2).mean(axis=0)
+        assert np.unique(np.round(high - low, 6)).size == 2
+        return errors != pytest.approx([1.0, 3.0], rel=0.08) or inside != pytest.approx([0.95, 0.95], abs=0.02)
+
+    assert not alarms_twice(look)
 
 
 def test_several_releases_count_each_group_by_its_own_noise():

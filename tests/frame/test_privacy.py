@@ -2,14 +2,16 @@
 
 Each case draws many small worlds under two values of the secret with the scenario's own prior, publishes an answer for
 each world in one release, and compares how often the answers fall in a half line. With the noise that the plan asks for
-the promise is never seen to be broken; with four fifths of it, it is.
+the promise is never seen to be broken; with four fifths of it, it is. Releases draw from the operating system, so an
+alarm counts if worlds and noise that are drawn anew alarm too.
 """
 
 import numpy as np
 import polars as pl
 import pytest
 import worlds
-from thinned import thinned
+from alarms import alarms_twice
+from thinned import nightly
 
 import pufferflow as pf
 
@@ -97,19 +99,24 @@ def seen(case, scale, count, seed=0):
 
 
 WORLDS = 90_000
-"""So many that four fifths of the noise are caught at least 99 times of 100: 2.4 deviations above the threshold."""
+"""So many that four fifths of the noise are missed about once in a million runs: 5 deviations above the threshold."""
+
+
+def broken(case, scale):
+    """Tell whether what is published under both values differs by more than was promised; each turn has own worlds."""
+    return alarms_twice(lambda turn: seen(case, scale, WORLDS, seed=10 * turn) > worlds.threshold())
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_promise_is_kept(case):
     """What is published under two values of a secret differs by no more than was promised."""
-    assert seen(case, 1.0, WORLDS) < worlds.threshold()
+    assert not broken(case, 1.0)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_less_noise_is_caught(case):
-    """With four fifths of the noise the same test fails."""
-    assert seen(case, 0.8, WORLDS) > worlds.threshold() + 2.4
+    """With four fifths of the noise the same test fails, though it draws again."""
+    assert broken(case, 0.8)
 
 
 def random_world(rng):
@@ -123,18 +130,29 @@ def random_world(rng):
     return transition, initial, part, asked
 
 
-SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 12))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4)), *nightly(range(4, 12))]
 
 
-@pytest.mark.parametrize("seed", thinned(SEEDS, 0.33))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_promise_is_kept_by_random_batches(seed):
     """Sums, counts and histograms of random chains, in random cells, keep their promise together, in any direction."""
+    assert not alarms_twice(lambda turn: directions_found(seed, turn))
+
+
+def test_less_noise_of_a_random_batch_is_caught():
+    """With a seventh of the noise the same test fails, though it draws again; bounds of such batches leave room."""
+    assert alarms_twice(lambda turn: directions_found(0, turn, 0.15))
+
+
+def directions_found(seed, turn, scale=1.0):
+    """Return where a random batch tells two values apart; each turn has worlds and directions of its own."""
     rng = np.random.default_rng(seed)
     transition, initial, part, asked = random_world(rng)
     rows, states = len(part), len(transition)
     scenario_of = scenario(list(range(states)), pf.MarkovChain(transition), public=["asked"])
     epsilon, row = float(rng.uniform(0.5, 2)), int(rng.integers(rows))
     pair = rng.choice(states, 2, replace=False)
+    rng = rng.spawn(2)[turn]
     ways = rng.normal(size=(3, 2 * (states + 2)))
     both = []
     for state in pair:
@@ -147,7 +165,7 @@ def test_the_promise_is_kept_by_random_batches(seed):
             .private_count(pl.col("level") == 0)
             .private_histogram("level")
         )
-        answers = worlds.released(found, guarantee=pf.Pure(epsilon)).reshape(10_000, -1)
+        answers = worlds.released(found, scale, guarantee=pf.Pure(epsilon)).reshape(10_000, -1)
         both.append(np.concatenate([answers, answers @ ways.T], axis=1))
-    for first, second in zip(both[0].T, both[1].T, strict=True):
-        assert worlds.evidence(first, second, epsilon) < worlds.threshold() + 1  # a dozen directions at once
+    found = [worlds.evidence(first, second, epsilon) for first, second in zip(both[0].T, both[1].T, strict=True)]
+    return [number for number in found if number >= worlds.threshold() + 1]  # a dozen directions at once

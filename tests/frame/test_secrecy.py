@@ -6,6 +6,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from alarms import alarms_twice
 
 import pufferflow as pf
 
@@ -94,18 +95,17 @@ def test_error_bars_hold_what_they_say():
     values = rng.integers(0, 4, (worlds, rows))
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["world"])
     frame = pl.DataFrame({"world": np.repeat(np.arange(worlds), rows), "level": values.ravel()})
-    release = (
-        pf.protect(frame, scenario)
-        .group_by("world")
-        .private_sum("level")
-        .private_mean("level")
-        .private_variance("level")
-        .release(epsilon=6.0)
-    )
+    batch = pf.protect(frame, scenario).group_by("world")
+    batch = batch.private_sum("level").private_mean("level").private_variance("level")
     truth = {"level_sum": values.sum(axis=1), "level_mean": values.mean(axis=1), "level_variance": values.var(axis=1)}
-    for name, exact in truth.items():
-        low, high = (release.intervals[f"{name}_{end}"].to_numpy() for end in ("low", "high"))
-        share = ((low <= exact) & (exact <= high)).mean()
-        assert share > 0.935, name
-        if name != "level_variance":  # whose bars allow for both sums at their worst
-            assert share < 0.97, name
+
+    def look(_turn):
+        release, wrong = batch.release(epsilon=6.0), []
+        for name, exact in truth.items():
+            low, high = (release.intervals[f"{name}_{end}"].to_numpy() for end in ("low", "high"))
+            share = ((low <= exact) & (exact <= high)).mean()
+            most = 1.0 if name == "level_variance" else 0.97  # whose bars allow for both sums at their worst
+            wrong += [] if 0.935 < share <= most else [(name, share)]
+        return wrong
+
+    assert not alarms_twice(look)

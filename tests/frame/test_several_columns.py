@@ -10,7 +10,8 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from thinned import thinned
+from alarms import alarms_twice
+from thinned import nightly, thinned
 
 import pufferflow as pf
 
@@ -120,7 +121,7 @@ def test_chains_of_tuples_lose_no_more_than_is_promised(seed):
     assert true_loss(of_row, 0.25 * scales(plan)) > 1.0
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), *nightly(range(2, 5))])
 def test_one_column_of_a_chain_of_tuples(seed):
     """A sum of one column tells of both, by the chain: with the exact bound hardly less noise would do."""
     rng = np.random.default_rng(seed)
@@ -383,11 +384,15 @@ def test_covariances_have_error_bars_that_hold():
     truth = rows.group_by("group").agg(pl.cov("hours", "wage", ddof=0).alias("it")).sort("group")["it"].to_numpy()
     scenario = pf.Scenario(BOTH, INDEPENDENT, public=["group"])
     batch = pf.protect(rows, scenario).group_by("group", keys=range(101)).private_covariance("hours", "wage")
-    release = batch.plan(pf.Pure(1.0)).release()
-    low, high = release.intervals["hours_wage_covariance_low"], release.intervals["hours_wage_covariance_high"]
-    covered = ((low.to_numpy()[:100] <= truth) & (truth <= high.to_numpy()[:100])).mean()
-    assert covered >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / 100)
-    assert (low[100], high[100]) == (-5.0, 5.0)  # without rows: half of either range, multiplied
+
+    def look(_turn):
+        release = batch.plan(pf.Pure(1.0)).release()
+        low, high = release.intervals["hours_wage_covariance_low"], release.intervals["hours_wage_covariance_high"]
+        assert (low[100], high[100]) == (-5.0, 5.0)  # without rows: half of either range, multiplied
+        covered = ((low.to_numpy()[:100] <= truth) & (truth <= high.to_numpy()[:100])).mean()
+        return covered < 0.95 - 3 * math.sqrt(0.05 * 0.95 / 100)
+
+    assert not alarms_twice(look)
     exact = batch.plan(pf.Pure(1e8)).release().frame["hours_wage_covariance"].to_numpy()[:100]
     assert exact == pytest.approx(truth, abs=1e-4)
     with pytest.raises(pf.Misuse, match="with itself"):

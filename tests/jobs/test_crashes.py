@@ -6,6 +6,7 @@ import signal
 import jobs
 import polars as pl
 import pytest
+from thinned import nightly
 
 import pufferflow as pf
 from pufferflow.jobs import Job
@@ -166,7 +167,11 @@ def stories(place, *changes, again=False, every=1):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("changes", "every"), [([], 8), ([PAGE], 64), ([CSV], 20)], ids=["", "page", "csv"])
+@pytest.mark.parametrize(
+    ("changes", "every"),
+    [([], 24), ([PAGE], 128), ([CSV], 40), *nightly([([], 8), ([PAGE], 64), ([CSV], 20)], unpack=True)],
+    ids=["", "page", "csv", "more", "page, more", "csv, more"],
+)
 def test_stopped_at_more_lines(tmp_path, changes, every):
     """Stopped by Ctrl-C before lines of a run, with a page or without, it is ended by the next."""
     for story, prepare, places in stories(tmp_path, *changes, every=every):
@@ -174,17 +179,19 @@ def test_stopped_at_more_lines(tmp_path, changes, every):
 
 
 @pytest.mark.slow
-def test_stopped_at_more_lines_while_it_is_sent_again(tmp_path):
+@pytest.mark.parametrize("every", [24, *nightly([8])])
+def test_stopped_at_more_lines_while_it_is_sent_again(tmp_path, every):
     """Stopped by Ctrl-C before lines of mending a folder, it is ended by the next."""
-    for story, prepare, places in stories(tmp_path, again=True, every=8):
+    for story, prepare, places in stories(tmp_path, again=True, every=every):
         stopped(story, places, prepare)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("every", [36, *nightly([12])])
 @pytest.mark.parametrize("again", [False, True])
-def test_killed_at_more_lines(farm, tmp_path, again):
+def test_killed_at_more_lines(farm, tmp_path, again, every):
     """Killed before lines of a run, or of mending its folder, it is ended by the next."""
-    for story, prepare, places in stories(tmp_path, again=again, every=12):
+    for story, prepare, places in stories(tmp_path, again=again, every=every):
         for place in places:
             story.kill(farm, place, prepare)
         story.end(places)

@@ -211,7 +211,7 @@ def test_a_month(farm, tmp_path, monkeypatch):
     assert spent.epsilon < 0.6
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(2, 6))
 def test_more_months(farm, tmp_path, monkeypatch, seed):
     """Whatever happens in whichever nights, a month ends well."""

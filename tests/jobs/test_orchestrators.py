@@ -170,7 +170,7 @@ class Runner:
             capture_output=True,
             text=True,
             check=False,
-            timeout=180,
+            timeout=600,
         )
         print(result.stdout[-20_000:], result.stderr[-20_000:])  # noqa: T201 - shown when the test fails
         return result.returncode

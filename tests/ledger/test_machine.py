@@ -150,7 +150,13 @@ class Longer(Machine):
     """The same for longer."""
 
 
+class Longest(Machine):
+    """The same for as long as nobody waits."""
+
+
 TestMachine = Machine.TestCase
 TestMachine.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
 TestLonger = pytest.mark.slow(Longer.TestCase)
-TestLonger.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestLonger.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+TestLongest = pytest.mark.nightly(Longest.TestCase)
+TestLongest.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)

@@ -9,11 +9,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from thinned import nightly
 
 HERE = Path(__file__).parent
 
 
-def holds(*stories, timeout=240):
+def holds(*stories, timeout=900):
     """Run stories in processes of their own: what happens, where, how often; all end with no promise broken."""
     path = os.pathsep.join([str(HERE.parent / "support"), str(HERE.parents[1])])
     words = [str(word) for story in stories for word in story]
@@ -61,24 +62,28 @@ def test_many_race(addresses):
 
 
 @pytest.mark.slow
-def test_killed_between_statements(addresses):
-    """Killed between any two statements of reserving, reading, drawing and committing, twice each."""
-    holds(("steps", next(addresses), 2))
+@pytest.mark.parametrize("times", [1, *nightly([2])])
+def test_killed_between_statements(addresses, times):
+    """Killed between any two statements of reserving, reading, drawing and committing, as often as is said."""
+    holds(("steps", next(addresses), times))
 
 
 @pytest.mark.slow
-def test_killed_before_every_line(addresses):
+@pytest.mark.parametrize("times", [-9, *nightly([1])], ids=["every ninth", "each"])
+def test_killed_before_every_line(addresses, times):
     """Killed before any line of the ledger's own code."""
-    holds(("lines", next(addresses), 1))
+    holds(("lines", next(addresses), times))
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment(addresses):
-    """Two processes at the same ids, killed at 500 random moments: nothing is lost, and no id has two noises."""
-    holds(("moments", next(addresses), 500))
+@pytest.mark.parametrize("kills", [100, *nightly([500])])
+def test_killed_at_any_moment(addresses, kills):
+    """Two processes at the same ids, killed at random moments: nothing is lost, and no id has two noises."""
+    holds(("moments", next(addresses), kills))
 
 
 @pytest.mark.slow
-def test_killed_while_it_is_made(tmp_path):
-    """A ledger that is killed while it is made is made by the next that opens it."""
-    holds(("opening", tmp_path / "ledger.db", 1))
+@pytest.mark.parametrize("every", [5, *nightly([1])])
+def test_killed_while_it_is_made(tmp_path, every):
+    """A ledger that is killed while it is made, before one of so many lines, is made by the next that opens it."""
+    holds(("opening", tmp_path / "ledger.db", every))

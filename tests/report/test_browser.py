@@ -1,6 +1,7 @@
 """Pages in a real browser: quiet, alone, legible on every screen and on paper, for everybody."""
 
 import base64
+import itertools
 import re
 from functools import cache
 from itertools import pairwise
@@ -10,7 +11,7 @@ import pages
 import polars as pl
 import published
 import pytest
-from thinned import thinned
+from thinned import nightly, thinned
 
 from pufferflow import report
 
@@ -167,9 +168,16 @@ def test_nothing_is_cut_on_paper(opened):
     assert page.run("return document.documentElement.scrollWidth") <= 1200
 
 
+PLACES = [(name, screen) for name in sorted(ALL) for screen in SCREENS]
+TURNS = dict(zip(sorted(ALL), itertools.cycle(SCREENS), strict=False))
+"""The screen of each page in the slow run, which has the usual pages on all."""
+SEEN = [place for place in PLACES if place[0] in USUAL or TURNS[place[0]] == place[1]]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize(
+    ("name", "screen"), [*SEEN, *nightly([place for place in PLACES if place not in SEEN], unpack=True)]
+)
 def test_every_page_on_every_screen(opened, axe, name, screen):
     """Whatever a page shows, it is quiet, alone, whole and for everybody on every screen."""
     page = opened(written(name)).look(**SCREENS[screen])

@@ -42,12 +42,15 @@ EVERYWHERE = {
     "test_threads_that_send_at_once_write_once",
 }
 """What is tried by default of every kind; the rest of those that take their time is in the slow run."""
+REPEATED = {"test_a_process_that_stops_leaves_nothing_half_written"}
+"""What the slow run has in another test, with other lines of the same kinds."""
 
 
 def pytest_generate_tests(metafunc):
     if "kind" in metafunc.fixturenames:
-        slow = [] if metafunc.function.__name__ in EVERYWHERE else [pytest.mark.slow]
-        kinds = [pytest.param(kind, marks=[] if kind.quick else slow, id=kind.name) for kind in sinks.KINDS]
+        name = metafunc.function.__name__
+        later = [] if name in EVERYWHERE else [pytest.mark.nightly if name in REPEATED else pytest.mark.slow]
+        kinds = [pytest.param(kind, marks=[] if kind.quick else later, id=kind.name) for kind in sinks.KINDS]
         metafunc.parametrize("kind", kinds)
 
 

@@ -12,6 +12,7 @@ import polars as pl
 import pufferflow_connectors.sinks as room
 import pytest
 import sinks
+from thinned import nightly
 
 import pufferflow as pf
 from pufferflow.release import durable, files, folder
@@ -254,9 +255,10 @@ def test_a_process_that_stops_leaves_nothing_half_written(kind, opened, release)
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings(UNCLOSED)
-def test_a_process_that_stops_anywhere_leaves_nothing_half_written(kind, opened, release):
-    """As above, before every line; in sinks that take their time before each third."""
-    crash_everywhere(kind, opened, release, lines_of(opened, release)[:: 1 if kind.quick else 3])
+@pytest.mark.parametrize("every", [3, *nightly([1])])
+def test_a_process_that_stops_anywhere_leaves_nothing_half_written(kind, opened, release, every):
+    """As above, before every third line or each; in sinks that take their time before a third of these."""
+    crash_everywhere(kind, opened, release, lines_of(opened, release)[:: every if kind.quick else 3 * every])
 
 
 @pytest.mark.parametrize("rows", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])

@@ -7,6 +7,7 @@ import time
 import jobs
 import postgres
 import pytest
+from thinned import nightly
 
 import pufferflow as pf
 
@@ -52,7 +53,7 @@ def check(job, days):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, *nightly([2])])
 def test_a_job_that_is_killed_at_random_moments_publishes_once(machines, farm, seed):
     """Whenever it is killed, nobody sees a part of a release, and the run that is let be completes it."""
     (job, *_), environment = machines

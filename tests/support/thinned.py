@@ -1,20 +1,33 @@
-"""Fewer cases of one truth in the default run; the slow run has the others."""
+"""Fewer cases of one truth in the default run; the slow run has more, and the nightly run the others."""
 
 import pytest
 
 
-def thinned(cases, share, *, unpack=False):
-    """Leave a share of the cases, evenly spread, to the default run, and mark all others as slow.
+def thinned(cases, share, *, slow=1.0, unpack=False):
+    """Leave a share of the cases to the default run, and mark others as slow, up to the share `slow`, or as nightly.
 
-    With `unpack` a case is a tuple of the values of several arguments.
+    Each share is evenly spread. With `unpack` a case is a tuple of the values of several arguments.
     """
     cases = list(cases)
-    count = max(1, round(share * len(cases)))
-    default = {place * len(cases) // count for place in range(count)}
-    return [case if place in default else _slow(case, unpack=unpack) for place, case in enumerate(cases)]
+    default, by_slow = (_spread(len(cases), one) for one in (share, slow))
+    return [
+        case if place in default else _marked(case, "slow" if place in by_slow else "nightly", unpack=unpack)
+        for place, case in enumerate(cases)
+    ]
 
 
-def _slow(case, *, unpack):
+def nightly(cases, *, unpack=False):
+    """Mark cases that repeat what others hold in the slow or the default run: `make nightly` has them."""
+    return [_marked(case, "nightly", unpack=unpack) for case in cases]
+
+
+def _spread(count, share):
+    chosen = max(1, round(share * count))
+    return {place * count // chosen for place in range(chosen)}
+
+
+def _marked(case, name, *, unpack):
+    mark = getattr(pytest.mark, name)
     if hasattr(case, "marks"):
-        return pytest.param(*case.values, marks=[*case.marks, pytest.mark.slow], id=case.id)
-    return pytest.param(*case, marks=pytest.mark.slow) if unpack else pytest.param(case, marks=pytest.mark.slow)
+        return pytest.param(*case.values, marks=[*case.marks, mark], id=case.id)
+    return pytest.param(*case, marks=mark) if unpack else pytest.param(case, marks=mark)

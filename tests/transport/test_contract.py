@@ -42,7 +42,7 @@ def gaussians_of_any_spread(rng):
 FAMILIES = [line, line_of_floats, space, space_of_floats, gaussian, gaussians_of_any_spread]
 
 
-every_part = pytest.mark.parametrize("part", thinned(range(3), 0.33))
+every_part = pytest.mark.parametrize("part", thinned(range(3), 0.33, slow=0.67))
 """Each part has laws of its own."""
 
 
