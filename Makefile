@@ -10,12 +10,12 @@ AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 # Compiled modules are kept, whatever the shell says: tests start hundreds of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow nightly tests check format lint types walls bench docs axe system constraints clean
+.PHONY: help demo test slow nightly check format lint types walls bench docs axe system constraints clean
 
 help:
 	@echo "make demo     run the main job       make check   format, lint, types, walls, tests"
 	@echo "make test     run the tests          make slow    the tests that take minutes"
-	@echo "make tests    both in one run        make nightly the same truths, with far more cases"
+	@echo "make nightly  the same truths, with far more cases"
 	@echo "make bench    run the benchmarks     make docs    build the documentation into site/"
 	@echo "make clean    remove what was made, .venv included"
 
@@ -37,10 +37,6 @@ test: $(STAMP) axe
 
 slow: $(STAMP) axe
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "slow and not nightly"
-
-# What CI runs: both of the above, collected once.
-tests: $(STAMP) axe
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not nightly"
 
 # More seeds and larger grids of what slow tests hold: before a publication, and every night where there is a machine.
 nightly: $(STAMP) axe
