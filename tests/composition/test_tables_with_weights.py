@@ -1,4 +1,4 @@
-"""Several releases of sums with public weights, about rows of a table: a row moves from any of its values to any other."""
+"""Several releases of sums with public weights, about rows of a table, which move from any value to any other."""
 
 from fractions import Fraction
 

@@ -6,7 +6,10 @@ import numpy as np
 import polars as pl
 
 import pufferflow as pf
-from games.game import Question, game_of
+from games.game import Game, Question, game_of
+from games.known import asked_of_table, table_of
+from games.referee import Composing, LedgerReferee, Referee
+from games.tables import tail
 from games.world import Pair, World, finite
 
 BOTH = (pf.Laplace, pf.Gaussian)
@@ -31,7 +34,7 @@ def _two(first, second, size):
     return [pair, pair.reversed()]
 
 
-def _of_rows(scenario, data, longer=True, noises=BOTH, column="x"):
+def _of_rows(scenario, data, *, longer=True, noises=BOTH, column="x"):
     """Return sums over some rows of one sequence, and counts of large values, from files of one length or more."""
     size = len(data)
     frames = [pl.DataFrame({"t": range(n), "day": range(n), column: [0] * n}) for n in (size, size + 1)]
@@ -67,11 +70,15 @@ def independent(rng, kind):
     return game_of(rng, kind, scenario, world, asked)
 
 
-def chain(rng, kind):
-    """A Markov chain of two states and three rows: the secret is any row's."""
+def chain(rng, kind, **options):
+    """A Markov chain of two states and three rows, alone or beside another belief: the secret is any row's."""
     stay = rng.uniform(0.2, 0.97, 2)
     matrix = [[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]]
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.MarkovChain(matrix), order_by="t", public=["day"])
+    beliefs = [
+        pf.MarkovChain(matrix),
+        *[(), (pf.Independent(),), (pf.MarkovChain([[0.6, 0.4], [0.4, 0.6]]),)][rng.integers(3)],
+    ]
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), beliefs, order_by="t", public=["day"])
     rows = np.array(list(itertools.product((0, 1), repeat=3)))
     start = np.array([1 - stay[1], 1 - stay[0]]) / (2 - stay.sum())
     chances = start[rows[:, 0]]
@@ -79,10 +86,11 @@ def chain(rng, kind):
         chances = chances * np.array(matrix)[rows[:, step - 1], rows[:, step]]
     secret = int(rng.integers(3))
     world = World.given(rows, chances, rows[:, secret].tolist())
-    return game_of(rng, kind, scenario, world, _of_rows(scenario, rows.T.astype(float), longer=bool(rng.integers(2))))
+    asked = _of_rows(scenario, rows.T.astype(float), longer=bool(rng.integers(2)))
+    return game_of(rng, kind, scenario, world, asked, **options)
 
 
-def tables(rng, kind, near=False):
+def tables(rng, kind, *, near=False, **options):
     """One row that is a draw of several columns: some independent given the secret, or all joint."""
     product = rng.random() < 0.6
     names = ["x", "y", "z"][: int(rng.integers(2, 4))]
@@ -108,9 +116,10 @@ def tables(rng, kind, near=False):
     for name in frame.columns:
         for noise in (pf.Laplace, pf.Laplace, pf.Gaussian):
             batch = pf.protect(frame, scenario).private_sum(name, name="answer")
-            options = {"bound": pf.Exact()} if rng.random() < 0.3 else {}
-            asked.append(Question(f"sum of {name}", batch, np.array(data[name], float), (noise,), options=options))
-    return game_of(rng, kind, scenario, world, asked, size=9)
+            bound = {"bound": pf.Exact()} if rng.random() < 0.3 else {}
+            bound = {"bound": pf.Messages()} if near else bound  # no other is known of a class of tables
+            asked.append(Question(f"sum of {name}", batch, np.array(data[name], float), (noise,), options=bound))
+    return game_of(rng, kind, scenario, world, asked, **options)
 
 
 def near(rng, kind):
@@ -118,14 +127,14 @@ def near(rng, kind):
     return tables(rng, kind, near=True)
 
 
-def star(rng, kind):
+def star(rng, kind, **options):
     """Rows that share a hidden class: three of them, and the secret is one row's value."""
     weights, laws = law(rng, 2), [law(rng, 2), law(rng, 2)]
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.LatentClass(weights, laws), order_by="t", public=["day"])
     rows = np.array(list(itertools.product((0, 1), repeat=3)))
     chances = sum(w * np.prod(np.array(one)[rows], axis=1) for w, one in zip(weights, laws, strict=True))
     world = World.given(rows, chances, rows[:, 0].tolist())
-    return game_of(rng, kind, scenario, world, _of_rows(scenario, rows.T.astype(float), longer=False))
+    return game_of(rng, kind, scenario, world, _of_rows(scenario, rows.T.astype(float), longer=False), **options)
 
 
 def present(rng, kind):
@@ -157,8 +166,6 @@ def keys(rng, kind):
     batch = pf.protect(frame, scenario)
 
     def appears(name, plan):
-        from games.tables import tail
-
         known = plan._decision.threshold
         chance = tail(known.noise, float(known.above - 1 + known.grid / 2))
         return finite(name, plan, [[0.0, chance], [1.0, 1 - chance]])
@@ -214,18 +221,20 @@ class Local:
 
 
 def reserving(rng, kind):
-    """An account that reserved profiles, under any correlation or for independent rows."""
-    prior = [pf.AnyCorrelation(), pf.Independent()][rng.integers(2)]
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), prior, order_by="t", public=["day"])
+    """An account that reserved profiles: any correlation, independent rows, or a sequence."""
+    prior = [pf.AnyCorrelation(), pf.Independent(), pf.GaussianPrior(pf.AR1(0.5))][rng.integers(3)]
+    secret = pf.Secret("x", domain=[0, 1])
+    if isinstance(prior, pf.GaussianPrior):
+        secret = pf.Secret("x", domain=pf.Interval(0, 1.02), pairs=[(0, 1)])
+    scenario = pf.Scenario(secret, prior, order_by="t", public=["day"])
     world = World([0, 1], _two(0, 1, 2))
     values, stairs = np.array([0.0, 1.0]), pf.Staircase.of(gamma=0.5)
     asked = []
     for size in (1, 2):
         frame = pl.DataFrame({"t": range(size), "day": range(size), "x": [0] * size})
         batch = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum("x")
-        asked.append(
-            Question(f"row 0 of {size}", batch, values, (pf.Laplace, pf.Gaussian, stairs, pf.Staircase.of(20.0, 0.5)))
-        )
+        noises = (pf.Laplace, pf.Gaussian, stairs, pf.Staircase.of(20.0, 0.5))
+        asked.append(Question(f"row 0 of {size}", batch, values, noises, options={"floor": None}))
 
     def reserve(limit):
         size, delta = max(limit.epsilon, 0.4), limit.delta
@@ -234,3 +243,77 @@ def reserving(rng, kind):
         return [(one[at], 1) for at in rng.choice(len(one), 2, replace=False)]
 
     return game_of(rng, kind, scenario, world, asked, reserve=reserve, fills=0, size=9)
+
+
+def composing(rng, kind):
+    """pf.compose in place of an account: paths that it says to hold although queries depend on answers."""
+    other = (None, chain, tables, star)[rng.integers(4)]
+    if other is not None:
+        return other(rng, kind, referee=Composing)
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), order_by="t", public=["day"])
+    world = World([0, 1], _two(0, 1, 2))
+    batch = pf.protect(pl.DataFrame({"t": [0], "day": [0], "x": [0]}), scenario).private_sum("x")
+    stairs = pf.Staircase.of(gamma=0.5)
+    asked = [Question("sum", batch, np.array([0.0, 1.0]), (pf.Laplace, pf.Gaussian, stairs))] * 2
+    return game_of(rng, kind, scenario, world, asked, referee=Composing, size=10, fills=2)
+
+
+class Designs:
+    """The release that an account designs next, after whatever was released before."""
+
+    def __init__(self, scenario, limit, batch, answers):
+        self._scenario, self._limit, self._batch, self._answers = scenario, limit, batch, answers
+        self._known = {}
+
+    def after(self, path):
+        """Return the design after a path of releases; None if it is refused."""
+        if path not in self._known:
+            self._known[path] = self._designed(path)
+        return self._known[path]
+
+    def _designed(self, path):
+        account = LedgerReferee(self._scenario, self._limit).account(path)
+        if account is None:
+            return None
+        try:
+            plan = account.design(self._batch)
+        except pf.Refused:
+            return None
+        channel = plan.channel
+        rows = [channel.probabilities[channel.place(answer)] for answer in self._answers]
+        return finite("design", plan, np.array(rows, float).T)
+
+
+def budgets(rng, kind):
+    """Noisy sums of one row of a table, and releases that are designed for the account."""
+    shares = rng.uniform(0.1, 0.9, 2)
+    chances = np.array([1 - shares[0], shares[0], 1 - shares[1], shares[1]]) / 2
+    values = {"s": [0, 0, 1, 1], "x": [0, 1, 0, 1]}
+    hidden = [pf.Derived("s"), pf.Secret("x", domain=[0, 1])][rng.integers(2)]
+    scenario = pf.Scenario(hidden, pf.Table({**values, "probability": chances.tolist()}))
+    world = World.given(values["x"], chances, values["s" if isinstance(hidden, pf.Derived) else "x"])
+    batch = pf.protect(pl.DataFrame({"x": [0]}), scenario).private_sum("x", name="answer")
+    asked = [Question("sum", batch, np.array(values["x"], float), BOTH)] * 2
+    game = game_of(rng, kind, scenario, world, asked, size=6, fills=2)
+    game.menu.append(Designs(scenario, game.limit, batch, values["x"]))
+    return game
+
+
+def parts(rng, kind):
+    """Columns that are independent given the secret, under a limit that telling the first of them outright just fills.
+
+    A hardly noisy answer, a first part of what may be told of it, and another column with what is then left.
+    """
+    shares = {"x": float(rng.uniform(0.6, 0.9)), "y": float(rng.uniform(0.9, 0.99)), "z": 0.97}
+    scenario, world, columns = table_of(shares)
+    alpha = float(rng.choice([1.5, 2.0, 4.0]))
+    promise = {"renyi": pf.Renyi, "approx renyi": lambda order, loss: pf.ApproxRenyi(order, loss, 1e-9)}[kind]
+    whole = pf.Pure(float(np.log(shares["x"] / (1 - shares["x"]))) + 1e-6).renyi_epsilon(alpha) + 3e-6
+    release, exactly = asked_of_table(scenario, columns), {"noise": pf.Laplace, "bound": pf.Exact()}
+    first = float(rng.uniform(0.05, 0.4))
+    menu = [release("z", promise(alpha, 1e-6), noise=pf.Gaussian), release("x", pf.Pure(60.0), bound=pf.GWM())]
+    menu += [
+        release(name, promise(alpha, whole * part), **exactly) for name, part in (("x", first), ("y", 0.9999 - first))
+    ]
+    limit = promise(alpha, whole)
+    return Game(scenario, limit, world, menu, Referee(scenario, limit), depth=3)

@@ -43,10 +43,14 @@ class Game:
     world: Any
     menu: list
     referee: Any
+    depth: int = 2
+    """So many releases at least."""
 
     def play(self, depth=2, most=6):
         """Return the strategy that comes closest to the limit or beyond, over at most so many pairs of laws."""
-        return Player(self.menu, self.referee, depth).best_of(self.world.pairs[:most], measures_of(self.limit))
+        return Player(self.menu, self.referee, max(depth, self.depth)).best_of(
+            self.world.pairs[:most], measures_of(self.limit)
+        )
 
 
 class Dealer:
@@ -63,7 +67,7 @@ class Dealer:
     def _whole(self, promise):
         return whole_of(self.limit, promise)
 
-    def release(self, question, noise, share, own=False):
+    def release(self, question, noise, share, *, own=False):
         """Return the release of a question with about so large a part of the limit; None if it is refused.
 
         Its noise is made for a pure loss or for standard deviations, whatever the limit is, or for the limit's `own`
@@ -93,7 +97,7 @@ class Dealer:
         """Return a release of a random question and size; None if it is refused."""
         question = self.any_of(self.questions)
         own = self.rng.random() < own or None in question.noises
-        return self.release(question, self.any_of(question.noises), float(self.any_of(SHARES)), own)
+        return self.release(question, self.any_of(question.noises), float(self.any_of(SHARES)), own=own)
 
     def filling(self, before, question):
         """Return the least noisy release of a question that an account admits after another, or None.
