@@ -10,8 +10,8 @@ from games.report import RULES, play, table
 
 MOST = 1 + 1e-8
 CELLS = [(rule, kind) for rule, (_, kinds) in RULES.items() for kind in kinds]
-SECONDS = 20
-"""For each rule and kind, where tests may take minutes."""
+LONG = [pytest.param(3.0, marks=pytest.mark.slow), pytest.param(30.0, marks=pytest.mark.nightly)]
+"""Seconds for each rule and kind, where tests may take minutes; one game at least is played."""
 
 
 def told(played, depth=2):
@@ -29,31 +29,36 @@ def test_no_strategy_tells_more_than_the_limit(rule, kind):
         assert played is None or played.found.ratio <= MOST, told(played)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("rule", "kind"), CELLS)
-def test_no_strategy_of_many_games_tells_more_than_the_limit(rule, kind):
-    """As many games as there is time for."""
-    end, seed = time.monotonic() + SECONDS, 1
+def seeds(first, seconds):
+    """Yield seeds as long as there is time, one at least."""
+    end = time.monotonic() + seconds
+    yield first
     while time.monotonic() < end:
+        first += 1
+        yield first
+
+
+@pytest.mark.parametrize("seconds", LONG)
+@pytest.mark.parametrize(("rule", "kind"), CELLS)
+def test_no_strategy_of_many_games_tells_more_than_the_limit(rule, kind, seconds):
+    """As many games as there is time for."""
+    for seed in seeds(1, seconds):
         played = play(rule, kind, seed)
         assert played is None or played.found.ratio <= MOST, told(played)
-        seed += 1
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("seconds", LONG)
 @pytest.mark.parametrize(("rule", "kind"), CELLS[::4])
-def test_three_releases_tell_no_more_than_the_limit(rule, kind):
+def test_three_releases_tell_no_more_than_the_limit(rule, kind, seconds):
     """One release more, for fewer games."""
-    end, seed = time.monotonic() + SECONDS, 500
-    while time.monotonic() < end:
+    for seed in seeds(500, seconds):
         played = play(rule, kind, seed, depth=3)
         assert played is None or played.found.ratio <= MOST, told(played, depth=3)
-        seed += 1
 
 
 @pytest.mark.slow
 def test_the_table_of_games_has_a_row_for_every_rule(tmp_path):
     """The numbers of games and the largest parts of limits; in the file that PUFFERFLOW_GAMES names, if it does."""
     path = Path(os.environ.get("PUFFERFLOW_GAMES", tmp_path / "games.md"))
-    path.write_text("\n".join(table(60.0)), encoding="utf-8")
+    path.write_text("\n".join(table(10.0)), encoding="utf-8")
     assert len(path.read_text(encoding="utf-8").splitlines()) == 2 + len(RULES)
